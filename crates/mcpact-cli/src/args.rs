@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mcpact_config::{host_remedy, is_host, origin_fault};
+use mcpact_config::{host_hint, is_host, origin_problem};
 
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
@@ -346,13 +346,13 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
 fn host(text: &str) -> Result<String, &'static str> {
     match is_host(text) {
         true => Ok(text.to_owned()),
-        false => Err(host_remedy(text)),
+        false => Err(host_hint(text)),
     }
 }
 
 /// Accepts only values that a browser can send in `Origin`.
 fn origin(text: &str) -> Result<String, &'static str> {
-    match origin_fault(text) {
+    match origin_problem(text) {
         None => Ok(text.to_owned()),
         Some(remedy) => Err(remedy),
     }

@@ -22,7 +22,7 @@ mod shutdown;
 #[cfg(unix)]
 mod status;
 
-use mcpact_transport::vigil;
+use mcpact_transport::busy_poll;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -63,7 +63,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
 fn disable_core_dumps(command: &Command) {
     #[cfg(unix)]
     if matches!(command, Command::Serve(_) | Command::Bridge(_))
-        && let Err(error) = mcpact_transport::cores::leave_none()
+        && let Err(error) = mcpact_transport::core_dumps::disable()
     {
         tracing::warn!(%error, "failed to disable core dumps; a crash may write secrets to disk");
     }
@@ -74,6 +74,6 @@ fn disable_core_dumps(command: &Command) {
 /// Runs a future on a new multi-threaded runtime.
 fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = vigil::keep(runtime.enable_all()).build();
+    let runtime = busy_poll::enable(runtime.enable_all()).build();
     runtime.map_err(CliError::Runtime)?.block_on(work)
 }

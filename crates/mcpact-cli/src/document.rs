@@ -26,7 +26,7 @@ pub(crate) struct Document {
     info: Option<Implementation>,
 }
 
-/// Why a side is considered to support its versions.
+/// Basis for the supported versions of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionBasis {
     /// The document lists them.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mcpact_config::import::CLIENTS;
 use mcpact_config::{CatalogError, nearest};
 use mcpact_engine::policy::Profile;
-use mcpact_gateway::Descent;
+use mcpact_gateway::StartLoop;
 #[cfg(unix)]
 use mcpact_gateway::control::ControlError;
 use mcpact_spec::Revision;
@@ -95,11 +95,11 @@ pub(crate) enum CliError {
     #[error("no config found in this directory or its parents")]
     NoConfig,
     /// The gateway would start itself.
-    #[error("cannot serve `{}`: proxy loop", .config.display())]
+    #[error("cannot serve `{}`", .config.display())]
     StartLoop {
         config: PathBuf,
         #[source]
-        source: Descent,
+        source: StartLoop,
     },
     /// The current directory is unknown.
     #[error("failed to determine the current directory")]
@@ -214,7 +214,7 @@ pub(crate) enum CliError {
     Output(#[source] std::io::Error),
 }
 
-/// Where the settings of a listener come from.
+/// Source of the settings of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListenSettings {
     /// Command-line flags.
@@ -276,7 +276,7 @@ impl CliError {
             #[cfg(unix)]
             Self::AmbiguousGateway { .. } | Self::NoServer { .. } => Exit::Usage,
             #[cfg(unix)]
-            Self::Control(ControlError::Held { .. }) => Exit::Usage,
+            Self::Control(ControlError::InUse { .. }) => Exit::Usage,
             #[cfg(unix)]
             Self::Control(_) | Self::NoGateway { .. } | Self::Busy => Exit::Unreachable,
             #[cfg(unix)]
@@ -383,12 +383,12 @@ impl CliError {
             | Self::Aborted
             | Self::Output(_) => Vec::new(),
             #[cfg(unix)]
-            Self::Control(ControlError::Held { .. }) => vec![
+            Self::Control(ControlError::InUse { .. }) => vec![
                 String::from("stop that gateway"),
                 String::from("or set another socket: `control` in `[gateway]`"),
             ],
             #[cfg(unix)]
-            Self::Control(error @ ControlError::Stuck { .. }) => {
+            Self::Control(error @ ControlError::Timeout { .. }) => {
                 control_hint(error).into_iter().collect()
             }
             #[cfg(unix)]
@@ -440,7 +440,7 @@ impl CliError {
 /// Returns the hint for a gateway that does not answer.
 #[cfg(unix)]
 pub(crate) fn control_hint(error: &ControlError) -> Option<String> {
-    let ControlError::Stuck { process, .. } = error else {
+    let ControlError::Timeout { process, .. } = error else {
         return None;
     };
     Some(match process {

@@ -131,11 +131,11 @@ fn check_warns_about_commands_that_cannot_start() {
         &*format!("cannot start `{0}`: `{0}` is not executable", at("plain")),
         "with `chmod +x`",
         &*format!(
-            "the first line of `{}` names `/no/such/sh`, which is not there",
+            "the interpreter `/no/such/sh` of `{}` does not exist",
             at("lost")
         ),
         &*format!("`{}` is a folder", inside.display()),
-        "there is no folder `no/such`",
+        "folder `no/such` not found",
         "correct `cwd`",
         "5 servers, 4 warnings",
     ] {
@@ -466,7 +466,7 @@ fn import_prefers_project_configs_and_rejects_broken_files() {
     assert!(written.contains(&cwd), "{written}");
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("server `a` was taken from another file already: `"),
+        stderr.contains("server `a` was already imported from another file: `"),
         "{stderr}"
     );
     assert!(stderr.contains(".cursor/mcp.json`"), "{stderr}");
@@ -475,7 +475,7 @@ fn import_prefers_project_configs_and_rejects_broken_files() {
     assert_eq!(output.status.code(), Some(2), "{}", seen(&output));
     assert_eq!(text(&output.stdout), "");
     assert!(
-        text(&output.stderr).contains("`broken.json` cannot be used"),
+        text(&output.stderr).contains("invalid config `broken.json`"),
         "{}",
         seen(&output)
     );
@@ -519,7 +519,7 @@ fn notes_do_not_show_secrets_in_urls() {
         .unwrap();
     let message = seen(&output);
     assert!(
-        message.contains("values of this machine are sent there"),
+        message.contains("values of this host are sent to this URL"),
         "{message}"
     );
     assert!(!message.contains("canary"), "{message}");
@@ -570,7 +570,7 @@ fn import_keeps_relative_paths_valid() {
         let output = run_in(folder, args);
         assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
         let stderr = text(&output.stderr);
-        assert!(stderr.contains("it runs in"), "{stderr}");
+        assert!(stderr.contains("`cwd` is set to"), "{stderr}");
     }
     for name in ["one.toml", "two.toml"] {
         let written = std::fs::read_to_string(home.join("other").join(name)).unwrap();

@@ -252,7 +252,11 @@ fn ssl_cert_file_adds_a_trusted_certificate() {
         String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
     };
     let message = asked(None);
-    for words in ["nobody vouches for it", "hint: ", "`SSL_CERT_FILE`"] {
+    for words in [
+        "it is signed by an unknown authority",
+        "hint: ",
+        "`SSL_CERT_FILE`",
+    ] {
         assert!(message.contains(words), "{message}");
     }
     let message = asked(Some(cert));

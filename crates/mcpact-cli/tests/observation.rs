@@ -37,7 +37,7 @@ while IFS= read -r line; do
 done
 "#;
 
-/// A running gateway whose stderr goes to a file.
+/// Running gateway with stderr in a file.
 struct Running {
     child: Child,
     url: String,

@@ -1,10 +1,9 @@
-//! What a person has agreed to: commands that are started, addresses that values of this machine go to, and keys that let
-//! more callers in.
+//! Approvals by the user: commands to start, values to send to a URL, and keys that expose the gateway.
 //!
-//! An approval is for one exact command: the program with what is in its file, the arguments, the names of
-//! the variables, the values of those that decide which code runs, the folder, and the variables and files whose
-//! values it is told; or for one address, and the variables and files whose values are sent there; or for what a key of one config says. A config that says something
-//! else needs another approval, whatever it calls the server.
+//! An approval covers one exact subject. For a command: the program and the contents of its file, the arguments, the
+//! names of the variables, the values of variables that decide which code runs, the working directory, and the
+//! variables and files shared with the server. For a URL: the URL and the values sent to it. For a key: its values in
+//! this config. Any change needs a new approval; the name of the server does not matter.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,63 +14,62 @@ use std::sync::{Mutex, PoisonError};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    CommandLaunch, GatewayConfig, Launch, Opening, Problem, Sent, SentIn, Severity, Source,
-    UrlLaunch, is_writable_by_all, loads_code,
+    CommandLaunch, ExposingKey, GatewayConfig, Launch, Problem, Severity, SharedIn, SharedValue,
+    Source, UrlLaunch, is_writable_by_all, loads_code,
 };
 
-/// No list of approvals is longer.
-const MOST_BYTES: u64 = 4 << 20;
+/// Maximum size of the approvals file.
+const MAX_BYTES: u64 = 4 << 20;
 
-/// What a deed does that nobody does unasked.
+/// Kind of action that needs approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeedKind {
+pub enum ApprovalKind {
     /// Starts a program.
     Start,
-    /// Sends values of this machine to an address.
+    /// Sends values of this host to a URL.
     Send,
-    /// Lets more callers in than the gateway does by default.
+    /// Exposes the gateway to more callers than the default.
     Open,
 }
 
-impl DeedKind {
-    /// Text of the refusal when the approval is missing.
+impl ApprovalKind {
+    /// Error text when the approval is missing.
     #[must_use]
     pub const fn refused(self) -> &'static str {
         match self {
             Self::Start => {
-                "the command is not approved, or it has changed since it was; nothing was started"
+                "the command is not approved, or it has changed since it was approved; it was not started"
             }
             Self::Send => {
-                "values of this machine would go to the address, which is not approved, or what goes where has \
-                 changed since it was; nothing was sent"
+                "sending values of this host to this URL is not approved, or it has changed since it was approved; nothing was sent"
             }
             Self::Open => {
-                "more callers would be let in, which is not approved, or has changed since it was; nothing is served"
+                "this setting exposes the gateway and is not approved, or it has changed since it was approved; the gateway did not start"
             }
         }
     }
 }
 
-/// What a server does, exactly, as a person has to see it before agreeing.
+/// An action that needs approval, as shown to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
-    /// What it does.
-    pub kind: DeedKind,
-    /// Everything about it, each with a word for what it is.
+pub struct ApprovalSubject {
+    /// Kind of the action.
+    pub kind: ApprovalKind,
+    /// Details, each with a label.
     pub lines: Vec<(&'static str, String)>,
-    /// What stands for all of this, the contents of a program included.
-    pub mark: String,
+    /// Digest of everything above, including the contents of the program.
+    pub digest: String,
 }
 
-impl Deed {
-    /// What starting or reaching this means, as of now; `None` if nobody has to agree to it.
+impl ApprovalSubject {
+    /// Subject of a launch in its current state; `None` if it needs no approval.
     ///
     /// # Errors
     /// The program cannot be read.
     pub fn of(launch: &Launch) -> io::Result<Option<Self>> {
         match launch {
             Launch::Command(command) => Self::of_command(command).map(Some),
-            Launch::Url(url) if !url.sent.is_empty() => Ok(Some(Self::of_url(url))),
+            Launch::Url(url) if !url.shared_values.is_empty() => Ok(Some(Self::of_url(url))),
             Launch::Url(_) | Launch::Builtin(_) => Ok(None),
         }
     }
@@ -80,28 +78,28 @@ impl Deed {
         let launch = launch.found();
         let program = launch.program.value();
         let folder = launch.cwd.as_ref().map(|cwd| cwd.value().to_owned());
-        let mut seal = Seal::default();
-        seal.add(&contents(Path::new(program))?);
-        seal.add(program.as_bytes());
-        seal.add(folder.as_deref().unwrap_or_default().as_bytes());
-        seal.add(launch.env.len().to_string().as_bytes());
+        let mut hash = SubjectDigest::default();
+        hash.add(&contents(Path::new(program))?);
+        hash.add(program.as_bytes());
+        hash.add(folder.as_deref().unwrap_or_default().as_bytes());
+        hash.add(launch.env.len().to_string().as_bytes());
         for (name, value) in &launch.env {
-            seal.add(name.as_bytes());
-            // Other values may be secrets, and change.
+            hash.add(name.as_bytes());
+            // Other values may be secrets, and may change.
             if loads_code(name) {
-                seal.add(value.reveal_raw().as_encoded_bytes());
+                hash.add(value.reveal_raw().as_encoded_bytes());
             }
         }
         let args = launch.args.iter();
-        args.for_each(|arg| seal.add(arg.value().as_bytes()));
-        let mut mark = seal.mark();
-        if !launch.sent.is_empty() {
-            // What is told is sealed apart, so that no argument can be taken for it.
-            let mut seal = Seal::default();
-            seal.add(b"told");
-            seal.add(mark.as_bytes());
-            seal.add_sent(&launch.sent);
-            mark = seal.mark();
+        args.for_each(|arg| hash.add(arg.value().as_bytes()));
+        let mut digest = hash.digest();
+        if !launch.shared_values.is_empty() {
+            // Hashed separately, so that no argument can pass for a shared value.
+            let mut hash = SubjectDigest::default();
+            hash.add(b"told");
+            hash.add(digest.as_bytes());
+            hash.add_shared(&launch.shared_values);
+            digest = hash.digest();
         }
         let mut lines = vec![("program", program.to_owned())];
         let written = launch.args.iter().map(|arg| arg.written().to_owned());
@@ -113,147 +111,153 @@ impl Deed {
         });
         lines.extend(variables.map(|variable| ("variable", variable)));
         lines.extend(folder.map(|folder| ("in folder", folder)));
-        lines.extend(shown(&launch.sent));
+        lines.extend(shown(&launch.shared_values));
         Ok(Self {
-            kind: DeedKind::Start,
+            kind: ApprovalKind::Start,
             lines,
-            mark,
+            digest,
         })
     }
 
-    /// The values themselves do not count: who gets them does, and where they come from.
+    /// Covers the destination and the sources of the values, not the values.
     fn of_url(launch: &UrlLaunch) -> Self {
-        let mut seal = Seal::default();
+        let mut hash = SubjectDigest::default();
         let mut lines = vec![("address", launch.url.written().to_owned())];
-        seal.add(b"url");
-        seal.add(launch.url.written().as_bytes());
-        seal.add_sent(&launch.sent);
-        lines.extend(shown(&launch.sent));
+        hash.add(b"url");
+        hash.add(launch.url.written().as_bytes());
+        hash.add_shared(&launch.shared_values);
+        lines.extend(shown(&launch.shared_values));
         Self {
-            kind: DeedKind::Send,
+            kind: ApprovalKind::Send,
             lines,
-            mark: seal.mark(),
+            digest: hash.digest(),
         }
     }
 
-    /// What it means to serve a key that lets more callers in. The yes is for this file alone: what stands behind the
-    /// gateway is not the same elsewhere.
+    /// Subject of an exposing key. The approval holds for this config file only, because other files serve other
+    /// servers.
     #[must_use]
-    pub fn of_opening(opening: &Opening, gateway: &GatewayConfig, file: &Path) -> Self {
+    pub fn of_exposing_key(
+        exposing_key: &ExposingKey,
+        gateway: &GatewayConfig,
+        file: &Path,
+    ) -> Self {
         let file = file.display().to_string();
-        // Whoever wrote the config knows a token that stands in it.
+        // A literal token is known to the author of the config.
         let token = gateway.token.as_ref().map(|_| {
             let written = gateway.token_written.as_deref();
             written.unwrap_or("as written in the config").to_owned()
         });
-        let mut seal = Seal::default();
-        seal.add(b"open");
-        seal.add(file.as_bytes());
-        seal.add(opening.key.as_bytes());
-        seal.add(token.as_deref().unwrap_or_default().as_bytes());
-        let values = opening.values.iter();
-        values.for_each(|value| seal.add(value.value().as_bytes()));
+        let mut hash = SubjectDigest::default();
+        hash.add(b"open");
+        hash.add(file.as_bytes());
+        hash.add(exposing_key.key.as_bytes());
+        hash.add(token.as_deref().unwrap_or_default().as_bytes());
+        let values = exposing_key.values.iter();
+        values.for_each(|value| hash.add(value.value().as_bytes()));
         let mut lines = vec![("config", file)];
-        let values = opening.values.iter();
+        let values = exposing_key.values.iter();
         lines.extend(values.map(|value| ("value", value.written().to_owned())));
-        lines.push(("means", opening.lets_in.to_owned()));
+        lines.push(("means", exposing_key.effect.to_owned()));
         lines.push(("token", token.unwrap_or_else(|| String::from("none"))));
         Self {
-            kind: DeedKind::Open,
+            kind: ApprovalKind::Open,
             lines,
-            mark: seal.mark(),
+            digest: hash.digest(),
         }
     }
 }
 
-impl Opening {
-    /// How it is told, with its place and the remedy, that nobody has agreed to it.
+impl ExposingKey {
+    /// Error for a key that is not approved.
     #[must_use]
     pub fn refused(&self, source: &Source) -> Problem {
-        let Self { key, lets_in, .. } = self;
+        let Self { key, effect, .. } = self;
         Problem {
             severity: Severity::Error,
             span: self.span,
-            message: format!("`{key}`: {} ({lets_in})", DeedKind::Open.refused()),
+            message: format!("`{key}`: {} ({effect})", ApprovalKind::Open.refused()),
             remedy: Some(format!(
-                "`mcpact approve --config {}` shows it and asks; or leave `{key}` out",
+                "run `mcpact approve --config {}` to review it, or remove `{key}`",
                 source.name
             )),
         }
     }
 }
 
-fn shown(all: &[Sent]) -> impl Iterator<Item = (&'static str, String)> {
-    let places = all.iter().map(|sent| sent.place.shown(&sent.source));
-    places.map(|place| ("is sent", place))
+fn shown(all: &[SharedValue]) -> impl Iterator<Item = (&'static str, String)> {
+    let locations = all
+        .iter()
+        .map(|shared_values| shared_values.location.shown(&shared_values.source));
+    locations.map(|location| ("is sent", location))
 }
 
-/// What stands for a list of parts.
+/// Digest of a list of parts.
 #[derive(Default)]
-struct Seal(Sha256);
+struct SubjectDigest(Sha256);
 
-impl Seal {
+impl SubjectDigest {
     fn add(&mut self, part: &[u8]) {
-        // The length keeps two parts from becoming one.
+        // The length prefix keeps adjacent parts distinct.
         self.0.update((part.len() as u64).to_be_bytes());
         self.0.update(part);
     }
 
-    fn add_sent(&mut self, all: &[Sent]) {
-        for Sent { place, source } in all {
-            match place {
-                SentIn::Header(header) => self.add(header.as_bytes()),
-                SentIn::Address => self.add(b""),
-                // No header has a space in its name.
-                SentIn::Key(key) => self.add(format!("key {key}").as_bytes()),
+    fn add_shared(&mut self, all: &[SharedValue]) {
+        for SharedValue { location, source } in all {
+            match location {
+                SharedIn::Header(header) => self.add(header.as_bytes()),
+                SharedIn::Url => self.add(b""),
+                // Header names contain no spaces.
+                SharedIn::Key(key) => self.add(format!("key {key}").as_bytes()),
             }
             self.add(source.as_bytes());
         }
     }
 
-    fn mark(self) -> String {
+    fn digest(self) -> String {
         let digest = self.0.finalize();
-        let mark = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
-        mark.collect()
+        let digest = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+        digest.collect()
     }
 }
 
-/// What stands for the contents of a file; one that was not touched since is not read again.
+/// Digest of a file; cached until the file changes.
 fn contents(path: &Path) -> io::Result<[u8; 32]> {
-    /// How many programs are known.
+    /// Maximum number of cached digests.
     const PROGRAMS: usize = 256;
-    static KNOWN: Mutex<BTreeMap<Touched, [u8; 32]>> = Mutex::new(BTreeMap::new());
+    static KNOWN: Mutex<BTreeMap<FileStamp, [u8; 32]>> = Mutex::new(BTreeMap::new());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut file = File::open(path)?;
-    let touched = touched(&file.metadata()?);
-    if let Some(digest) = touched.and_then(|touched| known().get(&touched).copied()) {
+    let file_stamp = file_stamp(&file.metadata()?);
+    if let Some(digest) = file_stamp.and_then(|file_stamp| known().get(&file_stamp).copied()) {
         return Ok(digest);
     }
     let digest = digest(&mut file)?;
-    if let Some(touched) = touched {
+    if let Some(file_stamp) = file_stamp {
         let mut known = known();
         if known.len() >= PROGRAMS {
             known.clear();
         }
-        known.insert(touched, digest);
+        known.insert(file_stamp, digest);
     }
     Ok(digest)
 }
 
-/// Which file it is, how long, and when it was last changed in any way.
+/// Identity, size and change time of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Touched {
+struct FileStamp {
     device: u64,
     node: u64,
     size: u64,
     when: (i64, i64),
 }
 
-/// None where nobody can tell.
+/// `None` where the system does not provide it.
 #[cfg(unix)]
-fn touched(file: &fs::Metadata) -> Option<Touched> {
+fn file_stamp(file: &fs::Metadata) -> Option<FileStamp> {
     use std::os::unix::fs::MetadataExt as _;
-    Some(Touched {
+    Some(FileStamp {
         device: file.dev(),
         node: file.ino(),
         size: file.size(),
@@ -262,7 +266,7 @@ fn touched(file: &fs::Metadata) -> Option<Touched> {
 }
 
 #[cfg(not(unix))]
-fn touched(_: &fs::Metadata) -> Option<Touched> {
+fn file_stamp(_: &fs::Metadata) -> Option<FileStamp> {
     None
 }
 
@@ -277,14 +281,14 @@ fn digest(file: &mut File) -> io::Result<[u8; 32]> {
     }
 }
 
-/// The approvals that a person has given, in a file that nobody else can write.
+/// Approvals of the user, in a file that others cannot write.
 #[derive(Clone, Debug)]
 pub struct Approvals {
     path: PathBuf,
 }
 
 impl Approvals {
-    /// Those in a file, which need not be there yet.
+    /// Approvals in a file, which may not exist yet.
     #[must_use]
     pub const fn in_file(path: PathBuf) -> Self {
         Self { path }
@@ -296,30 +300,30 @@ impl Approvals {
             file => file?,
         };
         if is_writable_by_all(&self.path) {
-            let why = format!("everybody may change `{}`", self.path.display());
+            let why = format!("`{}` is world-writable", self.path.display());
             return Err(io::Error::other(why));
         }
         let mut text = String::new();
-        file.take(MOST_BYTES).read_to_string(&mut text)?;
+        file.take(MAX_BYTES).read_to_string(&mut text)?;
         Ok(text)
     }
 
-    /// Whether what this mark stands for was approved.
+    /// Returns whether this digest is approved.
     ///
     /// # Errors
-    /// The file cannot be read, or others could have written it.
-    pub fn hold(&self, mark: &str) -> io::Result<bool> {
+    /// The file cannot be read or is world-writable.
+    pub fn contains(&self, digest: &str) -> io::Result<bool> {
         let text = self.text()?;
-        let mut marks = text.lines().filter_map(|line| line.split(' ').next());
-        Ok(marks.any(|held| held == mark))
+        let mut digests = text.lines().filter_map(|line| line.split(' ').next());
+        Ok(digests.any(|line| line == digest))
     }
 
-    /// Writes an approval down, with a word about it for people.
+    /// Records an approval, with a description for the user.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn add(&self, mark: &str, about: &str) -> io::Result<()> {
-        if self.hold(mark)? {
+    pub fn add(&self, digest: &str, about: &str) -> io::Result<()> {
+        if self.contains(digest)? {
             return Ok(());
         }
         if let Some(folder) = self.path.parent() {
@@ -333,42 +337,42 @@ impl Approvals {
             options.mode(0o600);
         }
         let about: String = about.chars().filter(|c| !c.is_control()).collect();
-        // One write: two who approve at once do not tear each other's lines.
+        // A single write keeps lines of concurrent approvals intact.
         let mut file = options.open(&self.path)?;
-        file.write_all(format!("{mark} {about}\n").as_bytes())?;
+        file.write_all(format!("{digest} {about}\n").as_bytes())?;
         file.sync_all()
     }
 }
 
-/// What is started or reached only if it was approved.
+/// A launch that needs approval, with the approvals to check.
 #[derive(Clone, Debug)]
 pub struct Approval {
-    /// What is to be started or reached.
+    /// The launch.
     pub launch: Launch,
-    /// What was approved.
+    /// Approvals of the user.
     pub approvals: Approvals,
 }
 
 impl Approval {
-    /// The launch as of now if it needs an approval and has none. Reads the program from disk.
+    /// Subject of the launch if it is not approved. Reads the program from disk.
     ///
     /// # Errors
-    /// The program or the list of approvals cannot be read.
-    pub fn missing(&self) -> io::Result<Option<Deed>> {
-        let Some(deed) = Deed::of(&self.launch)? else {
+    /// The program or the approvals cannot be read.
+    pub fn missing(&self) -> io::Result<Option<ApprovalSubject>> {
+        let Some(subject) = ApprovalSubject::of(&self.launch)? else {
             return Ok(None);
         };
-        let holds = self.approvals.hold(&deed.mark)?;
-        Ok((!holds).then_some(deed))
+        let is_approved = self.approvals.contains(&subject.digest)?;
+        Ok((!is_approved).then_some(subject))
     }
 }
 
-/// A value of which everything is shown but who one is at an address: an index of packages may want a password.
+/// Hides credentials in URLs, for example of a package index.
 fn without_passwords(value: &str) -> String {
     let mut parts = value.split("://");
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        // Where some reader ends the host: behind it nothing is hidden.
+        // Everything after the host is shown.
         let end = part.find(|c: char| "/\\?#".contains(c) || c.is_whitespace());
         let (host, rest) = part.split_at(end.unwrap_or(part.len()));
         shown.push_str("://");
@@ -388,40 +392,39 @@ mod tests {
     use mcpact_transport::stdio::child::Confinement;
 
     use super::*;
-    use crate::{Filled, Secret};
+    use crate::{ExpandedText, Secret};
 
     fn launch(program: &Path) -> CommandLaunch {
         let program = program.to_string_lossy().into_owned();
         CommandLaunch {
-            program: Filled::new(program.clone(), program),
-            args: vec![Filled::new("a b", "a b")],
+            program: ExpandedText::new(program.clone(), program),
+            args: vec![ExpandedText::new("a b", "a b")],
             env: [(String::from("TOKEN"), Secret::new("hunter2"))].into(),
             cwd: None,
             confinement: Confinement::default(),
-            sent: Vec::new(),
+            shared_values: Vec::new(),
         }
     }
 
-    fn told(key: &str, source: &str) -> Sent {
-        Sent {
-            place: SentIn::Key(key.to_owned()),
+    fn told(key: &str, source: &str) -> SharedValue {
+        SharedValue {
+            location: SharedIn::Key(key.to_owned()),
             source: source.to_owned(),
         }
     }
 
-    /// Whatever changes in a command changes what stands for it; the value of a variable does only if it decides
-    /// which code runs.
+    /// Any change of the command changes the digest; the value of a variable only if it decides which code runs.
     #[test]
-    fn an_approval_is_for_one_exact_command() {
+    fn approval_covers_one_exact_command() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("server");
         fs::write(&program, "one").unwrap();
         let usual = launch(&program);
-        let mark = |launch: &CommandLaunch| Deed::of_command(launch).unwrap().mark;
-        let first = mark(&usual);
+        let digest = |launch: &CommandLaunch| ApprovalSubject::of_command(launch).unwrap().digest;
+        let first = digest(&usual);
         let mut other_value = usual.clone();
         other_value.env.insert("TOKEN".into(), Secret::new("x"));
-        assert_eq!(first, mark(&other_value));
+        assert_eq!(first, digest(&other_value));
         let mut loading = usual.clone();
         loading
             .env
@@ -431,18 +434,18 @@ mod tests {
             .env
             .insert("NODE_OPTIONS".into(), Secret::new("--require=/b.js"));
         assert_ne!(
-            mark(&loading),
-            mark(&loading_other),
-            "other code is another deed"
+            digest(&loading),
+            digest(&loading_other),
+            "changed code needs a new approval"
         );
-        let shown = Deed::of_command(&loading).unwrap().lines;
+        let shown = ApprovalSubject::of_command(&loading).unwrap().lines;
         let variable = ("variable", String::from("NODE_OPTIONS=--require=/a.js"));
         assert!(shown.contains(&variable), "{shown:?}");
         let indexed = |addresses: &str| {
             let mut launch = usual.clone();
             let addresses = Secret::new(addresses);
             launch.env.insert("UV_EXTRA_INDEX_URL".into(), addresses);
-            Deed::of_command(&launch).unwrap()
+            ApprovalSubject::of_command(&launch).unwrap()
         };
         let index = indexed("https://a.example/@x https://ada:hunter3@b.example/simple");
         let variable = "UV_EXTRA_INDEX_URL=https://a.example/@x https://…@b.example/simple";
@@ -451,82 +454,84 @@ mod tests {
             shown.contains(&("variable", variable.to_owned())),
             "{shown:?}"
         );
-        assert_ne!(index.mark, indexed("https://evil.example/simple").mark);
+        assert_ne!(index.digest, indexed("https://evil.example/simple").digest);
         let mut others = vec![usual.clone(); 6];
-        others[0].args = vec![Filled::new("a", "a"), Filled::new("b", "b")];
+        others[0].args = vec![ExpandedText::new("a", "a"), ExpandedText::new("b", "b")];
         others[1].env.insert("MORE".into(), Secret::new("x"));
-        others[2].cwd = Some(Filled::new("/", "/"));
+        others[2].cwd = Some(ExpandedText::new("/", "/"));
         others[3].args.clear();
-        others[4].sent = vec![told("answers.sampling", "${TOKEN}")];
-        others[5].sent = vec![told("answers.sampling", "${OTHER}")];
-        let marks: BTreeSet<String> = others.iter().chain([&usual]).map(mark).collect();
-        assert_eq!(marks.len(), 7, "{marks:?}");
+        others[4].shared_values = vec![told("answers.sampling", "${TOKEN}")];
+        others[5].shared_values = vec![told("answers.sampling", "${OTHER}")];
+        let digests: BTreeSet<String> = others.iter().chain([&usual]).map(digest).collect();
+        assert_eq!(digests.len(), 7, "{digests:?}");
         fs::write(&program, "two").unwrap();
-        assert_ne!(first, mark(&usual), "another program at the same place");
+        assert_ne!(first, digest(&usual), "another program at the same path");
     }
 
-    /// What is sent where is approved with the address, the headers and the places of the values, whatever the
-    /// values are.
+    /// The digest covers the URL, the headers and the sources of the values, but not the values.
     #[test]
-    fn an_approval_is_for_one_address_and_what_goes_there() {
-        let header = |name: &str| SentIn::Header(name.to_owned());
-        let sent = |url: &str, place: SentIn, source: &str| {
+    fn approval_covers_one_url_and_the_values_sent_to_it() {
+        let header = |name: &str| SharedIn::Header(name.to_owned());
+        let shared_values = |url: &str, location: SharedIn, source: &str| {
             Launch::Url(UrlLaunch {
-                url: Filled::from(url),
+                url: ExpandedText::from(url),
                 headers: [(String::from("X"), Secret::new("hunter2"))].into(),
-                sent: vec![Sent {
-                    place,
+                shared_values: vec![SharedValue {
+                    location,
                     source: source.to_owned(),
                 }],
             })
         };
         let url = "https://a.example/";
-        let deed = Deed::of(&sent(url, header("X"), "${TOKEN}"))
+        let subject = ApprovalSubject::of(&shared_values(url, header("X"), "${TOKEN}"))
             .unwrap()
             .unwrap();
-        assert_eq!(deed.kind, DeedKind::Send);
-        assert!(!format!("{deed:?}").contains("hunter2"), "{deed:?}");
+        assert_eq!(subject.kind, ApprovalKind::Send);
+        assert!(!format!("{subject:?}").contains("hunter2"), "{subject:?}");
         assert_eq!(
-            deed.lines,
+            subject.lines,
             [
                 ("address", String::from(url)),
                 ("is sent", String::from("${TOKEN} as `X`")),
             ]
         );
         for other in [
-            sent("https://b.example/", header("X"), "${TOKEN}"),
-            sent(url, header("Y"), "${TOKEN}"),
-            sent(url, SentIn::Address, "${TOKEN}"),
-            sent(url, SentIn::Key(String::from("X")), "${TOKEN}"),
-            sent(url, header("X"), "${OTHER}"),
+            shared_values("https://b.example/", header("X"), "${TOKEN}"),
+            shared_values(url, header("Y"), "${TOKEN}"),
+            shared_values(url, SharedIn::Url, "${TOKEN}"),
+            shared_values(url, SharedIn::Key(String::from("X")), "${TOKEN}"),
+            shared_values(url, header("X"), "${OTHER}"),
         ] {
-            let other = Deed::of(&other).unwrap().unwrap();
-            assert_ne!(deed.mark, other.mark, "{other:?}");
+            let other = ApprovalSubject::of(&other).unwrap().unwrap();
+            assert_ne!(subject.digest, other.digest, "{other:?}");
         }
         let plain = UrlLaunch {
-            url: Filled::from(url),
+            url: ExpandedText::from(url),
             headers: BTreeMap::new(),
-            sent: Vec::new(),
+            shared_values: Vec::new(),
         };
-        assert_eq!(Deed::of(&Launch::Url(plain)).unwrap(), None);
+        assert_eq!(ApprovalSubject::of(&Launch::Url(plain)).unwrap(), None);
     }
 
-    /// Approvals are kept for their owner alone, and not believed if others could have given them.
+    /// The file is private, and rejected if it is world-writable.
     #[cfg(unix)]
     #[test]
-    fn approvals_are_kept() {
+    fn approvals_are_stored_privately() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/approvals");
         let approvals = Approvals::in_file(path.clone());
-        assert!(!approvals.hold("a").unwrap());
+        assert!(!approvals.contains("a").unwrap());
         approvals.add("a", "server\nb x").unwrap();
         approvals.add("a", "again").unwrap();
-        assert!(approvals.hold("a").unwrap());
-        assert!(!approvals.hold("b").unwrap(), "nothing is smuggled in");
+        assert!(approvals.contains("a").unwrap());
+        assert!(
+            !approvals.contains("b").unwrap(),
+            "a newline cannot add an approval"
+        );
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(approvals.hold("a").is_err());
+        assert!(approvals.contains("a").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between two catalogs, for a gateway that reads its config anew.
+//! Difference between two configs, for reload.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,30 +6,30 @@ use super::Catalog;
 use super::config::ServerConfig;
 use super::name::ServerName;
 
-/// What differs between two catalogs. Servers that are switched off count as absent.
+/// Difference between two configs. Disabled servers count as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Servers that are new.
+    /// Added servers.
     pub added: BTreeSet<ServerName>,
-    /// Servers that are gone.
+    /// Removed servers.
     pub removed: BTreeSet<ServerName>,
-    /// Servers that are there still, and what that means for them.
+    /// Changed servers.
     pub changed: BTreeMap<ServerName, Change>,
-    /// Whether the settings of the gateway itself differ.
+    /// True if the gateway settings differ.
     pub gateway: bool,
 }
 
-/// What a change means for a server that runs.
+/// Effect of a change on a running server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// What runs was started in another way: it must end, and the next call starts it anew.
+    /// The launch differs: instances are stopped and start again on the next call.
     Relaunch,
-    /// What runs may go on; limits, names and visibility differ.
+    /// Only limits, names or visibility differ; instances keep running.
     Settings,
 }
 
 impl Changes {
-    /// Whether nothing differs.
+    /// Returns whether the configs are equal.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -37,7 +37,7 @@ impl Changes {
 }
 
 impl Catalog {
-    /// What must be done to get from this catalog to another.
+    /// Computes the changes from this config to another.
     #[must_use]
     pub fn changes_to(&self, next: &Self) -> Changes {
         let (old, new) = (self.served(), next.served());
@@ -60,7 +60,7 @@ impl Catalog {
         }
     }
 
-    /// The servers that are not switched off.
+    /// Enabled servers.
     #[must_use]
     pub fn served(&self) -> BTreeMap<&ServerName, &ServerConfig> {
         let all = self.servers.iter();
@@ -91,9 +91,9 @@ mod tests {
         taken_from("mcpact.toml", old).changes_to(&taken_from("mcpact.toml", new))
     }
 
-    /// Only what changed is touched, and only what was started in another way is started anew.
+    /// Unchanged servers are not listed; only a changed launch restarts a server.
     #[test]
-    fn changes_are_told_apart() {
+    fn changes_are_classified() {
         let old = "[servers.a]\ncommand = \"a\"\n[servers.b]\ncommand = \"b\"\n[servers.c]\ncommand = \"c\"\n[servers.d]\ncommand = \"d\"\n[servers.e]\ncommand = \"e\"\nenabled = false";
         let new = "[servers.a]\ncommand = \"a\"\n[servers.b]\ncommand = \"b\"\nmax_concurrent = 1\n[servers.c]\ncommand = \"c\"\nargs = [\"x\"]\n[servers.d]\ncommand = \"d\"\nenabled = false\n[servers.e]\ncommand = \"e\"\n[servers.f]\ncommand = \"f\"";
         let found = changes(old, new);
@@ -107,9 +107,9 @@ mod tests {
         assert!(!found.gateway);
     }
 
-    /// Another value of a secret is a change, too; the same config is none.
+    /// A changed secret counts as a change.
     #[test]
-    fn secrets_count_and_sameness_is_seen() {
+    fn changed_secret_is_a_change() {
         let one = "[servers.a]\nurl = \"https://a.example/\"\nheaders = { K = \"1\" }";
         let two = "[servers.a]\nurl = \"https://a.example/\"\nheaders = { K = \"2\" }";
         assert_eq!(changes(one, two).changed["a"], Change::Relaunch);

@@ -1,4 +1,4 @@
-//! What the keys become.
+//! Typed form of the config.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -13,244 +13,243 @@ use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Confinement;
 
 use super::expand::OnMissing;
-use super::hosts::{self, HostsGiven};
-use super::opening::{self, Opening};
+use super::exposing_keys::{self, ExposingKey};
+use super::hosts::{self, AllowHostsSource};
 use super::read;
-use super::secret::{Filled, Secret};
-use super::sent::Sent;
+use super::secret::{ExpandedText, Secret};
+use super::shared_values::SharedValue;
 
-/// The gateway itself.
+/// Settings of the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayConfig {
-    /// The address that HTTP clients come to.
+    /// Listen address for HTTP clients.
     pub listen: SocketAddr,
-    /// The bearer token that clients must show.
+    /// Bearer token required from clients.
     pub token: Option<Secret>,
-    /// How the token is written in the config, if that is a variable or a file and does not tell it.
+    /// Reference to the token, if the config contains only a variable or file.
     pub token_written: Option<String>,
-    /// The variable that may hold the token, if the config has a default for it.
+    /// Variable of the token, if the config contains a default for it.
     pub token_variable: Option<String>,
-    /// Whether it may listen beyond loopback without a token.
+    /// Allows listening beyond loopback without a token.
     pub allow_remote: bool,
-    /// More host names that it answers to.
+    /// Additional accepted host names.
     pub allow_hosts: Vec<String>,
-    /// Origins whose pages may call.
+    /// Origins allowed to call from web pages.
     pub allow_origins: Vec<String>,
-    /// The files with certificate and key.
+    /// Paths of TLS certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Whether clients of 2024-11-05 are served on `/sse`.
+    /// Serves clients of 2024-11-05 on `/sse`.
     pub sse: bool,
-    /// Whether clients are served on a WebSocket.
+    /// Serves clients on a WebSocket.
     pub websocket: bool,
-    /// The private socket for `mcpact status` and its like.
+    /// Path of the control socket.
     pub control: Option<PathBuf>,
-    /// When names start with the name of their server.
+    /// Naming of tools and prompts.
     pub names: NameStyle,
-    /// What stands between the name of the server and that of the tool.
+    /// Separator between server name and tool name.
     pub separator: String,
-    /// Whether the file is watched.
+    /// Watches the config file for changes.
     pub watch: bool,
-    /// How long running calls may take to end.
+    /// Time for running calls to finish on shutdown.
     pub drain: Duration,
-    /// How long a list waits for one of the servers.
+    /// Time a merged list waits for each server.
     pub list_wait: Duration,
-    /// The revisions that clients may speak; empty means all.
+    /// Revisions clients may use; empty means all.
     pub revisions: Vec<Revision>,
-    /// The named set of choices.
+    /// Profile of protocol choices.
     pub profile: Profile,
-    /// Whether wrongly typed capabilities refuse the negotiation.
+    /// Rejects the negotiation on wrongly typed capabilities.
     pub strict: bool,
-    /// Whether servers that are wrong are left out.
+    /// Skips invalid servers.
     pub lenient: bool,
-    /// What happens to notifications that were not negotiated.
+    /// Treatment of notifications that were not negotiated.
     pub undeclared: OnUndeclared,
-    /// Whether vendor extras are sent.
+    /// Sends vendor extras in the capabilities.
     pub announce_extras: bool,
-    /// Capabilities that a client must have.
+    /// Capabilities required from clients.
     pub require: Vec<String>,
-    /// What happens to variables of servers that are not set.
+    /// Treatment of unset variables in servers.
     pub missing_variables: OnMissing,
-    /// What is answered in the place of clients.
+    /// Default answers in place of clients.
     pub answers: DefaultAnswers,
-    /// What these answers take from the variables and files of this machine.
-    pub answers_sent: Vec<Sent>,
-    /// Which programs may be started.
+    /// Values of this host in the default answers.
+    pub answers_shared: Vec<SharedValue>,
+    /// Rules for programs.
     pub commands: CommandRules,
-    /// What of this lets more callers in than the defaults do.
-    pub openings: Vec<Opening>,
+    /// Keys that expose the gateway to more callers than the defaults.
+    pub exposing_keys: Vec<ExposingKey>,
 }
 
-/// When names of tools start with the name of their server.
+/// Naming of tools and prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameStyle {
-    /// Always.
+    /// Server name as prefix.
     Prefix,
-    /// Never; where two servers use the same name, the later one is marked.
+    /// Original names; on a collision the later server gets a hash suffix.
     Flat,
 }
 
-/// Which programs may be started.
+/// Rules for programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRules {
-    /// The only ones, by name or folder; empty means every one that is not refused.
+    /// Allowed programs, by name or folder; empty means all that are not refused.
     pub allow: Vec<String>,
-    /// What happens to shells.
+    /// Treatment of shells.
     pub shells: ShellRule,
 }
 
-/// What happens to a server that is started by way of a shell.
+/// Treatment of a server that starts through a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShellRule {
-    /// The config is refused.
+    /// The config is rejected.
     Refuse,
-    /// It is started, with a warning.
+    /// The server starts, with a warning.
     Warn,
 }
 
-/// A server behind the gateway.
+/// Settings of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
-    /// How it is reached or started.
+    /// Launch of the server.
     pub launch: Launch,
-    /// Whether it is served.
+    /// True if the server is served.
     pub enabled: bool,
-    /// Words by which clients choose it.
+    /// Tags that clients select servers by.
     pub tags: BTreeSet<String>,
-    /// What the names of its tools start with, instead of its name.
+    /// Prefix of its tool names, instead of its name.
     pub prefix: Option<String>,
-    /// Which of its tools are served.
+    /// Selection of tools.
     pub tools: ToolFilter,
-    /// What happens to tools that are not what they were.
+    /// Treatment of changed tools.
     pub changed_tools: ChangedTools,
-    /// How it is spoken to.
+    /// Protocol era.
     pub era: EraMode,
-    /// Capabilities that it must have.
+    /// Capabilities required from the server.
     pub require: Vec<String>,
-    /// Client capabilities that a singleton is told of.
+    /// Client capabilities declared to a singleton.
     pub declare: Vec<String>,
-    /// What it is answered in the place of clients.
+    /// Default answers in place of clients.
     pub answers: DefaultAnswers,
-    /// Whether caches may keep for everybody what it calls public.
+    /// Allows caches to share results the server calls public.
     pub public_results: bool,
-    /// How its instances are kept.
+    /// Instances and limits.
     pub run: RunSettings,
 }
 
-/// How a server is reached or started.
+/// Launch of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Launch {
-    /// A program that is started.
+    /// Child process.
     Command(CommandLaunch),
-    /// A server that is reached by HTTP.
+    /// HTTP server.
     Url(UrlLaunch),
-    /// A server that is part of the gateway.
+    /// Built-in server.
     Builtin(String),
 }
 
-/// A program and how it is started. There is no shell.
+/// A program to start, without a shell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandLaunch {
-    /// A path, or a name that is looked up in `PATH`.
-    pub program: Filled,
-    /// Its arguments.
-    pub args: Vec<Filled>,
-    /// Its variables, besides the few that every child gets.
+    /// Path, or name to look up in `PATH`.
+    pub program: ExpandedText,
+    /// Arguments.
+    pub args: Vec<ExpandedText>,
+    /// Variables, besides those every child inherits.
     pub env: BTreeMap<String, Secret>,
-    /// Where it runs.
-    pub cwd: Option<Filled>,
-    /// What it may not have.
+    /// Working directory.
+    pub cwd: Option<ExpandedText>,
+    /// Process limits.
     pub confinement: Confinement,
-    /// What it is told from the variables and files of this machine, besides what it is started with.
-    pub sent: Vec<Sent>,
+    /// Values of this host that are sent to the server after its start.
+    pub shared_values: Vec<SharedValue>,
 }
 
-/// An address and what goes with every request.
+/// A server reached by HTTP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UrlLaunch {
-    /// The address.
-    pub url: Filled,
-    /// The headers.
+    /// URL.
+    pub url: ExpandedText,
+    /// Headers of every request.
     pub headers: BTreeMap<String, Secret>,
-    /// What goes there from the variables and files of this machine.
-    pub sent: Vec<Sent>,
+    /// Values of this host that are sent to the server.
+    pub shared_values: Vec<SharedValue>,
 }
 
-/// Which tools of a server are served.
+/// Selection of a server's tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolFilter {
-    /// The only ones; empty means all.
+    /// Patterns of served tools; empty means all.
     pub only: Vec<String>,
-    /// Those that are not.
+    /// Patterns of hidden tools.
     pub hidden: Vec<String>,
-    /// What clients must declare to see some of them.
+    /// Client capabilities required by tools, per pattern.
     pub needs: Vec<(String, Vec<Capability>)>,
 }
 
-/// What happens to a tool about which its server says something else than before.
+/// Treatment of a tool that differs from its pinned definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangedTools {
-    /// It is served, and the log says so.
+    /// Served, with a warning in the log.
     #[default]
     Warn,
-    /// It is not served until somebody has agreed to it.
+    /// Hidden until it is approved.
     Hide,
-    /// It is served as if nothing had happened.
+    /// Served.
     Serve,
 }
 
-/// How the instances of a server are kept.
+/// Instances of a server, and their limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSettings {
-    /// Who shares an instance.
+    /// Sharing of instances.
     pub strategy: Strategy,
-    /// How long an instance may be idle.
+    /// Idle time before an instance is stopped.
     pub idle: Duration,
-    /// How many calls an instance may have at a time.
+    /// Maximum number of calls per instance.
     pub max_concurrent: usize,
-    /// How many instances may run at a time.
+    /// Maximum number of instances.
     pub max_instances: usize,
-    /// How many instances are kept running.
+    /// Number of instances kept running.
     pub min_ready: usize,
-    /// How many calls may wait for an instance.
+    /// Maximum number of queued calls.
     pub queue: usize,
-    /// How long a call may wait for an instance.
+    /// Maximum time in the queue.
     pub queue_wait: Duration,
-    /// How long an instance may take to start.
+    /// Timeout of a start.
     pub start_timeout: Duration,
-    /// How long a call may take.
+    /// Timeout of a call.
     pub call_timeout: Duration,
-    /// How long running calls may take to end.
+    /// Time for running calls to finish when an instance stops.
     pub drain: Duration,
-    /// How long an instance waits for its client to come back.
+    /// Time an exclusive instance waits for its client to return.
     pub session: Duration,
-    /// How an instance is asked whether it is well.
+    /// Health checks.
     pub health: Health,
-    /// What happens after failures.
+    /// Restarts after failures.
     pub restarts: Restarts,
-    /// Whether a server that did not start is tried again without being called.
+    /// Retries a failed start without waiting for a call.
     pub recovers: bool,
-    /// Whether calls that cannot be made on a client's own instance at the same time go to others; they take turns
-    /// otherwise.
+    /// Sends calls that cannot run concurrently on a client's own instance to other instances; otherwise they queue.
     pub spreads: bool,
 }
 
-/// Who shares an instance.
+/// Sharing of instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// Everybody; there may be several.
+    /// Shared by all clients; several instances.
     Stateless,
-    /// Nobody: every client has its own.
+    /// One instance per client.
     Stateful,
-    /// Everybody; it is not stopped when idle.
+    /// Shared by all clients; not stopped when idle.
     Persistent,
-    /// Everybody; there is only one.
+    /// Shared by all clients; one instance.
     Singleton,
 }
 
 impl Probe {
-    /// Whether a server can be asked like this beside its work.
+    /// Returns whether the probe does not occupy the server.
     #[must_use]
-    pub const fn costs_nothing(&self) -> bool {
+    pub const fn is_free(&self) -> bool {
         match self {
             Self::Auto | Self::Off | Self::Ping | Self::Discover => true,
             Self::Tool(_) | Self::Resource(_) => false,
@@ -258,57 +257,57 @@ impl Probe {
     }
 }
 
-/// How an instance is asked whether it is well.
+/// Health checks of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// What is asked.
+    /// Kind of check.
     pub probe: Probe,
-    /// How often.
+    /// Interval.
     pub interval: Duration,
-    /// How many bad answers in a row make it failed.
+    /// Consecutive failures after which the instance is failed.
     pub failures: u32,
 }
 
-/// What an instance is asked.
+/// Kind of health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// `ping` of the legacy era, `server/discover` of the modern one.
     Auto,
-    /// Nothing.
+    /// None.
     Off,
     /// `ping`.
     Ping,
     /// `server/discover`.
     Discover,
-    /// A call of this tool without arguments.
+    /// Call of this tool without arguments.
     Tool(String),
-    /// Reading this resource.
+    /// Read of this resource.
     Resource(String),
 }
 
-/// What happens after failures.
+/// Restarts after failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restarts {
-    /// The first pause.
+    /// First backoff.
     pub backoff: Duration,
-    /// The longest pause.
+    /// Longest backoff.
     pub backoff_max: Duration,
-    /// How many failures suspend the server.
+    /// Failures within the window that suspend the server.
     pub failures: u32,
-    /// For how long a failure counts.
+    /// Time during which a failure counts.
     pub window: Duration,
-    /// How long a suspended server is left alone.
+    /// Time a suspended server is not started.
     pub suspend: Duration,
 }
 
 impl ToolFilter {
-    /// Whether every tool is served.
+    /// Returns whether all tools are served.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.only.is_empty() && self.hidden.is_empty()
     }
 
-    /// What a client lacks for a tool that it could declare.
+    /// Capabilities a client would have to declare for a tool.
     #[must_use]
     pub fn lacking(&self, tool: &str, declared: CapabilityBits) -> Vec<Capability> {
         let fitting = self.needs.iter();
@@ -318,14 +317,14 @@ impl ToolFilter {
         lacking.iter().collect()
     }
 
-    /// Whether only some tools are to be served, and none of these is one of them.
+    /// Returns whether only listed tools are served and none of these is listed.
     #[must_use]
     pub fn misses_all(&self, tools: &[String]) -> bool {
         let is_named = |tool: &String| self.only.iter().any(|pattern| matches(pattern, tool));
         !self.only.is_empty() && !tools.iter().any(is_named)
     }
 
-    /// Whether a tool is served.
+    /// Returns whether a tool is served.
     #[must_use]
     pub fn admits(&self, tool: &str) -> bool {
         let is_among = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
@@ -333,7 +332,7 @@ impl ToolFilter {
     }
 }
 
-/// Whether a name has the shape of a pattern, in which `*` stands for anything.
+/// Matches a name against a pattern, in which `*` matches anything.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -344,7 +343,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((middle, last)) = rest.rsplit_once('*') else {
         return left.ends_with(rest);
     };
-    // The earliest place of each piece leaves the most for the others.
+    // Leftmost matches leave the most for the rest.
     for piece in middle.split('*') {
         let Some(at) = left.find(piece) else {
             return false;
@@ -355,16 +354,17 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 }
 
 impl GatewayConfig {
-    /// Other machines reach the gateway, but by no name that it answers to: what that means, and what to do.
+    /// Warning and hint if other hosts can reach the gateway, but no host name is accepted.
     #[must_use]
-    pub fn namelessness(&self) -> Option<(String, String)> {
-        hosts::namelessness(self.listen, &self.allow_hosts, HostsGiven::InConfig)
+    pub fn missing_host_warning(&self) -> Option<(String, String)> {
+        hosts::missing_host_warning(self.listen, &self.allow_hosts, AllowHostsSource::InConfig)
     }
 
-    /// Listens elsewhere than the config says, because whoever starts the gateway says so.
-    pub fn listen_instead(&mut self, address: SocketAddr) {
+    /// Overrides the configured listen address.
+    pub fn override_listen(&mut self, address: SocketAddr) {
         self.listen = address;
-        self.openings.retain(|found| found.key != opening::LISTEN);
+        self.exposing_keys
+            .retain(|found| found.key != exposing_keys::LISTEN);
     }
 }
 
@@ -387,7 +387,7 @@ impl Default for CommandRules {
 }
 
 impl ServerConfig {
-    /// A server with the defaults of everything but its launch.
+    /// A server with default settings.
     #[must_use]
     pub fn new(launch: Launch) -> Self {
         Self {
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_wins_over_listed() {
+    fn hidden_tools_win_over_listed_ones() {
         let filter = |only: &[&str], hidden: &[&str]| ToolFilter {
             only: only.iter().map(ToString::to_string).collect(),
             hidden: hidden.iter().map(ToString::to_string).collect(),

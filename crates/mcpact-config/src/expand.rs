@@ -1,103 +1,103 @@
-//! Fills variables into the texts of a tree. Parsing is over by then: a value cannot become a key, a
-//! quote or another argument.
+//! Variable expansion in the strings of a tree. It runs after parsing, so a value cannot become a key, a quote or
+//! another argument.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 
 use super::problem::{Findings, Problem};
-use super::secret::Filled;
+use super::secret::ExpandedText;
 use super::source::{Source, Span};
-use super::surroundings::Surroundings;
 use super::tree::{Node, Value};
+use crate::host_environment::HostEnvironment;
 
-/// How variables are written.
+/// Syntax of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spelling {
-    /// `${NAME}` and its like.
+pub(super) enum VariableSyntax {
+    /// `${NAME}` and the other native forms.
     Dollar,
-    /// Also `{env:NAME}` and `{file:PATH}`, as opencode writes them.
+    /// Also `{env:NAME}` and `{file:PATH}` (opencode).
     Braces,
-    /// Also `$NAME`, as the Gemini CLI writes them.
+    /// Also `$NAME` (Gemini CLI).
     Bare,
-    /// Also `${{ secrets.NAME }}`, as Continue writes them.
+    /// Also `${{ secrets.NAME }}` (Continue).
     Secrets,
 }
 
-impl Spelling {
-    /// How variables are written there.
+impl VariableSyntax {
+    /// Valid forms, for hints.
     const fn forms(self) -> &'static str {
         match self {
             Self::Dollar => {
-                "`${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:PATH}`, `${userHome}` and `${workspaceFolder}` are; write `$${` if none is meant"
+                "use `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:PATH}`, `${userHome}` or `${workspaceFolder}`; write `$${` for a literal `${`"
             }
-            Self::Braces => "`{env:NAME}` and `{file:PATH}` are",
-            Self::Bare => "`$NAME` and `${NAME}` are",
-            Self::Secrets => "`${{ secrets.NAME }}` is",
+            Self::Braces => "use `{env:NAME}` or `{file:PATH}`",
+            Self::Bare => "use `$NAME` or `${NAME}`",
+            Self::Secrets => "use `${{ secrets.NAME }}`",
         }
     }
 }
 
-/// What becomes of variables.
+/// Treatment of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filling {
-    /// Their values take their place.
+pub(super) enum ExpansionMode {
+    /// Replaced by their values.
     Values(OnMissing),
-    /// They stay, written the native way.
-    Names(Shelf),
+    /// Kept, in native syntax.
+    Names(TargetFolder),
 }
 
-/// Where a text is put whose variables stay.
+/// Folder of the config that an unexpanded text is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shelf {
-    /// Beside the config that it comes from: what is relative means the same there.
+pub(super) enum TargetFolder {
+    /// Same folder as the original: relative paths stay valid.
     Same,
-    /// Somewhere else: what starts at the folder of the config says where that is.
+    /// Another folder: relative paths become absolute.
     Other,
 }
 
-/// What happens to a variable that is not set.
+/// Treatment of unset variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMissing {
-    /// It is an error.
+    /// Error.
     Refuse,
-    /// It stays as it is written, with a warning.
+    /// Kept as written, with a warning.
     Keep,
 }
 
-/// Fills in variables.
+/// Expands variables.
 pub(super) struct Expansion<'a> {
     pub(super) source: &'a Source,
-    pub(super) surroundings: &'a dyn Surroundings,
-    pub(super) spelling: Spelling,
-    pub(super) filling: Filling,
+    pub(super) host: &'a dyn HostEnvironment,
+    pub(super) variable_syntax: VariableSyntax,
+    pub(super) mode: ExpansionMode,
 }
 
-/// A piece of a text.
+/// Part of a text.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'t> {
+enum Segment<'t> {
     Plain(&'t str),
-    /// What stands in the braces, and the whole of it.
+    /// Content of the braces, and the whole reference.
     Variable {
         inner: &'t str,
         whole: &'t str,
     },
-    /// An opening that is never closed.
+    /// Unterminated reference.
     Open(&'t str),
 }
 
-/// Why there is no value.
-enum Fault {
+/// Failure to expand a variable.
+enum VariableError {
     Missing(String),
     Wrong { message: String, remedy: String },
 }
 
 impl Expansion<'_> {
-    /// Fills in every text of a tree.
+    /// Expands all strings of a tree.
     pub(super) fn run(&self, node: &mut Node, findings: &mut Findings) {
         match &mut node.value {
             Value::Text(text) => {
                 if let Some((filled, sources)) = self.text(text.value(), node.span, findings) {
-                    *text = Filled::new(filled, text.written()).taken_from(sources);
+                    *text = ExpandedText::new(filled, text.written()).taken_from(sources);
                 }
             }
             Value::List(items) => items.iter_mut().for_each(|item| self.run(item, findings)),
@@ -109,49 +109,51 @@ impl Expansion<'_> {
         }
     }
 
-    /// The text with its variables filled in, and what they are; `None` if there are none.
+    /// Expands a text and returns the sources of its values; `None` if it contains no variables.
     fn text(
         &self,
         text: &str,
         span: Span,
         findings: &mut Findings,
     ) -> Option<(String, Vec<String>)> {
-        let pieces = pieces(text, self.spelling);
-        if pieces == [Piece::Plain(text)] {
+        let segments = segments(text, self.variable_syntax);
+        if segments == [Segment::Plain(text)] {
             return None;
         }
         let (mut filled, mut sources) = (String::new(), Vec::new());
-        for piece in pieces {
-            match piece {
-                Piece::Plain(plain) => match self.filling {
-                    Filling::Names(_) => append(&mut filled, native_plain(plain)),
-                    Filling::Values(_) => filled.push_str(plain),
+        for segment in segments {
+            match segment {
+                Segment::Plain(plain) => match self.mode {
+                    ExpansionMode::Names(_) => append(&mut filled, native_plain(plain)),
+                    ExpansionMode::Values(_) => filled.push_str(plain),
                 },
-                Piece::Variable { inner, whole } => {
+                Segment::Variable { inner, whole } => {
                     let inner = &*self.with_home(inner);
-                    match self.filling {
-                        Filling::Names(shelf) => {
-                            let at = self.place(whole, span);
-                            append(&mut filled, &self.native(inner, shelf, at, findings));
+                    match self.mode {
+                        ExpansionMode::Names(target) => {
+                            let at = self.reference_span(whole, span);
+                            append(&mut filled, &self.native(inner, target, at, findings));
                         }
-                        Filling::Values(_) => match self.value(inner) {
+                        ExpansionMode::Values(_) => match self.value(inner) {
                             Ok(value) => {
                                 filled.push_str(&value);
                                 sources.push(self.source_of(inner));
                             }
                             Err(fault) => {
-                                self.tell(fault, whole, span, findings);
+                                self.report(fault, whole, span, findings);
                                 filled.push_str(whole);
                             }
                         },
                     }
                 }
-                Piece::Open(rest) => {
-                    let at = self.place(rest, span);
-                    let problem = findings.error(at, "this variable has no closing brace");
-                    problem.remedy(match self.spelling {
-                        Spelling::Dollar => "write `$${` if no variable is meant",
-                        Spelling::Braces | Spelling::Bare | Spelling::Secrets => "close it",
+                Segment::Open(rest) => {
+                    let at = self.reference_span(rest, span);
+                    let problem = findings.error(at, "missing closing brace");
+                    problem.remedy(match self.variable_syntax {
+                        VariableSyntax::Dollar => "write `$${` for a literal `${`",
+                        VariableSyntax::Braces | VariableSyntax::Bare | VariableSyntax::Secrets => {
+                            "add `}`"
+                        }
                     });
                     filled.push_str(rest);
                 }
@@ -160,11 +162,11 @@ impl Expansion<'_> {
         Some((filled, sources))
     }
 
-    /// opencode knows that `~` is the home folder.
+    /// opencode expands `~` in file references.
     fn with_home<'t>(&self, inner: &'t str) -> Cow<'t, str> {
         let path = inner.strip_prefix("file:~/");
         match path
-            .filter(|_| self.spelling == Spelling::Braces)
+            .filter(|_| self.variable_syntax == VariableSyntax::Braces)
             .zip(self.home().ok())
         {
             Some((path, home)) => Cow::Owned(format!("file:{home}/{path}")),
@@ -172,29 +174,29 @@ impl Expansion<'_> {
         }
     }
 
-    /// Which variable or file a value comes from, however it is spelled.
+    /// Canonical name of the variable or file behind a value.
     fn source_of(&self, inner: &str) -> String {
         match inner.strip_prefix("file:") {
-            // The same words mean another file beside another config.
+            // Absolute, because the same relative path means another file in another config.
             Some(path) => {
-                let path = self.surroundings.path(path);
+                let path = self.host.path(path);
                 format!("${{file:{}}}", path.display())
             }
             None => format!("${{{inner}}}"),
         }
     }
 
-    /// A variable that means in any folder what it means in this one.
-    fn settled(&self, inner: &str) -> String {
-        match self.of_folder(inner) {
+    /// Reference that means the same in any folder.
+    fn absolute_reference(&self, inner: &str) -> String {
+        match self.folder_value(inner) {
             Some(text) => text.replace("${", "$${"),
             None => self.source_of(inner),
         }
     }
 
-    /// What is taken from the name of the folder.
-    fn of_folder(&self, inner: &str) -> Option<String> {
-        let folder = self.surroundings.folder();
+    /// Value of variables for the project folder.
+    fn folder_value(&self, inner: &str) -> Option<String> {
+        let folder = self.host.folder();
         match inner {
             "workspaceFolder" => Some(folder),
             "workspaceFolderBasename" => {
@@ -205,45 +207,50 @@ impl Expansion<'_> {
         }
     }
 
-    /// Where a piece stands: within its text if it can be found there, for escapes may hide it.
-    fn place(&self, piece: &str, span: Span) -> Span {
+    /// Span of a reference within its text, or of the whole text if escapes hide it.
+    fn reference_span(&self, segment: &str, span: Span) -> Span {
         let written = self.source.text.get(span.start..span.end);
-        match written.and_then(|written| written.find(piece)) {
-            Some(at) => Span::new(span.start + at, span.start + at + piece.len()),
+        match written.and_then(|written| written.find(segment)) {
+            Some(at) => Span::new(span.start + at, span.start + at + segment.len()),
             None => span,
         }
     }
 
-    /// Whether a piece of a text stands there as it is; other clients name variables in other ways, too.
-    fn is_written(&self, piece: &str, span: Span) -> bool {
+    /// Returns whether the reference is written literally; some clients write only the name.
+    fn is_written(&self, segment: &str, span: Span) -> bool {
         let written = self.source.text.get(span.start..span.end);
-        written.is_some_and(|written| written.contains(piece))
+        written.is_some_and(|written| written.contains(segment))
     }
 
-    fn tell(&self, fault: Fault, whole: &str, span: Span, findings: &mut Findings) {
-        let at = self.place(whole, span);
+    fn report(&self, fault: VariableError, whole: &str, span: Span, findings: &mut Findings) {
+        let at = self.reference_span(whole, span);
         match fault {
-            Fault::Wrong { message, remedy } => findings.error(at, message).remedy(remedy),
-            Fault::Missing(name) => {
-                let message = format!("the variable `{name}` is not set");
-                match self.filling {
-                    Filling::Values(OnMissing::Refuse) => {
-                        let remedy = match (self.is_written(whole, span), self.spelling) {
-                            (true, Spelling::Dollar) => {
+            VariableError::Wrong { message, remedy } => findings.error(at, message).remedy(remedy),
+            VariableError::Missing(name) => {
+                let message = format!("variable `{name}` is not set");
+                match self.mode {
+                    ExpansionMode::Values(OnMissing::Refuse) => {
+                        let remedy = match (self.is_written(whole, span), self.variable_syntax) {
+                            (true, VariableSyntax::Dollar) => {
                                 format!("set it, or write `${{{name}:-default}}`")
                             }
-                            (true, Spelling::Braces | Spelling::Bare | Spelling::Secrets) => {
+                            (
+                                true,
+                                VariableSyntax::Braces
+                                | VariableSyntax::Bare
+                                | VariableSyntax::Secrets,
+                            ) => {
                                 format!(
                                     "set it, or `mcpact import` this config and write `${{{name}:-default}}` there"
                                 )
                             }
-                            // Its name alone stands there, where no default can.
+                            // Only the name is written, so no default is possible.
                             (false, _) => String::from("set it"),
                         };
                         findings.error(at, message).remedy(remedy);
                     }
-                    Filling::Values(OnMissing::Keep) | Filling::Names(_) => {
-                        let message = format!("{message} and stays as it is written");
+                    ExpansionMode::Values(OnMissing::Keep) | ExpansionMode::Names(_) => {
+                        let message = format!("{message} and is kept as written");
                         findings.warning(at, message).remedy("set it");
                     }
                 }
@@ -251,12 +258,18 @@ impl Expansion<'_> {
         }
     }
 
-    /// The native way to write a variable.
-    fn native(&self, inner: &str, shelf: Shelf, at: Span, findings: &mut Findings) -> String {
+    /// Native syntax of a variable.
+    fn native(
+        &self,
+        inner: &str,
+        target: TargetFolder,
+        at: Span,
+        findings: &mut Findings,
+    ) -> String {
         let Some(id) = inner.strip_prefix("input:") else {
-            return match shelf {
-                Shelf::Same => format!("${{{inner}}}"),
-                Shelf::Other => self.settled(inner),
+            return match target {
+                TargetFolder::Same => format!("${{{inner}}}"),
+                TargetFolder::Other => self.absolute_reference(inner),
             };
         };
         let usual = id.chars().map(|c| {
@@ -268,13 +281,13 @@ impl Expansion<'_> {
         });
         let name: String = usual.collect();
         let message =
-            format!("nobody is there to answer `${{input:{id}}}`: it becomes `${{{name}}}`");
+            format!("`${{input:{id}}}` is converted to `${{{name}}}`: mcpact does not prompt");
         findings.note(at, message).remedy("set the variable");
         format!("${{{name}}}")
     }
 
-    fn value(&self, inner: &str) -> Result<String, Fault> {
-        if let Some(text) = self.of_folder(inner) {
+    fn value(&self, inner: &str) -> Result<String, VariableError> {
+        if let Some(text) = self.folder_value(inner) {
             return Ok(text);
         }
         match inner {
@@ -285,83 +298,83 @@ impl Expansion<'_> {
         match inner.split_once(':') {
             Some(("env", rest)) => self.variable(rest),
             Some(("file", path)) => self.file(path),
-            Some(("input", id)) => Err(Fault::Wrong {
-                message: format!("`${{input:{id}}}` asks a person, and nobody is there to answer"),
-                remedy: String::from("put the value into a variable and write `${NAME}`"),
+            Some(("input", id)) => Err(VariableError::Wrong {
+                message: format!("`${{input:{id}}}` prompts the user, which mcpact does not do"),
+                remedy: String::from("use a variable, such as `${NAME}`"),
             }),
             Some(_) | None => self.variable(inner),
         }
     }
 
-    /// `NAME`, or `NAME:-default` for a variable that is not set or empty.
-    fn variable(&self, inner: &str) -> Result<String, Fault> {
+    /// `NAME`, or `NAME:-default` if the variable may be unset or empty.
+    fn variable(&self, inner: &str) -> Result<String, VariableError> {
         let (name, default) = match inner.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inner, None),
         };
         if inner.contains("${") {
-            return Err(Fault::Wrong {
-                message: String::from("a variable cannot stand in another one"),
+            return Err(VariableError::Wrong {
+                message: String::from("variables cannot be nested"),
                 remedy: String::from(
-                    "write a plain default, or put the whole value into one variable",
+                    "write a plain default or use one variable for the whole value",
                 ),
             });
         }
         if !is_name(name) {
-            return Err(Fault::Wrong {
-                message: format!("`{inner}` is no variable"),
-                remedy: String::from(self.spelling.forms()),
+            return Err(VariableError::Wrong {
+                message: format!("`{inner}` is not a variable"),
+                remedy: String::from(self.variable_syntax.forms()),
             });
         }
         match (self.set(name)?, default) {
             (Some(value), None) => Ok(value),
             (Some(value), Some(_)) if !value.is_empty() => Ok(value),
             (_, Some(default)) => Ok(default.to_owned()),
-            (None, None) => Err(Fault::Missing(name.to_owned())),
+            (None, None) => Err(VariableError::Missing(name.to_owned())),
         }
     }
 
-    fn home(&self) -> Result<String, Fault> {
+    fn home(&self) -> Result<String, VariableError> {
         let home = match self.set("HOME")? {
             Some(home) => Some(home),
             None => self.set("USERPROFILE")?,
         };
-        home.ok_or_else(|| Fault::Missing(String::from("HOME")))
+        home.ok_or_else(|| VariableError::Missing(String::from("HOME")))
     }
 
-    /// The value of a variable, if it is set.
-    fn set(&self, name: &str) -> Result<Option<String>, Fault> {
-        let raw = self.surroundings.raw_variable(name);
+    /// Value of a variable, if set.
+    fn set(&self, name: &str) -> Result<Option<String>, VariableError> {
+        let raw = self.host.raw_variable(name);
         let value = raw.map(OsString::into_string).transpose();
-        value.map_err(|_| Fault::Wrong {
-            message: format!("the variable `{name}` is set, but is no UTF-8 text"),
-            remedy: String::from("set it to a text in UTF-8"),
+        value.map_err(|_| VariableError::Wrong {
+            message: format!("variable `{name}` is not valid UTF-8"),
+            remedy: String::from("set it to a UTF-8 value"),
         })
     }
 
-    fn file(&self, path: &str) -> Result<String, Fault> {
-        let text = self.surroundings.file(path);
-        let text = text.map_err(|why| Fault::Wrong {
-            message: format!("`{path}` cannot be read: {why}"),
-            remedy: String::from("a small text file is expected, in UTF-8"),
+    fn file(&self, path: &str) -> Result<String, VariableError> {
+        let text = self.host.file(path);
+        let text = text.map_err(|why| VariableError::Wrong {
+            message: format!("cannot read `{path}`: {why}"),
+            remedy: String::from("use a small UTF-8 text file"),
         })?;
-        // One line end alone: lines that are empty belong to the text.
+        // Only one line ending is removed; empty lines belong to the value.
         let ends = ["\r\n", "\n"];
         let cut = ends.iter().find_map(|end| text.strip_suffix(end));
         Ok(cut.unwrap_or(&text).to_owned())
     }
 }
 
-/// One text with its variables filled in, as a catalog has them.
+/// Expands the variables of a text.
 ///
 /// # Errors
-/// A variable is not set, or is none.
-pub fn fill(text: &str, surroundings: &dyn Surroundings) -> Result<String, Problem> {
+/// A variable is unset or invalid.
+pub fn expand_text(text: &str, host: &dyn HostEnvironment) -> Result<String, Problem> {
     let expansion = Expansion {
         source: &Source::new("", text),
-        surroundings,
-        spelling: Spelling::Dollar,
-        filling: Filling::Values(OnMissing::Refuse),
+        host,
+        variable_syntax: VariableSyntax::Dollar,
+        mode: ExpansionMode::Values(OnMissing::Refuse),
     };
     let mut findings = Findings::default();
     let filled = expansion.text(text, Span::new(0, text.len()), &mut findings);
@@ -377,10 +390,10 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A dollar sign that belongs to nothing that follows it.
+/// An escaped dollar sign.
 const DOLLAR: &str = "${$}";
 
-/// The native way to write a plain piece.
+/// Native syntax of a literal part.
 fn native_plain(plain: &str) -> &str {
     match plain {
         "${" => "$${",
@@ -389,51 +402,51 @@ fn native_plain(plain: &str) -> &str {
     }
 }
 
-/// Appends a piece that is written the native way. Together with it, dollar signs before it would be read as `$${`.
-fn append(filled: &mut String, piece: &str) {
-    if piece.starts_with("${") || piece.starts_with('{') {
+/// Appends a part in native syntax. Dollar signs before it are escaped, or `$${` would be read.
+fn append(filled: &mut String, segment: &str) {
+    if segment.starts_with("${") || segment.starts_with('{') {
         let kept = filled.trim_end_matches('$').len();
         let dollars = DOLLAR.repeat(filled.len() - kept);
         filled.truncate(kept);
         filled.push_str(&dollars);
     }
-    filled.push_str(piece);
+    filled.push_str(segment);
 }
 
-/// Cuts a text at its variables.
-fn pieces(text: &str, spelling: Spelling) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
+/// Splits a text into literals and variables.
+fn segments(text: &str, variable_syntax: VariableSyntax) -> Vec<Segment<'_>> {
+    let mut segments = Vec::new();
     let mut rest = text;
-    while let Some((start, length, piece)) = next(rest, spelling) {
+    while let Some((start, length, segment)) = next(rest, variable_syntax) {
         if start > 0 {
-            pieces.push(Piece::Plain(&rest[..start]));
+            segments.push(Segment::Plain(&rest[..start]));
         }
-        pieces.push(piece);
+        segments.push(segment);
         rest = &rest[start + length..];
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Plain(rest));
+        segments.push(Segment::Plain(rest));
     }
-    pieces
+    segments
 }
 
-/// The next variable, where it starts and how long it is. `$${` is a plain `${`, and `${$}` a plain `$`, but not for the
-/// Gemini CLI: there a dollar sign before a variable is one.
-fn next(text: &str, spelling: Spelling) -> Option<(usize, usize, Piece<'_>)> {
+/// Next variable with its offset and length. `$${` is a literal `${` and `${$}` a literal `$`, except in the syntax of
+/// the Gemini CLI.
+fn next(text: &str, variable_syntax: VariableSyntax) -> Option<(usize, usize, Segment<'_>)> {
     text.char_indices().find_map(|(start, _)| {
         let rest = &text[start..];
-        let is_bare = spelling == Spelling::Bare;
-        let (length, piece) = if rest.starts_with("$${") && !is_bare {
-            (3, Piece::Plain(&rest[1..3]))
+        let is_bare = variable_syntax == VariableSyntax::Bare;
+        let (length, segment) = if rest.starts_with("$${") && !is_bare {
+            (3, Segment::Plain(&rest[1..3]))
         } else if rest.starts_with(DOLLAR) && !is_bare {
-            (DOLLAR.len(), Piece::Plain(&rest[..1]))
-        } else if spelling == Spelling::Secrets
+            (DOLLAR.len(), Segment::Plain(&rest[..1]))
+        } else if variable_syntax == VariableSyntax::Secrets
             && let Some(found) = secret(rest)
         {
             found
         } else if rest.starts_with("${") {
             braced(rest, 2)
-        } else if spelling == Spelling::Braces
+        } else if variable_syntax == VariableSyntax::Braces
             && (rest.starts_with("{env:") || rest.starts_with("{file:"))
         {
             braced(rest, 1)
@@ -442,35 +455,35 @@ fn next(text: &str, spelling: Spelling) -> Option<(usize, usize, Piece<'_>)> {
         } else {
             return None;
         };
-        Some((start, length, piece))
+        Some((start, length, segment))
     })
 }
 
-fn braced(text: &str, opening: usize) -> (usize, Piece<'_>) {
+fn braced(text: &str, opening: usize) -> (usize, Segment<'_>) {
     match text.find('}') {
-        None => (text.len(), Piece::Open(text)),
+        None => (text.len(), Segment::Open(text)),
         Some(end) => {
             let inner = &text[opening..end];
             let whole = &text[..=end];
-            (whole.len(), Piece::Variable { inner, whole })
+            (whole.len(), Segment::Variable { inner, whole })
         }
     }
 }
 
 /// `${{ secrets.NAME }}`
-fn secret(text: &str) -> Option<(usize, Piece<'_>)> {
+fn secret(text: &str) -> Option<(usize, Segment<'_>)> {
     let (inner, _) = text.strip_prefix("${{")?.split_once("}}")?;
     let whole = &text[..inner.len() + "${{}}".len()];
     let inner = inner.trim().strip_prefix("secrets.")?;
-    Some((whole.len(), Piece::Variable { inner, whole }))
+    Some((whole.len(), Segment::Variable { inner, whole }))
 }
 
-fn bare(text: &str) -> Option<(usize, Piece<'_>)> {
+fn bare(text: &str) -> Option<(usize, Segment<'_>)> {
     let name = &text[1..];
     let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let inner = &name[..end.unwrap_or(name.len())];
     let whole = &text[..=inner.len()];
-    is_name(inner).then_some((whole.len(), Piece::Variable { inner, whole }))
+    is_name(inner).then_some((whole.len(), Segment::Variable { inner, whole }))
 }
 
 #[cfg(test)]

@@ -1,34 +1,34 @@
-//! Reads a table by its keys. Whatever is wrong becomes a finding, and the default takes its place, so
-//! that one reading finds everything.
+//! Typed access to the keys of a table. Problems are collected and replaced by the default, so that one pass finds all
+//! of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcpact_spec::{Capability, Side};
 
-use super::adopt::meanings::native;
+use super::foreign::key_mapping::native;
 use super::keys::{self, Key, Kind};
 use super::problem::Findings;
-use super::secret::Filled;
+use super::secret::ExpandedText;
 use super::source::Span;
 use super::tree::{Member, Node, Table, Value};
 use crate::nearest::nearest;
 
-/// A table of the config and the keys that it may have.
+/// A table of the config and its valid keys.
 pub(super) struct Fields<'t, 'f> {
     table: &'t Table,
     keys: &'static [Key],
     pub(super) findings: &'f mut Findings,
 }
 
-/// A text and where it stands.
+/// A string with its position.
 pub(super) struct Text<'t> {
-    pub(super) filled: &'t Filled,
+    pub(super) filled: &'t ExpandedText,
     pub(super) span: Span,
 }
 
 impl<'t, 'f> Fields<'t, 'f> {
-    /// Looks at a table; keys that it must not have are findings. `what` names the table.
+    /// Wraps a table and reports unknown keys. `what` names the table in messages.
     pub(super) fn new(
         table: &'t Table,
         keys: &'static [Key],
@@ -49,7 +49,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         }
     }
 
-    /// The member with this key, unless it says nothing.
+    /// Member with this key, unless it is null.
     pub(super) fn member(&self, name: &str) -> Option<&'t Member> {
         debug_assert!(keys::find(self.keys, name).is_some(), "`{name}` is no key");
         let member = self.table.member(name)?;
@@ -60,7 +60,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         keys::find(self.keys, name).map(|key| key.kind)
     }
 
-    /// A key as people find it in the file.
+    /// Key as written in the file.
     fn written<'n>(&self, name: &'n str) -> &'n str
     where
         't: 'n,
@@ -70,39 +70,39 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     fn mismatch(&mut self, name: &str, node: &Node, wanted: &str) {
         let name = self.written(name);
-        let message = format!("`{name}` is {}, but should be {wanted}", node.kind());
+        let message = format!("`{name}` must be {wanted}, not {}", node.kind());
         self.findings.error(node.span, message);
     }
 
-    /// A text, if there is one.
+    /// Optional string.
     pub(super) fn text(&mut self, name: &str) -> Option<Text<'t>> {
         let node = &self.member(name)?.node;
         let Some(filled) = node.text() else {
-            self.mismatch(name, node, "a text");
+            self.mismatch(name, node, "a string");
             return None;
         };
         if filled.value().is_empty() {
             let name = self.written(name);
             let problem = self.findings.error(node.span, format!("`{name}` is empty"));
-            problem.remedy("leave the key out, or say something");
+            problem.remedy("set a value or remove the key");
             return None;
         }
         let span = node.span;
         Some(self.checked(name, Text { filled, span }))
     }
 
-    /// Tells of what no program and no server can be given.
+    /// Reports NUL characters.
     fn checked(&mut self, name: &str, text: Text<'t>) -> Text<'t> {
         if text.filled.value().contains('\0') {
             let name = self.written(name);
-            let message = format!("`{name}` has a NUL character in it");
+            let message = format!("`{name}` contains a NUL character");
             let problem = self.findings.error(text.span, message);
-            problem.remedy("leave it out: neither programs nor servers can be given one");
+            problem.remedy("remove it: programs and servers cannot receive it");
         }
         text
     }
 
-    /// A text that has a default.
+    /// String with a default.
     pub(super) fn text_or_default(&mut self, name: &str) -> String {
         match self.text(name) {
             Some(text) => text.filled.value().to_owned(),
@@ -115,7 +115,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         }
     }
 
-    /// A list of texts.
+    /// List of strings.
     pub(super) fn texts(&mut self, name: &str) -> Vec<Text<'t>> {
         match self.member(name) {
             Some(member) => self.list(name, &member.node),
@@ -125,7 +125,7 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     fn list(&mut self, name: &str, node: &'t Node) -> Vec<Text<'t>> {
         let Value::List(items) = &node.value else {
-            self.mismatch(name, node, "a list of texts");
+            self.mismatch(name, node, "a list of strings");
             return Vec::new();
         };
         let mut texts = Vec::new();
@@ -138,31 +138,31 @@ impl<'t, 'f> Fields<'t, 'f> {
                 None => {
                     let name = self.written(name);
                     let message = format!(
-                        "`{name}` has {} in it, but should be a list of texts",
+                        "`{name}` must be a list of strings, but contains {}",
                         item.kind()
                     );
                     self.findings
                         .error(item.span, message)
-                        .remedy("write it in quotes");
+                        .remedy("put it in quotes");
                 }
             }
         }
         texts
     }
 
-    /// A list of texts, without their places.
+    /// List of strings without positions.
     pub(super) fn words(&mut self, name: &str) -> Vec<String> {
         let texts = self.texts(name).into_iter();
         texts.map(|text| text.filled.value().to_owned()).collect()
     }
 
-    /// Paths of capabilities that a side may declare.
+    /// List of capabilities of one side.
     pub(super) fn capabilities(&mut self, name: &str, owner: Side) -> Vec<String> {
         let texts = self.texts(name);
         self.declarable(&texts, owner)
     }
 
-    /// A table of lists of capabilities that clients declare.
+    /// Table of lists of client capabilities.
     pub(super) fn capability_table(&mut self, name: &str) -> Vec<(String, Vec<Capability>)> {
         let Some(table) = self.table(name) else {
             return Vec::new();
@@ -184,7 +184,7 @@ impl<'t, 'f> Fields<'t, 'f> {
             let given = text.filled.value();
             let is_open = given.starts_with("experimental.") || given.starts_with("extensions.");
             if !is_open && !known.contains(&given) {
-                let message = format!("no {owner} can declare the capability `{}`", text.filled);
+                let message = format!("unknown {owner} capability `{}`", text.filled);
                 let problem = self.findings.error(text.span, message);
                 problem.remedy(one_of(given, &known));
             }
@@ -193,13 +193,13 @@ impl<'t, 'f> Fields<'t, 'f> {
         values.collect()
     }
 
-    /// A table of texts.
+    /// Table of strings.
     pub(super) fn text_table(&mut self, name: &str) -> BTreeMap<&'t str, Text<'t>> {
         let Some(member) = self.member(name) else {
             return BTreeMap::new();
         };
         let Value::Table(table) = &member.node.value else {
-            self.mismatch(name, &member.node, "a table of texts");
+            self.mismatch(name, &member.node, "a table of strings");
             return BTreeMap::new();
         };
         let mut texts = BTreeMap::new();
@@ -212,25 +212,24 @@ impl<'t, 'f> Fields<'t, 'f> {
         {
             match node.text() {
                 Some(filled) => {
-                    // The values are secrets: what is wrong with them is told at their keys.
+                    // The values may be secrets, so problems are shown at their keys.
                     let span = *key_span;
                     let text = self.checked(&format!("{name}.{key}"), Text { filled, span });
                     texts.insert(key.as_str(), text);
                 }
                 None => {
                     let name = self.written(name);
-                    let message =
-                        format!("`{name}.{key}` is {}, but should be a text", node.kind());
+                    let message = format!("`{name}.{key}` must be a string, not {}", node.kind());
                     self.findings
                         .error(node.span, message)
-                        .remedy("write it in quotes");
+                        .remedy("put it in quotes");
                 }
             }
         }
         texts
     }
 
-    /// True or false.
+    /// Boolean.
     pub(super) fn flag(&mut self, name: &str) -> bool {
         if let Some(member) = self.member(name) {
             if let Value::Flag(flag) = member.node.value {
@@ -241,7 +240,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         matches!(self.kind(name), Some(Kind::Flag { default: true }))
     }
 
-    /// A whole number within its limits.
+    /// Integer within its limits.
     pub(super) fn count(&mut self, name: &str) -> u32 {
         let Some(Kind::Count {
             least,
@@ -258,15 +257,15 @@ impl<'t, 'f> Fields<'t, 'f> {
             Some(given) if (least..=most).contains(&given) => given,
             Some(_) | None => {
                 let name = self.written(name);
-                let wanted = format!("`{name}` should be a whole number from {least} to {most}");
+                let wanted = format!("`{name}` must be an integer from {least} to {most}");
                 let problem = self.findings.error(member.node.span, wanted);
-                problem.remedy(format!("without the key it is {default}"));
+                problem.remedy(format!("the default is {default}"));
                 default
             }
         }
     }
 
-    /// A duration within its limits.
+    /// Duration within its limits.
     pub(super) fn seconds(&mut self, name: &str) -> Duration {
         let Some(Kind::Seconds {
             least,
@@ -284,17 +283,16 @@ impl<'t, 'f> Fields<'t, 'f> {
             Some((Some(given), _)) if (least..=most).contains(&given) => given,
             Some((_, member)) => {
                 let name = self.written(name);
-                let wanted =
-                    format!("`{name}` should be a number of seconds from {least} to {most}");
+                let wanted = format!("`{name}` must be a number of seconds from {least} to {most}");
                 let problem = self.findings.error(member.node.span, wanted);
-                problem.remedy(format!("without the key it is {default}"));
+                problem.remedy(format!("the default is {default}"));
                 default
             }
         };
         Duration::try_from_secs_f64(chosen).unwrap_or_default()
     }
 
-    /// One of a few words.
+    /// One of the possible values.
     pub(super) fn choice(&mut self, name: &str) -> &'static str {
         let Some(Kind::Choice { of, default }) = self.kind(name) else {
             return "";
@@ -305,7 +303,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         }
     }
 
-    /// A list of a few words.
+    /// List of possible values.
     pub(super) fn choices(&mut self, name: &str) -> Vec<&'static str> {
         let Some(Kind::Choices { of }) = self.kind(name) else {
             return Vec::new();
@@ -315,7 +313,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         known.collect()
     }
 
-    /// The word of these that a text is.
+    /// Matches a string against the possible values.
     pub(super) fn one_of(
         &mut self,
         name: &str,
@@ -326,14 +324,14 @@ impl<'t, 'f> Fields<'t, 'f> {
         let known = of.iter().copied().find(|word| *word == given);
         if known.is_none() {
             let name = self.written(name);
-            let message = format!("`{}` is unknown as `{name}`", text.filled);
+            let message = format!("unknown value `{}` for `{name}`", text.filled);
             let problem = self.findings.error(text.span, message);
             problem.remedy(one_of(given, of));
         }
         known
     }
 
-    /// A table inside this one; empty when it is not there.
+    /// Nested table.
     pub(super) fn table(&mut self, name: &str) -> Option<&'t Table> {
         let member = self.member(name)?;
         match member.node.table() {
@@ -346,7 +344,7 @@ impl<'t, 'f> Fields<'t, 'f> {
     }
 }
 
-/// A whole number, however it is written: `5.0` is one to JSON Schema, too.
+/// Integer; `5.0` is one as well, as in JSON Schema.
 fn whole(node: &Node) -> Option<u32> {
     match node.value {
         Value::Whole(given) => u32::try_from(given).ok(),
@@ -374,27 +372,27 @@ fn unknown(member: &Member, keys: &'static [Key], what: &str, findings: &mut Fin
     });
 }
 
-/// A key without a value: nobody can tell what was meant by it, and `allow = null` must not mean every program. Keys of
-/// other clients count as left out, as they do there.
+/// Reports a null value. In native configs it is an error, because `allow = null` must not allow every program; keys of
+/// other clients are ignored, as there.
 fn empty(member: &Member, what: &str, findings: &mut Findings) {
     if member.theirs.is_some() {
         let subject = format!("`{}`", member.written());
-        return nothing(&subject, member.key_span, what, findings);
+        return warn_of_null(&subject, member.key_span, what, findings);
     }
     let message = format!("`{}` has no value in {what}", member.key);
     let problem = findings.error(member.key_span, message);
-    problem.remedy("give it a value, or leave it out");
+    problem.remedy("set a value or remove the key");
 }
 
-/// Something without a value: whoever wrote it wanted something.
-fn nothing(subject: &str, at: Span, what: &str, findings: &mut Findings) {
-    let message = format!("{subject} has no value in {what}, and counts as left out");
+/// Warns of a null value.
+fn warn_of_null(subject: &str, at: Span, what: &str, findings: &mut Findings) {
+    let message = format!("{subject} has no value in {what} and is ignored");
     let problem = findings.warning(at, message);
-    problem.remedy("give it a value, or leave it out");
+    problem.remedy("set a value or remove the key");
 }
 
-/// Tells of all keys of a table that have no value, and of what has none inside of those that are used.
-pub(super) fn nothings(
+/// Warns of all null values in a table, also inside of used keys.
+pub(super) fn warn_of_nulls(
     table: &Table,
     is_used: impl Fn(&str) -> bool,
     what: &str,
@@ -408,38 +406,38 @@ pub(super) fn nothings(
     } in &table.0
     {
         if node.value == Value::Null {
-            nothing(&format!("`{key}`"), *key_span, what, findings);
+            warn_of_null(&format!("`{key}`"), *key_span, what, findings);
         } else if is_used(key) {
-            nothings_inside(key, node, what, findings);
+            warn_of_inner_nulls(key, node, what, findings);
         }
     }
 }
 
-fn nothings_inside(key: &str, node: &Node, what: &str, findings: &mut Findings) {
+fn warn_of_inner_nulls(key: &str, node: &Node, what: &str, findings: &mut Findings) {
     match &node.value {
         Value::List(items) => {
             for item in items.iter().filter(|item| item.value == Value::Null) {
-                nothing(&format!("an item of `{key}`"), item.span, what, findings);
+                warn_of_null(&format!("an item of `{key}`"), item.span, what, findings);
             }
         }
         Value::Table(table) => {
             for inner in &table.0 {
                 let key = format!("{key}.{}", inner.key);
                 if inner.node.value == Value::Null {
-                    nothing(&format!("`{key}`"), inner.key_span, what, findings);
+                    warn_of_null(&format!("`{key}`"), inner.key_span, what, findings);
                 }
-                nothings_inside(&key, &inner.node, what, findings);
+                warn_of_inner_nulls(&key, &inner.node, what, findings);
             }
         }
         Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) | Value::Text(_) => {}
     }
 }
 
-/// What somebody may have meant, or else everything that there is.
+/// Hint with the nearest possible value, or all of them.
 pub(super) fn one_of(given: &str, all: &[&str]) -> String {
     match nearest(given, all) {
-        Some(near) => format!("did you mean `{near}`? It may be {}", quoted(all)),
-        None => format!("it may be {}", quoted(all)),
+        Some(near) => format!("did you mean `{near}`? possible values: {}", quoted(all)),
+        None => format!("possible values: {}", quoted(all)),
     }
 }
 

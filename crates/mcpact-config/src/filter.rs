@@ -1,40 +1,40 @@
-//! Programs that look at requests and results.
+//! Settings of filter programs.
 
 use std::time::Duration;
 
 use super::config::{CommandLaunch, matches};
 use super::name::ServerName;
 
-/// A program that looks at requests, results, or both.
+/// A program that inspects requests, results, or both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterConfig {
-    /// Its name.
+    /// Name.
     pub name: ServerName,
-    /// How it is started.
+    /// Command of the program.
     pub command: CommandLaunch,
-    /// Smaller ones are asked first.
+    /// Position; smaller numbers run first.
     pub order: u32,
-    /// What it is shown; empty means everything.
+    /// Inspected stages; empty means all.
     pub stages: Vec<Stage>,
-    /// The methods that it is asked about; empty means all.
+    /// Inspected methods; empty means all.
     pub methods: Vec<String>,
-    /// Whether nothing passes without it.
+    /// Rejects requests if the filter is not available.
     pub required: bool,
-    /// How long it may take.
-    pub patience: Duration,
+    /// Timeout of one decision.
+    pub timeout: Duration,
 }
 
-/// What a filter is shown.
+/// Stage at which a filter runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The parameters of a request, before anything is done about it.
+    /// Request parameters, before the request is handled.
     Request,
-    /// The result, before the client gets it.
+    /// Result, before it is sent to the client.
     Response,
 }
 
 impl Stage {
-    /// The word for it.
+    /// Name of the stage.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Stage {
         }
     }
 
-    /// What it is called that is shown.
+    /// JSON field with the inspected value.
     #[must_use]
     pub const fn body(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Stage {
 }
 
 impl FilterConfig {
-    /// Whether it is asked.
+    /// Returns whether the filter inspects this method at this stage.
     #[must_use]
     pub fn wants(&self, stage: Stage, method: &str) -> bool {
         let any = |pattern: &String| matches(pattern, method);

@@ -1,45 +1,43 @@
-//! The names by which other machines call whoever listens.
+//! Host names and origins that clients may use.
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-/// What a host looks like that somebody can be asked for by, for whoever wrote another one.
-const HOST: &str = "a name or an IP address alone is needed, such as `mcp.example`";
+/// Hint for an invalid host.
+const HOST: &str = "use a host name or IP address without port, such as `mcp.example`";
 
-/// What to do about a name that has other letters than those which clients and browsers send.
-const ASCII_HOST: &str =
-    "write the name in its ASCII form, as clients send it, such as `xn--bcher-kva.example`";
+/// Hint for a non-ASCII host name.
+const ASCII_HOST: &str = "use the ASCII form that clients send, such as `xn--bcher-kva.example`";
 
-/// Where the names are given that are answered to.
+/// Source of the accepted host names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostsGiven {
-    /// By a key of the config.
+pub enum AllowHostsSource {
+    /// Key of the config.
     InConfig,
-    /// By arguments of the command.
+    /// Command line arguments.
     AsArguments,
 }
 
-/// Other machines reach an address, but by no name that is answered to there: what that means, and what to do. One address
-/// alone is a name by itself.
+/// Warning and hint if other hosts can reach an address, but no host name is accepted. A specific IP address is
+/// accepted by itself.
 #[must_use]
-pub fn namelessness(
+pub fn missing_host_warning(
     address: SocketAddr,
     hosts: &[String],
-    given: HostsGiven,
+    given: AllowHostsSource,
 ) -> Option<(String, String)> {
     if !address.ip().to_canonical().is_unspecified() || !hosts.is_empty() {
         return None;
     }
     let (setting, example) = match given {
-        HostsGiven::InConfig => ("allow_hosts", "allow_hosts = [\"mcp.example\"]"),
-        HostsGiven::AsArguments => ("--allow-host", "--allow-host mcp.example"),
+        AllowHostsSource::InConfig => ("allow_hosts", "allow_hosts = [\"mcp.example\"]"),
+        AllowHostsSource::AsArguments => ("--allow-host", "--allow-host mcp.example"),
     };
-    let message = format!("other machines can reach `{address}`, but get 403 without `{setting}`");
-    let remedy = format!("say by which names and addresses clients call it, such as `{example}`");
+    let message = format!("other hosts can reach `{address}`, but get 403 without `{setting}`");
+    let remedy = format!("list the host names and addresses that clients use, such as `{example}`");
     Some((message, remedy))
 }
 
-/// Whether a text is a name or an address of a host alone: one with a port, a scheme or a path would never be equal to
-/// what clients call the host.
+/// Returns whether a text is a host name or IP address, without port, scheme or path.
 #[must_use]
 pub fn is_host(text: &str) -> bool {
     let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -47,37 +45,41 @@ pub fn is_host(text: &str) -> bool {
     is_name || text.parse::<Ipv6Addr>().is_ok()
 }
 
-/// What to do about a text that is no host.
+/// Hint for an invalid host.
 #[must_use]
-pub const fn host_remedy(text: &str) -> &'static str {
+pub const fn host_hint(text: &str) -> &'static str {
     match text.is_ascii() {
         true => HOST,
         false => ASCII_HOST,
     }
 }
 
-/// What is wrong with an origin: it is one only as browsers send it, or else would never be equal to theirs.
+/// Hint if a text is not an origin in the form that browsers send.
 #[must_use]
-pub fn origin_fault(text: &str) -> Option<&'static str> {
+pub fn origin_problem(text: &str) -> Option<&'static str> {
     let host = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
     match host {
         Some(_) if !text.is_ascii() => Some(ASCII_HOST),
         Some(host) if !host.is_empty() && !host.contains(['/', '*', '@']) => None,
-        Some(_) | None => Some("scheme, host and port are needed, such as `https://app.example`"),
+        Some(_) | None => Some("use scheme, host and port, such as `https://app.example`"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ASCII_HOST, HOST, HostsGiven, host_remedy, is_host, namelessness, origin_fault};
+    use super::{
+        ASCII_HOST, AllowHostsSource, HOST, host_hint, is_host, missing_host_warning,
+        origin_problem,
+    };
 
-    /// Whoever listens on one address is called by it, and nobody is turned away.
+    /// A specific listen address is accepted as host.
     #[test]
-    fn one_address_is_a_name_by_itself() {
+    fn specific_listen_address_is_accepted() {
         let told = |address: &str, hosts: &[String]| {
-            namelessness(address.parse().unwrap(), hosts, HostsGiven::InConfig).is_some()
+            missing_host_warning(address.parse().unwrap(), hosts, AllowHostsSource::InConfig)
+                .is_some()
         };
         for (address, is_told) in [
             ("0.0.0.0:1", true),
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_names_and_addresses_alone() {
+    fn hosts_have_no_port_scheme_or_path() {
         for good in ["mcp.example", "a_b-1", "10.0.0.1", "fd00::1", "::1"] {
             assert!(is_host(good), "{good}");
         }
@@ -109,18 +111,18 @@ mod tests {
         ] {
             assert!(!is_host(bad), "{bad}");
         }
-        assert_eq!(host_remedy("a b"), HOST);
-        assert_eq!(host_remedy("b\u{fc}cher.example"), ASCII_HOST);
+        assert_eq!(host_hint("a b"), HOST);
+        assert_eq!(host_hint("b\u{fc}cher.example"), ASCII_HOST);
     }
 
     #[test]
-    fn origins_are_what_browsers_send() {
+    fn origins_have_the_form_that_browsers_send() {
         for good in [
             "https://app.example",
             "http://[::1]:3000",
             "https://xn--bcher-kva.example",
         ] {
-            assert_eq!(origin_fault(good), None, "{good}");
+            assert_eq!(origin_problem(good), None, "{good}");
         }
         for bad in [
             "app.example",
@@ -129,10 +131,13 @@ mod tests {
             "https://*.a",
             "https://a@b",
         ] {
-            assert!(origin_fault(bad).unwrap().starts_with("scheme"), "{bad}");
+            assert!(
+                origin_problem(bad).unwrap().starts_with("use scheme"),
+                "{bad}"
+            );
         }
         assert_eq!(
-            origin_fault("https://b\u{fc}cher.example"),
+            origin_problem("https://b\u{fc}cher.example"),
             Some(ASCII_HOST)
         );
     }

@@ -1,33 +1,32 @@
-//! What other clients have configured, as a native config.
+//! Import of configs of other clients as a native config.
 
-mod places;
+mod relative_paths;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::adopt::{Adopted, adopt, tell_numbered};
-use super::expand::{Expansion, Filling, Shelf};
-use super::fields::nothings;
+use super::expand::{Expansion, ExpansionMode, TargetFolder};
+use super::fields::warn_of_nulls;
+use super::foreign::{ConvertedConfig, convert, report_numbered};
 use super::keys;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
 use super::source::Source;
-use super::surroundings::Surroundings;
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
+use crate::host_environment::HostEnvironment;
 
-/// A client whose config can be taken over.
+/// A client with an importable config.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Where it keeps its config, the one that wins first; `~` is the home folder, `.` the project, and `*` every
-    /// file of a folder.
+    /// Config paths by precedence. `~` is the home folder, `.` the project, and `*` every file of a folder.
     files: &'static [&'static str],
 }
 
-/// The clients that are known.
+/// Supported clients.
 pub const CLIENTS: &[Client] = &[
     Client {
         name: "claude-desktop",
@@ -96,26 +95,26 @@ pub const CLIENTS: &[Client] = &[
 ];
 
 impl Client {
-    /// The client with this name.
+    /// Returns the client with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
-    /// Where its config may lie. A path that ends with `*` stands for every file of its folder.
+    /// Possible config paths. A path that ends with `*` stands for every file of its folder.
     pub fn paths(&self, folders: &Folders) -> impl Iterator<Item = PathBuf> {
         self.files.iter().map(|file| folders.path(file))
     }
 }
 
-/// Where clients keep what they have.
+/// Base folders of config paths.
 #[derive(Clone, Debug)]
 pub struct Folders {
-    /// The home of the user.
+    /// Home folder.
     pub home: PathBuf,
-    /// Where programs keep the configs of the user; `~/.config` unless `XDG_CONFIG_HOME` says otherwise.
+    /// Config folder of the user: `XDG_CONFIG_HOME` or `~/.config`.
     pub configs: PathBuf,
-    /// The project.
+    /// Project folder.
     pub project: PathBuf,
 }
 
@@ -132,7 +131,7 @@ impl Folders {
         inner.unwrap_or_else(|| PathBuf::from(file))
     }
 
-    /// Whether a client keeps what is for all projects in this file.
+    /// Returns whether this is a user-wide config file.
     #[must_use]
     pub fn is_for_all_projects(&self, path: &Path) -> bool {
         let files = CLIENTS.iter().flat_map(|client| client.files);
@@ -141,22 +140,22 @@ impl Folders {
     }
 }
 
-/// A native config that was made from others. Unless it is known where it will lie, no place in it depends on that.
+/// A native config made from configs of other clients. Without a target folder, all its paths are absolute.
 #[derive(Debug, Default)]
 pub struct Import {
-    /// The config.
+    /// Text of the config.
     pub text: String,
-    /// The servers in it, in the order of the text.
+    /// Servers in the order of the text.
     pub servers: Vec<String>,
-    /// What should be known about each source.
+    /// Problems of each source.
     pub reports: Vec<(Source, Vec<Problem>)>,
-    /// The servers by their names, what they are called where they come from, and the file.
+    /// Original name and file of each server, by its new name.
     names: BTreeMap<String, (String, String)>,
     folder: Option<String>,
 }
 
 impl Import {
-    /// An import for a config that will lie in this folder.
+    /// Creates an import for a config in this folder.
     pub fn into_folder(folder: impl Into<String>) -> Self {
         Self {
             folder: Some(folder.into()),
@@ -164,36 +163,36 @@ impl Import {
         }
     }
 
-    /// Adds the servers of a config. A name that is there already keeps its first meaning.
-    pub fn add(&mut self, source: Source, surroundings: &dyn Surroundings) {
+    /// Adds the servers of a config. If a name is taken, the first server keeps it.
+    pub fn add(&mut self, source: Source, host: &dyn HostEnvironment) {
         let mut findings = Findings::default();
         let syntax = Syntax::of(&source);
         let problems = match syntax.parse(&source) {
-            Err(_) if speaks_of_no_servers(&source) => Vec::new(),
+            Err(_) if has_no_servers(&source) => Vec::new(),
             Err(problem) => vec![problem],
             Ok(root) => {
-                let folder = surroundings.folder();
-                let shelf = match &self.folder {
-                    Some(own) if *own == folder => Shelf::Same,
-                    Some(_) | None => Shelf::Other,
+                let folder = host.folder();
+                let target = match &self.folder {
+                    Some(own) if *own == folder => TargetFolder::Same,
+                    Some(_) | None => TargetFolder::Other,
                 };
-                // A client may have nothing configured, which is no fault.
-                if let Some(Adopted {
+                // A client without servers is not an error.
+                if let Some(ConvertedConfig {
                     mut root,
-                    spelling,
+                    variable_syntax,
                     renamed,
                     ..
-                }) = adopt(root, syntax, &source, &folder, &mut findings)
+                }) = convert(root, syntax, &source, &folder, &mut findings)
                 {
                     let expansion = Expansion {
                         source: &source,
-                        surroundings,
-                        spelling,
-                        filling: Filling::Names(shelf),
+                        host,
+                        variable_syntax,
+                        mode: ExpansionMode::Names(target),
                     };
                     expansion.run(&mut root, &mut findings);
-                    if shelf == Shelf::Other {
-                        places::settle(&mut root, surroundings, &mut findings);
+                    if target == TargetFolder::Other {
+                        relative_paths::resolve(&mut root, host, &mut findings);
                     }
                     self.servers(&root, &renamed, &source, &mut findings);
                 }
@@ -226,23 +225,23 @@ impl Import {
             let there = renamed.get(key).unwrap_or(key);
             if let Some(file) = of_others.get(there) {
                 let message =
-                    format!("server `{there}` was taken from another file already: `{file}`");
+                    format!("server `{there}` was already imported from another file: `{file}`");
                 findings.note(*key_span, message);
                 continue;
             }
             let near = ServerName::near(key);
             let name = self.free(&near);
             if name != near {
-                tell_numbered(there, &near, &name, *key_span, findings);
+                report_numbered(there, &near, &name, *key_span, findings);
             }
-            nothings(table, |_| true, &format!("server `{there}`"), findings);
+            warn_of_nulls(table, |_| true, &format!("server `{there}`"), findings);
             let origin = (there.clone(), source.name.clone());
             self.names.insert(name.to_string(), origin);
             self.server(name.as_str(), table, source);
         }
     }
 
-    /// This name, or one like it that no other server has.
+    /// This name, or with a numeric suffix if it is taken.
     fn free(&self, near: &ServerName) -> ServerName {
         let more = (2..).map(|number| near.numbered(number));
         let mut names = std::iter::once(near.clone()).chain(more);
@@ -252,7 +251,7 @@ impl Import {
 
     fn server(&mut self, name: &str, table: &Table, source: &Source) {
         let lead = if self.text.is_empty() { "" } else { "\n" };
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             self.text,
             "{lead}# from {}\n[servers.{name}]\n",
@@ -270,9 +269,8 @@ impl Import {
     }
 }
 
-/// Whether a file is one of VS Code's settings, of which it takes what it can read, without a word about servers: what is
-/// wrong there is nobody's concern here.
-fn speaks_of_no_servers(source: &Source) -> bool {
+/// Returns whether a file is a VS Code settings file without servers. Other problems in it are ignored.
+fn has_no_servers(source: &Source) -> bool {
     let name = source.name.replace('\\', "/");
     let ways = [".vscode/settings.json", "Code/User/settings.json"];
     ways.iter().any(|way| name.ends_with(way)) && !source.text.contains("mcp")
@@ -303,7 +301,7 @@ fn toml_value(node: &Node) -> Option<toml::Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::tests::{Machine, taken_from};
+    use crate::read::tests::{TestHost, taken_from};
     use crate::{Catalog, Launch};
 
     fn imported(files: &[(&str, &str)]) -> Import {
@@ -313,14 +311,14 @@ mod tests {
     fn imported_into(folder: &str, files: &[(&str, &str)]) -> Import {
         let mut import = Import::into_folder(folder);
         for (name, text) in files {
-            import.add(Source::new(*name, *text), &Machine);
+            import.add(Source::new(*name, *text), &TestHost);
         }
         import
     }
 
-    /// What is imported means what it meant, and names of variables stay names.
+    /// Imported servers keep their meaning, and variables stay references.
     #[test]
-    fn an_import_is_a_native_config() {
+    fn import_is_a_native_config() {
         let import = imported(&[
             (
                 "a.json",
@@ -341,16 +339,16 @@ mod tests {
         );
         let twice = &import.reports[1].1[0];
         assert!(
-            twice.message.contains("from another file already"),
+            twice.message.contains("imported from another file"),
             "{twice:?}"
         );
         let text = import.text.replace("${API_KEY}", "x");
         assert_eq!(taken_from("mcpact.toml", &text).servers.len(), 3);
     }
 
-    /// What has no value cannot be written down, and is told wherever it stands.
+    /// Null values are dropped and reported.
     #[test]
-    fn what_has_no_value_is_told() {
+    fn null_values_are_reported() {
         let json = r#"{"mcpServers": {
   "a": {"command": "a", "args": ["-p", null], "env": {"K": null}, "dev": {"x": null}, "cwd": null},
   "b": {"url": "https://b.example/", "http_headers": {"X": null, "Y": "1"}}}}"#;
@@ -360,7 +358,7 @@ mod tests {
             let warnings = problems.iter().filter(|problem| problem.remedy.is_some());
             warnings.map(|problem| problem.in_one_line(source))
         });
-        let end = "and counts as left out; give it a value, or leave it out";
+        let end = "and is ignored; set a value or remove the key";
         let expected = [
             (
                 "a.json:2:40",
@@ -375,7 +373,7 @@ mod tests {
             ),
             ("mcpact.yaml:6:7", "`env.K` has no value in server `c`"),
         ];
-        let expected = expected.map(|(at, what)| format!("{at}: warning: {what}, {end}"));
+        let expected = expected.map(|(at, what)| format!("{at}: warning: {what} {end}"));
         assert_eq!(told.collect::<Vec<_>>(), expected);
         assert!(
             import.text.contains("args = [\"-p\"]\nenv = {}\n"),
@@ -384,9 +382,9 @@ mod tests {
         );
     }
 
-    /// A server of another client is another one, even if both names become the same.
+    /// Servers of different clients with colliding names are kept apart.
     #[test]
-    fn names_of_several_clients_stay_apart() {
+    fn colliding_names_of_clients_are_kept_apart() {
         let import = imported(&[
             ("a.json", r#"{"mcpServers": {"Dup X": {"command": "a"}}}"#),
             (
@@ -398,17 +396,17 @@ mod tests {
         assert_eq!(import.servers, ["Dup-X", "Dup-X-2"]);
         let told = |at: usize| format!("{:?}", import.reports[at].1);
         assert!(
-            told(1).contains("`Dup-X` is called `Dup-X-2` here: `Dup-X` is another server"),
+            told(1).contains("`Dup-X` is renamed to `Dup-X-2`: the name `Dup-X` is taken"),
             "{}",
             told(1)
         );
-        assert!(told(1).contains("`Dup X` was taken from another file already"));
-        assert!(told(2).contains("`Dup-X` was taken from another file already"));
+        assert!(told(1).contains("`Dup X` was already imported from another file"));
+        assert!(told(2).contains("`Dup-X` was already imported from another file"));
     }
 
-    /// A dollar sign before a variable of the Gemini CLI stays one.
+    /// A literal dollar sign before a Gemini CLI variable is kept.
     #[test]
-    fn a_dollar_before_a_variable_stays() {
+    fn literal_dollar_before_a_variable_is_kept() {
         let text = r#"{"mcpServers": {"a": {"command": "a", "args": ["a$$HOME", "$$$TOKEN", "$$", "$${TOKEN}"], "env": {"K": "pa$$TOKEN"}}}}"#;
         let name = "/home/ada/.gemini/settings.json";
         let import = imported(&[(name, text)]);
@@ -437,9 +435,9 @@ mod tests {
         );
     }
 
-    /// Secrets of Continue are imported by their names, also those that its headers and keys take.
+    /// Secrets of Continue become variables, also in headers and keys.
     #[test]
-    fn secrets_of_continue_stay_names() {
+    fn continue_secrets_become_variables() {
         let text = "mcpServers:\n- name: a\n  url: https://a.example/\n  apiKey: ${{ secrets.KEY }}\n  requestOptions: {headers: {X: '${{secrets.X}}!'}}\n";
         let import = imported(&[("config.yaml", text)]);
         for header in ["Authorization = \"Bearer ${KEY}\"", "X = \"${X}!\""] {
@@ -448,9 +446,9 @@ mod tests {
         assert!(import.reports[0].1.is_empty(), "{:?}", import.reports);
     }
 
-    /// Claude Code keeps servers of a project beside those of the user, and the project wins.
+    /// Servers of a project in Claude Code win over those of the user.
     #[test]
-    fn servers_of_the_project_come_first() {
+    fn project_servers_win() {
         let text = r#"{"mcpServers": {"a": {"command": "user"}, "b": {"command": "b"}},
             "projects": {"/work/shop": {"mcpServers": {"a": {"command": "local"}}}, "/other": {"mcpServers": {"x": {"command": "x"}}}}}"#;
         let catalog = taken_from(".claude.json", text);
@@ -459,9 +457,9 @@ mod tests {
         assert!(format!("{:?}", catalog.servers["a"].launch).contains("local"));
     }
 
-    /// Relative places mean the same beside another config, and are left alone beside their own.
+    /// Relative paths become absolute, unless the import stays in the same folder.
     #[test]
-    fn places_mean_the_same_in_another_folder() {
+    fn relative_paths_become_absolute() {
         let text = r#"{"servers": {
             "a": {"command": "node", "args": ["${workspaceFolder}/x.js"], "envFile": ".env", "env": {"K": "${file:key}", "N": "${workspaceFolderBasename}"}},
             "b": {"command": "./bin/b", "args": ["-v"]},
@@ -506,18 +504,18 @@ mod tests {
         assert_eq!(
             told,
             [
-                "server `b` names places that are relative: it runs in `/work/shop`",
-                "server `d` names places that are relative: it runs in `/work/shop`"
+                "server `b` uses relative paths: `cwd` is set to `/work/shop`",
+                "server `d` uses relative paths: `cwd` is set to `/work/shop`"
             ]
         );
         let mut unknown = Import::default();
-        unknown.add(Source::new("mcp.json", text), &Machine);
+        unknown.add(Source::new("mcp.json", text), &TestHost);
         assert_eq!(unknown.text, other);
     }
 
-    /// A script is a place even if it is yet to be built; packages, addresses and names of repositories are none.
+    /// Script arguments count as paths even if the file does not exist; packages, URLs and repository names do not.
     #[test]
-    fn scripts_need_not_be_there_to_be_places() {
+    fn missing_scripts_count_as_paths() {
         for (words, is_settled) in [
             (&["node", "dist/none.js"][..], true),
             (
@@ -543,9 +541,9 @@ mod tests {
         }
     }
 
-    /// VS Code's settings have servers under `mcp`, or none, whatever else is in them.
+    /// VS Code settings hold servers under `mcp`, or none.
     #[test]
-    fn settings_of_vs_code_are_read_for_their_servers() {
+    fn vs_code_settings_are_read() {
         let import = imported(&[
             (
                 ".vscode/mcp.json",
@@ -585,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_start_at_home_at_its_configs_or_at_the_project() {
+    fn client_paths_are_resolved() {
         let folders = Folders {
             home: PathBuf::from("/h"),
             configs: PathBuf::from("/c"),

@@ -9,7 +9,7 @@ use http::Uri;
 use super::Catalog;
 use super::config::{CommandLaunch, GatewayConfig, Launch};
 use super::name::ServerName;
-use super::secret::Filled;
+use super::secret::ExpandedText;
 
 /// Programs that lead from their own pipes to the address among their arguments.
 const RELAYS: [&str; 2] = ["mcpact", "mcp-remote"];
@@ -30,7 +30,7 @@ impl GatewayConfig {
         match launch {
             Launch::Url(url) => self.is_at(url.url.value(), listen),
             Launch::Command(command) => {
-                let mut args = command.args.iter().map(Filled::value);
+                let mut args = command.args.iter().map(ExpandedText::value);
                 is_relay(command) && args.any(|arg| self.is_at(arg, listen))
             }
             Launch::Builtin(_) => false,
@@ -75,7 +75,7 @@ impl GatewayConfig {
 fn is_relay(command: &CommandLaunch) -> bool {
     let program = Path::new(command.program.value()).file_stem();
     let program = program.and_then(|name| name.to_str());
-    let args = command.args.iter().map(Filled::value);
+    let args = command.args.iter().map(ExpandedText::value);
     let mut words = program.into_iter().chain(args);
     words.any(|word| {
         let package = word.split_once('@').map_or(word, |(package, _)| package);

@@ -1,91 +1,88 @@
-//! Every key of the config: its kind, its limits, its default and what it does.
+//! All keys of the config with kind, limits, default and description.
 //!
-//! The reader takes limits and defaults from here, the JSON Schema and the manual are made from it.
+//! The reader, the JSON Schema and the manual are derived from this table.
 
-mod answers;
-mod filter;
+mod command;
 mod gateway;
-mod launch;
 mod server;
 
-pub use answers::ANSWERS;
-pub use filter::FILTER;
-pub use gateway::{COMMANDS, GATEWAY};
+pub use command::FILTER;
+pub use gateway::{ANSWERS, COMMANDS, GATEWAY};
 pub use server::{BUILTINS, EVERYTHING, SERVER};
 
 /// A key of the config.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// As it is written.
+    /// Name of the key.
     pub name: &'static str,
-    /// What may stand behind it.
+    /// Kind of value.
     pub kind: Kind,
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub about: &'static str,
 }
 
-/// What may stand behind a key.
+/// Kind of value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A text.
+    /// String.
     Text {
-        /// The text when the key is not there.
+        /// Default.
         default: Option<&'static str>,
     },
-    /// A list of texts, empty when the key is not there.
+    /// List of strings, empty by default.
     Texts,
-    /// A table of texts, empty when the key is not there.
+    /// Table of strings, empty by default.
     TextTable,
-    /// True or false.
+    /// Boolean.
     Flag {
-        /// When the key is not there.
+        /// Default.
         default: bool,
     },
-    /// A whole number.
+    /// Integer.
     Count {
-        /// The smallest.
+        /// Minimum.
         least: u32,
-        /// The largest.
+        /// Maximum.
         most: u32,
-        /// When the key is not there.
+        /// Default.
         default: u32,
     },
-    /// A duration in seconds, fractions allowed.
+    /// Duration in seconds; fractions allowed.
     Seconds {
-        /// The shortest.
+        /// Minimum.
         least: f64,
-        /// The longest.
+        /// Maximum.
         most: f64,
-        /// When the key is not there.
+        /// Default.
         default: f64,
     },
-    /// One of a few words.
+    /// One of a fixed set of strings.
     Choice {
-        /// The words.
+        /// Possible values.
         of: &'static [&'static str],
-        /// When the key is not there.
+        /// Default.
         default: &'static str,
     },
-    /// A list of a few words, empty when the key is not there.
+    /// List of values of a fixed set, empty by default.
     Choices {
-        /// The words.
+        /// Possible values.
         of: &'static [&'static str],
     },
-    /// A table of lists of texts, empty when the key is not there.
+    /// Table of lists of strings, empty by default.
     TextsTable,
-    /// A table with keys of its own.
+    /// Table with fixed keys.
     Table {
         /// Its keys.
         keys: &'static [Key],
     },
-    /// A table of tables, whose names are chosen by whoever writes it, of which each has a `command`.
+    /// Table of named tables, each with a `command`.
     Commands {
-        /// The keys of each.
+        /// Keys of each table.
         keys: &'static [Key],
     },
-    /// A table of tables, whose names are chosen by whoever writes it.
+    /// Table of named tables.
     Named {
-        /// The keys of each.
+        /// Keys of each table.
         keys: &'static [Key],
     },
 }
@@ -162,26 +159,26 @@ const fn table(name: &'static str, keys: &'static [Key], about: &'static str) ->
     Key { name, kind, about }
 }
 
-/// The keys of a whole config.
+/// Keys of the root table.
 pub const ROOT: &[Key] = &[
     text(
         "$schema",
-        "The address of the JSON Schema, for editors; mcpact does not read it.",
+        "URL of the JSON Schema, for editors; ignored by mcpact.",
     ),
-    table("gateway", GATEWAY, "The gateway itself."),
+    table("gateway", GATEWAY, "Settings of the gateway."),
     Key {
         name: "servers",
         kind: Kind::Named { keys: SERVER },
-        about: "The servers behind it, each in a table of its own, such as `[servers.files]`.",
+        about: "Servers, each in its own table, such as `[servers.files]`.",
     },
     Key {
         name: "filters",
         kind: Kind::Commands { keys: FILTER },
-        about: "Programs that look at requests and results, each in a table of its own, such as `[filters.audit]`.",
+        about: "Filter programs for requests and results, each in its own table, such as `[filters.audit]`.",
     },
 ];
 
-/// The key with this name.
+/// Returns the key with this name.
 #[must_use]
 pub fn find(keys: &'static [Key], name: &str) -> Option<&'static Key> {
     keys.iter().find(|key| key.name == name)
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_those_of_the_engine() {
+    fn choices_match_the_engine() {
         assert_eq!(
             words(GATEWAY, "revisions"),
             Revision::ALL.map(Revision::as_str)
@@ -214,9 +211,9 @@ mod tests {
         assert_eq!(words(GATEWAY, "profile"), Profile::ALL.map(Profile::as_str));
     }
 
-    /// Every key says what it does, and its default is within its limits.
+    /// Every key has a description, and a default within its limits.
     #[test]
-    fn every_key_is_described_and_its_default_is_possible() {
+    fn every_key_has_a_description_and_a_valid_default() {
         let inner = COMMANDS.iter().chain(ANSWERS).chain(FILTER);
         for key in ROOT.iter().chain(GATEWAY).chain(inner).chain(SERVER) {
             assert!(key.about.ends_with('.'), "{}", key.name);

@@ -3,16 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::stdio::child::{ChildCommand, secret_args, url_password};
 use sha2::{Digest as _, Sha256};
 
 use super::config::{CommandLaunch, Launch, ServerConfig, UrlLaunch};
-use super::machine::program;
+use super::local_host::program;
 use super::name::ServerName;
-use super::secret::{Filled, Secret, query_values, with_words};
-use super::surroundings::Sought;
+use super::secret::{ExpandedText, Secret, query_values, with_words};
+use crate::host_environment::ProgramLookup;
 
 impl Launch {
     /// Secret values and values of variables, for masking.
@@ -27,28 +27,28 @@ impl Launch {
 }
 
 impl CommandLaunch {
-    /// The same with the whole path of the program, as a child with its `PATH` and folder finds it now: what is
-    /// looked at is what is started.
+    /// Copy with the absolute path of the program, found with the child's `PATH` and working directory. The approved
+    /// program is the one that is started.
     #[must_use]
     pub fn found(&self) -> Self {
-        let program = program(&Sought {
+        let program = program(&ProgramLookup {
             program: self.program.value(),
             path: self.env.get("PATH").map(Secret::reveal),
-            folder: self.cwd.as_ref().map(Filled::value),
+            folder: self.cwd.as_ref().map(ExpandedText::value),
         });
         let program =
-            program.map(|path| Filled::new(path.to_string_lossy(), self.program.written()));
+            program.map(|path| ExpandedText::new(path.to_string_lossy(), self.program.written()));
         Self {
             program: program.unwrap_or_else(|| self.program.clone()),
             ..self.clone()
         }
     }
 
-    /// What stands in the place of variables in the program and its arguments.
+    /// Values of variables in the program and its arguments.
     pub(crate) fn filled(&self) -> impl Iterator<Item = String> {
         let texts = self.args.iter().chain([&self.program]);
-        let fillings = texts.flat_map(Filled::fillings);
-        fillings.map(str::to_owned)
+        let variable_values = texts.flat_map(ExpandedText::variable_values);
+        variable_values.map(str::to_owned)
     }
 
     /// Secret values and values of variables, for masking.
@@ -58,12 +58,12 @@ impl CommandLaunch {
         let mut found: Vec<String> = values().map(str::to_owned).collect();
         found.extend(values().filter_map(url_password).map(str::to_owned));
         found.extend(self.filled());
-        let args = secret_args(self.args.iter().map(Filled::value));
+        let args = secret_args(self.args.iter().map(ExpandedText::value));
         found.extend(args.into_iter().map(str::to_owned));
         with_words(found)
     }
 
-    /// The child process to start.
+    /// Converts to the command of a child process.
     #[must_use]
     pub fn child(&self, name: &ServerName) -> ChildCommand {
         let args = self.args.iter().map(|arg| OsString::from(arg.value()));
@@ -81,7 +81,7 @@ impl CommandLaunch {
 impl UrlLaunch {
     fn secrets(&self) -> Vec<String> {
         let headers = self.headers.values().map(Secret::reveal);
-        let found = headers.chain(self.url.fillings());
+        let found = headers.chain(self.url.variable_values());
         let found = found.chain(query_values(self.url.value()));
         with_words(found.map(str::to_owned).collect())
     }
@@ -89,8 +89,8 @@ impl UrlLaunch {
     /// Settings of the HTTP client, with the configured headers.
     ///
     /// # Errors
-    /// A header cannot be sent, which reading the config has excluded.
-    pub fn settings(&self) -> Result<HttpSettings, DoorError> {
+    /// A header is invalid; the config reader rejects such headers.
+    pub fn settings(&self) -> Result<HttpSettings, TransportError> {
         let mut settings = HttpSettings::default();
         for (name, value) in &self.headers {
             settings = settings.header(name, value.reveal())?;
@@ -100,19 +100,19 @@ impl UrlLaunch {
 }
 
 impl ServerConfig {
-    /// What a file is called that remembers something about the server.
+    /// File name for cached data of the server.
     #[must_use]
-    pub fn remembered_as(&self, name: &ServerName) -> String {
+    pub fn cache_file_stem(&self, name: &ServerName) -> String {
         format!("{name}-{}", self.fingerprint())
     }
 
-    /// A short text that differs whenever the server is started or reached in another way. Values of
-    /// variables and headers are not part of it, their names are.
+    /// Short digest that changes whenever the launch changes. It covers the names of variables and headers, not their
+    /// values.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
-            // The length keeps two parts from becoming one.
+            // The length prefix keeps adjacent parts distinct.
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         };
@@ -155,9 +155,9 @@ mod tests {
         catalog.servers["a"].clone()
     }
 
-    /// The environment of a child is what the config names, and its arguments are as they were written.
+    /// The child gets only configured variables, and its arguments unchanged.
     #[test]
-    fn a_command_becomes_an_argument_vector() {
+    fn command_becomes_an_argument_vector() {
         let server = server(
             "command = \"npx\"\nargs = [\"a b\", \"$HOME\"]\nenv = { A = \"${TOKEN}\" }\ncwd = \"x\"",
         );
@@ -171,12 +171,12 @@ mod tests {
         assert_eq!(child.cwd, Some(PathBuf::from("/work/shop/x")));
     }
 
-    /// The program that is looked at is the one that the child's own `PATH` and folder lead to.
+    /// The lookup uses the child's own `PATH` and working directory.
     #[cfg(unix)]
     #[test]
-    fn a_program_is_found_as_the_child_finds_it() {
-        use crate::Machine;
-        use crate::surroundings::Surroundings as _;
+    fn program_lookup_uses_the_environment_of_the_child() {
+        use crate::LocalHost;
+        use crate::host_environment::HostEnvironment as _;
         let folder = tempfile::tempdir().unwrap();
         let shell = folder.path().join("true");
         std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
@@ -193,7 +193,7 @@ mod tests {
             shell
         );
         assert_ne!(found("command = \"true\""), shell);
-        let facts = Machine::at(folder.path().to_owned()).program(&Sought {
+        let facts = LocalHost::at(folder.path().to_owned()).program(&ProgramLookup {
             program: "true",
             path: Some(&here),
             folder: None,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_tell_launches_apart_without_their_secrets() {
+    fn fingerprints_differ_per_launch_and_ignore_secrets() {
         let print = |text: &str| server(text).fingerprint();
         let one = print("command = \"a\"\nargs = [\"b\", \"c\"]\nenv = { K = \"1\" }");
         assert_eq!(one.len(), 32);

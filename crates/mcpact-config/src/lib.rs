@@ -1,76 +1,79 @@
-//! Config files of mcpact and of other clients: parsing, expansion, checks, import, JSON Schema, command policy and approvals.
+//! Config files of mcpact and of other clients: parsing, expansion, validation, import, JSON Schema, command policy and
+//! approvals.
 //!
-//! A text becomes a tree that remembers where everything stands ([`Source`], `syntax`), the tree a
-//! [`Catalog`] or a list of every [`Problem`] in it. Nothing but `load`
-//! and [`Machine`] touches the disk: what the machine has is asked from [`Surroundings`]. Read [`keys`] first: every key with its kind,
-//! its default and what it does; reader, JSON Schema and manual follow from it.
+//! The text is parsed into a tree with source positions ([`Source`], `syntax`), and the tree is read into a [`Catalog`]
+//! or a complete list of [`Problem`]s. Only `load` and [`LocalHost`] touch the disk; everything else asks a
+//! [`HostEnvironment`].
+//!
+//! Read [`keys`] first: it lists every key with its kind, default and description. Reader, JSON Schema and manual are
+//! derived from it.
 
-mod adopt;
 mod approvals;
 mod changes;
 mod config;
 mod expand;
+mod exposing_keys;
 mod fields;
 mod filter;
+mod foreign;
+mod host_environment;
 mod hosts;
 pub mod import;
 mod itself;
 pub mod keys;
 mod launch;
 mod load;
-mod loaders;
-mod machine;
+mod loader_variables;
+mod local_host;
 mod name;
 mod nearest;
 mod negotiation;
-mod opening;
 mod policy;
 mod problem;
 mod read;
 mod schema;
 mod secret;
-mod sent;
+mod shared_values;
 mod source;
-mod surroundings;
 mod syntax;
 mod tree;
 
 use std::collections::BTreeMap;
 
-pub use approvals::{Approval, Approvals, Deed, DeedKind};
+pub use approvals::{Approval, ApprovalKind, ApprovalSubject, Approvals};
 pub use changes::{Change, Changes};
 pub use config::{
     ChangedTools, CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe,
     Restarts, RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
 };
-pub use expand::{OnMissing, fill};
+pub use expand::{OnMissing, expand_text};
+pub use exposing_keys::ExposingKey;
 pub use filter::{FilterConfig, Stage};
-pub use hosts::{HostsGiven, host_remedy, is_host, namelessness, origin_fault};
-pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
-pub(crate) use loaders::loads_code;
-pub(crate) use machine::is_writable_by_all;
-pub use machine::{Machine, read_small};
-pub use name::{NameFault, ServerName};
+pub use host_environment::{HostEnvironment, ProgramFacts, ProgramLookup};
+pub use hosts::{AllowHostsSource, host_hint, is_host, missing_host_warning, origin_problem};
+pub use load::{CatalogError, LoadedConfig, inspect, load, nearest_config, read_source};
+pub(crate) use loader_variables::loads_code;
+pub(crate) use local_host::is_writable_by_all;
+pub use local_host::{LocalHost, read_small};
+pub use name::{NameError, ServerName};
 pub use nearest::{listed, nearest, shortened};
-pub use opening::Opening;
 pub use problem::{Problem, Severity};
-pub use read::{Reading, read};
+pub use read::{ReadOutcome, read};
 pub use schema::json_schema;
-pub use secret::{Filled, Secret, query_values, with_words};
-pub use sent::{Sent, SentIn};
-pub use source::{Digest, Place, Source, Span};
-pub use surroundings::{ProgramFacts, Sought, Surroundings};
+pub use secret::{ExpandedText, Secret, query_values, with_words};
+pub use shared_values::{SharedIn, SharedValue};
+pub use source::{Digest, Position, Source, Span};
 
-/// Everything that was configured, checked.
+/// A validated config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
-    /// The gateway itself.
+    /// Settings of the gateway.
     pub gateway: GatewayConfig,
-    /// The servers, by name; those that are switched off, too.
+    /// Servers by name, including disabled ones.
     pub servers: BTreeMap<ServerName, ServerConfig>,
-    /// The programs that look at requests and results, in the order in which they are asked.
+    /// Filter programs in the order in which they run.
     pub filters: Vec<FilterConfig>,
-    /// The servers that are wrong, and how; only a lenient gateway goes without them, and with the config of
-    /// another client.
+    /// Invalid servers that are left out, with the reason. Filled only if the gateway is lenient or the config belongs
+    /// to another client.
     pub wrong: BTreeMap<ServerName, String>,
 }

@@ -1,38 +1,38 @@
-//! From a file to a catalog: the only part that touches the disk.
+//! Loading of config files. Only this module and `local_host` touch the disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Catalog;
-use super::machine::{Machine, is_writable_by_all, read_text};
+use super::local_host::{LocalHost, is_writable_by_all, read_text};
 use super::problem::{Problem, Severity};
-use super::read::{Reading, read};
+use super::read::{ReadOutcome, read};
 use super::source::{Source, Span};
 
-/// No config is larger.
-const MOST_BYTES: u64 = 4 << 20;
+/// Maximum size of a config.
+const MAX_BYTES: u64 = 4 << 20;
 
-/// The files that are looked for when none is named.
+/// Default file names, in order of preference.
 const NAMES: [&str; 2] = ["mcpact.toml", ".mcp.json"];
 
-/// Why there is no catalog.
+/// Failure to load a config.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The file cannot be read.
     #[error("cannot read `{}`", .path.display())]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// The file is wrong.
-    #[error("`{}` cannot be used:{}", .source_text.name, lines(.source_text, .problems))]
+    /// The config is invalid.
+    #[error("invalid config `{}`:{}", .source_text.name, lines(.source_text, .problems))]
     Refused {
-        /// What it says.
+        /// Text of the config.
         source_text: Box<Source>,
-        /// What is wrong with it, all of it.
+        /// All problems.
         problems: Vec<Problem>,
     },
 }
@@ -45,23 +45,23 @@ fn lines(source: &Source, problems: &[Problem]) -> String {
     lines.collect()
 }
 
-/// A catalog with what should be known about it.
+/// A config that was loaded, with its warnings.
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The catalog.
+pub struct LoadedConfig {
+    /// The validated config.
     pub catalog: Catalog,
-    /// Where it was read.
+    /// Text and name of the file.
     pub source: Source,
     /// Warnings and notes.
     pub problems: Vec<Problem>,
 }
 
-/// The text of a config.
+/// Reads the text of a config.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn read_source(path: &Path) -> Result<Source, CatalogError> {
-    let text = read_text(path, MOST_BYTES).map_err(|source| unreadable(path, source))?;
+    let text = read_text(path, MAX_BYTES).map_err(|source| unreadable(path, source))?;
     Ok(Source::new(path.display().to_string(), text))
 }
 
@@ -72,34 +72,34 @@ fn unreadable(path: &Path, source: io::Error) -> CatalogError {
     }
 }
 
-/// Reads the config in a file, whatever is wrong with it.
+/// Reads and validates a config file; problems are part of the outcome.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn inspect(path: &Path) -> Result<(Source, Reading), CatalogError> {
+pub fn inspect(path: &Path) -> Result<(Source, ReadOutcome), CatalogError> {
     let mut source = read_source(path)?;
-    let machine = Machine::around(path).map_err(|source| unreadable(path, source))?;
-    let mut reading = read(&source, &machine);
-    source.files = machine.into_asked();
+    let host = LocalHost::around(path).map_err(|source| unreadable(path, source))?;
+    let mut outcome = read(&source, &host);
+    source.files = host.into_read_files();
     if is_writable_by_all(path) {
-        // Whoever may write it may run programs as whoever reads it.
-        reading.catalog = None;
-        reading.problems.insert(
+        // Write access to the config allows running programs as its reader.
+        outcome.catalog = None;
+        outcome.problems.insert(
             0,
             Problem {
                 severity: Severity::Error,
                 span: Span::default(),
-                message: String::from("everybody on this machine may change this config"),
-                remedy: Some(format!("take that right away: `chmod o-w {}`", source.name)),
+                message: String::from("this config is world-writable"),
+                remedy: Some(format!("run `chmod o-w {}`", source.name)),
             },
         );
     }
-    reading.problems.extend(open_folder(path));
-    Ok((source, reading))
+    outcome.problems.extend(open_folder(path));
+    Ok((source, outcome))
 }
 
-/// A folder on the way to the config, or to where it really lies, in which everybody may put another in its place.
-/// It is not refused: the volumes of containers look like that, though nobody else can reach them.
+/// Warns if the config is in a world-writable folder, where others can replace it. Not an error, because container
+/// volumes often look like that.
 fn open_folder(path: &Path) -> Option<Problem> {
     let path = std::path::absolute(path).ok()?;
     let real = path.canonicalize().ok();
@@ -110,22 +110,20 @@ fn open_folder(path: &Path) -> Option<Problem> {
     Some(Problem {
         severity: Severity::Warning,
         span: Span::default(),
-        message: format!(
-            "everybody on this machine may change `{open}`, and so put another config there"
-        ),
-        remedy: Some(format!("take that right away: `chmod o-w {open}`")),
+        message: format!("`{open}` is world-writable: anyone can replace the config"),
+        remedy: Some(format!("run `chmod o-w {open}`")),
     })
 }
 
-/// Reads the config in a file.
+/// Loads a config file.
 ///
 /// # Errors
-/// The file cannot be read, or something in it is wrong; then everything that is wrong is told.
-pub fn load(path: &Path) -> Result<Loaded, CatalogError> {
-    let (source, reading) = inspect(path)?;
-    let problems = reading.problems;
-    match reading.catalog {
-        Some(catalog) => Ok(Loaded {
+/// The file cannot be read or is invalid. The error lists all problems.
+pub fn load(path: &Path) -> Result<LoadedConfig, CatalogError> {
+    let (source, outcome) = inspect(path)?;
+    let problems = outcome.problems;
+    match outcome.catalog {
+        Some(catalog) => Ok(LoadedConfig {
             catalog,
             source,
             problems,
@@ -137,7 +135,7 @@ pub fn load(path: &Path) -> Result<Loaded, CatalogError> {
     }
 }
 
-/// The nearest config: `mcpact.toml` or `.mcp.json` in a folder or in one above it.
+/// Finds `mcpact.toml` or `.mcp.json` in a folder or the nearest parent folder.
 #[must_use]
 pub fn nearest_config(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find_map(|folder| {

@@ -1,51 +1,51 @@
-//! What a server is called.
+//! Names of servers.
 
-mod letters;
+mod transliteration;
 
 use std::fmt;
 
-use letters::in_ascii;
+use transliteration::to_ascii;
 
-/// The longest name of a server: the names of its tools start with it and may have 64 characters.
+/// Maximum length of a server name. Tool names start with it and may have 64 characters.
 const LONGEST: usize = 40;
 
-/// The name of a server: ASCII letters, digits, `-` and `_`, because it stands in paths and in names of tools.
+/// Name of a server: ASCII letters, digits, `-` and `_`, because it is part of URL paths and tool names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(String);
 
-/// Why a text is no name of a server.
+/// Invalid server name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NameFault {
-    /// There is nothing in it.
-    #[error("a server needs a name")]
+pub enum NameError {
+    /// The name is empty.
+    #[error("the server name is empty")]
     Empty,
-    /// It is longer than a name may be.
-    #[error("a name has at most {LONGEST} characters")]
+    /// The name is too long.
+    #[error("the server name is longer than {LONGEST} characters")]
     Long,
-    /// It has a character that paths or names of tools cannot have.
-    #[error("`{0}` cannot stand in the name of a server")]
+    /// The name contains an invalid character.
+    #[error("`{0}` is not valid in a server name")]
     Character(char),
 }
 
 impl ServerName {
-    /// The name in this text.
+    /// Parses a name.
     ///
     /// # Errors
-    /// It is empty or too long, or has other characters than letters, digits, `-` and `_`.
-    pub fn parse(text: &str) -> Result<Self, NameFault> {
+    /// The text is empty, too long, or contains other characters than ASCII letters, digits, `-` and `_`.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
         let strange = text.chars().find(|c| !is_usual(*c));
         match strange {
-            Some(strange) => Err(NameFault::Character(strange)),
-            None if text.is_empty() => Err(NameFault::Empty),
-            None if text.len() > LONGEST => Err(NameFault::Long),
+            Some(strange) => Err(NameError::Character(strange)),
+            None if text.is_empty() => Err(NameError::Empty),
+            None if text.len() > LONGEST => Err(NameError::Long),
             None => Ok(Self(text.to_owned())),
         }
     }
 
-    /// The nearest name to what another client calls a server.
+    /// Nearest valid name to the name used by another client.
     #[must_use]
     pub fn near(text: &str) -> Self {
-        let text = in_ascii(text);
+        let text = to_ascii(text);
         let usual = text.chars().map(|c| if is_usual(c) { c } else { '-' });
         let mut name = String::new();
         for c in usual.take(LONGEST) {
@@ -64,24 +64,24 @@ impl ServerName {
         )
     }
 
-    /// Whether every letter and digit of what another client calls the server is in its name.
+    /// Returns whether the name keeps all letters and digits of the original.
     pub(super) fn is_like(&self, text: &str) -> bool {
         let kept = self.0.chars().filter(char::is_ascii_alphanumeric);
-        let text = in_ascii(text);
+        let text = to_ascii(text);
         kept.eq(text.chars().filter(|c| c.is_alphanumeric()))
     }
 
-    /// The same with a number behind it, for another server.
+    /// The name with a numeric suffix.
     #[must_use]
     pub fn numbered(&self, number: usize) -> Self {
         let end = format!("-{number}");
         let room = LONGEST.saturating_sub(end.len());
-        // A name is ASCII.
+        // Names are ASCII.
         let start = &self.0[..self.0.len().min(room)];
         Self(format!("{start}{end}"))
     }
 
-    /// The name as text.
+    /// The name as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -109,18 +109,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_in_paths_and_in_names_of_tools() {
+    fn invalid_names_are_rejected() {
         assert_eq!(
             ServerName::parse("my-files_2").map(|n| n.0),
             Ok("my-files_2".into())
         );
-        assert_eq!(ServerName::parse(""), Err(NameFault::Empty));
-        assert_eq!(ServerName::parse("a/b"), Err(NameFault::Character('/')));
-        assert_eq!(ServerName::parse(&"a".repeat(41)), Err(NameFault::Long));
+        assert_eq!(ServerName::parse(""), Err(NameError::Empty));
+        assert_eq!(ServerName::parse("a/b"), Err(NameError::Character('/')));
+        assert_eq!(ServerName::parse(&"a".repeat(41)), Err(NameError::Long));
     }
 
     #[test]
-    fn names_of_other_clients_are_made_to_fit() {
+    fn names_of_other_clients_are_converted() {
         for (theirs, ours) in [
             ("My Server", "My-Server"),
             ("@upstash/context7", "upstash-context7"),

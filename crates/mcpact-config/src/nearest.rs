@@ -1,15 +1,15 @@
-//! What somebody may have meant.
+//! Suggestions for mistyped words.
 
-/// More slips than this are no slip.
-const MOST_SLIPS: usize = 3;
+/// Maximum edit distance of a suggestion.
+const MAX_DISTANCE: usize = 3;
 
-/// Nobody mistypes more than this, and comparing takes its time.
+/// Number of characters that are compared.
 const COMPARED: usize = 128;
 
-/// How many candidates an error lists.
+/// Maximum number of listed candidates.
 const LISTED: usize = 24;
 
-/// The candidate that differs least from `given`, if any is close enough to be meant.
+/// Candidate with the smallest edit distance to `given`, if it is close enough.
 #[must_use]
 pub fn nearest<'c>(given: &str, candidates: &[&'c str]) -> Option<&'c str> {
     if let [part] = candidates
@@ -21,18 +21,18 @@ pub fn nearest<'c>(given: &str, candidates: &[&'c str]) -> Option<&'c str> {
     }
     candidates
         .iter()
-        .map(|candidate| (slips(given, candidate), *candidate))
+        .map(|candidate| (edit_distance(given, candidate), *candidate))
         .min()
-        .filter(|(slips, _)| *slips <= MOST_SLIPS)
+        .filter(|(edit_distance, _)| *edit_distance <= MAX_DISTANCE)
         .map(|(_, candidate)| candidate)
 }
 
-/// The candidates, those first that differ least from `given`, as an error lists them.
+/// Candidates for an error message, nearest first.
 #[must_use]
 pub fn listed(given: &str, candidates: &[&str]) -> String {
     let mut all: Vec<(usize, &str)> = candidates
         .iter()
-        .map(|candidate| (slips(given, candidate), *candidate))
+        .map(|candidate| (edit_distance(given, candidate), *candidate))
         .collect();
     all.sort_unstable();
     all.dedup();
@@ -47,7 +47,7 @@ pub fn listed(given: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// What somebody gave, no longer than an error should be.
+/// Shortens a text for error messages.
 #[must_use]
 pub fn shortened(given: &str) -> std::borrow::Cow<'_, str> {
     match given.char_indices().nth(COMPARED) {
@@ -56,8 +56,8 @@ pub fn shortened(given: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// How many characters must be inserted, removed or replaced to get from one text to the other.
-fn slips(from: &str, to: &str) -> usize {
+/// Edit distance: insertions, removals and replacements of characters.
+fn edit_distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().take(COMPARED).collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (line, a) in from.chars().take(COMPARED).enumerate() {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_counted_as_edits() {
+    fn edit_distance_counts_edits() {
         for (from, to, expected) in [
             ("", "", 0),
             ("", "abc", 3),
@@ -88,12 +88,12 @@ mod tests {
             ("spec", "spek", 1),
             ("kitten", "sitting", 3),
         ] {
-            assert_eq!(slips(from, to), expected, "{from} -> {to}");
+            assert_eq!(edit_distance(from, to), expected, "{from} -> {to}");
         }
     }
 
     #[test]
-    fn only_a_close_candidate_is_meant() {
+    fn only_close_candidates_are_suggested() {
         let dates = ["2025-06-18", "2025-11-25"];
         assert_eq!(nearest("2025-06-81", &dates), Some("2025-06-18"));
         assert_eq!(nearest("2025-11-24", &dates), Some("2025-11-25"));
@@ -101,9 +101,9 @@ mod tests {
         assert_eq!(nearest("", &dates), None);
     }
 
-    /// What there is, is listed with the nearest first and not without end.
+    /// Candidates are listed nearest first, up to a limit.
     #[test]
-    fn the_nearest_are_listed_first() {
+    fn nearest_candidates_are_listed_first() {
         assert_eq!(listed("ab", &["xyz", "abc", "b", "b"]), "`abc`, `b`, `xyz`");
         let many: Vec<String> = (0..100).map(|n| format!("n{n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_only_one_candidate_has_is_enough() {
+    fn unique_substring_is_suggested() {
         assert_eq!(
             nearest("11-25", &["2025-06-18", "2025-11-25"]),
             Some("2025-11-25")

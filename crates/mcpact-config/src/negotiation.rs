@@ -1,4 +1,4 @@
-//! From the settings of the gateway to the policy of its negotiations.
+//! Negotiation policy of the gateway settings.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use mcpact_engine::revisions::RevisionSet;
 use super::config::GatewayConfig;
 
 impl GatewayConfig {
-    /// How the gateway negotiates with its clients: the profile, and what the config says besides.
+    /// Policy for negotiating with clients: the profile plus the other settings.
     #[must_use]
     pub fn policy(&self) -> Policy {
         let mut policy = self.profile.policy();
@@ -36,9 +36,9 @@ mod tests {
     use super::*;
     use crate::read::tests::{found_in, taken_from};
 
-    /// What is negotiated is set in the config.
+    /// The policy follows the config.
     #[test]
-    fn the_config_sets_what_is_negotiated() {
+    fn policy_follows_the_config() {
         let usual = taken_from("mcpact.toml", "").gateway;
         assert_eq!(usual.policy(), Profile::Spec.policy());
         let text = "[gateway]\nrevisions = [\"2025-06-18\", \"2026-07-28\"]\nstrict = true\nundeclared = \"warn\"\nannounce_extras = true\nrequire = [\"elicitation\"]\n";
@@ -53,9 +53,9 @@ mod tests {
         assert_eq!(strict.policy(), Profile::McpvStrict.policy());
     }
 
-    /// A capability that nobody can declare would lock everybody out, so it is refused.
+    /// Unknown capabilities are rejected: as a requirement they would exclude all clients.
     #[test]
-    fn unknown_capabilities_are_refused() {
+    fn unknown_capabilities_are_rejected() {
         let told = found_in(
             "mcpact.toml",
             "[gateway]\nrequire = [\"elicitaton\", \"experimental.x\"]",

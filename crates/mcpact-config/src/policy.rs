@@ -8,7 +8,7 @@ mod tables;
 
 use std::path::Path;
 
-use mcpact_transport::stdio::child::Obstacle;
+use mcpact_transport::stdio::child::LaunchProblem;
 
 pub(super) use self::tables::program_name;
 use self::tables::{Behind, Kind, Launcher};
@@ -16,7 +16,7 @@ use super::config::{CommandRules, ShellRule};
 use super::fields::Text;
 use super::problem::Findings;
 use super::source::Span;
-use super::surroundings::{ProgramFacts, Sought, Surroundings};
+use crate::host_environment::{HostEnvironment, ProgramFacts, ProgramLookup};
 
 /// Longest chain of launchers.
 const MAX_LAUNCHERS: usize = 4;
@@ -25,7 +25,7 @@ const MAX_LAUNCHERS: usize = 4;
 #[derive(Clone)]
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a CommandRules,
-    pub(super) host: &'a dyn Surroundings,
+    pub(super) host: &'a dyn HostEnvironment,
     /// `PATH` of the child, if it is not that of the gateway.
     pub(super) path: Option<&'a str>,
     /// Working directory of the child, if it is configured.
@@ -93,15 +93,15 @@ fn check_location(program: &Text<'_>, facts: &ProgramFacts, findings: &mut Findi
     let value = program.filled.value();
     let shown = program.filled;
     let is_refused = tables::kind(value).is_some_and(|kind| kind.refusal().is_some());
-    if let Some(obstacle) = facts.obstacle.as_ref().filter(|_| !is_refused) {
-        let (message, remedy) = match obstacle {
-            Obstacle::Missing => (
+    if let Some(launch_problem) = facts.launch_problem.as_ref().filter(|_| !is_refused) {
+        let (message, remedy) = match launch_problem {
+            LaunchProblem::Missing => (
                 format!("program `{shown}` not found"),
                 "install it, or give its absolute path",
             ),
-            obstacle => (
-                format!("cannot start `{shown}`: {obstacle}"),
-                obstacle.remedy(),
+            launch_problem => (
+                format!("cannot start `{shown}`: {launch_problem}"),
+                launch_problem.remedy(),
             ),
         };
         findings.warning(program.span, message).remedy(remedy);
@@ -180,7 +180,7 @@ impl<'a> Policy<'a> {
             return Arguments::Plain;
         }
         let shown = program.written;
-        // A link does not make it another program.
+        // A link to a known program counts as that program.
         let real = facts.real.as_deref().unwrap_or_default();
         let kind = tables::kind(program.value).or_else(|| tables::kind(real));
         match kind {
@@ -252,7 +252,7 @@ impl<'a> Policy<'a> {
         if launcher.behind == Behind::Perhaps {
             inner.check_script(program, rest, findings);
         }
-        // A package is no file of this host, but may be a launcher or an interpreter.
+        // A package is not a local file, but may be a launcher or an interpreter.
         let value = tables::package_name(rest[0].value);
         if tables::kind(value).is_some() {
             return Arguments::Plain;
@@ -291,7 +291,7 @@ impl<'a> Policy<'a> {
         }
     }
 
-    /// Whether a word is a program rather than a package or a plain argument.
+    /// Returns whether a word is a program rather than a package or a plain argument.
     fn is_program(&self, word: &Word<'_>) -> bool {
         let value = word.value;
         let is_known = tables::kind(value).is_some() || tables::launcher(value).is_some();
@@ -343,7 +343,7 @@ impl<'a> Policy<'a> {
             return;
         };
         let path = self.in_folder(script.value);
-        if self.host.has_place(&path)
+        if self.host.exists(&path)
             && let Some(open) = self.host.writable_by_all(&path)
         {
             let message = world_writable(&open, program.written);
@@ -353,7 +353,7 @@ impl<'a> Policy<'a> {
     }
 
     fn facts(&self, program: &str, path: Option<&str>) -> ProgramFacts {
-        self.host.program(&Sought {
+        self.host.program(&ProgramLookup {
             program,
             path,
             folder: self.folder.as_deref(),

@@ -1,20 +1,20 @@
-//! What is wrong with a config, and what to do about it.
+//! Problems of a config.
 
 use super::source::{Source, Span};
 
-/// How bad it is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing to do, but good to know.
+    /// Information only.
     Note,
-    /// It works, and should be looked at.
+    /// The config works, but should be changed.
     Warning,
-    /// The config cannot be used.
+    /// The config is invalid.
     Error,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Lower-case name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -25,26 +25,26 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong, with its place, its cause and its remedy.
+/// A problem with its position, cause and remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Where it stands.
+    /// Source position.
     pub span: Span,
-    /// What is wrong. No value of a variable and no secret stands in it.
+    /// Description. Contains no values of variables and no secrets.
     pub message: String,
-    /// What to do.
+    /// Hint for the user.
     pub remedy: Option<String>,
 }
 
 impl Problem {
-    /// One line: file, line, column, what is wrong and what to do.
+    /// Formats the problem in one line: file, line, column, message, hint.
     #[must_use]
     pub fn in_one_line(&self, source: &Source) -> String {
-        let place = source.place(self.span.start);
+        let position = source.position(self.span.start);
         let severity = self.severity.as_str();
-        let mut line = format!("{}:{place}: {severity}: {}", source.name, self.message);
+        let mut line = format!("{}:{position}: {severity}: {}", source.name, self.message);
         if let Some(remedy) = &self.remedy {
             line.push_str("; ");
             line.push_str(remedy);
@@ -53,11 +53,11 @@ impl Problem {
     }
 }
 
-/// Problems as they are found.
+/// Collector of problems.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     found: Vec<Problem>,
-    /// Those that leave out a part of the config, not all of it.
+    /// Errors that disable only a part of the config.
     forgiven: Vec<Problem>,
 }
 
@@ -91,12 +91,12 @@ impl Findings {
             .any(|found| found.severity == Severity::Error)
     }
 
-    /// How many there are so far.
+    /// Number of problems so far.
     pub(super) const fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// Forgives the errors that were found after so many, and tells them.
+    /// Moves errors found after the first `after` problems to the forgiven ones, and returns them.
     pub(super) fn forgive(&mut self, after: usize) -> &[Problem] {
         let is_error = |found: &Problem| found.severity == Severity::Error;
         let late = self.found.split_off(after);
@@ -107,7 +107,7 @@ impl Findings {
         &self.forgiven[at..]
     }
 
-    /// Makes warnings that were found after so many to notes: nobody has to look at them.
+    /// Turns warnings found after the first `after` problems into notes.
     pub(super) fn soften(&mut self, after: usize) {
         let late = self.found.iter_mut().skip(after);
         for problem in late.filter(|found| found.severity == Severity::Warning) {
@@ -115,7 +115,7 @@ impl Findings {
         }
     }
 
-    /// All of them, in the order of the text. What was found in two ways is told once.
+    /// All problems in source order, without duplicates.
     pub(super) fn finish(self) -> Vec<Problem> {
         let mut all = self.found;
         all.extend(self.forgiven);
@@ -126,7 +126,7 @@ impl Findings {
 }
 
 impl Problem {
-    /// Says what to do.
+    /// Sets the hint.
     pub(super) fn remedy(&mut self, text: impl Into<String>) {
         self.remedy = Some(text.into());
     }

@@ -1,56 +1,56 @@
-//! From a text to a catalog.
+//! Reading of a config into a [`Catalog`].
 
-mod answers;
+mod answers_table;
 mod environment;
-mod filter;
-mod gateway;
-mod server;
+mod filter_table;
+mod gateway_table;
+mod server_table;
 
 use std::path::PathBuf;
 
-use self::server::Ground;
+use self::server_table::ReadContext;
 use super::Catalog;
-use super::adopt::{Adopted, adopt};
 use super::config::{GatewayConfig, RunSettings, ServerConfig};
-use super::expand::{Expansion, Filling, OnMissing, Shelf, Spelling};
+use super::expand::{Expansion, ExpansionMode, OnMissing, TargetFolder, VariableSyntax};
 use super::fields::Fields;
 use super::filter::FilterConfig;
+use super::foreign::{ConvertedConfig, convert};
 use super::keys;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
 use super::source::{Source, Span};
-use super::surroundings::Surroundings;
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
+use crate::host_environment::HostEnvironment;
 
-/// What a text said.
+/// Result of reading a config.
 #[derive(Clone, Debug)]
-pub struct Reading {
-    /// The catalog, if nothing was wrong enough to forbid it.
+pub struct ReadOutcome {
+    /// The catalog, unless there are errors.
     pub catalog: Option<Catalog>,
-    /// Everything that was wrong or should be known, in the order of the text.
+    /// All problems in source order.
     pub problems: Vec<Problem>,
 }
 
-/// Reads a config, in whatever syntax and shape it is written.
+/// Reads a config in any supported syntax, native or of another client.
 #[must_use]
-pub fn read(source: &Source, surroundings: &dyn Surroundings) -> Reading {
+pub fn read(source: &Source, host: &dyn HostEnvironment) -> ReadOutcome {
     let syntax = Syntax::of(source);
     let mut findings = Findings::default();
     let catalog = match syntax.parse(source) {
-        Ok(root) => match adopt(root, syntax, source, &surroundings.folder(), &mut findings) {
-            Some(Adopted {
+        Ok(root) => match convert(root, syntax, source, &host.folder(), &mut findings) {
+            Some(ConvertedConfig {
                 root,
-                spelling,
+                variable_syntax,
                 wrong,
                 ..
             }) => {
-                let desk = Desk {
+                let reader = CatalogReader {
                     source,
-                    surroundings,
-                    spelling,
+                    host,
+                    variable_syntax,
                 };
-                let mut catalog = desk.catalog(&root, &mut findings);
+                let mut catalog = reader.catalog(&root, &mut findings);
                 for (name, problem) in wrong {
                     if !catalog.servers.contains_key(&name) {
                         catalog.wrong.insert(name, problem.in_one_line(source));
@@ -59,40 +59,40 @@ pub fn read(source: &Source, surroundings: &dyn Surroundings) -> Reading {
                 catalog
             }
             None => {
-                let problem = findings.error(Span::default(), "no servers are configured here");
+                let problem = findings.error(Span::default(), "no servers configured");
                 problem
-                    .remedy("`mcpServers`, `servers`, `context_servers` and `mcp` are looked for");
+                    .remedy("add a `[servers.NAME]` table, or a table that another client uses, such as `mcpServers`");
                 Catalog::default()
             }
         },
         Err(problem) => {
-            return Reading {
+            return ReadOutcome {
                 catalog: None,
                 problems: vec![problem],
             };
         }
     };
-    Reading {
+    ReadOutcome {
         catalog: (!findings.has_errors()).then_some(catalog),
         problems: findings.finish(),
     }
 }
 
-/// What is needed beside the tree.
-struct Desk<'a> {
+/// Inputs of reading besides the tree.
+struct CatalogReader<'a> {
     source: &'a Source,
-    surroundings: &'a dyn Surroundings,
-    spelling: Spelling,
+    host: &'a dyn HostEnvironment,
+    variable_syntax: VariableSyntax,
 }
 
-impl Desk<'_> {
+impl CatalogReader<'_> {
     fn catalog(&self, root: &Node, findings: &mut Findings) -> Catalog {
         let table = match &root.value {
             Value::Table(table) => table,
-            // A file without anything in it; `null` is something.
+            // An empty file; a literal `null` is an error.
             Value::Null if root.span == Span::default() => return Catalog::default(),
             _ => {
-                findings.error(root.span, "a config is a table of keys");
+                findings.error(root.span, "a config must be a table");
                 return Catalog::default();
             }
         };
@@ -101,8 +101,8 @@ impl Desk<'_> {
         let servers = fields.table("servers");
         let filters = fields.table("filters");
         let gateway = gateway.map_or_else(GatewayConfig::default, |table| {
-            let table = self.expanded(table, Filling::Values(OnMissing::Refuse), findings);
-            gateway::read(&table, Some(self.surroundings), findings)
+            let table = self.expanded(table, ExpansionMode::Values(OnMissing::Refuse), findings);
+            gateway_table::read(&table, Some(self.host), findings)
         });
         let mut catalog = Catalog {
             gateway,
@@ -117,12 +117,12 @@ impl Desk<'_> {
         catalog
     }
 
-    fn expanded(&self, table: &Table, filling: Filling, findings: &mut Findings) -> Table {
+    fn expanded(&self, table: &Table, mode: ExpansionMode, findings: &mut Findings) -> Table {
         let expansion = Expansion {
             source: self.source,
-            surroundings: self.surroundings,
-            spelling: self.spelling,
-            filling,
+            host: self.host,
+            variable_syntax: self.variable_syntax,
+            mode,
         };
         let mut table = table.clone();
         let members = table.0.iter_mut();
@@ -145,21 +145,21 @@ impl Desk<'_> {
                 }
             }
             if let Some(server) = server {
-                warn_of_itself(member, &server, &catalog.gateway, findings);
+                warn_of_loop(member, &server, &catalog.gateway, findings);
                 catalog.servers.insert(name, server);
             }
         }
     }
 
-    /// In the order in which they are asked.
+    /// Filters in the order in which they run.
     fn filters(
         &self,
         table: &Table,
         gateway: &GatewayConfig,
         findings: &mut Findings,
     ) -> Vec<FilterConfig> {
-        let ground = Ground {
-            machine: Some(self.surroundings),
+        let context = ReadContext {
+            host: Some(self.host),
             gateway,
         };
         let mut filters = Vec::new();
@@ -167,17 +167,17 @@ impl Desk<'_> {
             let name = name(member, findings);
             let Some(table) = member.node.table() else {
                 let kind = member.node.kind();
-                let message = format!("filter `{name}` is {kind}, but should be a table");
+                let message = format!("filter `{name}` must be a table, not {kind}");
                 findings.error(member.node.span, message);
                 continue;
             };
-            let filling = Filling::Values(gateway.missing_variables);
-            let table = self.expanded(table, filling, findings);
-            filters.extend(filter::read(
+            let mode = ExpansionMode::Values(gateway.missing_variables);
+            let table = self.expanded(table, mode, findings);
+            filters.extend(filter_table::read(
                 &name,
                 member.key_span,
                 &table,
-                &ground,
+                &context,
                 findings,
             ));
         }
@@ -194,7 +194,7 @@ impl Desk<'_> {
     ) -> Option<ServerConfig> {
         let Some(table) = member.node.table() else {
             let kind = member.node.kind();
-            let message = format!("server `{name}` is {kind}, but should be a table");
+            let message = format!("server `{name}` must be a table, not {kind}");
             findings.error(member.node.span, message);
             return None;
         };
@@ -212,29 +212,29 @@ impl Desk<'_> {
         let enabled = table.member("enabled");
         let is_off = enabled.is_some_and(|member| member.node.value == Value::Flag(false));
         if is_off {
-            // Whoever switched a server off need not have its variables, its files or its program.
-            let table = self.expanded(table, Filling::Names(Shelf::Same), findings);
-            let ground = Ground {
-                machine: None,
+            // A disabled server may refer to missing variables, files or programs.
+            let table = self.expanded(table, ExpansionMode::Names(TargetFolder::Same), findings);
+            let context = ReadContext {
+                host: None,
                 gateway,
             };
             let before = findings.count();
-            let server = server::read(name, span, &table, &ground, findings);
+            let server = server_table::read(name, span, &table, &context, findings);
             findings.soften(before);
             return server;
         }
-        let filling = Filling::Values(gateway.missing_variables);
-        let table = self.expanded(table, filling, findings);
-        let ground = Ground {
-            machine: Some(self.surroundings),
+        let mode = ExpansionMode::Values(gateway.missing_variables);
+        let table = self.expanded(table, mode, findings);
+        let context = ReadContext {
+            host: Some(self.host),
             gateway,
         };
-        server::read(name, span, &table, &ground, findings)
+        server_table::read(name, span, &table, &context, findings)
     }
 }
 
-/// A server that is the gateway itself; where port 0 is to be listened on, that turns out later.
-fn warn_of_itself(
+/// Warns if a server is this gateway itself. Port 0 can be checked only after binding.
+fn warn_of_loop(
     member: &Member,
     server: &ServerConfig,
     gateway: &GatewayConfig,
@@ -243,37 +243,37 @@ fn warn_of_itself(
     let listen = gateway.listen;
     if server.enabled && gateway.is_reached_by(&server.launch, listen) {
         let message =
-            format!("a gateway on `{listen}` would serve itself here, and leaves this server out");
+            format!("proxy loop: this server is the gateway itself on `{listen}`, and is ignored");
         let problem = findings.warning(member.key_span, message);
-        problem.remedy("keep this for the configs of clients that the gateway does not read, or let the gateway listen elsewhere");
+        problem.remedy("remove it, or set another `listen` address");
     }
 }
 
-/// The path that a text means; as it is written where there is no machine.
-fn path(machine: Option<&dyn Surroundings>, written: &str) -> PathBuf {
-    machine.map_or_else(|| PathBuf::from(written), |machine| machine.path(written))
+/// Resolves a path; unchanged without a host.
+fn path(host: Option<&dyn HostEnvironment>, written: &str) -> PathBuf {
+    host.map_or_else(|| PathBuf::from(written), |host| host.path(written))
 }
 
-/// The name of a server, or the nearest one, so that what is wrong with the server itself is told, too.
+/// Name of the server, or the nearest valid one, so that its other problems are reported too.
 fn name(member: &Member, findings: &mut Findings) -> ServerName {
     ServerName::parse(&member.key).unwrap_or_else(|fault| {
         let near = ServerName::near(&member.key);
         let problem = findings.error(member.key_span, fault.to_string());
         problem.remedy(format!(
-            "call it `{near}`: ASCII letters, digits, `-` and `_`"
+            "rename it to `{near}`: use ASCII letters, digits, `-` and `_`"
         ));
         near
     })
 }
 
-/// The gateway when nothing is said about it.
+/// Gateway settings with all defaults.
 pub(super) fn default_gateway() -> GatewayConfig {
-    gateway::read(&Table::default(), None, &mut Findings::default())
+    gateway_table::read(&Table::default(), None, &mut Findings::default())
 }
 
-/// How instances are kept when nothing is said about it.
+/// Run settings with all defaults.
 pub(super) fn default_run() -> RunSettings {
-    server::run_settings(&mut Fields::new(
+    server_table::run_settings(&mut Fields::new(
         &Table::default(),
         keys::SERVER,
         "",

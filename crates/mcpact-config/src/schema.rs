@@ -1,10 +1,10 @@
-//! The JSON Schema of the native config, made from the table of keys.
+//! JSON Schema of the native config, derived from the table of keys.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::{self, Key, Kind};
 
-/// The schema, as it is published.
+/// Returns the JSON Schema.
 #[must_use]
 pub fn json_schema() -> String {
     let mut schema = table(keys::ROOT);
@@ -75,8 +75,7 @@ fn kind(kind: &Kind) -> Map<String, Value> {
     }
 }
 
-/// A few words, or a text with a variable in whose place one of them is put. Numbers and flags are no texts, and
-/// nothing is put in their place.
+/// Schema of possible values: one of them, or a string with a variable.
 fn words(of: &[&str]) -> Value {
     json!([{"enum": of}, {"type": "string", "pattern": r"\$\{"}])
 }

@@ -1,18 +1,18 @@
-//! Texts that must not be shown, and texts that are shown as they were written.
+//! Secret strings, and strings shown as written in the config.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-/// A text that nobody sees: `Debug` and `Display` are masked.
+/// A secret string: `Debug` and `Display` are masked.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret {
     text: String,
-    /// What it really is, if that is no text.
+    /// The value, if it is not UTF-8.
     raw: Option<OsString>,
 }
 
 impl Secret {
-    /// Hides a text.
+    /// Creates a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -20,7 +20,7 @@ impl Secret {
         }
     }
 
-    /// Hides the value of a variable, which need not be a text.
+    /// Creates a secret of the value of a variable, which may not be UTF-8.
     #[must_use]
     pub fn of_variable(value: OsString) -> Self {
         match value.into_string() {
@@ -32,13 +32,13 @@ impl Secret {
         }
     }
 
-    /// The text itself, for whoever must send it; of what is none, what comes nearest.
+    /// Returns the secret; lossy if it is not UTF-8.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.text
     }
 
-    /// The value of a variable, as it is.
+    /// Returns the exact value.
     #[must_use]
     pub fn reveal_raw(&self) -> &OsStr {
         self.raw.as_deref().unwrap_or(OsStr::new(&self.text))
@@ -57,17 +57,16 @@ impl fmt::Display for Secret {
     }
 }
 
-/// A text whose variables were filled in. What is shown is what was written: the value of a variable
-/// may be a secret.
+/// A string with expanded variables. It is shown as written, because values may be secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Filled {
+pub struct ExpandedText {
     value: String,
     written: String,
     sources: Vec<String>,
 }
 
-impl Filled {
-    /// A text and how it was written.
+impl ExpandedText {
+    /// Creates a string from its value and its written form.
     pub fn new(value: impl Into<String>, written: impl Into<String>) -> Self {
         Self {
             value: value.into(),
@@ -76,28 +75,28 @@ impl Filled {
         }
     }
 
-    /// The same, with the variables and files that parts of it come from.
+    /// Adds the variables and files that parts of it come from.
     #[must_use]
     pub fn taken_from(mut self, sources: Vec<String>) -> Self {
         self.sources = sources;
         self
     }
 
-    /// The variables and files that parts of it come from, such as `${TOKEN}`.
+    /// Variables and files that parts of it come from, such as `${TOKEN}`.
     #[must_use]
     pub fn sources(&self) -> &[String] {
         &self.sources
     }
 
-    /// The text, variables filled in.
+    /// Expanded value.
     #[must_use]
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// What stands in the place of its variables.
+    /// Values of its variables.
     #[must_use]
-    pub fn fillings(&self) -> Vec<&str> {
+    pub fn variable_values(&self) -> Vec<&str> {
         let mut found = Vec::new();
         let mut value = self.value.as_str();
         let mut pieces = self.written.split("${");
@@ -107,7 +106,7 @@ impl Filled {
         let mut pieces = pieces.peekable();
         while let Some(piece) = pieces.next() {
             let literal = piece.split_once('}').map_or("", |(_, literal)| literal);
-            // The last literal ends the text; one between two variables is where it comes first.
+            // The last literal matches at the end, the others at their first occurrence.
             let at = match (literal, pieces.peek()) {
                 (literal, None) if value.ends_with(literal) => Some(value.len() - literal.len()),
                 ("", _) => None,
@@ -123,32 +122,32 @@ impl Filled {
         found
     }
 
-    /// The text as it was written, which may be shown.
+    /// Text as written in the config; safe to show.
     #[must_use]
     pub fn written(&self) -> &str {
         &self.written
     }
 }
 
-impl From<&str> for Filled {
+impl From<&str> for ExpandedText {
     fn from(text: &str) -> Self {
         Self::new(text, text)
     }
 }
 
-impl fmt::Debug for Filled {
+impl fmt::Debug for ExpandedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.written, f)
     }
 }
 
-impl fmt::Display for Filled {
+impl fmt::Display for ExpandedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)
     }
 }
 
-/// These values, and each of their words: a peer may repeat only the token of `Bearer abc`.
+/// Adds the single words of each value: a peer may repeat only the token of `Bearer abc`.
 #[must_use]
 pub fn with_words(mut values: Vec<String>) -> Vec<String> {
     let words = values.iter().flat_map(|text| text.split_whitespace());
@@ -157,7 +156,7 @@ pub fn with_words(mut values: Vec<String>) -> Vec<String> {
     values
 }
 
-/// The query of a URL, as a whole and each value of it.
+/// Query of a URL, as a whole and each value.
 pub fn query_values(url: &str) -> impl Iterator<Item = &str> {
     let query = url.split_once('?').map(|(_, query)| query);
     query.into_iter().flat_map(|query| {
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_variables_stand_for_is_found() {
+    fn values_of_variables_are_found() {
         for (value, written, expected) in [
             ("plain", "plain", &[][..]),
             ("secret", "${A}", &["secret"]),
@@ -181,7 +180,7 @@ mod tests {
             ("onetwo", "${A}${B}", &["onetwo"]),
         ] {
             assert_eq!(
-                Filled::new(value, written).fillings(),
+                ExpandedText::new(value, written).variable_values(),
                 expected,
                 "{written}"
             );

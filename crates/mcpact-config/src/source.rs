@@ -1,4 +1,4 @@
-//! A text with a name, and places in it.
+//! Text of a config, and positions in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,17 +7,17 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-/// Where something stands in a text, in bytes.
+/// Byte range in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// The first byte.
+    /// First byte.
     pub start: usize,
-    /// The byte behind the last.
+    /// Byte after the last one.
     pub end: usize,
 }
 
 impl Span {
-    /// From one byte up to another.
+    /// Creates a range.
     #[must_use]
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
@@ -30,38 +30,38 @@ impl From<Range<usize>> for Span {
     }
 }
 
-/// A line and a column, counted from one.
+/// Line and column, starting at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The line.
+pub struct Position {
+    /// Line.
     pub line: usize,
-    /// The column, in characters.
+    /// Column in characters.
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
 }
 
-/// A config as it lies in its file. Its `Debug` does not show the text, which may hold secrets.
+/// Text of a config file. `Debug` does not show the text, which may contain secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Source {
-    /// What people call it: the path that they gave.
+    /// Path as given by the user.
     pub name: String,
-    /// The text, without a byte order mark.
+    /// Text without byte order mark.
     pub text: String,
-    /// The files that it takes values from, as they were read; none where one could not be.
+    /// Files it takes values from, with their digests; `None` for unreadable ones.
     pub files: BTreeMap<PathBuf, Option<Digest>>,
 }
 
-/// Tells a text from another one, without keeping its secrets.
+/// Digest for detecting changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// That of a text.
+    /// Computes the digest of a text.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self(Sha256::digest(text).into())
@@ -76,7 +76,7 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// A text under a name.
+    /// Creates a source.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -85,18 +85,18 @@ impl Source {
         }
     }
 
-    /// The place of a byte.
+    /// Position of a byte.
     #[must_use]
-    pub fn place(&self, offset: usize) -> Place {
+    pub fn position(&self, offset: usize) -> Position {
         let before = self.before(offset);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Place {
+        Position {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
         }
     }
 
-    /// The line with this number, counted from one.
+    /// Line with this number, starting at 1.
     #[must_use]
     pub fn line(&self, number: usize) -> &str {
         self.text
@@ -114,7 +114,7 @@ impl Source {
     }
 }
 
-/// A text without the byte order mark that some editors put before it.
+/// Removes a byte order mark.
 pub(super) fn without_mark(text: String) -> String {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
@@ -127,9 +127,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_counted_from_one_and_in_characters() {
+    fn positions_start_at_one_and_count_characters() {
         let source = Source::new("a", "\u{feff}ab\nçd\n");
-        let at = |offset| source.place(offset).to_string();
+        let at = |offset| source.position(offset).to_string();
         assert_eq!(at(0), "1:1");
         assert_eq!(at(2), "1:3");
         assert_eq!(at(3), "2:1");

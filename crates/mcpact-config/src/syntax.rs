@@ -1,4 +1,4 @@
-//! Texts to trees.
+//! Parsers of TOML, JSON and YAML.
 
 mod json;
 mod toml;
@@ -8,7 +8,7 @@ use super::problem::{Problem, Severity};
 use super::source::{Source, Span};
 use super::tree::Node;
 
-/// How a config is written.
+/// Syntax of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Toml,
@@ -17,7 +17,7 @@ pub(super) enum Syntax {
     Yaml,
 }
 
-/// The endings of names that tell a syntax.
+/// Syntax by file extension.
 const ENDINGS: &[(&str, Syntax)] = &[
     (".toml", Syntax::Toml),
     (".json", Syntax::Json),
@@ -28,7 +28,7 @@ const ENDINGS: &[(&str, Syntax)] = &[
 ];
 
 impl Syntax {
-    /// By the name, or else by how the text begins.
+    /// Detects the syntax by file name, or else by the text.
     pub(super) fn of(source: &Source) -> Self {
         let name = source.name.to_ascii_lowercase();
         let told = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
@@ -50,10 +50,10 @@ impl Syntax {
         }
     }
 
-    /// The tree in a text.
+    /// Parses a text.
     ///
     /// # Errors
-    /// It does not follow the syntax.
+    /// The syntax is invalid.
     pub(super) fn parse(self, source: &Source) -> Result<Node, Problem> {
         match self {
             Self::Toml => toml::parse(&source.text),
@@ -71,7 +71,7 @@ fn is_key(text: &str) -> bool {
             .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '"' | '$'))
 }
 
-/// A text that does not follow its syntax. Only where that begins is told: what follows may be a secret.
+/// Syntax error. Only its start is shown, because the following text may be a secret.
 fn broken(span: Span, message: String) -> Problem {
     Problem {
         severity: Severity::Error,
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_tells_the_syntax_and_else_the_text() {
+    fn syntax_is_detected_by_name_or_text() {
         let of = |name: &str, text: &str| Syntax::of(&Source::new(name, text));
         assert_eq!(of("a.toml", "{"), Syntax::Toml);
         assert_eq!(of("A.JSON", "a: b"), Syntax::Json);

@@ -1,28 +1,28 @@
-//! What any of the syntaxes says, with the place of everything.
+//! Syntax-independent tree of a config, with source positions.
 
-use super::secret::Filled;
+use super::secret::ExpandedText;
 use super::source::Span;
 
-/// A value and where it stands.
+/// A value with its position.
 #[derive(Clone, PartialEq)]
 pub(super) struct Node {
     pub(super) span: Span,
     pub(super) value: Value,
 }
 
-/// A value of any of the syntaxes.
+/// A value.
 #[derive(Clone, PartialEq)]
 pub(super) enum Value {
     Null,
     Flag(bool),
     Whole(i64),
     Fraction(f64),
-    Text(Filled),
+    Text(ExpandedText),
     List(Vec<Node>),
     Table(Table),
 }
 
-/// Members in the order of the text.
+/// Members in source order.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Table(pub(super) Vec<Member>);
 
@@ -30,7 +30,7 @@ pub(super) struct Table(pub(super) Vec<Member>);
 #[derive(Clone, PartialEq)]
 pub(super) struct Member {
     pub(super) key: String,
-    /// The key that stands in the file, if it is another client's word for this one.
+    /// Key in the file, if it is another client's synonym.
     pub(super) theirs: Option<String>,
     pub(super) key_span: Span,
     pub(super) node: Node,
@@ -46,7 +46,7 @@ impl Member {
         }
     }
 
-    /// The key as people find it in the file.
+    /// Key as written in the file.
     pub(super) fn written(&self) -> &str {
         self.theirs.as_deref().unwrap_or(&self.key)
     }
@@ -69,7 +69,7 @@ impl Node {
         }
     }
 
-    pub(super) fn text(&self) -> Option<&Filled> {
+    pub(super) fn text(&self) -> Option<&ExpandedText> {
         match &self.value {
             Value::Text(text) => Some(text),
             Value::Null
@@ -81,13 +81,13 @@ impl Node {
         }
     }
 
-    /// What kind of value it is, for people.
+    /// Kind of the value, for messages.
     pub(super) const fn kind(&self) -> &'static str {
         match self.value {
-            Value::Null => "nothing",
-            Value::Flag(_) => "true or false",
+            Value::Null => "null",
+            Value::Flag(_) => "a boolean",
             Value::Whole(_) | Value::Fraction(_) => "a number",
-            Value::Text(_) => "a text",
+            Value::Text(_) => "a string",
             Value::List(_) => "a list",
             Value::Table(_) => "a table",
         }

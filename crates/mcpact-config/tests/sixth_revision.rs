@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use mcpact_config::{Machine, Source, json_schema, read};
+use mcpact_config::{LocalHost, Source, json_schema, read};
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Revision;
 use serde_json::Value;
@@ -12,26 +12,26 @@ use serde_json::Value;
 const SIXTH: Revision = Revision::V2099_01_01;
 
 #[test]
-fn the_config_takes_the_sixth_revision() {
+fn config_accepts_the_sixth_revision() {
     let text = "[gateway]\nrevisions = [\"2099-01-01\", \"2025-06-18\"]\n\
                 [servers.a]\nbuiltin = \"everything\"\nera = \"2099-01-01\"\n";
     let source = Source::new("mcpact.toml", text.to_owned());
-    let reading = read(&source, &Machine::at(PathBuf::from("/")));
-    let catalog = reading.catalog.unwrap();
+    let outcome = read(&source, &LocalHost::at(PathBuf::from("/")));
+    let catalog = outcome.catalog.unwrap();
     assert_eq!(catalog.gateway.revisions, [SIXTH, Revision::V2025_06_18]);
     let server = catalog.servers.values().next().unwrap();
     assert_eq!(server.era, EraMode::Pin(SIXTH));
 }
 
 #[test]
-fn an_unknown_revision_names_the_sixth() {
+fn unknown_revision_suggests_the_sixth() {
     let source = Source::new(
         "mcpact.toml",
         "[gateway]\nrevisions = [\"2099-01-02\"]\n".to_owned(),
     );
-    let reading = read(&source, &Machine::at(PathBuf::from("/")));
-    assert!(reading.catalog.is_none());
-    let told: String = reading
+    let outcome = read(&source, &LocalHost::at(PathBuf::from("/")));
+    assert!(outcome.catalog.is_none());
+    let told: String = outcome
         .problems
         .iter()
         .map(|p| p.in_one_line(&source))
@@ -40,7 +40,7 @@ fn an_unknown_revision_names_the_sixth() {
 }
 
 #[test]
-fn the_schema_lists_the_sixth_revision() {
+fn schema_lists_the_sixth_revision() {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap();
     let keys = &schema["properties"];
     let revisions = keys["gateway"]["properties"]["revisions"].to_string();

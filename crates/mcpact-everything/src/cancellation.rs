@@ -1,7 +1,6 @@
-//! A call to be cancelled, and whether the server noticed.
+//! Tools for testing cancellation: one to be cancelled, and one that reports whether the server noticed.
 //!
-//! A client that gives up sees nothing of what its cancellation did: that the call ended here is what
-//! the second tool tells.
+//! A client cannot observe the effect of its own cancellation; the second tool makes it visible.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// How long the call works if nobody cancels it.
+/// Duration of the call without cancellation.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How long the second tool waits for a cancellation that is on its way.
+/// Time the second tool waits for a cancellation in transit.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many cancelled calls are remembered.
+/// Maximum number of recorded cancellations.
 const KEPT: usize = 64;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -26,7 +25,7 @@ struct Call {
     key: String,
 }
 
-/// The keys of the calls that were cancelled, the newest last.
+/// Keys of cancelled calls, newest last.
 #[derive(Clone, Debug)]
 struct Cancelled(Arc<watch::Sender<VecDeque<String>>>);
 
@@ -51,7 +50,7 @@ impl Cancelled {
     }
 }
 
-/// A call at work; dropped before it is done, it was cancelled.
+/// A running call. If it is dropped before it is done, it was cancelled.
 struct Work {
     key: Option<String>,
     cancelled: Cancelled,
@@ -87,7 +86,7 @@ pub(crate) fn register(server: Server) -> Server {
                     context.progress(0.0, None, Some("begun")).await?;
                     sleep(LONGEST).await;
                     work.done();
-                    Ok("Nobody cancelled.")
+                    Ok("Not cancelled.")
                 }
             },
         )

@@ -1,4 +1,4 @@
-//! Tools that ask the client: each is one handler, in both eras.
+//! Tools that request input from the client; one handler serves both eras.
 
 use mcpact::model::{
     Content, CreateMessageRequest, ElicitAction, ElicitRequest, ElicitResult, SamplingMessage,
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Prompt {
-    /// What to ask the model.
+    /// Prompt for the model.
     prompt: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Message {
-    /// What to tell the user.
+    /// Message for the user.
     message: String,
 }
 
@@ -46,11 +46,11 @@ fn field(answer: &ElicitResult, key: &str) -> String {
     let value = content
         .and_then(|content| content.get(key))
         .and_then(Value::as_str);
-    value.unwrap_or("nobody").to_owned()
+    value.unwrap_or("unknown").to_owned()
 }
 
-/// Whether the user agreed, and what was said.
-fn told(answer: &ElicitResult) -> String {
+/// Describes the user's action and input.
+fn describe(answer: &ElicitResult) -> String {
     let action = match answer.action {
         ElicitAction::Accept => "accept",
         ElicitAction::Decline => "decline",
@@ -90,12 +90,12 @@ fn forms(server: Server) -> Server {
             });
             let request = form(&args.message, properties, &["username", "email"]);
             let answer = context.elicit("user", request).await?;
-            Ok(format!("User response: {}", told(&answer)))
+            Ok(format!("User response: {}", describe(&answer)))
         })
         .tool("test_url_elicitation", "Asks the user to visit a page", |_: NoArgs, context: Context| async move {
             let request = ElicitRequest::url("Please sign in", "https://sign-in.example/");
             let answer = context.elicit("page", request).await?;
-            Ok(format!("User response: {}", told(&answer)))
+            Ok(format!("User response: {}", describe(&answer)))
         })
         .tool("test_streaming_elicitation", "Asks the user, if it can", |_: NoArgs, context: Context| async move {
             let answer = context.elicit("user_name", name_form("What is your name?")).await?;
@@ -110,7 +110,7 @@ fn forms(server: Server) -> Server {
                 "verified": {"type": "boolean", "default": true},
             });
             let answer = context.elicit("form", form("Please review the form", properties, &[])).await?;
-            Ok(format!("Elicitation completed: {}", told(&answer)))
+            Ok(format!("Elicitation completed: {}", describe(&answer)))
         })
         .tool("test_elicitation_sep1330_enums", "Asks for choices", |_: NoArgs, context: Context| async move {
             let titled = json!([
@@ -127,11 +127,11 @@ fn forms(server: Server) -> Server {
                 "titledMulti": {"type": "array", "items": {"anyOf": titled}},
             });
             let answer = context.elicit("form", form("Please choose", properties, &[])).await?;
-            Ok(format!("Elicitation completed: {}", told(&answer)))
+            Ok(format!("Elicitation completed: {}", describe(&answer)))
         })
 }
 
-/// Questions over one or more rounds.
+/// Requests over one or more rounds.
 fn rounds(server: Server) -> Server {
     server
         .tool(
@@ -241,7 +241,7 @@ fn confirm() -> ElicitRequest {
     )
 }
 
-/// Asks whatever the client declared, all in one round.
+/// Requests everything that the client declared, in one round.
 async fn capabilities(context: &Context) -> Result<ToolResult, HandlerError> {
     let has = |capability| context.pact().declares(capability);
     let mut questions = Vec::new();

@@ -1,8 +1,7 @@
-//! The reference server: every feature of every revision, built with nothing but the library.
+//! The reference server: every feature of every revision, built with the library only.
 //!
-//! It serves as demo, as fixture of the tests and as the subject of the official conformance suite,
-//! whose scenarios call tools by the names that stand here. One set of tools serves both eras: a tool
-//! that asks for input is one handler.
+//! It is the demo, a test fixture, and the subject of the official conformance suite, which calls tools by these names.
+//! One set of tools serves both eras: a tool that requests input is a single handler.
 
 mod cancellation;
 mod input;

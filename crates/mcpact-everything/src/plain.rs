@@ -1,4 +1,4 @@
-//! Tools that need nothing of the client.
+//! Tools that need no client capabilities.
 
 use std::time::Duration;
 
@@ -26,17 +26,15 @@ struct Pair {
 /// Some text.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Echo {
-    /// What to say back.
+    /// Text to echo.
     text: String,
 }
 
 pub(crate) fn register(server: Server) -> Server {
     server
-        .tool(
-            "echo",
-            "Says back what it is told",
-            |args: Echo, _| async move { Ok(args.text) },
-        )
+        .tool("echo", "Echoes its argument", |args: Echo, _| async move {
+            Ok(args.text)
+        })
         .tool("add", "Adds two numbers", |args: Pair, _| async move {
             let sum = args.a + args.b;
             Ok(ToolResult::text(sum.to_string()).structured(json!({ "sum": sum })))
@@ -123,9 +121,7 @@ pub(crate) fn register(server: Server) -> Server {
             "test_logging_tool",
             "Logs, if the request asks for it",
             |_: NoArgs, context: Context| async move {
-                context
-                    .log(LogLevel::Info, "a message for whoever asked")
-                    .await?;
+                context.log(LogLevel::Info, "a log message").await?;
                 Ok("Logged.")
             },
         )

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::media::PIXEL;
 
-/// The resource whose changes a client can cause and hear of.
+/// Resource for subscription tests; a tool updates it.
 pub(crate) const WATCHED: &str = "test://watched-resource";
 
 pub(crate) fn register(server: Server) -> Server {

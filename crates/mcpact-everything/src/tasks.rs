@@ -7,7 +7,7 @@ use mcpact::server::{Context, HandlerError, Question, Server};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-/// The longest that a tool of this server works.
+/// Maximum duration of a tool.
 const LONGEST: Duration = Duration::from_secs(60);
 
 fn tool(name: &str, description: &str, properties: Value, support: TaskSupport) -> Tool {
@@ -81,7 +81,7 @@ pub(crate) fn register(server: Server) -> Server {
             },
             |gathered, _| async move {
                 sleep(Duration::from_millis(200)).await;
-                Ok(format!("The task is done, {}.", gathered["name"].as_str().unwrap_or("nobody")))
+                Ok(format!("The task is done, {}.", gathered["name"].as_str().unwrap_or("unknown")))
             },
         )
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::client::{CallOptions, Client, ClientError, EraMode};
-use mcpact::conformity::{Schemas, Validation};
 use mcpact::model::{CreateMessageResult, FormRequest, LogLevel, Root};
+use mcpact::validation::{Schemas, Validation};
 use mcpact_spec::Revision;
 use serde_json::{Map, Value, json};
 
@@ -78,7 +78,7 @@ impl Report {
             text = format!("{text}: {source}");
             cause = source.source();
         }
-        if text.contains("does not fit") {
+        if text.contains("violates") {
             self.violations.push(format!("{request}: {text}"));
         }
         None

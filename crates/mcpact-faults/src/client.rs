@@ -13,17 +13,17 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::trouble::Trouble;
+use crate::error::RowError;
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// How long a client waits for an answer: longer than anything should take.
+/// Timeout of a response, longer than any valid delay.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Which half of the protocol a client speaks.
+/// Protocol era of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
     Legacy,
@@ -41,7 +41,7 @@ pub(crate) struct Client {
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
 }
 
-/// What came back for a request.
+/// Response to a request.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -65,7 +65,7 @@ impl Reply {
 
 impl Client {
     /// A client that has said nothing yet.
-    pub(crate) fn new(address: &str, path: &str, era: Era) -> Result<Self, Trouble> {
+    pub(crate) fn new(address: &str, path: &str, era: Era) -> Result<Self, RowError> {
         let mut headers = HeaderMap::new();
         let host = HeaderValue::from_str(address).map_err(http::Error::from)?;
         headers.insert(HOST, host);
@@ -100,12 +100,12 @@ impl Client {
     }
 
     /// A client that has opened its conversation, if its era has any.
-    pub(crate) async fn open(address: &str, path: &str, era: Era) -> Result<Self, Trouble> {
+    pub(crate) async fn open(address: &str, path: &str, era: Era) -> Result<Self, RowError> {
         Self::new(address, path, era)?.greet().await
     }
 
     /// Opens the conversation.
-    pub(crate) async fn greet(mut self) -> Result<Self, Trouble> {
+    pub(crate) async fn greet(mut self) -> Result<Self, RowError> {
         if self.era == Era::Modern {
             return Ok(self);
         }
@@ -118,7 +118,7 @@ impl Client {
         let reply = self.post(&hello).await?;
         let session = reply.session.clone().filter(|_| reply.status == 200);
         let session =
-            session.ok_or_else(|| Trouble::stage(format!("no session is given: {reply:?}")))?;
+            session.ok_or_else(|| RowError::stage(format!("no session is given: {reply:?}")))?;
         self.headers.insert(SESSION, session);
         let version = HeaderValue::from_static("2025-11-25");
         self.headers.insert(VERSION, version);
@@ -145,13 +145,13 @@ impl Client {
         id: &Value,
         tool: &str,
         arguments: Value,
-    ) -> Result<Reply, Trouble> {
+    ) -> Result<Reply, RowError> {
         let params = json!({"name": tool, "arguments": arguments});
         self.post(&self.request(id, "tools/call", params)).await
     }
 
     /// Sends a message and reads everything that comes back.
-    pub(crate) async fn post(&self, message: &Value) -> Result<Reply, Trouble> {
+    pub(crate) async fn post(&self, message: &Value) -> Result<Reply, RowError> {
         let body = Bytes::from(message.to_string());
         let exchange = async {
             let (connection, response) = self.send(Method::POST, body, message).await?;
@@ -160,11 +160,11 @@ impl Client {
             Ok(reply)
         };
         let exchange = tokio::time::timeout(PATIENCE, exchange).await;
-        exchange.map_err(|_| Trouble::Patience("an answer"))?
+        exchange.map_err(|_| RowError::Patience("an answer"))?
     }
 
     /// Ends the conversation.
-    pub(crate) async fn leave(&self) -> Result<u16, Trouble> {
+    pub(crate) async fn leave(&self) -> Result<u16, RowError> {
         let (_, response) = self
             .send(Method::DELETE, Bytes::new(), &Value::Null)
             .await?;
@@ -182,7 +182,7 @@ impl Client {
         method: Method,
         body: Bytes,
         message: &Value,
-    ) -> Result<(SendRequest<Full<Bytes>>, Response<Incoming>), Trouble> {
+    ) -> Result<(SendRequest<Full<Bytes>>, Response<Incoming>), RowError> {
         let mut connection = self.connection().await?;
         let mut request = Request::builder().method(method).uri(self.path.as_str());
         if let Some(headers) = request.headers_mut() {
@@ -214,7 +214,7 @@ impl Client {
         headers
     }
 
-    async fn connection(&self) -> Result<SendRequest<Full<Bytes>>, Trouble> {
+    async fn connection(&self) -> Result<SendRequest<Full<Bytes>>, RowError> {
         loop {
             let resting = {
                 let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,7 +234,7 @@ impl Client {
 }
 
 /// Reads an answer to its end.
-pub(crate) async fn read(response: Response<Incoming>) -> Result<Reply, Trouble> {
+pub(crate) async fn read(response: Response<Incoming>) -> Result<Reply, RowError> {
     let status = response.status().as_u16();
     let session = response.headers().get(SESSION).cloned();
     let kind = response.headers().get(CONTENT_TYPE).cloned();
@@ -286,7 +286,7 @@ impl Stream {
     }
 
     /// The next message, or nothing when the stream is over.
-    pub(crate) async fn next(&mut self) -> Result<Option<Value>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Value>, RowError> {
         loop {
             while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.text.drain(..=end).collect();

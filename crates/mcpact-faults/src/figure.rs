@@ -1,10 +1,10 @@
-//! What a row has seen, beside what it may be.
+//! Measured values of a row, with their limits.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// How a figure is judged.
+/// Limit of a value.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Limit {
@@ -27,14 +27,14 @@ pub(crate) struct Figure {
     limit: Limit,
 }
 
-/// What a row is about and what it has seen.
+/// Report of a row.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     id: &'static str,
     fault: &'static str,
     seconds: f64,
     figures: Vec<Figure>,
-    /// Why it ended early.
+    /// Error that ended the row.
     broke: Option<String>,
 }
 

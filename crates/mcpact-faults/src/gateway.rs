@@ -12,16 +12,16 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::client::{Client, Era};
+use crate::error::RowError;
 use crate::journal::Journal;
 use crate::process::{self, PATIENCE};
-use crate::trouble::Trouble;
 
-/// The server that nothing ever happens to.
+/// The server without faults.
 pub(crate) const CALM: &str = "calm";
 
-/// A config in the making, and the folder where everything of it lies.
+/// Setup of a gateway: its config and the folder with all its files.
 #[derive(Debug)]
-pub(crate) struct House {
+pub(crate) struct GatewaySetup {
     folder: TempDir,
     gateway: String,
     servers: String,
@@ -29,7 +29,7 @@ pub(crate) struct House {
 }
 
 /// The program of this name beside ours.
-pub(crate) fn program(name: &str) -> Result<PathBuf, Trouble> {
+pub(crate) fn program(name: &str) -> Result<PathBuf, RowError> {
     let own = std::env::current_exe()?;
     Ok(own.with_file_name(name))
 }
@@ -40,16 +40,16 @@ fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", words.join(", "))
 }
 
-impl House {
+impl GatewaySetup {
     /// An empty config, with one server that nothing happens to.
-    pub(crate) fn new() -> Result<Self, Trouble> {
-        let house = Self {
+    pub(crate) fn new() -> Result<Self, RowError> {
+        let setup = Self {
             folder: tempfile::tempdir()?,
             gateway: String::from("[gateway]\nlisten = \"127.0.0.1:0\"\n"),
             servers: String::new(),
             variables: Vec::new(),
         };
-        house.scripted(CALM, &[], "max_concurrent = 64\n")
+        setup.scripted(CALM, &[], "max_concurrent = 64\n")
     }
 
     /// With settings of the gateway.
@@ -77,7 +77,7 @@ impl House {
     }
 
     /// With a scripted server, and settings of it.
-    pub(crate) fn scripted(self, name: &str, words: &[&str], keys: &str) -> Result<Self, Trouble> {
+    pub(crate) fn scripted(self, name: &str, words: &[&str], keys: &str) -> Result<Self, RowError> {
         let own = std::env::current_exe()?.display().to_string();
         let journal = self.journal(name).path().display().to_string();
         let mut all = vec![own.as_str(), "script", "--journal", journal.as_str()];
@@ -93,7 +93,7 @@ impl House {
     }
 
     /// Writes a program that is a shell script.
-    pub(crate) fn shell(&self, name: &str, text: &str) -> Result<String, Trouble> {
+    pub(crate) fn shell(&self, name: &str, text: &str) -> Result<String, RowError> {
         use std::os::unix::fs::PermissionsExt;
         let path = self.folder.path().join(name);
         fs::write(&path, format!("#!/bin/sh\n{text}"))?;
@@ -101,7 +101,7 @@ impl House {
         Ok(path.display().to_string())
     }
 
-    /// Where a scripted server writes down what it sees.
+    /// Journal of a scripted server.
     pub(crate) fn journal(&self, name: &str) -> Journal {
         Journal::at(self.folder.path().join(format!("{name}.journal")))
     }
@@ -116,7 +116,7 @@ impl House {
     }
 
     /// Starts the gateway.
-    pub(crate) async fn serve(self) -> Result<Gateway, Trouble> {
+    pub(crate) async fn serve(self) -> Result<Gateway, RowError> {
         let config = self.folder.path().join("mcpact.toml");
         fs::write(&config, self.text())?;
         let mut command = Command::new(program("mcpact")?);
@@ -128,28 +128,28 @@ impl House {
 /// A gateway that runs, killed on drop.
 #[derive(Debug)]
 pub(crate) struct Gateway {
-    pub(crate) house: House,
+    pub(crate) setup: GatewaySetup,
     child: Child,
     id: u32,
     pub(crate) address: String,
 }
 
 impl Gateway {
-    async fn start(house: House, mut command: Command) -> Result<Self, Trouble> {
-        let log = File::create(house.folder().join("log"))?;
+    async fn start(setup: GatewaySetup, mut command: Command) -> Result<Self, RowError> {
+        let log = File::create(setup.folder().join("log"))?;
         command
-            .current_dir(house.folder())
-            .env("HOME", house.folder())
-            .env("XDG_CACHE_HOME", house.folder().join("cache"))
-            .env("XDG_RUNTIME_DIR", house.folder())
-            .envs(house.variables.iter().cloned())
+            .current_dir(setup.folder())
+            .env("HOME", setup.folder())
+            .env("XDG_CACHE_HOME", setup.folder().join("cache"))
+            .env("XDG_RUNTIME_DIR", setup.folder())
+            .envs(setup.variables.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
             .kill_on_drop(true);
         let mut child = command.spawn()?;
         let stdout = child.stdout.take();
-        let stdout = stdout.ok_or_else(|| Trouble::stage("there is no standard output"))?;
+        let stdout = stdout.ok_or_else(|| RowError::stage("there is no standard output"))?;
         let mut line = String::new();
         let first = BufReader::new(stdout).read_line(&mut line).await;
         first?;
@@ -159,11 +159,11 @@ impl Gateway {
             .map(str::to_owned);
         let id = child.id().unwrap_or_default();
         let address = host.ok_or_else(|| {
-            let log = fs::read_to_string(house.folder().join("log")).unwrap_or_default();
-            Trouble::stage(format!("the gateway does not say where it listens: {log}"))
+            let log = fs::read_to_string(setup.folder().join("log")).unwrap_or_default();
+            RowError::stage(format!("the gateway does not say where it listens: {log}"))
         })?;
         Ok(Self {
-            house,
+            setup,
             child,
             id,
             address,
@@ -176,33 +176,33 @@ impl Gateway {
     }
 
     /// A client of one server.
-    pub(crate) async fn client(&self, server: &str, era: Era) -> Result<Client, Trouble> {
+    pub(crate) async fn client(&self, server: &str, era: Era) -> Result<Client, RowError> {
         Client::open(&self.address, &path(server), era).await
     }
 
     /// The journal of a scripted server.
     pub(crate) fn journal(&self, name: &str) -> Journal {
-        self.house.journal(name)
+        self.setup.journal(name)
     }
 
-    /// What it holds in memory, in bytes.
-    pub(crate) fn resident(&self) -> Result<u64, Trouble> {
+    /// Resident memory in bytes.
+    pub(crate) fn resident(&self) -> Result<u64, RowError> {
         process::memory(self.id, "VmRSS:")
     }
 
     /// The most that it has held so far, in bytes.
-    pub(crate) fn peak(&self) -> Result<u64, Trouble> {
+    pub(crate) fn peak(&self) -> Result<u64, RowError> {
         process::memory(self.id, "VmHWM:")
     }
 
     /// Forgets the most that it has held so far.
-    pub(crate) fn forget_peak(&self) -> Result<(), Trouble> {
+    pub(crate) fn forget_peak(&self) -> Result<(), RowError> {
         Ok(fs::write(format!("/proc/{}/clear_refs", self.id), "5")?)
     }
 
-    /// What it has logged so far.
+    /// Log output so far.
     pub(crate) fn log(&self) -> String {
-        let bytes = fs::read(self.house.folder().join("log")).unwrap_or_default();
+        let bytes = fs::read(self.setup.folder().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -212,13 +212,13 @@ impl Gateway {
     }
 
     /// Waits until it has ended.
-    pub(crate) async fn ended(&mut self) -> Result<ExitStatus, Trouble> {
+    pub(crate) async fn ended(&mut self) -> Result<ExitStatus, RowError> {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        Ok(ended.map_err(|_| Trouble::Patience("the end of the gateway"))??)
+        Ok(ended.map_err(|_| RowError::Patience("the end of the gateway"))??)
     }
 
     /// Asks it to end, and waits until nothing of it is left.
-    pub(crate) async fn close(mut self) -> Result<Duration, Trouble> {
+    pub(crate) async fn close(mut self) -> Result<Duration, RowError> {
         let family = process::descendants(self.id);
         let begin = std::time::Instant::now();
         self.signal(Signal::TERM);

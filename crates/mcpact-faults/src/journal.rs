@@ -1,17 +1,17 @@
-//! What a scripted server has seen, in a file that outlives it.
+//! Journal of a scripted server, in a file that outlives it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What a server writes down.
+/// Entry of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// It was started; the number is that of its process.
     Start,
     /// It was called; the number is that of the call.
     Call,
-    /// It was told that nobody waits for this call any more.
+    /// A cancellation of this call arrived.
     Cancelled,
 }
 
@@ -27,9 +27,9 @@ impl Entry {
 
 /// The server's end.
 #[derive(Debug)]
-pub(crate) struct Pen(File);
+pub(crate) struct JournalWriter(File);
 
-impl Pen {
+impl JournalWriter {
     /// Opens the file; what is there stays.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -72,7 +72,7 @@ impl Journal {
         u32::try_from(last).ok()
     }
 
-    /// Whether there is such an entry.
+    /// Returns whether there is such an entry.
     pub(crate) fn has(&self, entry: Entry, number: u64) -> bool {
         self.all(entry).contains(&number)
     }
@@ -86,10 +86,13 @@ mod tests {
     fn what_is_written_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let pen = Pen::open(&path).unwrap();
+        let pen = JournalWriter::open(&path).unwrap();
         pen.note(Entry::Start, 7).unwrap();
         pen.note(Entry::Call, 1).unwrap();
-        Pen::open(&path).unwrap().note(Entry::Start, 8).unwrap();
+        JournalWriter::open(&path)
+            .unwrap()
+            .note(Entry::Start, 8)
+            .unwrap();
         let journal = Journal::at(path);
         assert_eq!(journal.all(Entry::Start), [7, 8]);
         assert_eq!(journal.process(), Some(8));

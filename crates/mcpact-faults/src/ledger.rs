@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Reply};
+use crate::error::RowError;
 use crate::figure::Figures;
 use crate::journal::{Entry, Journal};
-use crate::trouble::Trouble;
 
 /// Numbers of calls are never used again, whichever ledger they are in.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Its own answer, once.
@@ -32,7 +32,7 @@ pub(crate) enum Outcome {
     Lost,
 }
 
-/// What became of a call, and after how long.
+/// Outcome of a call, with its duration.
 #[derive(Clone, Debug)]
 pub(crate) struct Closed {
     pub(crate) nonce: u64,
@@ -80,7 +80,7 @@ impl Ledger {
     }
 
     /// Closes it by what came back.
-    pub(crate) fn close(&self, nonce: u64, reply: &Result<Reply, Trouble>) -> Outcome {
+    pub(crate) fn close(&self, nonce: u64, reply: &Result<Reply, RowError>) -> Outcome {
         let outcome = judge(nonce, reply);
         self.write(nonce, outcome.clone());
         outcome
@@ -150,7 +150,7 @@ impl Balance {
     }
 }
 
-fn judge(nonce: u64, reply: &Result<Reply, Trouble>) -> Outcome {
+fn judge(nonce: u64, reply: &Result<Reply, RowError>) -> Outcome {
     let Ok(reply) = reply else {
         return Outcome::Lost;
     };

@@ -5,10 +5,11 @@
 //! fault; what it has seen is written as JSON to standard output, beside what it may be. `script` and
 //! `peer` are the servers. Whether a number is good is for `xtask/src/faults.rs` to judge.
 
+mod background_clients;
 mod client;
+mod error;
 mod figure;
 mod gateway;
-mod innocents;
 mod journal;
 mod ledger;
 mod peer;
@@ -17,18 +18,17 @@ mod proxy;
 mod raw;
 mod rows;
 mod script;
-mod trouble;
 
 use clap::Parser;
 
+use crate::error::RowError;
 use crate::rows::Effort;
-use crate::trouble::Trouble;
 
 #[derive(Debug, Parser)]
 enum Role {
     /// Run the rows.
     Run {
-        /// How much of everything.
+        /// Amount of work.
         #[arg(long, value_enum, default_value = "full")]
         effort: Effort,
         /// Only the rows of this fault.
@@ -41,7 +41,7 @@ enum Role {
     Peer(peer::Options),
 }
 
-fn main() -> Result<(), Trouble> {
+fn main() -> Result<(), RowError> {
     match Role::parse() {
         Role::Script(options) => script::serve(&options),
         Role::Peer(options) => block_on(peer::serve(&options)),
@@ -49,7 +49,7 @@ fn main() -> Result<(), Trouble> {
     }
 }
 
-fn block_on<T>(work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+fn block_on<T>(work: impl Future<Output = Result<T, RowError>>) -> Result<T, RowError> {
     let runtime = tokio::runtime::Builder::new_multi_thread();
     { runtime }.enable_all().build()?.block_on(work)
 }

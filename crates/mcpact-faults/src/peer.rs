@@ -8,10 +8,10 @@ use std::time::Duration;
 use mcpact::server::{Context, Server};
 use mcpact_spec::Revision;
 
-use crate::journal::{Entry, Pen};
-use crate::trouble::Trouble;
+use crate::error::RowError;
+use crate::journal::{Entry, JournalWriter};
 
-/// What it is.
+/// Command line options.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Serve on HTTP, and say where.
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     /// The only revision that it speaks.
     #[arg(long)]
     revision: String,
-    /// Where it writes down what it sees, if anywhere.
+    /// Path of the journal.
     #[arg(long)]
     journal: Option<PathBuf>,
 }
@@ -32,11 +32,11 @@ struct Echo {
     ms: u64,
 }
 
-fn ours(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Ours(error.to_string())
+fn ours(error: impl std::fmt::Display) -> RowError {
+    RowError::Ours(error.to_string())
 }
 
-fn server(revision: Revision, pen: Option<Arc<Pen>>) -> Server {
+fn server(revision: Revision, pen: Option<Arc<JournalWriter>>) -> Server {
     let echo = move |args: Echo, _: Context| {
         let noted = pen.as_ref().map(|pen| pen.note(Entry::Call, args.nonce));
         async move {
@@ -54,10 +54,14 @@ fn server(revision: Revision, pen: Option<Arc<Pen>>) -> Server {
 }
 
 /// Serves until its input ends or it is killed.
-pub(crate) async fn serve(options: &Options) -> Result<(), Trouble> {
+pub(crate) async fn serve(options: &Options) -> Result<(), RowError> {
     let revision = Revision::parse(&options.revision)
-        .ok_or_else(|| Trouble::stage("there is no such revision"))?;
-    let pen = options.journal.as_deref().map(Pen::open).transpose()?;
+        .ok_or_else(|| RowError::stage("there is no such revision"))?;
+    let pen = options
+        .journal
+        .as_deref()
+        .map(JournalWriter::open)
+        .transpose()?;
     let server = server(revision, pen.map(Arc::new));
     if !options.http {
         return server.serve_stdio().await.map_err(ours);
@@ -68,7 +72,7 @@ pub(crate) async fn serve(options: &Options) -> Result<(), Trouble> {
     listening.run(std::future::pending()).await.map_err(ours)
 }
 
-fn announce(url: &str) -> Result<(), Trouble> {
+fn announce(url: &str) -> Result<(), RowError> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{url}")?;

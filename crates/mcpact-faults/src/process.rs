@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::trouble::Trouble;
+use crate::error::RowError;
 
-/// How long anything may take before the row has failed.
+/// Timeout of any step.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often something is looked at while it is waited for.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Sends a signal. Whoever has gone already does not mind.
+/// Sends a signal; no effect if the process is gone.
 pub(crate) fn signal(id: u32, signal: Signal) {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
     let _ = pid.map(|pid| kill_process(pid, signal));
@@ -28,13 +28,13 @@ fn stat(id: u32) -> Option<(String, u32)> {
     Some((state, fields.next()?.parse().ok()?))
 }
 
-/// Whether a process runs; one that only waits to be reaped does not.
+/// Returns whether a process runs; zombies do not.
 pub(crate) fn is_alive(id: u32) -> bool {
     stat(id).is_some_and(|(state, _)| !matches!(state.as_str(), "Z" | "X"))
 }
 
 /// Every process with its parent and whether it is a zombie.
-fn everybody() -> Vec<(u32, u32, bool)> {
+fn all_processes() -> Vec<(u32, u32, bool)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     ids.filter_map(|id| stat(id).map(|(state, parent)| (id, parent, state == "Z")))
@@ -43,7 +43,7 @@ fn everybody() -> Vec<(u32, u32, bool)> {
 
 /// All descendants of a process, zombies included.
 pub(crate) fn descendants(id: u32) -> BTreeSet<u32> {
-    let all = everybody();
+    let all = all_processes();
     let mut family = BTreeSet::new();
     loop {
         let more: Vec<u32> = all
@@ -60,28 +60,28 @@ pub(crate) fn descendants(id: u32) -> BTreeSet<u32> {
     }
 }
 
-/// The processes whose environment holds this text, wherever they hang in the tree.
+/// Processes with this text in their environment, anywhere in the tree.
 pub(crate) fn marked(mark: &str) -> BTreeSet<u32> {
     let has_mark = |id: &u32| {
         let variables = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         let mut parts = variables.windows(mark.len());
         parts.any(|part| part == mark.as_bytes())
     };
-    let all = everybody().into_iter();
+    let all = all_processes().into_iter();
     all.map(|(id, ..)| id).filter(has_mark).collect()
 }
 
 /// A value in kibibytes of `/proc/ID/status`, in bytes.
-pub(crate) fn memory(id: u32, key: &str) -> Result<u64, Trouble> {
+pub(crate) fn memory(id: u32, key: &str) -> Result<u64, RowError> {
     let text = fs::read_to_string(format!("/proc/{id}/status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix(key));
     let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    let kibibytes = number.ok_or_else(|| Trouble::stage(format!("process {id} has no {key}")))?;
+    let kibibytes = number.ok_or_else(|| RowError::stage(format!("process {id} has no {key}")))?;
     Ok(kibibytes * 1024)
 }
 
-/// How many files a process has open.
-pub(crate) fn files(id: u32) -> Result<usize, Trouble> {
+/// Number of open files of a process.
+pub(crate) fn files(id: u32) -> Result<usize, RowError> {
     Ok(fs::read_dir(format!("/proc/{id}/fd"))?.count())
 }
 
@@ -89,11 +89,11 @@ pub(crate) fn files(id: u32) -> Result<usize, Trouble> {
 pub(crate) async fn until(
     what: &'static str,
     mut is_so: impl FnMut() -> bool,
-) -> Result<Duration, Trouble> {
+) -> Result<Duration, RowError> {
     let begin = Instant::now();
     while !is_so() {
         if begin.elapsed() > PATIENCE {
-            return Err(Trouble::Patience(what));
+            return Err(RowError::Patience(what));
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -9,9 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::trouble::Trouble;
+use crate::error::RowError;
 
-/// What happens to the bytes that a server sends.
+/// Fault applied to the bytes of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
@@ -28,10 +28,10 @@ pub(crate) enum Fault {
     Stall(usize),
 }
 
-/// How long merged bytes are gathered.
+/// Time during which bytes are merged.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// How much is taken at a time.
+/// Bytes read at a time.
 const PIECE: usize = 16 * 1024;
 
 /// A proxy in front of one server; it ends on drop.
@@ -45,7 +45,7 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// Listens in front of `host:port`.
-    pub(crate) async fn start(server: &str) -> Result<Self, Trouble> {
+    pub(crate) async fn start(server: &str) -> Result<Self, RowError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?.to_string();
         let (fault, faults) = watch::channel(Fault::None);
@@ -62,7 +62,7 @@ impl Proxy {
         &self.address
     }
 
-    /// What happens from now on, also on connections that are open.
+    /// Sets the fault, also for open connections.
     pub(crate) fn set(&self, fault: Fault) {
         self.fault.send_replace(fault);
     }
@@ -87,7 +87,7 @@ async fn relay(client: TcpStream, server: TcpStream, faults: watch::Receiver<Fau
     let (mut from_client, to_client) = client.into_split();
     let (from_server, mut to_server) = server.into_split();
     let there = async {
-        // Whoever ends, ends both.
+        // The end of one direction ends both.
         let _ = tokio::io::copy(&mut from_client, &mut to_server).await;
     };
     let back = pass(from_server, to_client, faults);

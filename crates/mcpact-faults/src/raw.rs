@@ -7,9 +7,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::client::Client;
-use crate::trouble::Trouble;
+use crate::error::RowError;
 
-/// How long an answer to something dishonest may take.
+/// Timeout of a response to malformed input.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The head of a POST with these lines in it, and the empty line behind it.
@@ -27,7 +27,7 @@ pub(crate) fn head(client: &Client, message: &Value, lines: &str) -> String {
 }
 
 /// Sends a whole message, and leaves the answer on the connection.
-pub(crate) async fn send(client: &Client, message: &Value) -> Result<TcpStream, Trouble> {
+pub(crate) async fn send(client: &Client, message: &Value) -> Result<TcpStream, RowError> {
     let body = message.to_string();
     let length = format!("content-length: {}\r\n", body.len());
     let mut stream = connect(client).await?;
@@ -38,19 +38,19 @@ pub(crate) async fn send(client: &Client, message: &Value) -> Result<TcpStream, 
 }
 
 /// A connection on which nothing has been said.
-pub(crate) async fn connect(client: &Client) -> Result<TcpStream, Trouble> {
+pub(crate) async fn connect(client: &Client) -> Result<TcpStream, RowError> {
     let stream = TcpStream::connect(client.address()).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
 /// The status of the answer; 0 if the connection ends without one.
-pub(crate) async fn status(stream: &mut TcpStream) -> Result<u16, Trouble> {
+pub(crate) async fn status(stream: &mut TcpStream) -> Result<u16, RowError> {
     status_of(&mut stream.split().0).await
 }
 
 /// As [`status`], where only this half of the connection is at hand.
-pub(crate) async fn status_of(stream: &mut (impl AsyncRead + Unpin)) -> Result<u16, Trouble> {
+pub(crate) async fn status_of(stream: &mut (impl AsyncRead + Unpin)) -> Result<u16, RowError> {
     let mut bytes = Vec::new();
     let reading = async {
         let mut buffer = [0; 1024];
@@ -63,7 +63,7 @@ pub(crate) async fn status_of(stream: &mut (impl AsyncRead + Unpin)) -> Result<u
         }
     };
     let read = tokio::time::timeout(PATIENCE, reading).await;
-    read.map_err(|_| Trouble::Patience("a status"))?;
+    read.map_err(|_| RowError::Patience("a status"))?;
     let text = String::from_utf8_lossy(&bytes);
     let status = text.split(' ').nth(1).and_then(|word| word.parse().ok());
     Ok(status.unwrap_or_default())

@@ -20,10 +20,10 @@ use std::io::Write;
 use std::pin::Pin;
 use std::time::Instant;
 
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::trouble::Trouble;
 
-/// How much of everything.
+/// Amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Effort {
     /// A little of every fault.
@@ -44,8 +44,8 @@ impl Effort {
     }
 }
 
-/// What a row does as long as it runs.
-struct Running<'a>(Pin<Box<dyn Future<Output = Result<(), Trouble>> + 'a>>);
+/// Future of a running row.
+struct Running<'a>(Pin<Box<dyn Future<Output = Result<(), RowError>> + 'a>>);
 
 /// A fault and how it is brought about.
 struct Row {
@@ -84,12 +84,12 @@ rows! {
     "F16" "bodies that are too long, or lie about it" input::oversized;
     "F17" "JSON that is deep, wide or long" input::deep;
     "F18" "what is no JSON-RPC" input::garbage;
-    "F19" "answers to nobody, twice, too late" ids::strangers;
+    "F19" "stray, duplicate and late responses" ids::strangers;
     "F20" "cancellation and answer at the same time" ids::races;
     "F21" "the same id twice at a time in one session" ids::same_id;
     "F22" "the same ids and tokens from many clients" ids::same_ids;
     "F23" "a shared server asks" asking::asked;
-    "F24" "the session of somebody else" secrets::hijack;
+    "F24" "the session of another client" secrets::hijack;
     "F30" "secrets in every place" secrets::redaction;
     "F31" "configs that would do harm" config::dangerous;
     "F32" "configs and programs that others may change" config::foreign_files;
@@ -98,7 +98,7 @@ rows! {
 }
 
 /// Runs the rows and writes each one's report on a line of its own.
-pub(crate) async fn run(effort: Effort, only: Option<&str>) -> Result<(), Trouble> {
+pub(crate) async fn run(effort: Effort, only: Option<&str>) -> Result<(), RowError> {
     for row in ROWS {
         if only.is_some_and(|only| only != row.id) {
             continue;

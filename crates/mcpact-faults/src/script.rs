@@ -1,6 +1,6 @@
-//! A server on pipes that misbehaves as it is told: which tool is called decides how.
+//! A scripted stdio server that misbehaves; the called tool decides how.
 //!
-//! It speaks 2025-11-25 by hand and shares no code with what is tested.
+//! It implements 2025-11-25 by hand and shares no code with the tested program.
 
 mod tools;
 
@@ -12,22 +12,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::journal::{Entry, Pen};
-use crate::trouble::Trouble;
+use crate::error::RowError;
+use crate::journal::{Entry, JournalWriter};
 use tools::TOOLS;
 
-/// How the server is apart from its tools.
+/// Options besides the tools.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Where it writes down what it sees.
+    /// Path of the journal.
     #[arg(long)]
     journal: PathBuf,
-    /// What it does at the end of its input and before its first answer.
+    /// Behaviour at EOF and before the first response.
     #[arg(long, value_enum, default_value = "usual")]
     manner: Manner,
 }
 
-/// What a server does at its start and its end.
+/// Behaviour of a server at its start and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Manner {
     /// It serves until its input ends.
@@ -77,17 +77,17 @@ impl Call {
     }
 }
 
-/// What the tools share.
+/// State shared by the tools.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    pen: Pen,
+    pen: JournalWriter,
     voice: Mutex<std::io::Stdout>,
     /// Calls that may be cancelled or wait for an answer from the client, by the id of either.
     open: Mutex<BTreeMap<String, Call>>,
 }
 
 impl Stage {
-    /// Says bytes as they are. Whoever does not listen any more ends the server soon.
+    /// Writes raw bytes. If the reader is gone, the server ends soon.
     fn shout(&self, bytes: &[u8]) {
         let mut voice = self.voice.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = voice.write_all(bytes).and_then(|()| voice.flush());
@@ -109,11 +109,11 @@ impl Stage {
 }
 
 /// Serves until the input ends.
-pub(crate) fn serve(options: &Options) -> Result<(), Trouble> {
-    let pen = Pen::open(&options.journal)?;
+pub(crate) fn serve(options: &Options) -> Result<(), RowError> {
+    let pen = JournalWriter::open(&options.journal)?;
     pen.note(Entry::Start, u64::from(std::process::id()))?;
     if options.manner == Manner::Crash {
-        return Err(Trouble::stage("it ends before it has said anything"));
+        return Err(RowError::stage("it ends before it has said anything"));
     }
     let stage = Arc::new(Stage {
         pen,
@@ -131,7 +131,7 @@ pub(crate) fn serve(options: &Options) -> Result<(), Trouble> {
     }
 }
 
-fn hear(stage: &Arc<Stage>, message: &Value) -> Result<(), Trouble> {
+fn hear(stage: &Arc<Stage>, message: &Value) -> Result<(), RowError> {
     let id = &message["id"];
     let Some(method) = message["method"].as_str() else {
         if let Some(call) = stage.take(id) {

@@ -1,4 +1,4 @@
-//! A client and a server that are told what to do by a script.
+//! A client and a server driven by a script.
 
 mod client;
 mod ledger;
@@ -16,7 +16,7 @@ use script::Order;
 use server::WatchedServer;
 use terms::Choices;
 
-/// How many orders of a script are followed, so that no input takes long.
+/// Maximum number of orders, so that no input takes long.
 const MOST_ORDERS: usize = 200;
 
 /// Two machines and the wire between them.
@@ -28,11 +28,11 @@ struct Stage {
     now: Moment,
 }
 
-/// Whatever a client and a server are told, neither panics; they answer only requests, and each at
-/// most once; a conversation never goes back; and what they write can be read.
+/// Runs a client and a server with a script. Neither panics; they answer only requests, each at most once; the phase
+/// never goes back; and every written message can be parsed.
 ///
-/// The first line makes the choices of both owners, each further line is one order; the letters are
-/// listed in `engine/script.rs`.
+/// The first line contains the choices of both owners, each further line is one order; the letters are listed in
+/// `engine/script.rs`.
 ///
 /// # Panics
 /// An invariant is broken.

@@ -34,8 +34,8 @@ fn shown(parsed: &Result<Envelope<'_>, EnvelopeError>) -> String {
     format!("{parsed:?}")
 }
 
-/// A frame is refused for the same reason as a message, unless it is an array: that is no message at
-/// all, and a frame whose members may be at fault.
+/// A frame is rejected for the same reason as a message, unless it is an array: that is not a message, but a frame with
+/// possibly invalid members.
 fn same_blame(data: &[u8], framed: &EnvelopeError, alone: &EnvelopeError) {
     let is_array = data.trim_ascii_start().starts_with(b"[");
     match alone {
@@ -61,7 +61,7 @@ fn two_looks(text: &str, alone: &Result<Envelope<'_>, EnvelopeError>) {
     assert_eq!(first, shown(alone));
 }
 
-/// What was written from the parts of a message has the same parts.
+/// A message composed from the parts of another has the same parts.
 fn round_trip(envelope: &Envelope<'_>) {
     let text = match envelope {
         Envelope::Request(request) => {

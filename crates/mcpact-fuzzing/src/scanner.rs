@@ -37,7 +37,7 @@ fn grammar(text: &str) {
     }
 }
 
-/// How deep a well-formed text nests.
+/// Nesting depth of a well-formed text.
 fn depth(text: &str) -> u32 {
     let (mut depth, mut deepest) = (0_u32, 0);
     let (mut in_string, mut escaped) = (false, false);

@@ -1,15 +1,14 @@
-//! Several servers, seen as one: names, addresses, lists, capabilities, and the messages that carry them.
+//! Aggregation: many servers as one MCP server.
 //!
-//! Everything here is pure: what the servers said goes in, what a client is shown comes out, and the way
-//! back from a name or an address to the server that it belongs to.
+//! Pure. Merges lists, capabilities and instructions of servers, and maps public names and URIs to servers and back.
 
 pub(crate) mod capabilities;
-pub(crate) mod flaws;
-pub(crate) mod given;
 pub(crate) mod instructions;
-pub(crate) mod kind;
+pub(crate) mod list_defects;
+pub(crate) mod list_kind;
 pub(crate) mod merge;
-pub(crate) mod names;
+pub(crate) mod name_registry;
+pub(crate) mod name_table;
 pub(crate) mod rewrite;
-pub(crate) mod tasks;
-pub(crate) mod uris;
+pub(crate) mod task_ids;
+pub(crate) mod uri_table;

@@ -47,8 +47,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use mcpact::client::Verdicts;
-use mcpact::server::backend::{Ending, HttpFront, Sealer, serve_link};
+use mcpact::client::EraCache;
+use mcpact::server::backend::{HttpListener, Sealer, SessionEnd, serve_link};
 use mcpact::server::{SealKeys, Settings};
 use mcpact_config::{
     Approval, ChangedTools, Health, Probe, Restarts, RunSettings, ServerConfig, Strategy,
@@ -85,15 +85,17 @@ use self::regulars::Regulars;
 use self::succession::Succession;
 pub(crate) use self::succession::{Handover, Undone};
 use self::tasks::{Hosting, Mapping, ToolTasks};
-use crate::chronicle::Journal;
-use crate::circle::Road;
-use crate::figures::ServerFigures;
+use crate::drain::DrainGate;
+use crate::event_history::ServerLog;
 use crate::filters::Filters;
+use crate::loop_detection::Route;
+use crate::metrics::ServerMetrics;
 use crate::pins::{PinSettings, Pins};
-use crate::supervisor::{Farewell, Mishap, ServerStatus, Starter, Supervisor, least};
+use crate::supervisor::{
+    ServerFailure, ServerStatus, ShutdownMode, Starter, Supervisor, min_instances,
+};
 use crate::target::Target;
-use crate::turnstile::Turnstile;
-use crate::upstream::HeaderBook;
+use crate::upstream::ToolHeaders;
 
 /// What can be set about a bridge.
 #[derive(Clone, Debug)]
@@ -105,7 +107,7 @@ pub struct BridgeSettings {
     /// Which eras are tried with the server.
     pub mode: EraMode,
     /// What was learned about servers earlier.
-    pub verdicts: Verdicts,
+    pub verdicts: EraCache,
     /// How far a modern server may go before it answers a legacy client.
     pub rounds: RoundLimits,
     /// How many calls of modern clients may wait for input, and how long.
@@ -113,13 +115,13 @@ pub struct BridgeSettings {
     /// How its connections to the server are kept.
     pub run: RunSettings,
     /// Where it counts.
-    pub figures: Arc<ServerFigures>,
+    pub metrics: Arc<ServerMetrics>,
     /// Where it is written down what becomes of them.
-    pub journal: Journal,
+    pub server_log: ServerLog,
     /// What the server was given and nobody else is told, even if the server repeats it.
     pub masks: Masks,
     /// Where its requests are counted.
-    pub turnstile: Turnstile,
+    pub drain_gate: DrainGate,
     /// Capabilities without which the server is not used.
     pub require: Vec<String>,
     /// What a server that serves everybody by one connection is told that clients can.
@@ -142,14 +144,14 @@ impl Default for BridgeSettings {
             name: None,
             front: Settings::default(),
             mode: EraMode::Auto,
-            verdicts: Verdicts::new(),
+            verdicts: EraCache::new(),
             rounds: RoundLimits::default(),
             parks: SuspendLimits::default(),
             run: run_settings(),
-            figures: Arc::default(),
-            journal: Journal::default(),
+            metrics: Arc::default(),
+            server_log: ServerLog::default(),
             masks: Masks::default(),
-            turnstile: Turnstile::default(),
+            drain_gate: DrainGate::default(),
             require: Vec::new(),
             declare: CapabilitySet::empty(Side::Client),
             stand_in: DefaultAnswers::default(),
@@ -215,8 +217,8 @@ pub struct Bridge {
     is_public: AtomicBool,
     /// Who is told if those become others.
     regulars: Regulars,
-    /// What its requests are known by, where they may come back.
-    road: Option<Arc<Road>>,
+    /// Route for loop detection, if the server is reached over HTTP.
+    route: Option<Arc<Route>>,
     /// Tells it from one to a server that had the same name before.
     number: u64,
     /// Who takes its place.
@@ -250,9 +252,9 @@ impl Bridge {
         Self::by(None, target, settings)
     }
 
-    /// The same by a road of a gateway.
+    /// The same with a route for loop detection.
     pub(crate) fn by(
-        road: Option<Arc<Road>>,
+        route: Option<Arc<Route>>,
         target: Target,
         settings: BridgeSettings,
     ) -> Result<Arc<Self>, mcpact::error::Error> {
@@ -262,22 +264,22 @@ impl Bridge {
         let clock = Clock {
             zero: Instant::now(),
         };
-        let title = target.called(settings.name.as_deref());
+        let title = target.display_name(settings.name.as_deref());
         let name = settings.name.clone();
         let name: Arc<str> = name.unwrap_or_else(|| target.to_string()).into();
-        let figures = Arc::clone(&settings.figures);
+        let metrics = Arc::clone(&settings.metrics);
         let pins = Pins::new(name.to_string(), settings.pins.clone());
         let supervisor = Supervisor::new(
             Arc::clone(&name),
             settings.run.clone(),
-            Arc::clone(&figures),
-            settings.journal.clone(),
+            Arc::clone(&metrics),
+            settings.server_log.clone(),
             settings.masks.clone(),
         );
         let shared = Arc::new(Shared {
             name,
             title,
-            figures,
+            metrics,
             supervisor,
             run: RwLock::new(settings.run.clone()),
             target,
@@ -288,7 +290,7 @@ impl Bridge {
             approval: settings.approval.clone(),
             pins: Arc::new(pins),
             verdicts: settings.verdicts.clone(),
-            book: Arc::new(HeaderBook::default()),
+            book: Arc::new(ToolHeaders::default()),
             acquaintance: Acquaintance::default(),
             tool_tasks: Arc::new(ToolTasks::default()),
             mapping: Arc::new(Mapping::new(clock)),
@@ -313,12 +315,12 @@ impl Bridge {
             clock,
             tools: Mutex::default(),
             regulars: Regulars::default(),
-            road,
+            route,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             succession: Succession::default(),
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
-        bridge.shared.supervisor.keep_ready(starter);
+        bridge.shared.supervisor.set_starter(starter);
         bridge.introduce_latecomers();
         Ok(bridge)
     }
@@ -328,9 +330,9 @@ impl Bridge {
         self.number
     }
 
-    /// What its requests are known by, where they may come back.
-    pub(crate) const fn road(&self) -> Option<&Arc<Road>> {
-        self.road.as_ref()
+    /// Route for loop detection, if the server is reached over HTTP.
+    pub(crate) const fn route(&self) -> Option<&Arc<Route>> {
+        self.route.as_ref()
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
@@ -351,7 +353,7 @@ impl Bridge {
     /// # Errors
     /// The carrier fails.
     pub async fn serve(self: Arc<Self>, link: Link) -> Result<(), mcpact::error::Error> {
-        let ending = Ending::after(self.settings.front.limits.drain);
+        let ending = SessionEnd::after(self.settings.front.limits.drain);
         self.serve_until(link, ending).await
     }
 
@@ -362,7 +364,7 @@ impl Bridge {
     pub async fn serve_until(
         self: Arc<Self>,
         link: Link,
-        ending: Ending,
+        ending: SessionEnd,
     ) -> Result<(), mcpact::error::Error> {
         serve_link(self, link, ending).await
     }
@@ -370,14 +372,14 @@ impl Bridge {
     /// Takes no more requests, gives up questions that nobody could come back to, and lets the requests that
     /// run finish for so long. Whether all of them have.
     pub async fn drain(&self, limit: Duration) -> bool {
-        let turnstile = &self.settings.turnstile;
+        let drain_gate = &self.settings.drain_gate;
         let (abandon, turn_away) = (|| self.abandon(), || self.turn_away());
-        turnstile.drain(limit, abandon, turn_away).await
+        drain_gate.drain(limit, abandon, turn_away).await
     }
 
     /// Refuses the calls that still wait for the server, which has not seen them; how many those are.
     pub(crate) fn turn_away(&self) -> usize {
-        self.shared.supervisor.turn_away()
+        self.shared.supervisor.stop_admitting()
     }
 
     /// Gives up the calls whose clients were sent away to think.
@@ -388,15 +390,15 @@ impl Bridge {
     /// Ends the connections to the server, and waits a while for the programs behind them to go. Calls that
     /// run are given their time, unless they had it when requests were [drained](Self::drain).
     pub async fn close(self: Arc<Self>) {
-        // Whoever waits for something has come in by the turnstile.
-        let farewell = match self.settings.turnstile.is_closed() {
-            true => Farewell::Short,
-            false => Farewell::Long,
+        // Whoever waits for something has come in by the drain_gate.
+        let shutdown_mode = match self.settings.drain_gate.is_closed() {
+            true => ShutdownMode::Immediate,
+            false => ShutdownMode::Graceful,
         };
-        if farewell == Farewell::Long {
+        if shutdown_mode == ShutdownMode::Graceful {
             self.outlast_hosted();
         }
-        self.shared.supervisor.close(farewell).await;
+        self.shared.supervisor.close(shutdown_mode).await;
         self.lose_hosted();
     }
 
@@ -412,23 +414,23 @@ impl Bridge {
     }
 
     /// What keeps the server from being used, until a call or a check succeeds.
-    pub(crate) fn stands(&self) -> Option<Mishap> {
-        self.shared.supervisor.stands()
+    pub(crate) fn outage(&self) -> Option<ServerFailure> {
+        self.shared.supervisor.outage()
     }
 
     /// How often that has changed.
     pub(crate) fn turns(&self) -> u64 {
-        self.shared.supervisor.turns()
+        self.shared.supervisor.outage_changes()
     }
 
     /// Where it counts.
-    pub(crate) fn figures(&self) -> &ServerFigures {
-        &self.shared.figures
+    pub(crate) fn metrics(&self) -> &ServerMetrics {
+        &self.shared.metrics
     }
 
     /// How many instances must always be ready.
-    pub(crate) fn least(&self) -> usize {
-        least(&self.shared.run())
+    pub(crate) fn min_instances(&self) -> usize {
+        min_instances(&self.shared.run())
     }
 
     /// The pauses between tries of what did not succeed.
@@ -461,7 +463,7 @@ impl Bridge {
 
     /// Somebody has to do without it who does not ask again.
     pub(crate) fn did_without(&self) {
-        self.shared.supervisor.did_without();
+        self.shared.supervisor.left_out();
     }
 
     /// Whether it failed, and is left alone for now.
@@ -471,17 +473,17 @@ impl Bridge {
 
     /// Forgets what failed: a server that is suspended is tried again at the next call.
     pub fn forgive(&self) {
-        self.shared.supervisor.forgive();
+        self.shared.supervisor.reset_failures();
     }
 
-    /// Listens on HTTP; the bridge runs once [`HttpFront::run`] is awaited.
+    /// Listens on HTTP; the bridge runs once [`HttpListener::run`] is awaited.
     ///
     /// # Errors
     /// The address cannot be bound.
     pub async fn listen(
         self: Arc<Self>,
         address: SocketAddr,
-    ) -> Result<HttpFront<Self>, mcpact::error::Error> {
-        HttpFront::bind(self, address).await
+    ) -> Result<HttpListener<Self>, mcpact::error::Error> {
+        HttpListener::bind(self, address).await
     }
 }

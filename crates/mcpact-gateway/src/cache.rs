@@ -1,42 +1,42 @@
-//! What servers said about themselves, from one run to the next.
+//! Cache of server metadata on disk.
 //!
-//! Each server has a file of its own, under a name in which nothing of its configuration can be read. In
-//! it is what the server tells every client: who it is, what it declares, and its lists. A file that is
-//! missing, damaged or of another version costs one start of the server and nothing else.
+//! Each server has its own file, named by a digest of its configuration. It holds what the server sends to every client:
+//! name, capabilities and lists. If a file is missing, damaged or of another version, the server is started once to
+//! fetch the metadata.
 
-mod record;
-mod shelf;
+mod metadata;
+mod server_file;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use self::record::{KeptList, Record};
-pub(crate) use self::shelf::Shelf;
+pub(crate) use self::metadata::{CachedList, ServerMetadata};
+pub(crate) use self::server_file::ServerCacheFile;
 
-/// Where it is kept what servers said about themselves.
+/// Directory of the server metadata cache.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     folder: Option<Arc<Path>>,
 }
 
 impl Cache {
-    /// Nothing is kept.
+    /// Disables the cache.
     #[must_use]
-    pub const fn nowhere() -> Self {
+    pub const fn disabled() -> Self {
         Self { folder: None }
     }
 
-    /// In this folder, which is made when there is something to keep.
+    /// Uses this directory, which is created on the first write.
     #[must_use]
-    pub fn in_folder(folder: impl AsRef<Path>) -> Self {
+    pub fn in_dir(folder: impl AsRef<Path>) -> Self {
         Self {
             folder: Some(Arc::from(folder.as_ref())),
         }
     }
 
-    /// The place of one server.
-    pub(crate) fn shelf(&self, fingerprint: &str) -> Option<Shelf> {
+    /// Returns the cache file of a server.
+    pub(crate) fn file(&self, fingerprint: &str) -> Option<ServerCacheFile> {
         let folder = self.folder.as_ref()?;
-        Some(Shelf::new(folder, fingerprint))
+        Some(ServerCacheFile::new(folder, fingerprint))
     }
 }

@@ -1,23 +1,22 @@
-//! How other programs of the same user talk to a gateway that runs: `mcpact status`, `logs`, `reload`
-//! and `approve --tools`.
+//! Control socket: `mcpact status`, `logs`, `reload` and `approve --tools` use it to reach a running gateway.
 //!
-//! One request is one line of JSON on a private Unix socket, and so is each line of the answer: one for each
-//! entry of [`Request::Logs`], and one for everything else. The gateway hangs up after the last one. The types are what both sides read and write; `run` moves them.
+//! A client sends one request as a line of JSON over a private Unix socket. The gateway replies with one line, or with one
+//! line per entry to [`ControlRequest::Logs`], and closes the connection.
 
-mod answer;
-mod bundle;
-mod place;
-mod request;
+mod messages;
 #[cfg(unix)]
-mod run;
-mod status;
+mod socket;
+mod socket_path;
+mod status_report;
 
-pub use self::answer::{AgreedTools, Answer, Fault, LogLine, Notice, ReloadReport};
-pub use self::bundle::{Attempt, Bundle, Step};
-pub use self::place::{folder, own_socket};
-pub use self::request::{MOST_LINES, Request};
+pub use self::messages::{
+    ApprovedTools, ControlFault, ControlReply, ControlRequest, LogLine, MAX_LOG_LINES, Notice,
+    ReloadReport,
+};
 #[cfg(unix)]
-pub use self::run::{Control, ControlError, Conversation};
-pub use self::status::{
-    GatewayStatus, InstanceLine, LastError, Lists, ServerLine, Status, Transport,
+pub use self::socket::{Control, ControlClient, ControlError};
+pub use self::socket_path::{socket_dir, socket_path};
+pub use self::status_report::{
+    Attempt, Bundle, GatewayStatus, InstanceLine, LastError, ListCounts, ServerLine, Status, Step,
+    Transport,
 };

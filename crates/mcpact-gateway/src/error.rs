@@ -1,356 +1,305 @@
-//! What goes wrong with an upstream server.
+//! Errors of upstream servers.
 
 mod advice;
-mod room;
+mod capacity;
 mod serve;
 mod text;
 
-use mcpact_config::DeedKind;
+use mcpact_config::ApprovalKind;
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_translate::shape::ShapeError;
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::raw::ObjectWriter;
 
-pub(crate) use self::room::Room;
+pub(crate) use self::capacity::CapacityLimits;
 pub(crate) use self::serve::{Delivery, ServeError};
 pub use self::text::FailureText;
-pub(crate) use self::text::{AGAIN, Explanation};
-use crate::figures::Outcome;
+pub(crate) use self::text::{Explanation, NEXT_START_IN};
+use crate::metrics::Outcome;
 use crate::stable::Reason;
 
-/// Why an upstream server cannot be used.
+/// Error of an upstream server.
 #[derive(Debug, thiserror::Error)]
 #[error("{target}: {kind}")]
 pub struct UpstreamError {
-    /// The server, as people know it.
+    /// Name of the server.
     pub target: String,
-    /// What happened.
+    /// Cause.
     #[source]
-    pub kind: Trouble,
-    /// What the server was given and nobody else is told, even if the server repeats it.
+    pub kind: UpstreamErrorKind,
+    /// Secrets of the server, masked even if the server repeats them.
     pub masks: Masks,
 }
 
-/// What happened.
+/// Cause of an upstream error.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
-    /// It cannot be reached or started.
+pub enum UpstreamErrorKind {
+    /// The server cannot be reached or started.
     #[error("the server cannot be reached")]
-    Door(#[from] DoorError),
-    /// There is something at its address, and it is no MCP server.
-    #[error("nothing takes MCP messages there (HTTP {status})")]
-    NotThere {
-        /// The HTTP status of the first message.
+    Transport(#[from] TransportError),
+    /// The URL answers, but not as an MCP endpoint.
+    #[error("no MCP endpoint at this URL (HTTP {status})")]
+    NotMcp {
+        /// HTTP status of the first message.
         status: u16,
     },
-    /// The program ended before there was an agreement.
-    #[error("the program ended before it agreed to anything ({status})")]
+    /// The process exited before the negotiation had finished.
+    #[error("the server exited during startup ({status})")]
     Exited {
-        /// Its exit status, in words.
+        /// Exit status, as text.
         status: String,
-        /// The end of its log.
+        /// End of the server's stderr.
         stderr: String,
     },
-    /// It was reached, and there is no agreement.
-    #[error("no agreement with the server")]
-    Failure {
-        /// Why.
+    /// The negotiation failed.
+    #[error("negotiation with the server failed")]
+    Negotiation {
+        /// Cause.
         #[source]
         failure: Failure,
-        /// The end of its log.
+        /// End of the server's stderr.
         stderr: String,
     },
-    /// It wants to know who asks, or does not want to be asked now.
-    #[error("the server answered with status {status}{}", emptily(*status))]
-    Status {
-        /// The HTTP status.
+    /// The server answered with an HTTP status and no MCP message.
+    #[error("the server answered with status {status}{}", without_message(*status))]
+    HttpStatus {
+        /// HTTP status.
         status: u16,
-        /// Whether it was told who asks.
+        /// The request carried credentials.
         has_credentials: bool,
     },
-    /// It says that requests to it go round in a circle.
-    #[error(
-        "the server is a gateway that serves this one in turn, directly or by way of others, or is this very one"
-    )]
-    Circle,
-    /// It did not answer a call.
+    /// The server is a gateway that routes back to this one.
+    #[error("proxy loop detected: this server routes back to this gateway")]
+    Loop,
+    /// The server did not answer a call in time.
     #[error("the server did not answer within {limit:?}")]
-    Silent {
+    CallTimeout {
         /// `call_seconds`.
         limit: std::time::Duration,
     },
-    /// A call took too long before it was given to the server.
-    #[error("the call waited for {limit:?} to be given to the server, which has not seen it")]
-    Unseen {
+    /// A call timed out before it was sent.
+    #[error("timed out after {limit:?} in the queue; the call was not sent to the server")]
+    TimeoutBeforeSend {
         /// `call_seconds`.
         limit: std::time::Duration,
     },
-    /// The connection was lost before a call was given to the server.
-    #[error("{}; the server has not seen this call", .0.cause)]
-    Unsent(FailureText),
+    /// The connection was lost before a call was sent.
+    #[error("{}; the call was not sent to the server", .0.cause)]
+    NotSent(FailureText),
     /// The connection was lost during a call.
     #[error("{}", .0.cause)]
-    Gone(FailureText),
-    /// The same, and what it kept for the client was lost with it.
-    #[error("what the server kept for this client is gone, and the call is lost: {}", .0.cause)]
-    GoneWithState(FailureText),
-    /// It was ended by us, and the call with it.
-    #[error(
-        "the server was ended while this call ran, because the config was read anew or the gateway stops"
-    )]
-    Ended,
-    /// The instance that ran a task is over, and the task with it.
-    #[error("the instance of the server that ran this task is gone, and the task with it")]
-    TaskGone,
-    /// What it kept for the client was lost before the call, which was not made.
-    #[error("what the server kept for this client is gone, and this call was not made: {}", .0.cause)]
+    ConnectionLost(FailureText),
+    /// The connection was lost during a call, and with it the state of the client.
+    #[error("the call and the state of this client on the server are lost: {}", .0.cause)]
+    ConnectionAndStateLost(FailureText),
+    /// The gateway stopped the server during a call.
+    #[error("the server was stopped during this call by a config reload or a shutdown")]
+    Stopped,
+    /// The instance that ran a task has ended.
+    #[error("the server instance that ran this task has ended; the task is lost")]
+    TaskLost,
+    /// The state of the client was lost before the call.
+    #[error("the state of this client on the server is lost; the call was not sent: {}", .0.cause)]
     StateLost(FailureText),
-    /// It has forgotten a session during a call.
-    #[error("the server forgot the session")]
-    Forgotten,
-    /// It said something that the client cannot be told.
-    #[error("its {what} cannot be passed on to a client of {to}")]
-    Unfit {
-        /// What it said.
+    /// The server lost the session of a call.
+    #[error("the server no longer knows the session")]
+    SessionLost,
+    /// A message of the server has no equivalent in the client's revision.
+    #[error("the server's {what} cannot be translated for a client of revision {to}")]
+    Untranslatable {
+        /// Kind of message.
         what: &'static str,
-        /// What the client speaks.
+        /// Revision of the client.
         to: Revision,
-        /// Why not.
+        /// Cause.
         #[source]
         fault: ShapeError,
     },
-    /// It said something that it must not.
-    #[error("the server broke a rule: {0}")]
-    Misbehaved(String),
-    /// It crashed too often lately.
-    #[error("the server failed {}because {}", often(*tries), why.cause)]
+    /// The server violated the protocol.
+    #[error("protocol violation by the server: {0}")]
+    ProtocolViolation(String),
+    /// The server is in backoff or suspended after failures.
+    #[error("the server failed{} {}", times(*failures), why.cause)]
     Suspended {
-        /// How often.
-        tries: u32,
-        /// Until it is tried again.
+        /// Number of recent failures.
+        failures: usize,
+        /// Time until the next start.
         wait: std::time::Duration,
         /// The last failure.
         why: FailureText,
     },
-    /// All its instances have as many calls as they may.
-    #[error("{}", room.full(state))]
-    Busy {
-        /// How it is.
+    /// All instances are busy and the queue is full.
+    #[error("{}", limits.queue_full(state))]
+    QueueFull {
+        /// State of the server.
         state: &'static str,
-        /// What it may take.
-        room: Room,
+        /// Configured limits.
+        limits: CapacityLimits,
     },
     /// No instance became free in time.
-    #[error("{}", room.late(state, *waited))]
-    Late {
-        /// How it is.
+    #[error("{}", limits.queue_timeout(state, *waited))]
+    QueueTimeout {
+        /// State of the server.
         state: &'static str,
-        /// What it may take.
-        room: Room,
+        /// Configured limits.
+        limits: CapacityLimits,
         /// `queue_seconds`.
         waited: std::time::Duration,
     },
-    /// Its answer was too long.
-    #[error("its answer is longer than the {limit} bytes that a message may have, and is lost")]
-    TooLong {
-        /// The limit.
+    /// The response exceeds the message limit.
+    #[error("the response exceeds the limit of {limit} bytes and is lost")]
+    ResponseTooLarge {
+        /// Limit in bytes.
         limit: usize,
     },
-    /// It took too long to start.
+    /// The start took too long.
     #[error(
-        "the server did not start and agree within {limit:?}; see what it does meanwhile, or raise \
-         `start_seconds`"
+        "the server did not finish starting within {limit:?}; check its log, or raise `start_seconds`"
     )]
-    Slow {
+    StartTimeout {
         /// `start_seconds`.
         limit: std::time::Duration,
     },
-    /// Nobody has agreed to it.
-    #[error("{} (its mark is `{mark}`)", kind.refused())]
-    Unapproved {
-        /// What it would do.
-        kind: DeedKind,
-        /// What an approval of it is given for.
+    /// The server is not approved.
+    #[error("{} (fingerprint `{mark}`)", kind.refused())]
+    NotApproved {
+        /// Kind of action that needs approval.
+        kind: ApprovalKind,
+        /// Fingerprint that an approval refers to.
         mark: String,
     },
-    /// Whether it was approved cannot be told.
-    #[error("it cannot be told whether the server is approved; nothing was started or sent")]
-    Unapprovable(#[source] std::io::Error),
-    /// It is not served any more.
-    #[error("the server is not served any more, and has not seen this call")]
-    Closed,
+    /// The approvals cannot be read.
+    #[error("failed to read the approvals; nothing was started or sent")]
+    ApprovalUnreadable(#[source] std::io::Error),
+    /// The server was removed from the config, or the gateway shuts down.
+    #[error("the server was removed or is shutting down; the call was not sent")]
+    Retired,
     /// The server speaks another revision than the request was translated for; the request was not sent.
-    #[error(
-        "the server speaks another revision than before, and has not looked at this; try again"
-    )]
-    Changed,
-    /// What another call was told that waited for the same start.
+    #[error("the server switched to another revision; the call was not processed; try again")]
+    RevisionChanged,
+    /// Error of a start that several calls waited for.
     #[error(transparent)]
-    Same(std::sync::Arc<Self>),
+    Shared(std::sync::Arc<Self>),
 }
 
-/// What is strange about a status that is none of trouble.
-const fn emptily(status: u16) -> &'static str {
+/// Explains a success status without an MCP message.
+const fn without_message(status: u16) -> &'static str {
     match status {
         400.. => "",
-        _ => " and no message",
+        _ => " without a message",
     }
 }
 
-/// How often in a row, before the cause.
-fn often(tries: u32) -> String {
-    match tries {
-        1 => String::from("once, "),
-        tries => format!("{tries} times in a row, last "),
+/// Number of failures, before the cause.
+fn times(failures: usize) -> String {
+    match failures {
+        1 => String::from(":"),
+        failures => format!(" {failures} times in a row; last failure:"),
     }
 }
 
-impl Trouble {
-    /// Whether the server was there, and did not go along.
-    pub(crate) const fn is_disagreement(&self) -> bool {
+impl UpstreamErrorKind {
+    /// Returns true if the server was reached or started but the negotiation did not succeed.
+    pub(crate) const fn is_negotiation_failure(&self) -> bool {
         matches!(
             self,
-            Self::Failure { .. } | Self::Exited { .. } | Self::NotThere { .. }
+            Self::Negotiation { .. } | Self::Exited { .. } | Self::NotMcp { .. }
         )
     }
 
-    /// How long the server is left alone, if that is what it is.
-    pub(crate) fn pause(&self) -> Option<std::time::Duration> {
+    /// Returns the time until the next start of a failed server.
+    pub(crate) fn next_start(&self) -> Option<std::time::Duration> {
         match self {
             Self::Suspended { wait, .. } => Some(*wait),
-            Self::Same(same) => same.pause(),
+            Self::Shared(same) => same.next_start(),
             _ => None,
+        }
+    }
+
+    /// Returns the stable reason, the outcome in the metrics and the fate of the request.
+    fn classify(&self) -> (Reason, Outcome, Delivery) {
+        use Delivery::{NotSent, RefusedUnread, Unknown};
+        use Outcome::{Busy, Error, Lost, Timeout, Unavailable};
+        match self {
+            Self::Transport(_) => (Reason::UpstreamUnreachable, Unavailable, NotSent),
+            Self::NotMcp { .. } => (Reason::UpstreamUnreachable, Unavailable, NotSent),
+            Self::Exited { .. } => (Reason::UpstreamExited, Unavailable, NotSent),
+            Self::Negotiation { .. } => (Reason::UpstreamNoAgreement, Unavailable, NotSent),
+            Self::HttpStatus { .. } => (Reason::UpstreamStatus, Unavailable, Unknown),
+            Self::Loop => (Reason::UpstreamCircle, Unavailable, NotSent),
+            Self::CallTimeout { .. } => (Reason::UpstreamTimeout, Timeout, Unknown),
+            Self::NotSent(_) => (Reason::UpstreamGone, Lost, NotSent),
+            Self::ConnectionLost(_)
+            | Self::ConnectionAndStateLost(_)
+            | Self::Stopped
+            | Self::TaskLost => (Reason::UpstreamGone, Lost, Unknown),
+            Self::StateLost(_) => (Reason::UpstreamStateLost, Unavailable, NotSent),
+            Self::SessionLost => (Reason::UpstreamSession, Lost, RefusedUnread),
+            Self::Untranslatable { .. } => (Reason::UpstreamUnfit, Error, Unknown),
+            Self::ProtocolViolation(_) => (Reason::UpstreamMisbehaved, Lost, Unknown),
+            Self::Suspended { .. } => (Reason::UpstreamSuspended, Unavailable, NotSent),
+            Self::QueueFull { .. } => (Reason::UpstreamBusy, Busy, NotSent),
+            Self::QueueTimeout { .. } => (Reason::UpstreamLate, Busy, NotSent),
+            Self::TimeoutBeforeSend { .. } => (Reason::UpstreamLate, Busy, NotSent),
+            Self::StartTimeout { .. } => (Reason::UpstreamSlow, Unavailable, NotSent),
+            Self::ResponseTooLarge { .. } => (Reason::UpstreamTooLong, Lost, Unknown),
+            Self::NotApproved { .. } => (Reason::UpstreamUnapproved, Unavailable, NotSent),
+            Self::ApprovalUnreadable(_) => (Reason::UpstreamUnapproved, Unavailable, NotSent),
+            Self::Retired => (Reason::UpstreamClosed, Unavailable, NotSent),
+            Self::RevisionChanged => (Reason::UpstreamChanged, Unavailable, NotSent),
+            Self::Shared(same) => same.classify(),
         }
     }
 
     /// Returns the stable reason.
     pub(crate) fn reason(&self) -> Reason {
-        match self {
-            Self::Door(_) | Self::NotThere { .. } => Reason::UpstreamUnreachable,
-            Self::Exited { .. } => Reason::UpstreamExited,
-            Self::Failure { .. } => Reason::UpstreamNoAgreement,
-            Self::Status { .. } => Reason::UpstreamStatus,
-            Self::Circle => Reason::UpstreamCircle,
-            Self::Silent { .. } => Reason::UpstreamTimeout,
-            Self::Gone(_)
-            | Self::GoneWithState(_)
-            | Self::Ended
-            | Self::TaskGone
-            | Self::Unsent(_) => Reason::UpstreamGone,
-            Self::StateLost(_) => Reason::UpstreamStateLost,
-            Self::Forgotten => Reason::UpstreamSession,
-            Self::Unfit { .. } => Reason::UpstreamUnfit,
-            Self::Misbehaved(_) => Reason::UpstreamMisbehaved,
-            Self::Suspended { .. } => Reason::UpstreamSuspended,
-            Self::Busy { .. } => Reason::UpstreamBusy,
-            Self::Late { .. } | Self::Unseen { .. } => Reason::UpstreamLate,
-            Self::Slow { .. } => Reason::UpstreamSlow,
-            Self::TooLong { .. } => Reason::UpstreamTooLong,
-            Self::Unapproved { .. } | Self::Unapprovable(_) => Reason::UpstreamUnapproved,
-            Self::Closed => Reason::UpstreamClosed,
-            Self::Changed => Reason::UpstreamChanged,
-            Self::Same(same) => same.reason(),
-        }
+        self.classify().0
     }
 
-    /// The same for a call that waited for its turn, rather than for an instance that has room.
+    /// Returns the outcome of the request in the metrics.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.classify().1
+    }
+
+    /// Returns the fate of the request.
+    pub(crate) fn delivery(&self) -> Delivery {
+        self.classify().2
+    }
+
+    /// Marks a queue error of a call that waited for its turn rather than for a free instance.
     pub(crate) const fn in_turn(mut self) -> Self {
-        if let Self::Busy { room, .. } | Self::Late { room, .. } = &mut self {
-            room.is_of_turns = true;
+        if let Self::QueueFull { limits, .. } | Self::QueueTimeout { limits, .. } = &mut self {
+            limits.takes_turns = true;
         }
         self
     }
 
-    /// The same for a call of which the server has seen something.
-    fn after_all(self) -> Self {
+    /// Adapts the error for a call that was sent: its server was stopped rather than removed.
+    fn for_sent_call(self) -> Self {
         match self.is_retired() {
-            true => Self::Ended,
+            true => Self::Stopped,
             false => self,
-        }
-    }
-
-    /// Outcome of the request in the metrics.
-    pub(crate) fn outcome(&self) -> Outcome {
-        match self {
-            Self::Busy { .. } | Self::Late { .. } | Self::Unseen { .. } => Outcome::Busy,
-            Self::Gone(_)
-            | Self::GoneWithState(_)
-            | Self::Ended
-            | Self::TaskGone
-            | Self::Unsent(_)
-            | Self::Forgotten
-            | Self::TooLong { .. }
-            | Self::Misbehaved(_) => Outcome::Lost,
-            Self::Silent { .. } => Outcome::Timeout,
-            Self::Unfit { .. } => Outcome::Error,
-            Self::Door(_)
-            | Self::NotThere { .. }
-            | Self::Exited { .. }
-            | Self::Failure { .. }
-            | Self::Status { .. }
-            | Self::Circle
-            | Self::StateLost(_)
-            | Self::Suspended { .. }
-            | Self::Slow { .. }
-            | Self::Unapproved { .. }
-            | Self::Unapprovable(_)
-            | Self::Closed
-            | Self::Changed => Outcome::Unavailable,
-            Self::Same(same) => same.outcome(),
-        }
-    }
-
-    /// Fate of the request that failed this way.
-    pub(crate) fn delivery(&self) -> Delivery {
-        match self {
-            Self::Door(_)
-            | Self::NotThere { .. }
-            | Self::Exited { .. }
-            | Self::Failure { .. }
-            | Self::Circle
-            | Self::Unseen { .. }
-            | Self::Unsent(_)
-            | Self::StateLost(_)
-            | Self::Suspended { .. }
-            | Self::Busy { .. }
-            | Self::Late { .. }
-            | Self::Slow { .. }
-            | Self::Unapproved { .. }
-            | Self::Unapprovable(_)
-            | Self::Closed
-            | Self::Changed => Delivery::NotSent,
-            Self::Forgotten => Delivery::RefusedUnread,
-            Self::Status { .. }
-            | Self::Silent { .. }
-            | Self::Gone(_)
-            | Self::GoneWithState(_)
-            | Self::Ended
-            | Self::TaskGone
-            | Self::Unfit { .. }
-            | Self::Misbehaved(_)
-            | Self::TooLong { .. } => Delivery::Unknown,
-            Self::Same(same) => same.delivery(),
         }
     }
 
     /// Returns true if the server left the config before it was given the request.
     pub(crate) fn is_retired(&self) -> bool {
         match self {
-            Self::Closed => true,
-            Self::Same(same) => same.is_retired(),
+            Self::Retired => true,
+            Self::Shared(same) => same.is_retired(),
             _ => false,
         }
     }
 
-    /// Returns the cause and the end of the server's log, with the secrets masked that the server repeats.
+    /// Returns the cause and the end of the server's stderr, with secrets masked.
     pub(crate) fn text(&self, masks: &Masks) -> FailureText {
         let cause = match self {
-            Self::Same(same) => return same.text(masks),
-            // It contains nothing from the server, and a masked value may be part of the program's path.
-            Self::Door(_) => chain(self),
+            Self::Shared(same) => return same.text(masks),
+            // It contains nothing from the server, and a secret may occur in the program's path.
+            Self::Transport(_) => chain(self),
             _ => masks.cover(chain(self)),
         };
         FailureText {
@@ -359,22 +308,22 @@ impl Trouble {
         }
     }
 
-    /// Returns the end of the server's log, if it is part of the failure.
+    /// Returns the end of the server's stderr, if it is part of the failure.
     fn stderr(&self) -> &str {
         match self {
-            Self::Exited { stderr, .. } | Self::Failure { stderr, .. } => stderr,
-            Self::Unsent(text)
-            | Self::Gone(text)
-            | Self::GoneWithState(text)
+            Self::Exited { stderr, .. } | Self::Negotiation { stderr, .. } => stderr,
+            Self::NotSent(text)
+            | Self::ConnectionLost(text)
+            | Self::ConnectionAndStateLost(text)
             | Self::StateLost(text)
             | Self::Suspended { why: text, .. } => &text.stderr,
-            Self::Same(same) => same.stderr(),
+            Self::Shared(same) => same.stderr(),
             _ => "",
         }
     }
 }
 
-/// The whole chain of causes in one line.
+/// Returns the chain of causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -390,18 +339,18 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 impl UpstreamError {
-    /// The same for a call of which the server has seen something.
-    pub(crate) fn after_all(self) -> Self {
+    /// Adapts the error for a call that was sent.
+    pub(crate) fn for_sent_call(self) -> Self {
         Self {
-            kind: self.kind.after_all(),
+            kind: self.kind.for_sent_call(),
             ..self
         }
     }
 
-    /// Returns cause, log and lasting advice.
+    /// Returns cause, stderr and lasting advice.
     pub(crate) fn explanation(&self) -> Explanation {
-        // The time until the next start is over when the text is read later.
-        let is_lasting = self.kind.pause().is_none();
+        // The text may be read after that time.
+        let is_lasting = self.kind.next_start().is_none();
         Explanation {
             text: self.kind.text(&self.masks),
             hint: is_lasting.then(|| self.kind.advised(&self.masks)).flatten(),
@@ -411,7 +360,7 @@ impl UpstreamError {
     /// JSON-RPC error code of every upstream error.
     pub(crate) const CODE: i64 = ErrorCode::InternalError.code();
 
-    /// Returns the message for the client: server, cause, log and advice.
+    /// Returns the message for the client: server, cause, stderr and advice.
     pub(crate) fn message(&self) -> String {
         let explanation = Explanation {
             text: self.kind.text(&self.masks),
@@ -443,17 +392,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_long_log_stands_behind_the_cause_and_before_the_hint() {
+    fn stderr_is_shown_between_cause_and_hint() {
         let error = UpstreamError {
             target: String::from("`x`"),
-            kind: Trouble::Failure {
+            kind: UpstreamErrorKind::Negotiation {
                 failure: Failure::InitTimeout,
                 stderr: format!("{}\u{1b}[1mwaiting\n", "-".repeat(600)),
             },
             masks: Masks::default(),
         };
         let message = error.on_wire().message;
-        let start = "`x`: no agreement with the server: the server did not answer `initialize` in time; its log ends with: …---";
+        let start = "`x`: negotiation with the server failed: the server did not answer `initialize` in time; stderr: …---";
         assert!(message.starts_with(start), "{message}");
         assert!(
             message.contains("\u{fffd}[1mwaiting; hint: it is silent"),
@@ -466,14 +415,14 @@ mod tests {
         );
     }
 
-    /// What is read later names no time that is over by then, and one failure is told as one.
+    /// The time until the next start is in the message, but not in an explanation that is read later.
     #[test]
-    fn a_failure_that_is_kept_names_no_time() {
-        let error = |tries| {
-            let kind = Trouble::Suspended {
-                tries,
+    fn stored_explanation_contains_no_time() {
+        let error = |failures| {
+            let kind = UpstreamErrorKind::Suspended {
+                failures,
                 wait: std::time::Duration::from_millis(27_200),
-                why: FailureText::from("it fell"),
+                why: FailureText::from("it crashed"),
             };
             UpstreamError {
                 target: String::from("`x`"),
@@ -481,13 +430,13 @@ mod tests {
                 masks: Masks::default(),
             }
         };
-        let once = "the server failed once, because it fell";
+        let once = "the server failed: it crashed";
         assert_eq!(
             error(1).on_wire().message,
-            format!("`x`: {once}; hint: it is tried again in 27.2s")
+            format!("`x`: {once}; hint: next start in 27.2s")
         );
         assert_eq!(error(1).explanation().to_string(), once);
-        let often = "the server failed 3 times in a row, last because it fell";
+        let often = "the server failed 3 times in a row; last failure: it crashed";
         assert_eq!(error(3).explanation().to_string(), often);
     }
 }

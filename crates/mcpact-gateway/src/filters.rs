@@ -1,54 +1,54 @@
-//! Programs that look at every request and every result, and may change or refuse it.
+//! Filters: external programs that inspect requests and results, and may change or deny them.
 //!
-//! A filter is one process that is asked by one line of JSON and answers with one. It is started when it is
-//! first needed and again when it has died, and is asked one thing at a time.
+//! A filter is one process that gets one line of JSON and answers with one. It is started on first use, restarted after a
+//! crash, and handles one message at a time.
 
-mod line;
-mod run;
+mod message;
+mod process;
 
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use mcpact::server::backend::Job;
+use mcpact::server::backend::BackendRequest;
 use mcpact_config::{Approval, Approvals, FilterConfig, Launch, Stage};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::stdio::child::Guard;
 use mcpact_wire::raw::ObjectWriter;
 
-use self::line::Verdict;
-use self::run::Filter;
+use self::message::Verdict;
+use self::process::Filter;
 use crate::bridge::wire_error;
-use crate::chronicle::Chronicle;
-use crate::figures::Figures;
+use crate::event_history::EventHistory;
+use crate::metrics::Metrics;
 use crate::stable::{LogEvent, Reason};
 
-/// A filter that cannot be asked, as people want to know it.
+/// A filter that cannot be used.
 #[derive(Clone, Debug)]
 pub struct FilterReport {
-    /// Its name in the config.
+    /// Name in the config.
     pub name: String,
-    /// Whether what it cannot look at is refused.
+    /// Messages are denied while it cannot be used.
     pub is_required: bool,
-    /// Why it cannot be asked.
+    /// Cause.
     pub failure: String,
 }
 
-/// All filters, in the order in which they are asked.
+/// All filters, in the order in which they run.
 #[derive(Clone, Debug, Default)]
 pub struct Filters {
     all: Arc<[Filter]>,
-    figures: Arc<Figures>,
+    metrics: Arc<Metrics>,
 }
 
 impl Filters {
-    /// These filters; nothing is started yet.
+    /// Creates the filters without starting them.
     pub(crate) fn new(
         configs: &[FilterConfig],
         guard: Option<&Guard>,
         approvals: Option<&Approvals>,
-        chronicle: &Chronicle,
-        figures: &Arc<Figures>,
+        event_history: &EventHistory,
+        metrics: &Arc<Metrics>,
     ) -> Self {
         let filters = configs.iter().map(|config| {
             let mut command = config.command.clone();
@@ -61,21 +61,21 @@ impl Filters {
             });
             let mut child = command.child(&config.name);
             child.guard = guard.cloned();
-            child.scribe = Some(run::scribe(&config.name, chronicle));
+            child.stderr_sink = Some(process::stderr_sink(&config.name, event_history));
             Filter::new(config.clone(), child, approval)
         });
         Self {
             all: filters.collect(),
-            figures: Arc::clone(figures),
+            metrics: Arc::clone(metrics),
         }
     }
 
-    /// What they were made of.
+    /// Returns the configs of the filters.
     pub(crate) fn configs(&self) -> impl Iterator<Item = &FilterConfig> {
         self.all.iter().map(Filter::config)
     }
 
-    /// Those that are not started because nobody has approved them, and what to do.
+    /// Returns the filters that are not approved, with advice.
     pub(crate) async fn unapproved(&self) -> Vec<FilterReport> {
         let mut found = Vec::new();
         for filter in self.all.iter() {
@@ -90,29 +90,32 @@ impl Filters {
         found
     }
 
-    /// What the method of a request is called, if its result is to be looked at.
-    pub(crate) fn looked_at(&self, job: &Job) -> Option<String> {
+    /// Returns the method name of a request if a filter wants its result.
+    pub(crate) fn result_method(&self, job: &BackendRequest) -> Option<String> {
         let mut configs = self.configs();
         let is_wanted = configs.any(|config| config.wants(Stage::Response, &job.name));
         is_wanted.then(|| job.name.to_string())
     }
 
-    /// A request as the filters let it pass.
-    pub(crate) async fn admit(&self, mut job: Job) -> Result<Job, WireError> {
+    /// Runs the filters on a request.
+    pub(crate) async fn filter_request(
+        &self,
+        mut job: BackendRequest,
+    ) -> Result<BackendRequest, WireError> {
         if self.all.is_empty() {
             return Ok(job);
         }
         let client = job.pact.revision();
         let params = &job.params;
-        let passed = self.pass(Stage::Request, &job.name, params, client).await?;
-        if let Some(params) = passed {
+        let changed = self.run(Stage::Request, &job.name, params, client).await?;
+        if let Some(params) = changed {
             job.params = params.into();
         }
         Ok(job)
     }
 
-    /// A result as the filters let it pass, if it is to be looked at.
-    pub(crate) async fn release(
+    /// Runs the filters on a result, if any wants it.
+    pub(crate) async fn filter_result(
         &self,
         method: Option<&str>,
         client: Revision,
@@ -121,12 +124,12 @@ impl Filters {
         let Some(method) = method else {
             return Ok(result);
         };
-        let passed = self.pass(Stage::Response, method, &result, client).await?;
-        Ok(passed.map_or(result, Into::into))
+        let changed = self.run(Stage::Response, method, &result, client).await?;
+        Ok(changed.map_or(result, Into::into))
     }
 
-    /// What has become of it; none if it is as it was.
-    async fn pass(
+    /// Runs the filters on a body. Returns the new body, or none if it is unchanged.
+    async fn run(
         &self,
         stage: Stage,
         method: &str,
@@ -139,17 +142,17 @@ impl Filters {
             if !config.wants(stage, method) {
                 continue;
             }
-            let shown = changed.as_deref().unwrap_or(body);
-            match filter.ask(stage, method, shown).await {
+            let current = changed.as_deref().unwrap_or(body);
+            match filter.ask(stage, method, current).await {
                 Ok(Verdict::Pass) => {}
                 Ok(Verdict::Replace(body)) => changed = Some(body),
                 Ok(Verdict::Deny(why)) => {
-                    let so = so_far(stage);
-                    let why = format!("filter `{}` refused this: {why}{so}", config.name);
-                    return Err(self.refused(method, Reason::FilterDenied, why, client));
+                    let note = note(stage);
+                    let why = format!("denied by filter `{}`: {why}{note}", config.name);
+                    return Err(self.refuse(method, Reason::FilterDenied, why, client));
                 }
                 Err(why) => {
-                    let so = so_far(stage);
+                    let note = note(stage);
                     let (filter, stage) = (config.name.as_str(), stage.as_str());
                     tracing::warn!(
                         event = LogEvent::FilterFailure.as_str(),
@@ -160,8 +163,8 @@ impl Filters {
                         "filter failed"
                     );
                     if config.required {
-                        let why = format!("filter `{filter}` cannot be asked: {why}{so}");
-                        return Err(self.refused(method, Reason::FilterFailed, why, client));
+                        let why = format!("filter `{filter}` failed: {why}{note}");
+                        return Err(self.refuse(method, Reason::FilterFailed, why, client));
                     }
                 }
             }
@@ -169,21 +172,19 @@ impl Filters {
         Ok(changed)
     }
 
-    /// Counts a request that ends here; what its client is told.
-    fn refused(&self, method: &str, reason: Reason, why: String, client: Revision) -> WireError {
-        self.figures.filtered(Method::parse(method), reason);
+    /// Counts a denied message and returns the error for the client.
+    fn refuse(&self, method: &str, reason: Reason, why: String, client: Revision) -> WireError {
+        self.metrics.filtered(Method::parse(method), reason);
         let data = ObjectWriter::new().text("reason", reason.as_str()).finish();
         let code = ErrorCode::InvalidRequest.code();
         wire_error(code, why, Some(data), client)
     }
 }
 
-/// What clients have to know of a request that ends at this stage, besides why it does.
-const fn so_far(stage: Stage) -> &'static str {
+/// Returns a note about the effect of a denied request.
+const fn note(stage: Stage) -> &'static str {
     match stage {
         Stage::Request => "",
-        Stage::Response => {
-            "; the server has answered, and only its result is withheld: what was asked for may have been done"
-        }
+        Stage::Response => "; only the result is withheld: the call may have had its effect",
     }
 }

@@ -1,183 +1,172 @@
-//! Everything that a person has configured, behind one address.
+//! Gateway: all configured servers behind one HTTP endpoint.
 //!
-//! A [`Gateway`] turns a [`Catalog`] into members, shows all of them as one at `/mcp`, each alone at
-//! `/servers/NAME/mcp` and those with a tag at `/tags/TAG/mcp`, and turns another catalog into the changes
-//! that it takes to get there.
+//! A [`Gateway`] serves a [`Catalog`]: all servers as one at `/mcp`, each server at `/servers/NAME/mcp`, and servers with a
+//! tag at `/tags/TAG/mcp`. A reload applies the difference to another catalog.
 
 mod build;
 mod bundle;
-mod circle;
+mod config_digest;
+mod config_watcher;
+mod draining;
 mod itself;
-mod leaving;
-mod metrics;
+mod loop_check;
+mod metrics_page;
 mod paths;
-mod print;
 mod readiness;
-mod reception;
 mod reload;
-mod report;
+mod routing;
 mod snapshot;
-mod watch;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use mcpact::client::Verdicts;
+use mcpact::client::EraCache;
 use mcpact::server::Settings;
-use mcpact::server::backend::Ending;
-use mcpact::server::site::{Door, Site};
+use mcpact::server::backend::SessionEnd;
+use mcpact::server::router::{HttpRoute, RoutedServer};
 use mcpact_config::{Approvals, Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
 pub use self::build::GatewayError;
-use self::leaving::Leaving;
+use self::draining::DrainingServers;
 pub use self::reload::{ConfigFile, ReloadCause};
-pub use self::report::ServerReport;
+pub use self::snapshot::ServerReport;
 use crate::cache::Cache;
-use crate::chronicle::Chronicle;
-use crate::circle::Mark;
-use crate::control::{AgreedTools, ReloadReport};
-use crate::figures::Figures;
+use crate::control::{ApprovedTools, ReloadReport};
+use crate::drain::DrainGate;
+use crate::event_history::EventHistory;
 use crate::filters::Filters;
-use crate::hub::{Hub, Member};
-use crate::lineage::Lineage;
+use crate::hub::{Hub, HubSettings, Member};
+use crate::loop_detection::LoopDetector;
+use crate::loop_detection::start::ParentConfigs;
+use crate::metrics::Metrics;
 use crate::stable::{LogEvent, ReloadOutcome};
+use crate::sync::lock;
 use crate::target::Local;
-use crate::turnstile::Turnstile;
 
-/// What a gateway needs beside its catalog.
+/// Environment of a gateway beside its catalog.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
-    /// The servers that are part of the program, by name.
+pub struct GatewayEnv {
+    /// Built-in servers by name.
     pub builtins: BTreeMap<&'static str, Local>,
-    /// What was learned about servers earlier.
-    pub verdicts: Verdicts,
-    /// What servers said about themselves earlier.
+    /// Cached eras of servers.
+    pub verdicts: EraCache,
+    /// Cached metadata of servers.
     pub cache: Cache,
-    /// What ends programs when the gateway is killed.
+    /// Process that ends child processes if the gateway is killed.
     pub guard: Option<Guard>,
-    /// The gateways that have led to this one, and itself.
-    pub lineage: Lineage,
-    /// The commands that may be started; without it all may that the config names.
+    /// Configs of the gateways that started this one, and its own.
+    pub parents: ParentConfigs,
+    /// Approved commands; none means that every configured command is approved.
     pub approvals: Option<Approvals>,
-    /// The folder in which the tools of servers are remembered from one run to the next.
+    /// Directory of tool pins.
     pub tools: Option<PathBuf>,
 }
 
-/// Many servers behind one address.
+/// Gateway in front of the servers of a catalog.
 #[derive(Debug)]
 pub struct Gateway {
-    surroundings: Surroundings,
-    /// How the address is guarded; it stays as long as the gateway listens.
+    env: GatewayEnv,
+    /// Settings of the HTTP listener, which a reload does not change.
     settings: Settings,
     hub: Arc<Hub>,
-    door: Door,
+    hub_settings: HubSettings,
+    route: HttpRoute,
     state: Mutex<State>,
-    figures: Arc<Figures>,
+    metrics: Arc<Metrics>,
     started: Instant,
-    /// The gateway's own settings when it was started; some of them stay.
+    /// Gateway settings at startup; some of them need a restart to change.
     first: GatewayConfig,
-    chronicle: Chronicle,
-    turnstile: Turnstile,
-    /// How many clients are served on carriers of lines.
-    on_lines: AtomicUsize,
-    /// What looks at requests and results, from the start on.
+    event_history: EventHistory,
+    drain_gate: DrainGate,
+    /// Cloned by each connected stdio client.
+    stdio_client: Arc<()>,
     filters: Filters,
-    /// Where clients come to, up to the path.
+    /// Scheme, host and port of the endpoint.
     origin: OnceLock<String>,
-    /// What other gateways know it by.
-    mark: Option<Mark>,
-    /// Where it listens.
+    loops: Arc<LoopDetector>,
+    /// Listen address.
     address: OnceLock<SocketAddr>,
     file: OnceLock<ConfigFile>,
-    /// Held by whoever reads the config anew.
+    /// Held during a reload.
     reloading: tokio::sync::Mutex<()>,
 }
 
-/// What another catalog may change.
+/// State that a reload may change.
 #[derive(Debug, Default)]
 struct State {
     catalog: Catalog,
     servers: BTreeMap<ServerName, Served>,
-    /// Servers that are chosen by their tags.
-    selections: HashMap<Vec<String>, Selection>,
+    selections: HashMap<Vec<String>, TagSelection>,
     last_reload: Option<ReloadReport>,
-    leaving: Leaving,
-    /// What the config said when it was read last; none if it could not be read.
-    print: Option<print::Print>,
+    draining: DrainingServers,
+    /// Digest of the config as last read; none if it was unreadable.
+    digest: Option<config_digest::ConfigDigest>,
 }
 
-/// A client on a carrier of lines, for as long as this is held.
-struct Guest<'g>(&'g AtomicUsize);
-
-impl<'g> Guest<'g> {
-    fn new(count: &'g AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Guest<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// One server, and the way to it alone.
+/// Server with the HTTP route of its own endpoint.
 #[derive(Clone, Debug)]
 struct Served {
     member: Arc<Member>,
-    door: Door,
+    route: HttpRoute,
 }
 
+/// Servers with the same tags, and the HTTP route to them.
 #[derive(Debug)]
-struct Selection {
+struct TagSelection {
     hub: Arc<Hub>,
-    door: Door,
+    route: HttpRoute,
 }
 
 impl Gateway {
-    /// A gateway for this catalog; servers are reached or started when they are needed.
+    /// Creates a gateway for this catalog; servers are started on demand.
     ///
     /// # Errors
-    /// The catalog names something that there is not, or the gateway's own settings cannot be used.
-    pub fn new(catalog: Catalog, surroundings: Surroundings) -> Result<Arc<Self>, GatewayError> {
-        let figures = Arc::<Figures>::default();
-        let settings = build::settings(&catalog.gateway, &figures)?;
-        let turnstile = Turnstile::default();
-        let chronicle = Chronicle::default();
+    /// The catalog names an unknown built-in server, or the settings of the gateway are invalid.
+    pub fn new(catalog: Catalog, env: GatewayEnv) -> Result<Arc<Self>, GatewayError> {
+        let metrics = Arc::<Metrics>::default();
+        let settings = build::settings(&catalog.gateway, &metrics)?;
+        let drain_gate = DrainGate::default();
+        let event_history = EventHistory::default();
         let filters = Filters::new(
             &catalog.filters,
-            surroundings.guard.as_ref(),
-            surroundings.approvals.as_ref(),
-            &chronicle,
-            &figures,
+            env.guard.as_ref(),
+            env.approvals.as_ref(),
+            &event_history,
+            &metrics,
         );
-        let hub_settings =
-            build::hub_settings(&catalog.gateway, &settings, &figures, &turnstile, &filters);
-        let hub = Hub::new(Vec::new(), hub_settings);
+        let hub_settings = HubSettings {
+            filters: filters.clone(),
+            metrics: Arc::clone(&metrics),
+            front: settings.clone(),
+            separator: catalog.gateway.separator.clone(),
+            drain_gate: drain_gate.clone(),
+            list_wait: catalog.gateway.list_wait,
+            ..HubSettings::default()
+        };
+        let hub = Hub::new(Vec::new(), hub_settings.clone());
         let hub = hub.map_err(GatewayError::Bridge)?;
         let gateway = Arc::new(Self {
-            surroundings,
+            env,
             settings,
-            door: Door::to(Arc::clone(&hub)),
+            route: HttpRoute::to(Arc::clone(&hub)),
             hub,
+            hub_settings,
             state: Mutex::default(),
-            figures,
+            metrics,
             started: Instant::now(),
             first: catalog.gateway.clone(),
-            chronicle,
-            turnstile,
-            on_lines: AtomicUsize::new(0),
+            event_history,
+            drain_gate,
+            stdio_client: Arc::default(),
             filters,
             origin: OnceLock::new(),
-            mark: Mark::of_gateway(),
+            loops: Arc::default(),
             address: OnceLock::new(),
             file: OnceLock::new(),
             reloading: tokio::sync::Mutex::default(),
@@ -187,91 +176,58 @@ impl Gateway {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
-    /// Serves another catalog from here on; all of it, or nothing changes. Servers that are configured as
-    /// before go on undisturbed.
+    /// Serves another catalog. Either all of it takes effect or nothing; unchanged servers are not disturbed.
     ///
     /// # Errors
-    /// The catalog names something that there is not.
+    /// The catalog names an unknown built-in server, or a server cannot be set up.
     pub fn change(&self, catalog: Catalog) -> Result<Changes, GatewayError> {
         let changed = self.apply(catalog);
-        self.figures.reloaded(match changed {
+        self.metrics.reloaded(match changed {
             Ok(_) => ReloadOutcome::Applied,
             Err(_) => ReloadOutcome::Refused,
         });
-        self.forget_figures();
+        self.prune_metrics();
         changed
     }
 
-    /// Those of servers that are gone.
-    fn forget_figures(&self) {
+    /// Removes the metrics of servers that are no longer served.
+    fn prune_metrics(&self) {
         let state = self.state();
         let is_served = |name: &str| state.servers.contains_key(name);
-        self.figures.keep_only(is_served);
+        self.metrics.keep_only(is_served);
     }
 
     fn apply(&self, mut catalog: Catalog) -> Result<Changes, GatewayError> {
         self.leave_out_itself(&mut catalog);
         let mut state = self.state();
-        let mut unfit = Vec::new();
+        let state = &mut *state;
         let changes = state.catalog.changes_to(&catalog);
-        let mut servers = BTreeMap::new();
-        for (name, config) in catalog.served() {
-            // Names that are prefixed no longer, or from now on, are other names.
-            let is_renamed =
-                config.prefix.is_none() && state.catalog.gateway.names != catalog.gateway.names;
-            let is_same =
-                !is_renamed && !changes.changed.contains_key(name) && !changes.added.contains(name);
-            let served = match state.servers.get(name).filter(|_| is_same) {
-                Some(served) => served.clone(),
-                None => {
-                    let before = state.servers.get(name);
-                    match self.make(name, config, catalog.gateway.names, before, &changes) {
-                        Ok(served) => served,
-                        Err(error) if catalog.gateway.lenient => {
-                            unfit.push((name.clone(), error.to_string()));
-                            continue;
-                        }
-                        Err(error) => return Err(error),
-                    }
-                }
-            };
-            servers.insert(name.clone(), served);
-        }
-        let gone: Vec<(ServerName, Served)> = state
-            .servers
-            .iter()
-            .filter(|(name, served)| {
-                let next = servers.get(*name).map(|next: &Served| next.member.bridge());
-                next.is_none_or(|next| !Arc::ptr_eq(next, served.member.bridge()))
-            })
-            .map(|(name, served)| (name.clone(), served.clone()))
-            .collect();
-        for (name, served) in &gone {
-            if let Some(next) = servers.get(name) {
-                served.member.bridge().succeeded_by(next.member.bridge());
-            }
-        }
-        state
-            .leaving
-            .add(gone.iter().map(|(name, served)| (name, served)));
-        // What was there until now is worth reading a while longer.
-        let kept: BTreeSet<&str> = state
-            .servers
-            .keys()
-            .chain(servers.keys())
-            .map(ServerName::as_str)
-            .collect();
-        self.chronicle.keep(&kept);
-        drop(kept);
-        catalog.wrong.extend(unfit);
+        let mut invalid = Vec::new();
+        let servers = self.servers(state, &catalog, &changes, &mut invalid)?;
+        catalog.wrong.extend(invalid);
         for (server, why) in &catalog.wrong {
             tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "server skipped: invalid config");
         }
-        state.servers = servers;
         state.catalog = catalog;
+        let previous = std::mem::replace(&mut state.servers, servers);
+        // The logs of removed servers are kept until the next change.
+        let names = previous.keys().chain(state.servers.keys());
+        self.event_history
+            .keep(&names.map(ServerName::as_str).collect());
+        let mut replaced = Vec::new();
+        for (name, served) in previous {
+            let bridge = served.member.bridge();
+            match state.servers.get(&name).map(|next| next.member.bridge()) {
+                Some(next) if Arc::ptr_eq(next, bridge) => continue,
+                Some(next) => bridge.succeeded_by(next),
+                None => {}
+            }
+            state.draining.add(name, bridge);
+            replaced.push(served);
+        }
         let separator = &state.catalog.gateway.separator;
         self.hub
             .tell_absent(state.catalog.wrong.keys().map(ServerName::as_str));
@@ -280,14 +236,45 @@ impl Gateway {
             let members = state.tagged(tags).cloned().collect();
             selection.hub.replace(members, separator);
         }
-        drop(state);
-        for (_, served) in gone {
+        for served in replaced {
             tokio::spawn(served.end());
         }
         Ok(changes)
     }
 
-    /// A server that is new, or another one than before.
+    /// Returns the servers of a catalog; a lenient config skips invalid ones.
+    fn servers(
+        &self,
+        state: &State,
+        catalog: &Catalog,
+        changes: &Changes,
+        invalid: &mut Vec<(ServerName, String)>,
+    ) -> Result<BTreeMap<ServerName, Served>, GatewayError> {
+        let mut servers = BTreeMap::new();
+        for (name, config) in catalog.served() {
+            let before = state.servers.get(name);
+            let is_renamed =
+                config.prefix.is_none() && state.catalog.gateway.names != catalog.gateway.names;
+            let is_changed =
+                is_renamed || changes.changed.contains_key(name) || changes.added.contains(name);
+            let made = match before {
+                Some(before) if !is_changed => Ok(before.clone()),
+                _ => self.make(name, config, catalog.gateway.names, before, changes),
+            };
+            match made {
+                Ok(served) => {
+                    servers.insert(name.clone(), served);
+                }
+                Err(error) if catalog.gateway.lenient => {
+                    invalid.push((name.clone(), error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(servers)
+    }
+
+    /// Creates a server that is new or changed.
     fn make(
         &self,
         name: &ServerName,
@@ -296,15 +283,15 @@ impl Gateway {
         before: Option<&Served>,
         changes: &Changes,
     ) -> Result<Served, GatewayError> {
-        let (bridge, door) = match before {
-            // What runs goes on under other names and limits, and so do its clients.
+        let (bridge, route) = match before {
+            // Instances and clients stay; only names and limits change.
             Some(before) if changes.changed.get(name) != Some(&Change::Relaunch) => {
                 before.member.bridge().retune(config);
-                (Arc::clone(before.member.bridge()), before.door.clone())
+                (Arc::clone(before.member.bridge()), before.route.clone())
             }
             Some(_) | None => {
                 let bridge = build::bridge(name, config, self)?;
-                (Arc::clone(&bridge), Door::to(bridge))
+                (Arc::clone(&bridge), HttpRoute::to(bridge))
             }
         };
         let prefix = config.prefix.as_deref().unwrap_or(match names {
@@ -313,81 +300,78 @@ impl Gateway {
         });
         let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
         let tools = config.tools.clone();
-        let cache = &self.surroundings.cache;
+        let cache = &self.env.cache;
         let member = Member::with(name.as_str(), prefix, tags.collect(), tools, bridge, cache);
-        Ok(Served { member, door })
+        Ok(Served { member, route })
     }
 
-    /// Listens on HTTP at the configured address; the gateway runs once [`Site::run`] is awaited.
+    /// Binds the configured HTTP address; requests are served while [`RoutedServer::run`] is awaited.
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub async fn listen(self: &Arc<Self>) -> Result<Site<Self>, mcpact::error::Error> {
-        // Not what was read since: nobody was asked about that.
-        let address = self.first.listen;
-        let site = Site::bind(Arc::clone(self), address).await?;
-        // It listens once.
-        let _ = self.origin.set(site.origin());
-        self.listens_on(site.address());
-        Ok(site)
+    pub async fn listen(self: &Arc<Self>) -> Result<RoutedServer<Self>, mcpact::error::Error> {
+        // The address at startup: a reload does not move the listener.
+        let server = RoutedServer::bind(Arc::clone(self), self.first.listen).await?;
+        let _ = self.origin.set(server.origin());
+        self.listens_on(server.address());
+        Ok(server)
     }
 
-    /// What happened lately.
+    /// Returns recent events and log lines.
     #[must_use]
-    pub const fn chronicle(&self) -> &Chronicle {
-        &self.chronicle
+    pub const fn event_history(&self) -> &EventHistory {
+        &self.event_history
     }
 
-    /// Takes no more requests, ends what would not end by itself, and lets those that run finish for as long
-    /// as the config says. Whether all of them have.
+    /// Refuses new requests, ends streams and waits for in-flight requests up to `drain_seconds`; returns true if all of
+    /// them finished.
     pub async fn drain(&self) -> bool {
-        self.turnstile.close();
+        self.drain_gate.close();
         let (limit, members) = {
             let state = self.state();
-            self.doors(&state).for_each(Door::rest);
+            self.routes(&state).for_each(HttpRoute::drain);
             (state.catalog.gateway.drain, state.members())
         };
-        let abandon = || join_all(members.iter().map(|member| member.bridge().abandon()));
-        let turn_away = || {
-            members
-                .iter()
-                .map(|member| member.bridge().turn_away())
-                .sum()
-        };
-        self.turnstile.drain(limit, abandon, turn_away).await
+        let bridges = || members.iter().map(|member| member.bridge());
+        let abandon = || join_all(bridges().map(|bridge| bridge.abandon()));
+        let turn_away = || bridges().map(|bridge| bridge.turn_away()).sum();
+        self.drain_gate.drain(limit, abandon, turn_away).await
     }
 
-    fn doors<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Door> {
-        let servers = state.servers.values().map(|served| &served.door);
-        let selections = state.selections.values().map(|selection| &selection.door);
-        servers.chain(selections).chain([&self.door])
+    fn routes<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a HttpRoute> {
+        let servers = state.servers.values().map(|served| &served.route);
+        let selections = state.selections.values().map(|selection| &selection.route);
+        servers.chain(selections).chain([&self.route])
     }
 
-    /// Serves one client on a carrier of lines, until it goes away and what it asked for is answered, or
-    /// `stopping` says so.
+    /// Serves one client on stdio until it disconnects and its requests are answered, or until `stopping` is true.
     ///
     /// # Errors
-    /// The carrier fails.
+    /// Reading or writing fails.
     pub async fn serve(
         &self,
         link: Link,
         stopping: tokio::sync::watch::Receiver<bool>,
     ) -> Result<(), mcpact::error::Error> {
         let drain = self.state().catalog.gateway.drain;
-        let ending = Ending::new(drain, stopping);
-        let _guest = Guest::new(&self.on_lines);
-        Arc::clone(&self.hub).serve_until(link, ending).await
+        let end = SessionEnd::new(drain, stopping);
+        let _counted = Arc::clone(&self.stdio_client);
+        Arc::clone(&self.hub).serve_until(link, end).await
     }
 
-    /// Agrees to what servers say about their tools now: these, or all if none are named. What was agreed to, of
-    /// each of them that is served.
+    /// Returns the number of connected stdio clients.
+    fn stdio_clients(&self) -> usize {
+        Arc::strong_count(&self.stdio_client) - 1
+    }
+
+    /// Approves the current tools of these servers, or of all if none are named; returns the approved changes by server.
     #[must_use]
-    pub fn agree_to_tools(&self, servers: &[String]) -> Vec<AgreedTools> {
+    pub fn approve_tools(&self, servers: &[String]) -> Vec<ApprovedTools> {
         let mut members = self.state().members();
         let is_named = |member: &Arc<Member>| servers.iter().any(|name| name == member.name());
         members.retain(|member| servers.is_empty() || is_named(member));
-        let agreed = members.iter().map(|member| {
-            let tools = member.agree_to_tools();
+        let approved = members.iter().map(|member| {
+            let tools = member.approve_tools();
             let server = member.name().to_owned();
             tracing::info!(
                 event = LogEvent::ToolsAgreed.as_str(),
@@ -395,34 +379,61 @@ impl Gateway {
                 ?tools,
                 "changed tools approved"
             );
-            AgreedTools { server, tools }
+            ApprovedTools { server, tools }
         });
-        agreed.collect()
+        approved.collect()
     }
 
-    /// Ends every connection, and waits a while for the programs behind them to go.
+    /// Closes all connections and waits for child processes to exit.
     pub async fn close(&self) {
         let servers = std::mem::take(&mut self.state().servers);
         self.hub.replace(Vec::new(), "");
         join_all(servers.into_values().map(Served::end)).await;
     }
+
+    /// Returns the route to the servers with these tags; none if there are none or too many selections are in use.
+    fn selection(&self, state: &mut State, tags: Vec<String>) -> Option<HttpRoute> {
+        /// Maximum number of selections; each has its own sessions.
+        const MAX_SELECTIONS: usize = 256;
+        state.tagged(&tags).next()?;
+        if let Some(selection) = state.selections.get(&tags) {
+            return Some(selection.route.clone());
+        }
+        if state.selections.len() >= MAX_SELECTIONS {
+            return None;
+        }
+        let members = state.tagged(&tags).cloned().collect();
+        let settings = HubSettings {
+            separator: state.catalog.gateway.separator.clone(),
+            list_wait: state.catalog.gateway.list_wait,
+            ..self.hub_settings.clone()
+        };
+        let hub = Hub::new(members, settings).ok()?;
+        let route = HttpRoute::to(Arc::clone(&hub));
+        let selection = TagSelection {
+            hub,
+            route: route.clone(),
+        };
+        state.selections.insert(tags, selection);
+        Some(route)
+    }
 }
 
 impl Served {
-    /// Serves nobody any more; calls that run are given their time, and nothing is left of its programs.
+    /// Drains the server and stops its processes.
     async fn end(self) {
-        self.door.rest();
+        self.route.drain();
         let bridge = self.member.bridge();
         Arc::clone(bridge).close().await;
-        // Those who went on elsewhere are answered by this door, which is left when nobody waits there any more.
+        // Calls that moved to the successor are still answered on this route.
         if !bridge.is_succeeded() {
-            self.door.close();
+            self.route.close();
         }
     }
 }
 
 impl State {
-    /// Every server that is switched on, whether it is served or wrong.
+    /// Returns every enabled server, valid or not.
     fn names(&self) -> impl Iterator<Item = &ServerName> {
         self.servers.keys().chain(self.catalog.wrong.keys())
     }
@@ -432,43 +443,12 @@ impl State {
         servers.map(|served| Arc::clone(&served.member)).collect()
     }
 
-    /// The servers that have all of these tags.
+    /// Returns the servers that have all of these tags.
     fn tagged(&self, tags: &[String]) -> impl Iterator<Item = &Arc<Member>> {
         let members = self.servers.values().map(|served| &served.member);
         members.filter(|member| {
             let has = |tag: &String| member.tags().iter().any(|of| **of == **tag);
             tags.iter().all(has)
         })
-    }
-}
-
-impl Gateway {
-    /// How those are shown that are chosen by their tags; none if there are none, whoever chose so before.
-    fn selection(&self, state: &mut State, tags: Vec<String>) -> Option<Door> {
-        /// How many choices are kept; each has its own sessions.
-        const SELECTIONS: usize = 256;
-        state.tagged(&tags).next()?;
-        if let Some(selection) = state.selections.get(&tags) {
-            return Some(selection.door.clone());
-        }
-        if state.selections.len() >= SELECTIONS {
-            return None;
-        }
-        let members = state.tagged(&tags).cloned().collect();
-        let settings = build::hub_settings(
-            &state.catalog.gateway,
-            &self.settings,
-            &self.figures,
-            &self.turnstile,
-            &self.filters,
-        );
-        let hub = Hub::new(members, settings).ok()?;
-        let door = Door::to(Arc::clone(&hub));
-        let selection = Selection {
-            hub,
-            door: door.clone(),
-        };
-        state.selections.insert(tags, selection);
-        Some(door)
     }
 }

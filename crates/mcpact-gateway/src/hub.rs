@@ -44,11 +44,11 @@ use self::guest::Visitors;
 use self::lists::Boards;
 pub use self::member::Member;
 use self::welcome::TermsBook;
-use crate::aggregate::names::NameStyle;
-use crate::aggregate::uris::Seen;
-use crate::figures::Figures;
+use crate::aggregate::name_table::NameFormat;
+use crate::aggregate::uri_table::MentionedUris;
+use crate::drain::DrainGate;
 use crate::filters::Filters;
-use crate::turnstile::Turnstile;
+use crate::metrics::Metrics;
 
 /// What can be set about a hub.
 #[derive(Clone, Debug)]
@@ -67,25 +67,25 @@ pub struct HubSettings {
     /// if that wakes nobody.
     pub list_age: Duration,
     /// Where it counts.
-    pub figures: Arc<Figures>,
+    pub metrics: Arc<Metrics>,
     /// Where its requests are counted.
-    pub turnstile: Turnstile,
+    pub drain_gate: DrainGate,
     /// What looks at its requests and results.
     pub filters: Filters,
 }
 
 impl Default for HubSettings {
     fn default() -> Self {
-        let style = NameStyle::default();
+        let style = NameFormat::default();
         Self {
             front: Settings::default(),
             separator: String::from(style.separator),
-            longest_name: style.longest,
+            longest_name: style.max_len,
             introduction_wait: Duration::from_secs(5),
             list_wait: Duration::from_secs(10),
             list_age: Duration::from_secs(60),
-            figures: Arc::default(),
-            turnstile: Turnstile::default(),
+            metrics: Arc::default(),
+            drain_gate: DrainGate::default(),
             filters: Filters::default(),
         }
     }
@@ -97,7 +97,7 @@ pub(crate) struct Roster {
     pub(crate) members: Vec<Arc<Member>>,
     /// The names of servers that are left out.
     absent: Arc<[Box<str>]>,
-    style: Arc<NameStyle>,
+    style: Arc<NameFormat>,
     version: u64,
 }
 
@@ -114,7 +114,7 @@ pub struct Hub {
     terms: TermsBook,
     visitors: Mutex<Visitors>,
     boards: Boards,
-    seen: Mutex<Seen>,
+    seen: Mutex<MentionedUris>,
     changes: Changes,
     sealer: Sealer,
     /// Those whose tasks may still be asked after.
@@ -176,9 +176,9 @@ impl Hub {
             member.belong_to(self);
         }
         let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
-        let style = Arc::new(NameStyle {
+        let style = Arc::new(NameFormat {
             separator: Box::from(separator),
-            longest: self.settings.longest_name,
+            max_len: self.settings.longest_name,
         });
         let roster = Arc::new(Roster {
             members,
@@ -221,7 +221,7 @@ impl Hub {
         for guest in self.guests() {
             guest.own.stay_at(|number| now.place(number).is_some());
         }
-        *lock(&self.seen) = Seen::default();
+        *lock(&self.seen) = MentionedUris::default();
     }
 
     /// What is made of lists is made anew.

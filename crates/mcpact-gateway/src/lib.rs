@@ -1,47 +1,46 @@
-//! Stands between clients and servers: any revision, any carrier, in both directions.
+//! Gateway between MCP clients and servers of any revision over any transport.
 //!
-//! The fronts of the library admit what a client sends; a bridge serves it by asking an upstream server
-//! of whatever revision. What crosses, and in which shape, is decided by `mcpact-translate`; this crate
-//! moves messages, keeps connections and waits.
+//! The server side of the `mcpact` library admits requests; a [`Bridge`] forwards them to an upstream server.
+//! `mcpact-translate` decides how messages are translated; this crate owns connections, processes, queues and timeouts.
 //!
-//! Read [`Bridge`] first, then `bridge/pump.rs`: one request on its way up and its answer on its way
-//! back, from top to bottom. [`Hub`] shows many servers as one.
+//! Start with [`Bridge`] and `bridge/pump.rs`, which forwards one request. [`Hub`] aggregates many servers, and
+//! [`Gateway`] serves a configuration.
 
 mod aggregate;
 mod approval;
 mod bridge;
 mod cache;
-mod chronicle;
-mod circle;
 pub mod control;
+mod drain;
 mod error;
-mod figures;
+mod event_history;
 mod filters;
 mod gateway;
 mod hub;
-mod lineage;
+mod loop_detection;
+mod metrics;
 mod pins;
 mod retry;
 mod stable;
 mod supervisor;
+mod sync;
 mod target;
-mod turnstile;
 mod upstream;
 
 pub use bridge::{Bridge, BridgeSettings};
 pub use cache::Cache;
-pub use chronicle::{Chronicle, Entry, EntryKind, Journal};
+pub use drain::DrainGate;
 pub use error::{FailureText, UpstreamError};
-pub use figures::{Figures, ServerFigures};
+pub use event_history::{EventHistory, LogEntry, LogEntryKind, ServerLog};
 pub use filters::{FilterReport, Filters};
-pub use gateway::{ConfigFile, Gateway, GatewayError, ReloadCause, ServerReport, Surroundings};
+pub use gateway::{ConfigFile, Gateway, GatewayEnv, GatewayError, ReloadCause, ServerReport};
 pub use hub::{Hub, HubSettings, Member};
-pub use lineage::{Descent, Lineage};
+pub use loop_detection::start::{ParentConfigs, StartLoop};
+pub use metrics::{Metrics, ServerMetrics};
 pub use pins::PinSettings;
 pub use stable::stable_strings;
 pub use supervisor::{
-    InstanceId, InstanceState, InstanceStatus, Mishap, ServerState, ServerStatus, StartCause,
-    StopCause,
+    InstanceId, InstanceState, InstanceStatus, ServerFailure, ServerState, ServerStatus,
+    StartCause, StopCause,
 };
 pub use target::{Local, Target};
-pub use turnstile::Turnstile;

@@ -1,56 +1,68 @@
-//! What the tools of a server looked like when they were first seen.
+//! Tool pins: digests of the tool definitions of a server, as first seen.
 //!
-//! A server can say something else about a tool after a person has come to trust it. Whoever calls a tool
-//! goes by what is said about it, so a change is told, or the tool is not served any more.
+//! A server could change the definition of a tool after the user has come to trust it. Depending on the settings a changed
+//! tool is reported or hidden.
 
 mod definition;
-mod store;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+use std::{fs, io};
 
 use mcpact_config::ChangedTools;
 use mcpact_wire::raw::{Object, elements};
 
-use self::definition::{digest, hidden_letter};
+use self::definition::{digest, invisible_char};
 use crate::stable::LogEvent;
+use crate::sync::lock;
 
-/// How many tools are remembered; nothing is said about those beyond.
-const TOOLS: usize = 4096;
+/// Maximum number of pinned tools per server.
+const MAX_TOOLS: usize = 4096;
 
-/// How the tools of a server are remembered.
+/// Maximum size of a pin file.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Settings of the tool pins of a server.
 #[derive(Clone, Debug, Default)]
 pub struct PinSettings {
-    /// What happens to a tool that is not what it was.
+    /// Treatment of changed tools.
     pub changed: ChangedTools,
-    /// Where they are remembered from one run to the next.
+    /// File in which pins are stored.
     pub file: Option<PathBuf>,
 }
 
-/// The tools of one server.
+/// Tool pins of one server.
 #[derive(Debug)]
 pub(crate) struct Pins {
-    /// The server, as people know it.
+    /// Name of the server.
     server: String,
-    /// Where they are remembered from one run to the next.
     file: Option<PathBuf>,
-    known: Mutex<Known>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// What happens to a tool that is not what it was.
+struct State {
     changed: ChangedTools,
-    is_read: bool,
+    is_loaded: bool,
     tools: BTreeMap<Box<str>, Pin>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pin {
-    first: Box<str>,
-    /// What it is, if that is something else.
-    other: Option<Box<str>>,
+    /// Digest of the approved definition.
+    approved: Box<str>,
+    /// Digest of the current definition, if it differs.
+    changed: Option<Box<str>>,
+}
+
+impl Pin {
+    const fn approved(digest: Box<str>) -> Self {
+        Self {
+            approved: digest,
+            changed: None,
+        }
+    }
 }
 
 impl Pins {
@@ -59,139 +71,138 @@ impl Pins {
         Self {
             server,
             file,
-            known: Mutex::new(Known {
+            state: Mutex::new(State {
                 changed,
-                ..Known::default()
+                ..State::default()
             }),
         }
     }
 
-    /// From here on this happens to tools that are not what they were. Whether others are served than before.
+    /// Sets the treatment of changed tools. Returns true if other tools are hidden than before.
     pub(crate) fn treat_changed(&self, changed: ChangedTools) -> bool {
         let before = self.hidden();
-        self.known().changed = changed;
+        self.state().changed = changed;
         self.hidden() != before
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
     }
 
-    /// Whether a tool is kept back, because it is not what it was.
-    pub(crate) fn hide(&self, tool: &str) -> bool {
-        let known = self.known();
-        let pin = known.tools.get(tool);
-        known.changed == ChangedTools::Hide && pin.is_some_and(|pin| pin.other.is_some())
+    /// Returns true if a tool is hidden because it has changed.
+    pub(crate) fn is_hidden(&self, tool: &str) -> bool {
+        let state = self.state();
+        let pin = state.tools.get(tool);
+        state.changed == ChangedTools::Hide && pin.is_some_and(|pin| pin.changed.is_some())
     }
 
-    /// Whether any tool can be kept back.
-    pub(crate) fn hide_any(&self) -> bool {
-        self.known().changed == ChangedTools::Hide
+    /// Returns true if changed tools are hidden.
+    pub(crate) fn hides_changed(&self) -> bool {
+        self.state().changed == ChangedTools::Hide
     }
 
-    /// The tools that are kept back.
+    /// Returns the hidden tools.
     pub(crate) fn hidden(&self) -> Vec<String> {
-        if !self.hide_any() {
+        let state = self.state();
+        if state.changed != ChangedTools::Hide {
             return Vec::new();
         }
-        let known = self.known();
-        let hidden = known.tools.iter().filter(|(_, pin)| pin.other.is_some());
-        hidden.map(|(tool, _)| tool.to_string()).collect()
+        let changed = state.tools.iter().filter(|(_, pin)| pin.changed.is_some());
+        changed.map(|(tool, _)| tool.to_string()).collect()
     }
 
-    /// What is kept back, and until when; none if nothing is.
-    pub(crate) fn withheld(&self) -> Option<String> {
-        let (tools, them) = match self.hidden().len() {
+    /// Returns a text about the hidden tools and how to approve them.
+    pub(crate) fn hidden_text(&self) -> Option<String> {
+        let (tools, definitions) = match self.hidden().len() {
             0 => return None,
-            1 => (String::from("1 tool is hidden"), "it"),
-            count => (format!("{count} tools are hidden"), "them"),
+            1 => (String::from("1 tool is hidden"), "its definition has"),
+            count => (
+                format!("{count} tools are hidden"),
+                "their definitions have",
+            ),
         };
         let server = &self.server;
         Some(format!(
-            "{tools} until `mcpact approve --tools {server}`, because the server says something else about {them} than before"
+            "{tools} until `mcpact approve --tools {server}`, because {definitions} changed"
         ))
     }
 
-    /// Agrees to what the server says about its tools now. The tools that are not what they were.
-    pub(crate) fn agree(&self) -> Vec<String> {
-        let mut known = self.known();
-        let mut agreed = Vec::new();
-        for (tool, pin) in &mut known.tools {
-            if let Some(now) = pin.other.take() {
-                pin.first = now;
-                agreed.push(tool.to_string());
+    /// Approves the current definitions. Returns the tools that had changed.
+    pub(crate) fn approve(&self) -> Vec<String> {
+        let mut state = self.state();
+        let mut approved = Vec::new();
+        for (tool, pin) in &mut state.tools {
+            if let Some(digest) = pin.changed.take() {
+                pin.approved = digest;
+                approved.push(tool.to_string());
             }
         }
-        if !agreed.is_empty() {
-            self.write_down(&known);
+        if !approved.is_empty() {
+            self.save(&state);
         }
-        agreed
+        approved
     }
 
-    fn write_down(&self, known: &Known) {
+    fn save(&self, state: &State) {
         let Some(file) = &self.file else {
             return;
         };
-        let firsts = known.tools.iter().map(|(tool, pin)| (&**tool, &*pin.first));
-        if let Err(error) = store::write(file, firsts) {
+        if let Err(error) = write(file, &state.tools) {
             let server = self.server.as_str();
             tracing::warn!(server, %error, "failed to save tool pins");
         }
     }
 
-    /// Takes note of a page of the server's tools.
-    pub(crate) fn learn(&self, page: &str) {
-        let mut known = self.known();
-        if known.changed == ChangedTools::Serve {
+    /// Compares a page of the tool list with the pins, and pins new tools.
+    pub(crate) fn check(&self, page: &str) {
+        let mut state = self.state();
+        if state.changed == ChangedTools::Serve {
             return;
         }
         let server = self.server.as_str();
         let page = Object::parse(page).unwrap_or_default();
         let tools = page.get("tools").and_then(|raw| elements(raw).ok());
-        if self.was_forgotten(&mut known) {
+        if self.load_or_reset(&mut state) {
             tracing::info!(server, "tool pins reset");
         }
-        let mut is_news = false;
+        let mut is_any_new = false;
         for tool in tools.unwrap_or_default() {
-            is_news |= known.note(server, tool);
+            is_any_new |= state.check(server, tool);
         }
-        if is_news {
-            self.write_down(&known);
+        if is_any_new {
+            self.save(&state);
         }
     }
 
-    /// Reads what was written down once, and forgets it when somebody has taken that away.
-    fn was_forgotten(&self, known: &mut Known) -> bool {
+    /// Loads the pins once. Later, returns true and resets them if the user has deleted the file.
+    fn load_or_reset(&self, state: &mut State) -> bool {
         let Some(file) = &self.file else {
             return false;
         };
-        if !known.is_read {
-            known.is_read = true;
-            let kept = store::read(file).into_iter().take(TOOLS);
-            known.tools = kept
-                .map(|(tool, first)| (tool, Pin { first, other: None }))
-                .collect();
+        if !state.is_loaded {
+            state.is_loaded = true;
+            state.tools = read(file);
             return false;
         }
-        let is_gone = !known.tools.is_empty() && !file.exists();
-        if is_gone {
-            known.tools.clear();
+        let was_deleted = !state.tools.is_empty() && !file.exists();
+        if was_deleted {
+            state.tools.clear();
         }
-        is_gone
+        was_deleted
     }
 }
 
-impl Known {
-    /// Whether this tool was not known before.
-    fn note(&mut self, server: &str, raw: &str) -> bool {
+impl State {
+    /// Compares a tool with its pin. Returns true if the tool is new and was pinned.
+    fn check(&mut self, server: &str, raw: &str) -> bool {
         let tool = Object::parse(raw).unwrap_or_default();
         let Some(name) = tool.get_str("name") else {
             return false;
         };
-        let now: Box<str> = digest(raw).into();
+        let current: Box<str> = digest(raw).into();
         match self.tools.get_mut(&*name) {
-            Some(pin) if pin.first == now => pin.other = None,
-            Some(pin) if pin.other.as_deref() == Some(&*now) => {}
+            Some(pin) if pin.approved == current => pin.changed = None,
+            Some(pin) if pin.changed.as_deref() == Some(&*current) => {}
             Some(pin) => {
                 tracing::warn!(
                     event = LogEvent::ToolChanged.as_str(),
@@ -199,31 +210,56 @@ impl Known {
                     tool = &*name,
                     "tool definition changed; run `mcpact approve --tools` to approve it"
                 );
-                pin.other = Some(now);
+                pin.changed = Some(current);
             }
             None => {
-                if let Some(letter) = hidden_letter(raw) {
+                if let Some(found) = invisible_char(raw) {
                     tracing::warn!(
                         event = LogEvent::ToolHiddenText.as_str(),
                         server,
                         tool = &*name,
-                        letter = format!("U+{:04X}", u32::from(letter)),
+                        letter = format!("U+{:04X}", u32::from(found)),
                         "tool definition contains invisible characters"
                     );
                 }
-                if self.tools.len() >= TOOLS {
+                if self.tools.len() >= MAX_TOOLS {
                     return false;
                 }
-                let pin = Pin {
-                    first: now,
-                    other: None,
-                };
-                self.tools.insert(Box::from(&*name), pin);
+                self.tools.insert(Box::from(&*name), Pin::approved(current));
                 return true;
             }
         }
         false
     }
+}
+
+/// Reads a pin file: a digest and a tool name per line. A missing or unreadable file holds no pins.
+fn read(path: &Path) -> BTreeMap<Box<str>, Pin> {
+    let is_small = fs::metadata(path).is_ok_and(|file| file.len() <= MAX_BYTES);
+    let text = is_small.then(|| fs::read_to_string(path).ok()).flatten();
+    let text = text.unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .take(MAX_TOOLS)
+        .map(|(digest, tool)| (Box::from(tool), Pin::approved(Box::from(digest))))
+        .collect()
+}
+
+/// Replaces a pin file atomically.
+fn write(path: &Path, tools: &BTreeMap<Box<str>, Pin>) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // A name with a line break would become two lines.
+    let tools = tools
+        .iter()
+        .filter(|(tool, _)| !tool.contains(['\n', '\r']));
+    let text: String = tools
+        .map(|(tool, pin)| format!("{} {tool}\n", pin.approved))
+        .collect();
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, text)?;
+    fs::rename(&temporary, path)
 }
 
 #[cfg(test)]

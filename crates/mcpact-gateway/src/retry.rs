@@ -113,6 +113,7 @@ impl RetryPolicy {
 #[cfg(test)]
 mod tests {
     use super::Cause::{Ambiguous, ConnectionStale, Other, Retired, RevisionChanged};
+    use super::Retry::{FreshConnection, IfServerChanged, No, Successor};
     use super::*;
     use Delivery::{NotSent, RefusedUnread, Unknown};
 
@@ -137,88 +138,46 @@ mod tests {
     fn decisions_follow_the_table() {
         // cause, delivery, successor, retries before, remote, local
         let rows = [
-            (
-                Retired,
-                NotSent,
-                true,
-                0,
-                Retry::Successor,
-                Retry::Successor,
-            ),
-            (
-                Retired,
-                NotSent,
-                true,
-                1,
-                Retry::Successor,
-                Retry::Successor,
-            ),
-            (Retired, NotSent, true, 2, Retry::No, Retry::No),
-            (Retired, NotSent, false, 0, Retry::No, Retry::No),
-            (Retired, RefusedUnread, true, 0, Retry::No, Retry::No),
-            (Retired, Unknown, true, 0, Retry::No, Retry::No),
+            (Retired, NotSent, true, 0, Successor, Successor),
+            (Retired, NotSent, true, 1, Successor, Successor),
+            (Retired, NotSent, true, 2, No, No),
+            (Retired, NotSent, false, 0, No, No),
+            (Retired, RefusedUnread, true, 0, No, No),
+            (Retired, Unknown, true, 0, No, No),
             (
                 ConnectionStale,
                 NotSent,
                 false,
                 0,
-                Retry::FreshConnection,
-                Retry::FreshConnection,
+                FreshConnection,
+                FreshConnection,
             ),
             (
                 ConnectionStale,
                 RefusedUnread,
                 false,
                 0,
-                Retry::FreshConnection,
-                Retry::FreshConnection,
+                FreshConnection,
+                FreshConnection,
             ),
-            (
-                ConnectionStale,
-                RefusedUnread,
-                true,
-                1,
-                Retry::No,
-                Retry::No,
-            ),
-            (ConnectionStale, Unknown, true, 0, Retry::No, Retry::No),
-            (
-                RevisionChanged,
-                NotSent,
-                false,
-                0,
-                Retry::IfServerChanged,
-                Retry::No,
-            ),
+            (ConnectionStale, RefusedUnread, true, 1, No, No),
+            (ConnectionStale, Unknown, true, 0, No, No),
+            (RevisionChanged, NotSent, false, 0, IfServerChanged, No),
             (
                 RevisionChanged,
                 RefusedUnread,
                 false,
                 3,
-                Retry::IfServerChanged,
-                Retry::No,
+                IfServerChanged,
+                No,
             ),
-            (
-                RevisionChanged,
-                RefusedUnread,
-                false,
-                4,
-                Retry::No,
-                Retry::No,
-            ),
-            (RevisionChanged, Unknown, false, 0, Retry::No, Retry::No),
-            (
-                Ambiguous,
-                Unknown,
-                false,
-                0,
-                Retry::IfServerChanged,
-                Retry::No,
-            ),
-            (Ambiguous, Unknown, false, 4, Retry::No, Retry::No),
-            (Other, NotSent, true, 0, Retry::No, Retry::No),
-            (Other, RefusedUnread, true, 0, Retry::No, Retry::No),
-            (Other, Unknown, true, 0, Retry::No, Retry::No),
+            (RevisionChanged, RefusedUnread, false, 4, No, No),
+            (RevisionChanged, Unknown, false, 0, No, No),
+            (Ambiguous, Unknown, false, 0, IfServerChanged, No),
+            (Ambiguous, Unknown, false, 4, No, No),
+            (Other, NotSent, true, 0, No, No),
+            (Other, RefusedUnread, true, 0, No, No),
+            (Other, Unknown, true, 0, No, No),
         ];
         for (cause, delivery, has_successor, retries, remote, local) in rows {
             let attempt = Attempt {
@@ -236,11 +195,7 @@ mod tests {
     #[test]
     fn lost_state_is_reported_before_anything_runs() {
         for attempt in attempts().filter(|attempt| attempt.state_lost) {
-            assert_eq!(
-                RetryPolicy::REMOTE.decide(attempt),
-                Retry::No,
-                "{attempt:?}"
-            );
+            assert_eq!(RetryPolicy::REMOTE.decide(attempt), No, "{attempt:?}");
         }
     }
 
@@ -248,7 +203,7 @@ mod tests {
     fn request_that_may_have_run_is_never_sent_to_the_same_server_again() {
         for attempt in attempts().filter(|attempt| attempt.delivery == Unknown) {
             let decision = RetryPolicy::REMOTE.decide(attempt);
-            let is_safe = matches!(decision, Retry::No | Retry::IfServerChanged);
+            let is_safe = matches!(decision, No | IfServerChanged);
             assert!(is_safe, "{attempt:?} {decision:?}");
         }
     }
@@ -256,11 +211,7 @@ mod tests {
     #[test]
     fn retries_end() {
         for attempt in attempts().filter(|attempt| attempt.retries >= 4) {
-            assert_eq!(
-                RetryPolicy::REMOTE.decide(attempt),
-                Retry::No,
-                "{attempt:?}"
-            );
+            assert_eq!(RetryPolicy::REMOTE.decide(attempt), No, "{attempt:?}");
         }
     }
 }

@@ -11,8 +11,8 @@ use mcpact_engine::refusal::ReasonCode;
 use mcpact_spec::stable_strings;
 
 use crate::error::FailureText;
-use crate::figures::{KINDS, Outcome};
 use crate::gateway::ReloadCause;
+use crate::metrics::{KINDS, Outcome};
 use crate::supervisor::{InstanceState, ServerState, StartCause, StopCause};
 
 stable_strings! {
@@ -178,52 +178,44 @@ stable_strings! {
 /// Returns every stable string of the gateway and the crates below it, by set.
 #[must_use]
 pub fn stable_strings() -> Vec<(&'static str, Vec<&'static str>)> {
-    fn all<T: Copy>(of: &[T], as_str: fn(T) -> &'static str) -> Vec<&'static str> {
-        of.iter().map(|it| as_str(*it)).collect()
+    macro_rules! sets {
+        ($($name:literal: $set:ty),* $(,)?) => {
+            vec![$(($name, <$set>::ALL.iter().map(|it| it.as_str()).collect::<Vec<_>>())),*]
+        };
     }
-    let mut server_states: Vec<_> = SERVER_STATES.map(ServerState::as_str).into();
-    server_states.extend(all(ServerWord::ALL, ServerWord::as_str));
-    let mut events = log::event::ALL.to_vec();
-    events.extend(all(LogEvent::ALL, LogEvent::as_str));
-    vec![
-        ("reason", all(Reason::ALL, Reason::as_str)),
-        ("reason", all(ReasonCode::ALL, ReasonCode::as_str)),
+    let mut sets = sets![
+        "reason": Reason,
+        "reason": ReasonCode,
+        "drop reason, messages of clients": DropCause,
+        "drop reason, messages of servers": DropReason,
+        "request outcome": Outcome,
+        "reload outcome": ReloadOutcome,
+        "reload cause": ReloadCause,
+        "start cause": StartCause,
+        "stop cause": StopCause,
+        "gateway state": GatewayState,
+        "server state": ServerWord,
+        "log event": LogEvent,
+    ];
+    let instance_states = instance_states();
+    sets.extend([
         (
-            "drop reason, messages of clients",
-            all(DropCause::ALL, DropCause::as_str),
+            "server state",
+            SERVER_STATES.map(ServerState::as_str).to_vec(),
         ),
-        (
-            "drop reason, messages of servers",
-            all(DropReason::ALL, DropReason::as_str),
-        ),
-        ("request outcome", all(Outcome::ALL, Outcome::as_str)),
-        (
-            "reload outcome",
-            all(ReloadOutcome::ALL, ReloadOutcome::as_str),
-        ),
-        ("reload cause", all(ReloadCause::ALL, ReloadCause::as_str)),
-        ("start cause", all(StartCause::ALL, StartCause::as_str)),
-        ("stop cause", all(StopCause::ALL, StopCause::as_str)),
-        ("translation kind", KINDS.to_vec()),
-        (
-            "gateway state",
-            all(GatewayState::ALL, GatewayState::as_str),
-        ),
-        ("server state", server_states),
         (
             "instance state",
-            instance_states()
-                .iter()
-                .map(InstanceState::as_str)
-                .collect(),
+            instance_states.iter().map(InstanceState::as_str).collect(),
         ),
-        ("log event", events),
+        ("translation kind", KINDS.to_vec()),
+        ("log event", log::event::ALL.to_vec()),
         ("log target", log::TARGETS.to_vec()),
-    ]
+    ]);
+    sets
 }
 
 /// One server state of each kind.
-const SERVER_STATES: [ServerState; 6] = [
+pub(crate) const SERVER_STATES: [ServerState; 6] = [
     ServerState::Asleep,
     ServerState::Starting,
     ServerState::Ready,

@@ -1,32 +1,36 @@
-//! Who starts, limits, watches and stops the instances of a server.
+//! Starts, limits, health-checks and stops the instances of one server.
 //!
-//! An *instance* is one connection to a server, with its process if it has one. What is to be done with
-//! them is decided in files that know neither clock nor socket: [`instance`] is the life of one,
-//! [`restart_policy`] and [`recovery`] what follows failures, [`placement`] who may use which, [`idle`] and [`health`] what
-//! their names say, and `fleet` puts it together. `run` does it, `queue` is where callers wait for it, `tell` writes it down, and `handles` is
-//! what others hold.
+//! An *instance* is one connection to a server, including its process if it has one.
+//!
+//! Decisions are pure: they take facts and a time, and return actions. `instance` is the state machine of one
+//! instance; `placement`, `idle`, `health`, `restart_policy` and `recovery` hold one rule each; `instance_set` combines
+//! them for a server. `driver` executes the actions, `queue` makes calls wait, `events` writes logs and metrics, and
+//! `handles` holds the guards that callers keep.
 
-mod fleet;
+mod driver;
+mod events;
+mod failure_log;
 mod handles;
 mod health;
 mod idle;
 mod instance;
-mod mishaps;
+mod instance_set;
 mod placement;
 mod queue;
+mod record;
 mod recovery;
 mod restart_policy;
-mod run;
 mod status;
-mod tell;
 
-pub(crate) use self::fleet::UNWELL;
-pub(crate) use self::handles::{InUse, Life, Running, Witness};
-pub(crate) use self::health::Question;
-pub(crate) use self::instance::Farewell;
-pub(crate) use self::placement::{Few, Sharing, Tenant, least, most, sharing};
-pub(crate) use self::run::{Connection, Starter, Supervisor};
-pub(crate) use self::tell::Miss;
+pub(crate) use self::driver::{Connection, Starter, Supervisor};
+pub(crate) use self::events::DeliveryFailure;
+pub(crate) use self::handles::{CallGuard, DeliveryObserver, InstanceGuard, RunningInstance};
+pub(crate) use self::health::HealthProbe;
+pub(crate) use self::instance::ShutdownMode;
+pub(crate) use self::instance_set::HEALTH_CHECKS_FAILED;
+pub(crate) use self::placement::{
+    Few, InstanceSharing, SharingPolicy, max_instances, min_instances, sharing_policy,
+};
 
 pub use self::instance::{InstanceId, InstanceState, StartCause, StopCause};
-pub use self::status::{InstanceStatus, Mishap, ServerState, ServerStatus};
+pub use self::status::{InstanceStatus, ServerFailure, ServerState, ServerStatus};

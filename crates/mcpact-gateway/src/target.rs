@@ -1,4 +1,4 @@
-//! What a bridge leads to.
+//! Upstream target: a command, a URL or a server in this process.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::ChildCommand;
 use sha2::{Digest, Sha256};
 
-/// The server behind a bridge.
+/// Upstream server.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A program that is started, and spoken to on its pipes.
+    /// Program on stdio.
     Command(ChildCommand),
-    /// A server that is reached by HTTP.
+    /// HTTP server.
     Url {
-        /// Its address.
+        /// Endpoint.
         url: String,
-        /// How it is reached.
+        /// Settings of the HTTP client.
         settings: Box<HttpSettings>,
     },
-    /// Servers in this very process: called for a link to a new one.
+    /// Server in this process.
     Local(Local),
 }
 
-/// Makes links to servers in this process.
+/// Factory of links to servers in this process.
 #[derive(Clone)]
 pub struct Local(pub std::sync::Arc<dyn Fn() -> Link + Send + Sync>);
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Local {
 }
 
 impl Target {
-    /// A server at this address, reached in the usual way.
+    /// Returns an HTTP target with default settings.
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         Self::Url {
@@ -45,8 +45,8 @@ impl Target {
         }
     }
 
-    /// What people call it: by the name that it has in a config, and by what it is where that is more.
-    pub(crate) fn called(&self, name: Option<&str>) -> String {
+    /// Returns the display name: the configured name, followed by the target if that differs.
+    pub(crate) fn display_name(&self, name: Option<&str>) -> String {
         let itself = self.to_string();
         match name.map(|name| format!("`{name}`")) {
             Some(name) if name != itself => format!("{name}: {itself}"),
@@ -54,7 +54,7 @@ impl Target {
         }
     }
 
-    /// Whether the server is told who asks.
+    /// Returns true if requests carry an `Authorization` header.
     pub(crate) fn has_credentials(&self) -> bool {
         match self {
             Self::Url { settings, .. } => {
@@ -65,7 +65,7 @@ impl Target {
         }
     }
 
-    /// What a server at an address is given and may repeat: the values of headers, and what stands in the query.
+    /// Returns the secrets that an HTTP server receives and may repeat: header values and query values.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         match self {
@@ -78,8 +78,7 @@ impl Target {
         }
     }
 
-    /// The key under which a verdict about its era is kept. Arguments and queries may be secrets, so that
-    /// only their digest is written down.
+    /// Returns the key of cached era verdicts. Arguments and queries may be secrets, so the key has only their digest.
     #[must_use]
     pub fn key(&self) -> String {
         match self {
@@ -92,8 +91,7 @@ impl Target {
         }
     }
 
-    /// Tells this server from every other one, whatever of it is a secret. None for a server in this
-    /// process, which is as new as the process.
+    /// Returns a digest of everything that identifies the server, secrets included; none for a server in this process.
     pub(crate) fn fingerprint(&self) -> Option<String> {
         let mut parts: Vec<&[u8]> = Vec::new();
         match self {
@@ -102,7 +100,7 @@ impl Target {
                 let cwd = command.cwd.as_ref().map(|cwd| cwd.as_os_str());
                 parts.push(cwd.map_or(b"", |cwd| cwd.as_encoded_bytes()));
                 parts.extend(command.args.iter().map(|arg| arg.as_encoded_bytes()));
-                // Arguments and variables are not taken for each other.
+                // Separates arguments from variables.
                 parts.push(b"\0");
                 for (name, value) in &command.env {
                     parts.extend([name.as_encoded_bytes(), value.as_encoded_bytes()]);
@@ -120,18 +118,19 @@ impl Target {
     }
 }
 
-/// A digest that tells one list of texts from another.
+/// Returns a short digest of a list of texts.
 pub(crate) fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update(text.len().to_le_bytes());
         hash.update(text);
     }
-    let bytes = hash.finalize();
-    bytes[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&hash.finalize()[..8])
+}
+
+/// Returns the bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Display for Target {
@@ -148,9 +147,9 @@ impl fmt::Display for Target {
 mod tests {
     use super::*;
 
-    /// Neither the arguments of a program nor the query of an address are shown or kept.
+    /// Keys and display names contain neither arguments nor queries.
     #[test]
-    fn secrets_of_a_target_are_left_out() {
+    fn keys_and_names_contain_no_secrets() {
         let command = |secret| {
             let command = ChildCommand::new("serve").with_args(["--token", secret]);
             Target::Command(command)
@@ -166,9 +165,9 @@ mod tests {
         }
     }
 
-    /// Whatever makes another server of it makes another fingerprint, in which nothing can be read.
+    /// Fingerprints differ for different targets and contain no secrets.
     #[test]
-    fn fingerprints_tell_servers_apart() {
+    fn fingerprints_of_different_targets_differ() {
         let command = || ChildCommand::new("serve").with_args(["a"]);
         let mut elsewhere = command();
         elsewhere.cwd = Some("/tmp".into());

@@ -1,16 +1,15 @@
 //! The upstream side: connections to servers, and calls on them.
 //!
-//! [`Upstream`] is one connection or session with an agreement. A [`Call`] is one request on it; what
-//! belongs to the request arrives there, and dropping the call cancels the request.
+//! [`Upstream`] is one connection or session after a successful negotiation. A [`Call`] is one request on it and
+//! receives everything that belongs to the request. Dropping the call cancels the request.
 
-mod ask;
-mod exit;
 mod headers;
 mod http;
-mod lines;
-mod mail;
+mod inbox;
 mod negotiate;
+mod server_request;
 mod sse_link;
+mod stdio;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,62 +22,65 @@ use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;
 
-pub(crate) use self::ask::Ask;
-pub(crate) use self::headers::HeaderBook;
-pub(crate) use self::mail::{Doubt, Event, Loss, Note, Reply, Stray, related_task};
-pub(crate) use self::negotiate::{Met, Wish, connect};
+pub(crate) use self::headers::ToolHeaders;
+pub(crate) use self::inbox::{
+    AmbiguousRefusal, CallEvent, CallFailure, ServerNotification, ServerResponse, Unsolicited,
+    related_task,
+};
+pub(crate) use self::negotiate::{ClientOffer, Connected, connect};
+pub(crate) use self::server_request::ServerRequest;
 
-use self::http::{HttpCall, HttpWire};
-use self::lines::{LinesCall, LinesWire};
+use self::http::{HttpCall, HttpConnection};
+use self::stdio::{StdioCall, StdioConnection};
 use crate::error::{Delivery, FailureText};
 
-/// A connection to a server, with what was agreed on.
+/// Connection to a server, with the negotiated pact.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) pact: Arc<Pact>,
     pub(crate) introduction: Introduction,
-    wire: Wire,
+    transport: Transport,
     last_id: AtomicI64,
 }
 
 #[derive(Debug)]
-enum Wire {
-    Lines(LinesWire),
-    Http(Box<HttpWire>),
+enum Transport {
+    Stdio(StdioConnection),
+    Http(Box<HttpConnection>),
 }
 
-/// A request in flight.
+/// An in-flight request.
 #[derive(Debug)]
 pub(crate) struct Call {
     kind: Kind,
-    /// What was looked at before its time.
-    seen: Option<Event>,
+    /// Event that was read ahead.
+    peeked: Option<CallEvent>,
 }
 
 #[derive(Debug)]
 enum Kind {
-    Lines(LinesCall),
+    Stdio(StdioCall),
     Http(Box<HttpCall>),
 }
 
-/// A request to be made.
+/// A request to a server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ordered<'a> {
+pub(crate) struct OutboundRequest<'a> {
     pub(crate) method: Option<Method>,
     pub(crate) name: &'a str,
-    /// Its raw parameters, stamped if the server is modern.
+    /// Raw parameters, with the `_meta` of a modern request.
     pub(crate) params: &'a str,
-    /// The place in a trace that its `_meta` names.
+    /// Trace context from `_meta`.
     pub(crate) trace: Option<&'a TraceContext>,
 }
 
 impl Upstream {
-    fn new(pact: Arc<Pact>, introduction: Introduction, wire: Wire) -> Self {
+    fn new(pact: Arc<Pact>, introduction: Introduction, transport: Transport) -> Self {
         Self {
             pact,
             introduction,
-            wire,
-            // The handshake used small numbers.
+            transport,
+            // The handshake uses small ids.
             last_id: AtomicI64::new(100),
         }
     }
@@ -87,72 +89,81 @@ impl Upstream {
         self.pact.revision()
     }
 
-    /// Whether the connection is gone for good.
+    /// Returns true if the connection has ended.
     pub(crate) fn is_gone(&self) -> bool {
-        match &self.wire {
-            Wire::Lines(wire) => wire.is_gone(),
-            Wire::Http(wire) => wire.is_gone(),
+        match &self.transport {
+            Transport::Stdio(connection) => connection.is_gone(),
+            Transport::Http(connection) => connection.is_gone(),
         }
     }
 
-    /// Why the connection is gone for good, if it is.
+    /// Returns the cause of the end of the connection.
     pub(crate) fn end(&self) -> Option<FailureText> {
-        match &self.wire {
-            Wire::Lines(wire) => wire.end(),
-            Wire::Http(wire) => wire
+        match &self.transport {
+            Transport::Stdio(connection) => connection.end(),
+            Transport::Http(connection) => connection
                 .is_gone()
-                .then(|| "the server forgot the session, or has become another one".into()),
+                .then(|| "the server no longer knows the session, or was replaced".into()),
         }
     }
 
-    /// Whether nothing is kept for it, here or at the server.
-    pub(crate) fn costs_nothing(&self) -> bool {
-        matches!(&self.wire, Wire::Http(wire) if wire.is_stateless())
+    /// Returns true if neither side keeps anything for the connection.
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(&self.transport, Transport::Http(connection) if connection.is_stateless())
     }
 
-    /// Ends the connection, whoever uses it.
+    /// Closes the connection.
     pub(crate) fn close(&self) {
-        match &self.wire {
-            Wire::Lines(wire) => wire.close(),
-            Wire::Http(wire) => wire.close(),
+        match &self.transport {
+            Transport::Stdio(connection) => connection.close(),
+            Transport::Http(connection) => connection.close(),
         }
     }
 
-    /// Whether everything that a call causes arrives on a stream of its own.
+    /// Returns true if every call has its own response stream.
     pub(crate) const fn has_own_streams(&self) -> bool {
-        matches!(self.wire, Wire::Http(_))
+        matches!(self.transport, Transport::Http(_))
     }
 
-    /// Whether the server can say something without being asked.
+    /// Returns true if the server can send messages that belong to no call.
     pub(crate) fn can_push(&self) -> bool {
-        match &self.wire {
-            Wire::Lines(_) => true,
-            Wire::Http(wire) => wire.can_push(),
+        match &self.transport {
+            Transport::Stdio(_) => true,
+            Transport::Http(connection) => connection.can_push(),
         }
     }
 
-    /// The number of the next request.
+    /// Returns the id for the next request.
     pub(crate) fn next_id(&self) -> i64 {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Sends a request.
-    pub(crate) async fn call(&self, number: i64, order: Ordered<'_>, book: &HeaderBook) -> Call {
+    pub(crate) async fn call(
+        &self,
+        number: i64,
+        request: OutboundRequest<'_>,
+        tool_headers: &ToolHeaders,
+    ) -> Call {
         let id = Id::number(number);
-        let text = codec::call(Some(id.as_ref()), order.name, Some(order.params));
-        let kind = match &self.wire {
-            Wire::Lines(wire) => Kind::Lines(wire.call(number, order, text).await),
-            Wire::Http(wire) => Kind::Http(Box::new(wire.call(&id, order, text, book))),
+        let text = codec::call(Some(id.as_ref()), request.name, Some(request.params));
+        let kind = match &self.transport {
+            Transport::Stdio(connection) => {
+                Kind::Stdio(connection.call(number, request, text).await)
+            }
+            Transport::Http(connection) => {
+                Kind::Http(Box::new(connection.call(&id, request, text, tool_headers)))
+            }
         };
-        Call { kind, seen: None }
+        Call { kind, peeked: None }
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     pub(crate) async fn notify(&self, method: Method, params: Option<&str>) {
         let text = codec::call(None, method.as_str(), params);
-        match &self.wire {
-            Wire::Lines(wire) => wire.send(text).await,
-            Wire::Http(wire) => Box::pin(wire.post(text)).await,
+        match &self.transport {
+            Transport::Stdio(connection) => connection.send(text).await,
+            Transport::Http(connection) => Box::pin(connection.post(text)).await,
         }
     }
 }
@@ -161,36 +172,36 @@ impl Call {
     /// Fate of the call if its connection turns out to be stale: not sent, or refused unread because the server
     /// does not know the session. [`Delivery::Unknown`] for every other call.
     ///
-    /// Waits for the first event of the call where only that tells.
+    /// Waits for the first event of the call if needed.
     pub(crate) async fn refused(&mut self) -> Delivery {
         match &self.kind {
-            Kind::Lines(call) if call.was_unsent() => return Delivery::NotSent,
-            Kind::Lines(_) => return Delivery::Unknown,
+            Kind::Stdio(call) if call.was_unsent() => return Delivery::NotSent,
+            Kind::Stdio(_) => return Delivery::Unknown,
             Kind::Http(call) if !call.has_session() => return Delivery::Unknown,
             Kind::Http(_) => {}
         }
         let first = self.next().await;
         let delivery = match &first {
-            Event::Lost(loss @ Loss::Session) => loss.delivery(),
+            CallEvent::Failed(loss @ CallFailure::SessionLost) => loss.delivery(),
             _ => Delivery::Unknown,
         };
-        self.seen = Some(first);
+        self.peeked = Some(first);
         delivery
     }
 
-    /// What happens next to this call. Safe to drop at any time.
-    pub(crate) async fn next(&mut self) -> Event {
-        if let Some(event) = self.seen.take() {
+    /// Returns the next event of the call. Cancel safe.
+    pub(crate) async fn next(&mut self) -> CallEvent {
+        if let Some(event) = self.peeked.take() {
             return event;
         }
         match &mut self.kind {
-            Kind::Lines(call) => call.next().await,
+            Kind::Stdio(call) => call.next().await,
             Kind::Http(call) => call.next().await,
         }
     }
 }
 
-/// A part of a message, as bytes that share its memory.
+/// Returns a part of a message without copying it; `{}` if it is absent.
 fn part(source: &ByteString, raw: Option<&str>) -> ByteString {
     raw.map_or_else(
         || ByteString::from_static("{}"),

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::call::Size;
-use crate::http::{self, Errand, PATH, Sessions};
+use crate::error::LoadError;
+use crate::http::{self, LoadSpec, PATH, Sessions};
 use crate::lines;
 use crate::plan::{Effort, Failed, Programs, Row};
 use crate::process::Subject;
 use crate::relay::{Behind, Goal, Recipe, Relay};
 use crate::role::Era;
 use crate::sample::{Sample, median};
-use crate::trouble::Trouble;
 
-/// How much longer than it should a stretch may take.
+/// Time over its plan after which a measurement fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Calls of a client of one era to a server of one era.
@@ -93,13 +93,13 @@ const CROSSINGS: &[Crossing] = &[
     ),
 ];
 
-/// Whoever is loaded in a crossing.
+/// A subject under load.
 struct Runner {
     name: String,
     way: Way,
     /// The samples for each number of open calls.
     samples: Vec<Vec<Sample>>,
-    failed: Option<Trouble>,
+    failed: Option<LoadError>,
 }
 
 enum Way {
@@ -119,16 +119,16 @@ enum Way {
     Nowhere,
 }
 
-/// Runs every crossing whose name contains the filter; `recipes` are the relays of others.
+/// Runs all measurements with names that contain the filter; `recipes` are relays of other projects.
 ///
 /// # Errors
-/// One of our own subjects failed. Where others fail, that is told.
+/// One of our own subjects failed. Failures of others are reported in the findings.
 pub async fn run(
     programs: &Programs,
     effort: Effort,
     filter: &str,
     recipes: &[Recipe],
-) -> Result<(Vec<Row>, Vec<Failed>), Trouble> {
+) -> Result<(Vec<Row>, Vec<Failed>), LoadError> {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for crossing in CROSSINGS {
         if crossing.name.contains(filter) {
@@ -140,13 +140,13 @@ pub async fn run(
     Ok((rows, failures))
 }
 
-/// Everybody is started first; then they alternate, as in every contest.
+/// Starts all subjects, then measures them in turns.
 async fn compete(
     programs: &Programs,
     effort: Effort,
     crossing: &Crossing,
     recipes: &[Recipe],
-) -> Result<(Vec<Row>, Vec<Failed>), Trouble> {
+) -> Result<(Vec<Row>, Vec<Failed>), LoadError> {
     // A floor cannot translate: it is measured in front of a server that speaks as its client does.
     let (same, _first) = goal(programs, crossing.front).await?;
     let (other, _second) = goal(programs, crossing.server).await?;
@@ -199,7 +199,7 @@ async fn started(recipe: &Recipe, goal: &Goal) -> Runner {
 }
 
 impl Runner {
-    /// One stretch; whoever has failed once is left alone.
+    /// Measures one interval; a subject that has failed once is skipped.
     async fn stretch(&mut self, crossing: &Crossing, open: usize, duration: Duration) {
         if self.failed.is_some() {
             return;
@@ -215,7 +215,7 @@ impl Runner {
                 .into_iter()
                 .for_each(|samples| samples.push(sample)),
             Ok(Err(trouble)) => self.failed = Some(trouble),
-            Err(_) => self.failed = Some(Trouble::Silent(self.name.clone())),
+            Err(_) => self.failed = Some(LoadError::Silent(self.name.clone())),
         }
     }
 }
@@ -225,8 +225,8 @@ async fn measure(
     crossing: &Crossing,
     open: usize,
     duration: Duration,
-) -> Result<Sample, Trouble> {
-    let errand = |address, path| Errand {
+) -> Result<Sample, LoadError> {
+    let spec = |address, path| LoadSpec {
         address,
         path,
         era: crossing.front,
@@ -237,7 +237,7 @@ async fn measure(
     };
     match way {
         Way::Direct { address } => {
-            let load = http::load(errand(address, PATH)).await?;
+            let load = http::load(spec(address, PATH)).await?;
             Ok(load.sample(Duration::ZERO))
         }
         Way::Pipes { words } => {
@@ -249,15 +249,15 @@ async fn measure(
         }
         Way::Relay { relay, path } => {
             let before = relay.subject.cpu()?;
-            let load = http::load(errand(&relay.address, path)).await?;
+            let load = http::load(spec(&relay.address, path)).await?;
             Ok(load.sample(relay.subject.cpu()?.saturating_sub(before)))
         }
-        Way::Nowhere => Err(Trouble::Silent(String::from("nobody"))),
+        Way::Nowhere => Err(LoadError::Silent(String::from("no subject"))),
     }
 }
 
 /// A server of one era on HTTP, and how to start one on pipes.
-async fn goal(programs: &Programs, era: Era) -> Result<(Goal, Subject), Trouble> {
+async fn goal(programs: &Programs, era: Era) -> Result<(Goal, Subject), LoadError> {
     let program = programs.named("load-ours");
     let mut server = Subject::start(&program, &["http", "--era", era.as_str()])?;
     let host = server.address().await?;
@@ -324,7 +324,7 @@ fn recipe(
     }
 }
 
-fn told(crossing: &Crossing, runners: Vec<Runner>) -> Result<(Vec<Row>, Vec<Failed>), Trouble> {
+fn told(crossing: &Crossing, runners: Vec<Runner>) -> Result<(Vec<Row>, Vec<Failed>), LoadError> {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for runner in runners {
         let is_ours = ["direct", "floor", "ours"].contains(&runner.name.as_str());

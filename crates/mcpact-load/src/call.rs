@@ -2,7 +2,7 @@
 
 use crate::role::Era;
 
-/// How long the text is that the tool gets and gives back; an echo is longer.
+/// Length of the text that the tool gets and returns; an echo is longer.
 pub const TEXT_LENGTH: usize = 1024;
 
 /// The revision of the legacy conversations.
@@ -17,10 +17,10 @@ pub const TOOL: &str = "echo";
 /// The tool that gives [`LARGE_LENGTH`] bytes of text.
 pub const LARGE_TOOL: &str = "large";
 
-/// How long the text of a large answer is.
+/// Length of the text of a large response.
 pub const LARGE_LENGTH: usize = 1024 * 1024;
 
-/// Which tool is called.
+/// Tool to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// The one that echoes.
@@ -46,7 +46,7 @@ impl Size {
         }
     }
 
-    /// Whether an answer can be whole, told by its length alone.
+    /// Returns whether the length of a response is plausible.
     #[must_use]
     pub const fn fits(self, length: usize) -> bool {
         match self {
@@ -55,7 +55,7 @@ impl Size {
         }
     }
 
-    /// Whether these bytes hold what the tool gives.
+    /// Returns whether these bytes contain the tool's result.
     #[must_use]
     pub fn is_answer(self, body: &[u8]) -> bool {
         match self {
@@ -65,7 +65,7 @@ impl Size {
     }
 }
 
-/// What the tool is called with.
+/// Argument of the tool.
 #[must_use]
 pub fn text() -> String {
     "what goes in comes out again. "
@@ -130,7 +130,7 @@ pub fn list(cursor: Option<&str>) -> String {
 pub struct Page {
     /// The names on it.
     pub names: Vec<String>,
-    /// What leads to the next one.
+    /// Cursor of the next page.
     pub next: Option<String>,
 }
 
@@ -165,7 +165,7 @@ pub fn id(message: &[u8]) -> Option<u64> {
     })
 }
 
-/// Whether these bytes hold the whole text: what an honest echo must.
+/// Returns whether these bytes contain the whole text, as an honest echo must.
 #[must_use]
 pub fn is_echo(body: &[u8], text: &str) -> bool {
     std::str::from_utf8(body).is_ok_and(|body| body.contains(text))

@@ -1,13 +1,13 @@
-//! What the clients of both libraries do: call as often as they can, so many at a time.
+//! Load loop of the clients of both libraries: calls as fast as possible, with a fixed concurrency.
 
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
 use crate::call;
+use crate::error::LoadError;
 use crate::process::own_cpu;
 use crate::sample::{Stretch, WARM_UP};
-use crate::trouble::Trouble;
 
 /// Calls with this many workers, each with its own copy of the client.
 ///
@@ -18,11 +18,11 @@ pub async fn drive<C, F, Fut>(
     open: usize,
     duration: Duration,
     call: F,
-) -> Result<Stretch, Trouble>
+) -> Result<Stretch, LoadError>
 where
     C: Clone + Send + 'static,
     F: Fn(C, String) -> Fut + Copy + Send + 'static,
-    Fut: Future<Output = Result<String, Trouble>> + Send + 'static,
+    Fut: Future<Output = Result<String, LoadError>> + Send + 'static,
 {
     let mut running = JoinSet::new();
     for _ in 0..open {
@@ -36,16 +36,16 @@ where
     Ok(all)
 }
 
-async fn work<C, F, Fut>(client: C, duration: Duration, call: F) -> Result<Stretch, Trouble>
+async fn work<C, F, Fut>(client: C, duration: Duration, call: F) -> Result<Stretch, LoadError>
 where
     C: Clone + Send,
     F: Fn(C, String) -> Fut + Send,
-    Fut: Future<Output = Result<String, Trouble>> + Send,
+    Fut: Future<Output = Result<String, LoadError>> + Send,
 {
     let text = call::text();
     let answer = call(client.clone(), text.clone()).await?;
     if answer != text {
-        return Err(Trouble::wrong(0, answer.as_bytes()));
+        return Err(LoadError::wrong(0, answer.as_bytes()));
     }
     let mut stretch = Stretch::default();
     let start = Instant::now();
@@ -66,19 +66,19 @@ where
     Ok(stretch)
 }
 
-/// Writes a stretch down for whoever started this program.
+/// Reports an interval to the parent process.
 ///
 /// # Errors
-/// Nobody reads it.
-pub fn tell(stretch: &Stretch) -> Result<(), Trouble> {
+/// Standard output is closed.
+pub fn tell(stretch: &Stretch) -> Result<(), LoadError> {
     Ok(serde_json::to_writer(std::io::stdout().lock(), stretch)?)
 }
 
-/// Says where a server listens.
+/// Reports the address of a server.
 ///
 /// # Errors
-/// Nobody reads it.
-pub fn announce(address: &str) -> Result<(), Trouble> {
+/// Standard output is closed.
+pub fn announce(address: &str) -> Result<(), LoadError> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{address}")?;

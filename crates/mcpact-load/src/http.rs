@@ -13,9 +13,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::call::{self, Size};
+use crate::error::LoadError;
 use crate::role::Era;
 use crate::sample::{Stretch, WARM_UP};
-use crate::trouble::Trouble;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -30,26 +30,26 @@ pub struct Caller {
     headers: HeaderMap,
 }
 
-/// Where a load goes, and what it is.
+/// Target and shape of a load.
 #[derive(Clone, Copy, Debug)]
-pub struct Errand<'a> {
+pub struct LoadSpec<'a> {
     /// `host:port`
     pub address: &'a str,
     /// The path behind it.
     pub path: &'a str,
-    /// What the workers speak.
+    /// Era of the workers.
     pub era: Era,
-    /// How many there are.
+    /// Number of workers.
     pub workers: usize,
-    /// Whether each of them is a client of its own.
+    /// Sharing of sessions.
     pub sessions: Sessions,
-    /// What they call.
+    /// Tool to call.
     pub size: Size,
-    /// How long.
+    /// Duration.
     pub duration: Duration,
 }
 
-/// How many clients the workers are.
+/// Sharing of sessions among workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sessions {
     /// Each has a session of its own.
@@ -65,8 +65,8 @@ impl Caller {
     /// Connects to `host:port`.
     ///
     /// # Errors
-    /// Nobody answers there.
-    pub async fn connect(address: &str, path: &str) -> Result<Self, Trouble> {
+    /// The connection is refused.
+    pub async fn connect(address: &str, path: &str) -> Result<Self, LoadError> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
@@ -89,7 +89,7 @@ impl Caller {
     ///
     /// # Errors
     /// The server refuses.
-    pub async fn open(&mut self, era: Era, tool: &str) -> Result<(), Trouble> {
+    pub async fn open(&mut self, era: Era, tool: &str) -> Result<(), LoadError> {
         match era {
             Era::Modern => {
                 let modern = HeaderValue::from_static(call::MODERN);
@@ -118,7 +118,7 @@ impl Caller {
     ///
     /// # Errors
     /// The server refuses.
-    pub async fn renew(&mut self, era: Era) -> Result<(), Trouble> {
+    pub async fn renew(&mut self, era: Era) -> Result<(), LoadError> {
         for header in [SESSION_ID, VERSION, METHOD, NAME] {
             self.headers.remove(header);
         }
@@ -129,7 +129,7 @@ impl Caller {
     ///
     /// # Errors
     /// The connection broke off.
-    pub async fn close(&mut self) -> Result<(), Trouble> {
+    pub async fn close(&mut self) -> Result<(), LoadError> {
         if self.headers.contains_key(SESSION_ID) {
             let response = self.send(Method::DELETE, Bytes::new()).await?;
             response.into_body().collect().await?;
@@ -137,7 +137,7 @@ impl Caller {
         Ok(())
     }
 
-    async fn send(&mut self, method: Method, body: Bytes) -> Result<Response<Incoming>, Trouble> {
+    async fn send(&mut self, method: Method, body: Bytes) -> Result<Response<Incoming>, LoadError> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.path.clone();
@@ -146,7 +146,7 @@ impl Caller {
         Ok(self.sender.send_request(request).await?)
     }
 
-    async fn post(&mut self, body: Bytes) -> Result<Response<Incoming>, Trouble> {
+    async fn post(&mut self, body: Bytes) -> Result<Response<Incoming>, LoadError> {
         self.send(Method::POST, body).await
     }
 
@@ -155,20 +155,20 @@ impl Caller {
     ///
     /// # Errors
     /// The server refuses.
-    pub async fn listen(&mut self) -> Result<Response<Incoming>, Trouble> {
+    pub async fn listen(&mut self) -> Result<Response<Incoming>, LoadError> {
         let response = self.send(Method::GET, Bytes::new()).await?;
         let status = response.status().as_u16();
         match status {
             200 => Ok(response),
-            _ => Err(Trouble::wrong(status, b"")),
+            _ => Err(LoadError::wrong(status, b"")),
         }
     }
 
-    /// What a second connection needs to speak in the same conversation.
+    /// Opens a second connection in the same session.
     ///
     /// # Errors
-    /// Nobody answers there.
-    pub async fn twin(&self, address: &str) -> Result<Self, Trouble> {
+    /// The connection is refused.
+    pub async fn twin(&self, address: &str) -> Result<Self, LoadError> {
         let mut twin = Self::connect(address, self.path.path()).await?;
         twin.headers = self.headers.clone();
         Ok(twin)
@@ -178,14 +178,14 @@ impl Caller {
     ///
     /// # Errors
     /// The server refuses, or answers something else.
-    pub async fn tools(&mut self) -> Result<Vec<String>, Trouble> {
+    pub async fn tools(&mut self) -> Result<Vec<String>, LoadError> {
         let mut names = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
             let response = self.post(call::list(cursor.as_deref()).into()).await?;
             let status = response.status().as_u16();
             let body = response.into_body().collect().await?.to_bytes();
-            let page = call::page(&body).ok_or_else(|| Trouble::wrong(status, &body))?;
+            let page = call::page(&body).ok_or_else(|| LoadError::wrong(status, &body))?;
             names.extend(page.names);
             match page.next {
                 Some(next) => cursor = Some(next),
@@ -198,54 +198,54 @@ impl Caller {
     ///
     /// # Errors
     /// The server refuses, or answers something else.
-    pub async fn echo(&mut self, tool: &str) -> Result<(), Trouble> {
+    pub async fn echo(&mut self, tool: &str) -> Result<(), LoadError> {
         let body = call::legacy(1).replacen(call::TOOL, tool, 1);
         let answer = self.call(&body.into(), Size::Small).await?;
         if Size::Small.is_answer(&answer) {
             return Ok(());
         }
-        Err(Trouble::wrong(200, &answer))
+        Err(LoadError::wrong(200, &answer))
     }
 
     /// Sends one call and reads its answer.
     ///
     /// # Errors
     /// The connection breaks, or the server answers something else.
-    pub async fn call(&mut self, body: &Bytes, size: Size) -> Result<Bytes, Trouble> {
+    pub async fn call(&mut self, body: &Bytes, size: Size) -> Result<Bytes, LoadError> {
         let response = self.post(body.clone()).await?;
         let status = response.status().as_u16();
         let answer = response.into_body().collect().await?.to_bytes();
         if status == 200 && size.fits(answer.len()) {
             return Ok(answer);
         }
-        Err(Trouble::wrong(status, &answer))
+        Err(LoadError::wrong(status, &answer))
     }
 }
 
 /// Reads an answer to its end and looks at nothing but its status.
-async fn accepted(response: Response<Incoming>) -> Result<(), Trouble> {
+async fn accepted(response: Response<Incoming>) -> Result<(), LoadError> {
     let status = response.status();
     let body = response.into_body().collect().await?.to_bytes();
     if status.is_success() {
         return Ok(());
     }
-    Err(Trouble::wrong(status.as_u16(), &body))
+    Err(LoadError::wrong(status.as_u16(), &body))
 }
 
 /// Loads a server.
 ///
 /// # Errors
 /// A worker failed, or got an answer that is not its echo.
-pub async fn load(errand: Errand<'_>) -> Result<Stretch, Trouble> {
-    let Errand {
+pub async fn load(spec: LoadSpec<'_>) -> Result<Stretch, LoadError> {
+    let LoadSpec {
         address, era, size, ..
-    } = errand;
+    } = spec;
     let mut callers: Vec<Caller> = Vec::new();
-    for _ in 0..errand.workers {
+    for _ in 0..spec.workers {
         let caller = match callers.first() {
-            Some(first) if errand.sessions == Sessions::Shared => first.twin(address).await?,
+            Some(first) if spec.sessions == Sessions::Shared => first.twin(address).await?,
             Some(_) | None => {
-                let mut caller = Caller::connect(address, errand.path).await?;
+                let mut caller = Caller::connect(address, spec.path).await?;
                 caller.open(era, size.tool()).await?;
                 caller
             }
@@ -255,7 +255,7 @@ pub async fn load(errand: Errand<'_>) -> Result<Stretch, Trouble> {
     let mut running = JoinSet::new();
     for (caller, id) in callers.into_iter().zip(1..) {
         let body = call::request(era, id, size);
-        running.spawn(work(caller, body.into(), size, errand.duration));
+        running.spawn(work(caller, body.into(), size, spec.duration));
     }
     let mut all = Stretch::default();
     let mut callers = Vec::new();
@@ -264,7 +264,7 @@ pub async fn load(errand: Errand<'_>) -> Result<Stretch, Trouble> {
         all.join(part);
         callers.push(caller);
     }
-    if let (Sessions::Shared, Some(caller)) = (errand.sessions, callers.first_mut()) {
+    if let (Sessions::Shared, Some(caller)) = (spec.sessions, callers.first_mut()) {
         caller.close().await?;
     }
     Ok(all)
@@ -275,10 +275,10 @@ async fn work(
     body: Bytes,
     size: Size,
     duration: Duration,
-) -> Result<(Caller, Stretch), Trouble> {
+) -> Result<(Caller, Stretch), LoadError> {
     let answer = caller.call(&body, size).await?;
     if !size.is_answer(&answer) {
-        return Err(Trouble::wrong(200, &answer));
+        return Err(LoadError::wrong(200, &answer));
     }
     let mut stretch = Stretch::default();
     let start = Instant::now();

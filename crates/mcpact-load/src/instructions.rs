@@ -10,12 +10,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::call::{self, Size, TOOL};
+use crate::error::LoadError;
 use crate::http::{Caller, PATH};
 use crate::plan::Programs;
 use crate::process::Subject;
 use crate::relay::{Behind, Goal, Recipe, Relay};
 use crate::role::Era;
-use crate::trouble::Trouble;
 
 /// Name of the upstream server in the config of `mcpact serve`.
 const SERVER: &str = "up";
@@ -76,7 +76,7 @@ impl Setup {
     }
 }
 
-/// Counts every combination whose name, such as `bridge legacy modern stdio`, contains the filter.
+/// Counts every combination with a name, such as `bridge legacy modern stdio`, that contains the filter.
 ///
 /// # Errors
 /// A process fails, or a call is not answered.
@@ -85,7 +85,7 @@ pub async fn count(
     mcpact: &Path,
     calls: Calls,
     filter: &str,
-) -> Result<Vec<Cell>, Trouble> {
+) -> Result<Vec<Cell>, LoadError> {
     let mut cells = Vec::new();
     for command in [Command::Bridge, Command::Serve] {
         for upstream in [Behind::Http, Behind::Stdio] {
@@ -112,7 +112,7 @@ async fn cell(
     mcpact: &Path,
     calls: Calls,
     setup: Setup,
-) -> Result<Cell, Trouble> {
+) -> Result<Cell, LoadError> {
     let few = run(programs, mcpact, setup, calls.few).await?;
     let many = run(programs, mcpact, setup, calls.many).await?;
     let extra = calls.many.saturating_sub(calls.few).max(1);
@@ -126,7 +126,12 @@ async fn cell(
 }
 
 /// Instructions of one whole run of the process with this many calls, one after another.
-async fn run(programs: &Programs, mcpact: &Path, setup: Setup, calls: u64) -> Result<u64, Trouble> {
+async fn run(
+    programs: &Programs,
+    mcpact: &Path,
+    setup: Setup,
+    calls: u64,
+) -> Result<u64, LoadError> {
     let folder = programs.named("instructions");
     // Both runs start without cached server metadata.
     let _ = fs::remove_dir_all(&folder);
@@ -183,7 +188,7 @@ fn config(
     upstream: Behind,
     host: &str,
     server: &[String],
-) -> Result<PathBuf, Trouble> {
+) -> Result<PathBuf, LoadError> {
     let entry = match upstream {
         Behind::Http => json!({ "url": format!("http://{host}{PATH}") }),
         Behind::Stdio | Behind::Many => {
@@ -199,7 +204,7 @@ fn config(
 }
 
 /// One call more than asked for: its answer is compared with the request.
-async fn call(address: &str, setup: Setup, calls: u64) -> Result<(), Trouble> {
+async fn call(address: &str, setup: Setup, calls: u64) -> Result<(), LoadError> {
     let tool = match setup.command {
         Command::Bridge => TOOL.to_owned(),
         Command::Serve => format!("{SERVER}__{TOOL}"),
@@ -210,7 +215,7 @@ async fn call(address: &str, setup: Setup, calls: u64) -> Result<(), Trouble> {
     caller.open(setup.client, &tool).await?;
     let answer = caller.call(&body, Size::Small).await?;
     if !Size::Small.is_answer(&answer) {
-        return Err(Trouble::wrong(200, &answer));
+        return Err(LoadError::wrong(200, &answer));
     }
     for _ in 0..calls {
         caller.call(&body, Size::Small).await?;
@@ -219,9 +224,9 @@ async fn call(address: &str, setup: Setup, calls: u64) -> Result<(), Trouble> {
 }
 
 /// The sum that callgrind writes at the end of a run.
-fn total(counts: &Path) -> Result<u64, Trouble> {
+fn total(counts: &Path) -> Result<u64, LoadError> {
     let text = fs::read_to_string(counts)?;
     let sum = text.lines().find_map(|line| line.strip_prefix("totals: "));
     let sum = sum.and_then(|sum| sum.trim().parse().ok());
-    sum.ok_or_else(|| Trouble::Silent(String::from("callgrind")))
+    sum.ok_or_else(|| LoadError::Silent(String::from("callgrind")))
 }

@@ -10,6 +10,7 @@
 pub mod between;
 pub mod call;
 pub mod caller;
+pub mod error;
 pub mod http;
 pub mod instructions;
 pub mod lines;
@@ -20,4 +21,3 @@ pub mod process;
 pub mod relay;
 pub mod role;
 pub mod sample;
-pub mod trouble;

@@ -6,8 +6,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use crate::call;
+use crate::error::LoadError;
 use crate::sample::{Stretch, WARM_UP};
-use crate::trouble::Trouble;
 
 const CHUNK: usize = 64 * 1024;
 
@@ -20,7 +20,7 @@ struct Pipes {
 
 impl Pipes {
     /// Reads on until at least one line is whole, and gives what is whole.
-    async fn lines(&mut self) -> Result<Vec<u8>, Trouble> {
+    async fn lines(&mut self) -> Result<Vec<u8>, LoadError> {
         loop {
             if let Some(end) = self.heard.iter().rposition(|byte| *byte == b'\n') {
                 let rest = self.heard.split_off(end + 1);
@@ -28,25 +28,25 @@ impl Pipes {
             }
             self.heard.reserve(CHUNK);
             if self.output.read_buf(&mut self.heard).await? == 0 {
-                return Err(Trouble::wrong(0, &self.heard));
+                return Err(LoadError::wrong(0, &self.heard));
             }
         }
     }
 
-    async fn say(&mut self, text: &[u8]) -> Result<(), Trouble> {
+    async fn say(&mut self, text: &[u8]) -> Result<(), LoadError> {
         self.input.write_all(text).await?;
         Ok(self.input.flush().await?)
     }
 
-    /// Reads what is still on its way, so that nobody writes into a broken pipe.
-    async fn close(mut self) -> Result<(), Trouble> {
+    /// Reads the remaining output, so that the server does not write into a broken pipe.
+    async fn close(mut self) -> Result<(), LoadError> {
         drop(self.input);
         self.output.read_to_end(&mut self.heard).await?;
         Ok(())
     }
 
-    /// Handshake, and one call whose answer is looked at closely.
-    async fn open(&mut self) -> Result<(), Trouble> {
+    /// Performs the handshake and one call with a checked response.
+    async fn open(&mut self) -> Result<(), LoadError> {
         self.say(format!("{}\n", call::initialize()).as_bytes())
             .await?;
         self.lines().await?;
@@ -59,7 +59,7 @@ impl Pipes {
             }
             // A floor gives the notification back, too.
             if answer != format!("{}\n", call::INITIALIZED).as_bytes() {
-                return Err(Trouble::wrong(0, &answer));
+                return Err(LoadError::wrong(0, &answer));
             }
         }
     }
@@ -118,7 +118,7 @@ pub async fn load(
     pipes: (ChildStdin, ChildStdout),
     window: usize,
     duration: Duration,
-) -> Result<Stretch, Trouble> {
+) -> Result<Stretch, LoadError> {
     let (input, output) = pipes;
     let mut pipes = Pipes {
         input,
@@ -141,7 +141,7 @@ pub async fn load(
         out.clear();
         for line in lines.split(|byte| *byte == b'\n').filter(|l| !l.is_empty()) {
             let took = calls.answered(line, now, &mut out);
-            let took = took.ok_or_else(|| Trouble::wrong(0, line))?;
+            let took = took.ok_or_else(|| LoadError::wrong(0, line))?;
             match start {
                 Some(_) => stretch.latencies.push(Stretch::nanoseconds(took)),
                 None => stretch.uncounted += 1,

@@ -4,19 +4,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use mcpact_load::error::LoadError;
 use mcpact_load::plan::{Effort, Programs, run};
 use mcpact_load::relay::Recipe;
-use mcpact_load::trouble::Trouble;
 
 #[derive(Debug, Parser)]
 struct Options {
-    /// How many stretches each subject gets.
+    /// Number of intervals per subject.
     #[arg(long, default_value = "5")]
     rounds: usize,
-    /// How long a stretch is, in milliseconds.
+    /// Length of an interval in milliseconds.
     #[arg(long, default_value = "1000")]
     milliseconds: u64,
-    /// Only the contests whose name contains this; the sessions are weighed under `memory`.
+    /// Filter on names; sessions are weighed under `memory`.
     #[arg(long, default_value = "")]
     only: String,
     /// A file with the relays of others, as JSON.
@@ -25,7 +25,7 @@ struct Options {
 }
 
 impl Options {
-    fn recipes(&self) -> Result<Vec<Recipe>, Trouble> {
+    fn recipes(&self) -> Result<Vec<Recipe>, LoadError> {
         match &self.relays {
             Some(file) => Ok(serde_json::from_slice(&std::fs::read(file)?)?),
             None => Ok(Vec::new()),
@@ -34,7 +34,7 @@ impl Options {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), LoadError> {
     let options = Options::parse();
     let effort = Effort {
         rounds: options.rounds,

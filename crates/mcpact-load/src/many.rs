@@ -8,26 +8,26 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, json};
 
 use crate::call::TOOL;
+use crate::error::LoadError;
 use crate::http::{Caller, PATH};
 use crate::plan::{Effort, Failed, Programs, Row};
 use crate::relay::{Behind, Goal, Recipe, Relay};
 use crate::role::Era;
 use crate::sample::{Sample, Stretch, median};
-use crate::trouble::Trouble;
 
-/// How long a gateway may take until every tool is listed.
+/// Timeout until every tool is listed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to wait before the next look whether they are.
+/// Pause between two checks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How many clients come at a time to be weighed.
+/// Number of concurrent clients to weigh.
 const VISITORS: usize = 1000;
-/// How many come before the first look, so that what all of them share is there.
+/// Number of clients before the first measurement, to allocate shared state.
 const BEFORE: usize = 16;
-/// How many times they come.
+/// Number of rounds.
 const VISITS: usize = 3;
 
-/// What is asked of a gateway.
+/// Measured property of a gateway.
 #[derive(Clone, Copy, Debug)]
 enum Question {
     /// From its start to the first whole list.
@@ -76,16 +76,16 @@ const CROWDS: &[Crowd] = &[
     },
 ];
 
-/// Runs every contest whose name contains the filter; `recipes` are the gateways of others.
+/// Runs all contests with names that contain the filter; `recipes` are gateways of other projects.
 ///
 /// # Errors
-/// Our own gateway failed. Where others fail, that is told.
+/// Our own gateway failed. Failures of others are reported in the findings.
 pub async fn run(
     programs: &Programs,
     effort: Effort,
     filter: &str,
     recipes: &[Recipe],
-) -> Result<(Vec<Row>, Vec<Failed>), Trouble> {
+) -> Result<(Vec<Row>, Vec<Failed>), LoadError> {
     let mut all = vec![ours(programs)];
     let others = recipes.iter().filter(|one| one.behind == Behind::Many);
     all.extend(others.cloned());
@@ -110,12 +110,12 @@ pub async fn run(
     Ok((rows, failures))
 }
 
-/// What a session weighs that has called every server of our gateway: of the first clients, and of the last, who come
-/// when all others have left.
+/// Memory of a session that has called every server of our gateway: of the first clients, and of the last ones after
+/// all others have left.
 ///
 /// # Errors
-/// The gateway failed, or a call.
-pub async fn weigh(programs: &Programs) -> Result<[f64; 2], Trouble> {
+/// The gateway or a call failed.
+pub async fn weigh(programs: &Programs) -> Result<[f64; 2], LoadError> {
     let recipe = ours(programs);
     let mut gateway = Gateway::new(programs, &CROWDS[0], &recipe)?;
     let names = gateway.whole_list().await?.tools().await?;
@@ -159,7 +159,7 @@ struct Gateway<'a> {
 }
 
 impl<'a> Gateway<'a> {
-    fn new(programs: &Programs, crowd: &Crowd, recipe: &'a Recipe) -> Result<Self, Trouble> {
+    fn new(programs: &Programs, crowd: &Crowd, recipe: &'a Recipe) -> Result<Self, LoadError> {
         let goal = Goal {
             host: String::new(),
             server: Vec::new(),
@@ -173,11 +173,11 @@ impl<'a> Gateway<'a> {
         })
     }
 
-    async fn measure(&mut self, question: Question, effort: Effort) -> Result<Sample, Trouble> {
+    async fn measure(&mut self, question: Question, effort: Effort) -> Result<Sample, LoadError> {
         let lists = !matches!(question, Question::Call);
         if lists && self.recipe.path != PATH {
             let why = "it serves each server apart and has no list of all";
-            return Err(Trouble::Theirs(why.to_owned()));
+            return Err(LoadError::Theirs(why.to_owned()));
         }
         let mut samples = Vec::new();
         for _ in 0..effort.rounds {
@@ -192,14 +192,14 @@ impl<'a> Gateway<'a> {
         Ok(median(&samples))
     }
 
-    fn row(&self, contest: &'static str, sample: Sample) -> Result<Row, Trouble> {
+    fn row(&self, contest: &'static str, sample: Sample) -> Result<Row, LoadError> {
         let resident = self.relay.as_ref().map(|relay| relay.subject.peak());
         let resident = resident.transpose()?;
         Ok(Row::new(contest, 1, &self.recipe.name, sample, resident))
     }
 
-    /// Starts anew, with nothing that was learned before.
-    async fn cold(&mut self) -> Result<Stretch, Trouble> {
+    /// Starts without any cached state.
+    async fn cold(&mut self) -> Result<Stretch, LoadError> {
         self.relay = None;
         forget().await?;
         let start = Instant::now();
@@ -207,7 +207,7 @@ impl<'a> Gateway<'a> {
         Ok(once(start))
     }
 
-    async fn warm(&mut self, duration: Duration) -> Result<Stretch, Trouble> {
+    async fn warm(&mut self, duration: Duration) -> Result<Stretch, LoadError> {
         self.whole_list().await?;
         repeated(duration, async || {
             let mut caller = self.caller().await?;
@@ -217,14 +217,14 @@ impl<'a> Gateway<'a> {
         .await
     }
 
-    async fn list(&mut self, duration: Duration) -> Result<Stretch, Trouble> {
+    async fn list(&mut self, duration: Duration) -> Result<Stretch, LoadError> {
         let mut caller = self.whole_list().await?;
         let stretch = repeated(duration, async || self.whole(&mut caller).await).await?;
         caller.close().await?;
         Ok(stretch)
     }
 
-    async fn call(&mut self, duration: Duration) -> Result<Stretch, Trouble> {
+    async fn call(&mut self, duration: Duration) -> Result<Stretch, LoadError> {
         self.relay().await?;
         let mut caller = self.caller().await?;
         let names = caller.tools().await?;
@@ -235,8 +235,8 @@ impl<'a> Gateway<'a> {
         Ok(stretch)
     }
 
-    /// So many clients come, call each of these tools, stay until all have, and leave; the memory that is held for them.
-    async fn visit(&self, count: usize, tools: &[String]) -> Result<u64, Trouble> {
+    /// Opens clients that call each of these tools, stay until all have, and leave; returns the memory held for them.
+    async fn visit(&self, count: usize, tools: &[String]) -> Result<u64, LoadError> {
         let mut callers = Vec::new();
         for _ in 0..count {
             let mut caller = self.caller().await?;
@@ -246,7 +246,7 @@ impl<'a> Gateway<'a> {
             callers.push(caller);
         }
         let relay = self.relay.as_ref();
-        let silent = || Trouble::Silent(self.recipe.name.clone());
+        let silent = || LoadError::Silent(self.recipe.name.clone());
         let held = relay.ok_or_else(silent)?.subject.resident()?;
         for caller in &mut callers {
             caller.close().await?;
@@ -254,7 +254,7 @@ impl<'a> Gateway<'a> {
         Ok(held)
     }
 
-    async fn relay(&mut self) -> Result<&Relay, Trouble> {
+    async fn relay(&mut self) -> Result<&Relay, LoadError> {
         let relay = match self.relay.take() {
             Some(relay) => relay,
             None => Relay::start(self.recipe, &self.goal).await?,
@@ -263,7 +263,7 @@ impl<'a> Gateway<'a> {
     }
 
     /// A client that has just come; the gateway runs.
-    async fn caller(&self) -> Result<Caller, Trouble> {
+    async fn caller(&self) -> Result<Caller, LoadError> {
         let relay = self.relay.as_ref();
         let address = relay.map_or("", |relay| relay.address.as_str());
         let mut caller = Caller::connect(address, &self.recipe.path).await?;
@@ -272,7 +272,7 @@ impl<'a> Gateway<'a> {
     }
 
     /// A client that has seen every tool.
-    async fn whole_list(&mut self) -> Result<Caller, Trouble> {
+    async fn whole_list(&mut self) -> Result<Caller, LoadError> {
         let start = Instant::now();
         self.relay().await?;
         let mut caller = self.caller().await?;
@@ -286,13 +286,13 @@ impl<'a> Gateway<'a> {
     }
 
     /// The list, which must be whole.
-    async fn whole(&self, caller: &mut Caller) -> Result<(), Trouble> {
+    async fn whole(&self, caller: &mut Caller) -> Result<(), LoadError> {
         let count = caller.tools().await?.len();
         if count >= self.expected {
             return Ok(());
         }
         let body = format!("{count} of {} tools", self.expected);
-        Err(Trouble::wrong(200, body.as_bytes()))
+        Err(LoadError::wrong(200, body.as_bytes()))
     }
 }
 
@@ -308,13 +308,13 @@ fn once(start: Instant) -> Stretch {
 /// The same thing one after the other, at least once.
 async fn repeated(
     duration: Duration,
-    mut errand: impl AsyncFnMut() -> Result<(), Trouble>,
-) -> Result<Stretch, Trouble> {
+    mut spec: impl AsyncFnMut() -> Result<(), LoadError>,
+) -> Result<Stretch, LoadError> {
     let start = Instant::now();
     let mut stretch = Stretch::default();
     while stretch.latencies.is_empty() || start.elapsed() < duration {
         let before = Instant::now();
-        errand().await?;
+        spec().await?;
         stretch
             .latencies
             .push(Stretch::nanoseconds(before.elapsed()));
@@ -324,7 +324,7 @@ async fn repeated(
 }
 
 /// A file with `mcpServers`, which every gateway reads.
-fn config(programs: &Programs, crowd: &Crowd) -> Result<PathBuf, Trouble> {
+fn config(programs: &Programs, crowd: &Crowd) -> Result<PathBuf, LoadError> {
     let program = programs.named("load-ours").display().to_string();
     let tools = crowd.tools.to_string();
     let entry = json!({
@@ -341,7 +341,7 @@ fn config(programs: &Programs, crowd: &Crowd) -> Result<PathBuf, Trouble> {
 }
 
 /// Removes what gateways keep on disk, if the load was given a place for it.
-async fn forget() -> Result<(), Trouble> {
+async fn forget() -> Result<(), LoadError> {
     let Some(cache) = std::env::var_os("XDG_CACHE_HOME") else {
         return Ok(());
     };

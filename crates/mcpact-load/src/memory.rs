@@ -1,17 +1,17 @@
-//! What an idle legacy session costs a server in memory.
+//! Memory of an idle legacy session.
 
 use http::Response;
 use hyper::body::Incoming;
 
+use crate::error::LoadError;
 use crate::http::{Caller, PATH};
 use crate::process::Subject;
 use crate::role::Era;
-use crate::trouble::Trouble;
 
-/// How many sessions are opened before the first look, so that what all sessions share is there.
+/// Number of sessions before the first measurement, to allocate shared state.
 const BEFORE: usize = 16;
 
-/// Whether a session has a stream that stays open.
+/// Open streams of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Nothing is open: the client comes back when it wants something.
@@ -39,7 +39,7 @@ pub async fn per_session(
     server: &mut Subject,
     sessions: usize,
     stream: Stream,
-) -> Result<f64, Trouble> {
+) -> Result<f64, LoadError> {
     let address = server.address().await?;
     let mut open = Vec::new();
     settle(&address, BEFORE, stream, &mut open).await?;
@@ -55,7 +55,7 @@ async fn settle(
     count: usize,
     stream: Stream,
     open: &mut Vec<(Caller, Response<Incoming>)>,
-) -> Result<(), Trouble> {
+) -> Result<(), LoadError> {
     let mut first = Caller::connect(address, PATH).await?;
     for _ in 0..count {
         first.renew(Era::Legacy).await?;

@@ -1,4 +1,4 @@
-//! What is measured, in which order.
+//! Measurements and their order.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::between;
 use crate::call::Size;
-use crate::http::{self, Errand, PATH, Sessions};
+use crate::error::LoadError;
+use crate::http::{self, LoadSpec, PATH, Sessions};
 use crate::lines;
 use crate::many;
 use crate::memory::{self, Stream};
@@ -15,15 +16,14 @@ use crate::process::{Subject, capture};
 use crate::relay::Recipe;
 use crate::role::Era;
 use crate::sample::{Sample, Stretch, median};
-use crate::trouble::Trouble;
 
-/// How many calls are open at a time: one after the other, and many at once.
+/// Numbers of concurrent calls: sequential, and many at once.
 const OPEN: [usize; 2] = [1, 32];
 
-/// How many idle sessions are weighed.
+/// Number of idle sessions to weigh.
 const SESSIONS: usize = 1000;
 
-/// How long and how often everything is measured.
+/// Number and length of intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// The stretches of each subject; they alternate with those of its rivals.
@@ -43,7 +43,7 @@ impl Programs {
     ///
     /// # Errors
     /// The system does not tell where that is.
-    pub fn beside_us() -> Result<Self, Trouble> {
+    pub fn beside_us() -> Result<Self, LoadError> {
         let own = std::env::current_exe()?;
         let folder = own.parent().unwrap_or(Path::new(".")).to_owned();
         Ok(Self { folder })
@@ -154,7 +154,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What a subject did with this many calls open at a time.
+    /// Creates the result of a subject with this many concurrent calls.
     #[must_use]
     pub fn new(
         contest: &'static str,
@@ -182,9 +182,9 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// Who failed, where and why.
+    /// Creates a failure.
     #[must_use]
-    pub fn new(contest: &'static str, subject: &str, why: &Trouble) -> Self {
+    pub fn new(contest: &'static str, subject: &str, why: &LoadError) -> Self {
         Self {
             contest,
             subject: subject.to_owned(),
@@ -219,7 +219,7 @@ pub struct Findings {
     failures: Vec<Failed>,
 }
 
-/// Runs every contest whose name contains the filter; `recipes` are the relays of others.
+/// Runs all contests with names that contain the filter; `recipes` are relays of other projects.
 ///
 /// # Errors
 /// A subject failed.
@@ -228,7 +228,7 @@ pub async fn run(
     effort: Effort,
     filter: &str,
     recipes: &[Recipe],
-) -> Result<Findings, Trouble> {
+) -> Result<Findings, LoadError> {
     let mut rows = Vec::new();
     for contest in CONTESTS {
         for open in OPEN {
@@ -268,7 +268,7 @@ async fn compete(
     effort: Effort,
     contest: &Contest,
     open: usize,
-) -> Result<Vec<Row>, Trouble> {
+) -> Result<Vec<Row>, LoadError> {
     let mut samples: Vec<Vec<Sample>> = contest.rivals.iter().map(|_| Vec::new()).collect();
     for _ in 0..effort.rounds {
         for (rival, samples) in contest.rivals.iter().zip(&mut samples) {
@@ -287,14 +287,14 @@ async fn measure(
     way: Way,
     open: usize,
     stretch: Duration,
-) -> Result<Sample, Trouble> {
+) -> Result<Sample, LoadError> {
     let program = programs.path(rival);
     match way {
         Way::Server(era) => {
             let mut server = Subject::start(&program, rival.arguments)?;
             let address = server.address().await?;
             let before = server.cpu()?;
-            let load = http::load(Errand {
+            let load = http::load(LoadSpec {
                 address: &address,
                 path: PATH,
                 era,
@@ -330,7 +330,7 @@ async fn call(
     era: Era,
     open: usize,
     stretch: Duration,
-) -> Result<Sample, Trouble> {
+) -> Result<Sample, LoadError> {
     let (open, milliseconds) = (open.to_string(), stretch.as_millis().to_string());
     let arguments = [
         "client",
@@ -347,7 +347,7 @@ async fn call(
     Ok(told.sample(cpu))
 }
 
-async fn weigh(programs: &Programs, rival: &Rival, stream: Stream) -> Result<Weight, Trouble> {
+async fn weigh(programs: &Programs, rival: &Rival, stream: Stream) -> Result<Weight, LoadError> {
     let mut server = Subject::start(&programs.path(rival), rival.arguments)?;
     let bytes = memory::per_session(&mut server, SESSIONS, stream).await?;
     Ok(Weight {

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::trouble::Trouble;
+use crate::error::LoadError;
 
 /// The unit of the times in `/proc`: 100 per second on every Linux of today.
 const TICK: Duration = Duration::from_millis(10);
@@ -25,17 +25,17 @@ impl Subject {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(program: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
+    pub fn start(program: &Path, arguments: &[&str]) -> Result<Self, LoadError> {
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::spawn(command, program, arguments)
     }
 
-    /// Starts a program whose words nobody wants to hear.
+    /// Starts a program and discards its output.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start_quietly(program: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
+    pub fn start_quietly(program: &Path, arguments: &[&str]) -> Result<Self, LoadError> {
         let mut command = Command::new(program);
         command
             .stdin(Stdio::null())
@@ -44,7 +44,7 @@ impl Subject {
         Self::spawn(command, program, arguments)
     }
 
-    fn spawn(mut command: Command, program: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
+    fn spawn(mut command: Command, program: &Path, arguments: &[&str]) -> Result<Self, LoadError> {
         command.args(arguments).kill_on_drop(true);
         Ok(Self {
             child: command.spawn()?,
@@ -56,7 +56,7 @@ impl Subject {
     ///
     /// # Errors
     /// It ended before.
-    pub async fn address(&mut self) -> Result<String, Trouble> {
+    pub async fn address(&mut self) -> Result<String, LoadError> {
         let stdout = self.child.stdout.take().ok_or_else(|| self.silent())?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).await?;
@@ -69,20 +69,20 @@ impl Subject {
     ///
     /// # Errors
     /// They are taken already.
-    pub fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Trouble> {
+    pub fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), LoadError> {
         let pipes = self.child.stdin.take().zip(self.child.stdout.take());
         pipes.ok_or_else(|| self.silent())
     }
 
-    fn silent(&self) -> Trouble {
-        Trouble::Silent(self.name.clone())
+    fn silent(&self) -> LoadError {
+        LoadError::Silent(self.name.clone())
     }
 
-    fn id(&self) -> Result<u32, Trouble> {
+    fn id(&self) -> Result<u32, LoadError> {
         self.child.id().ok_or_else(|| self.silent())
     }
 
-    /// Whether it is gone.
+    /// Returns whether it has exited.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -91,7 +91,7 @@ impl Subject {
     ///
     /// # Errors
     /// The process cannot be signalled.
-    pub async fn stop(mut self) -> Result<(), Trouble> {
+    pub async fn stop(mut self) -> Result<(), LoadError> {
         let id = i32::try_from(self.id()?).ok().and_then(Pid::from_raw);
         let id = id.ok_or_else(|| self.silent())?;
         kill_process(id, Signal::TERM).map_err(std::io::Error::from)?;
@@ -103,7 +103,7 @@ impl Subject {
     ///
     /// # Errors
     /// It has ended.
-    pub fn cpu(&self) -> Result<Duration, Trouble> {
+    pub fn cpu(&self) -> Result<Duration, LoadError> {
         cpu(&format!("/proc/{}/stat", self.id()?))
     }
 
@@ -111,7 +111,7 @@ impl Subject {
     ///
     /// # Errors
     /// It has ended.
-    pub fn resident(&self) -> Result<u64, Trouble> {
+    pub fn resident(&self) -> Result<u64, LoadError> {
         self.memory("VmRSS:")
     }
 
@@ -119,11 +119,11 @@ impl Subject {
     ///
     /// # Errors
     /// It has ended.
-    pub fn peak(&self) -> Result<u64, Trouble> {
+    pub fn peak(&self) -> Result<u64, LoadError> {
         self.memory("VmHWM:")
     }
 
-    fn memory(&self, key: &str) -> Result<u64, Trouble> {
+    fn memory(&self, key: &str) -> Result<u64, LoadError> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.id()?))?;
         let line = text.lines().find_map(|line| line.strip_prefix(key));
         let kibibytes =
@@ -138,11 +138,11 @@ impl Subject {
 ///
 /// # Errors
 /// The system does not tell.
-pub fn own_cpu() -> Result<Duration, Trouble> {
+pub fn own_cpu() -> Result<Duration, LoadError> {
     cpu("/proc/self/stat")
 }
 
-fn cpu(file: &str) -> Result<Duration, Trouble> {
+fn cpu(file: &str) -> Result<Duration, LoadError> {
     let text = std::fs::read_to_string(file)?;
     // The name in parentheses may hold spaces; user and system time are the 12th and 13th after it.
     let fields = text.rsplit(')').next().unwrap_or_default();
@@ -155,7 +155,7 @@ fn cpu(file: &str) -> Result<Duration, Trouble> {
 ///
 /// # Errors
 /// It cannot be started, or fails.
-pub async fn capture(program: &Path, arguments: &[&str]) -> Result<Vec<u8>, Trouble> {
+pub async fn capture(program: &Path, arguments: &[&str]) -> Result<Vec<u8>, LoadError> {
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -164,7 +164,7 @@ pub async fn capture(program: &Path, arguments: &[&str]) -> Result<Vec<u8>, Trou
         .kill_on_drop(true);
     let output = command.output().await?;
     if !output.status.success() {
-        return Err(Trouble::Silent(program.display().to_string()));
+        return Err(LoadError::Silent(program.display().to_string()));
     }
     Ok(output.stdout)
 }

@@ -1,4 +1,4 @@
-//! What stands between a client and a server: our bridge, bare floors, and the relays of others.
+//! Relays between client and server: our bridge, bare baselines, and those of other projects.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::error::LoadError;
 use crate::process::Subject;
-use crate::trouble::Trouble;
 
-/// How long a relay may take until it listens.
+/// Timeout until a relay listens.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait before the next look whether it does.
+/// Pause between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a relay leads to.
+/// Kind of server behind a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behind {
@@ -28,18 +28,17 @@ pub enum Behind {
     Many,
 }
 
-/// How a relay is started. In its words `{port}` is where it shall listen and `{host}` and `{url}` are
-/// the server on HTTP; the word `{server}` stands for the words that start a server on pipes, and
-/// `{server line}` for the same in one word. `{config}` is a file that names many servers.
+/// Command of a relay. Placeholders: `{port}` is the listen port, `{host}` and `{url}` the HTTP server, `{server}` the
+/// words that start a stdio server, `{server line}` the same as one word, and `{config}` a file with many servers.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recipe {
     /// Its name in the report.
     pub name: String,
-    /// What it leads to.
+    /// Kind of server.
     pub behind: Behind,
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// Where it serves.
+    /// Path of its endpoint.
     pub path: String,
 }
 
@@ -85,10 +84,10 @@ impl Relay {
     ///
     /// # Errors
     /// It does not start or does not listen in time.
-    pub async fn start(recipe: &Recipe, goal: &Goal) -> Result<Self, Trouble> {
+    pub async fn start(recipe: &Recipe, goal: &Goal) -> Result<Self, LoadError> {
         let port = free_port().await?;
         let words = recipe.filled(port, goal);
-        let silent = || Trouble::Silent(recipe.name.clone());
+        let silent = || LoadError::Silent(recipe.name.clone());
         let (program, arguments) = words.split_first().ok_or_else(silent)?;
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut subject = Subject::start_quietly(Path::new(program), &arguments)?;
@@ -104,8 +103,8 @@ impl Relay {
     }
 }
 
-/// A port that nobody has at the moment: most relays cannot be told to pick one.
-async fn free_port() -> Result<u16, Trouble> {
+/// Finds a free port: most relays cannot pick one.
+async fn free_port() -> Result<u16, LoadError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     Ok(listener.local_addr()?.port())
 }

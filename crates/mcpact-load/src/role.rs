@@ -1,11 +1,11 @@
 //! The command line that every subject understands.
 
-/// What a subject shall be.
+/// Role of a subject.
 #[derive(Debug, clap::Parser)]
 pub enum Role {
     /// A server on HTTP; it says where it listens and serves until it is killed.
     Http {
-        /// How it treats legacy clients, where it has a choice.
+        /// Treatment of legacy clients, if configurable.
         #[arg(long, value_enum, default_value = "session")]
         legacy: Legacy,
         /// The only era that it speaks, where it has a choice.
@@ -17,7 +17,7 @@ pub enum Role {
         /// The only era that it speaks, where it has a choice.
         #[arg(long, value_enum)]
         era: Option<Era>,
-        /// How many tools it has, where it has a choice.
+        /// Number of tools, if configurable.
         #[arg(long, default_value = "2")]
         tools: usize,
     },
@@ -25,19 +25,19 @@ pub enum Role {
     Client {
         /// An address, or a program that is a subject.
         target: String,
-        /// Which revisions it speaks.
+        /// Revisions.
         #[arg(long, value_enum)]
         era: Era,
-        /// How many calls are open at a time.
+        /// Number of concurrent calls.
         #[arg(long)]
         open: usize,
-        /// How long it calls, in milliseconds.
+        /// Duration in milliseconds.
         #[arg(long)]
         milliseconds: u64,
     },
 }
 
-/// Whether legacy clients get a session.
+/// Sessions for legacy clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Legacy {
     /// Each has its own.
@@ -46,7 +46,7 @@ pub enum Legacy {
     Stateless,
 }
 
-/// Which half of the protocol is spoken.
+/// Protocol era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Era {
     /// With a handshake.

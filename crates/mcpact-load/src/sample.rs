@@ -1,13 +1,13 @@
-//! What a stretch of load tells.
+//! Evaluation of a measured interval.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How long calls go on before they count.
+/// Warm-up time before calls count.
 pub const WARM_UP: Duration = Duration::from_millis(100);
 
-/// How long each call of a stretch took, and how long the stretch was.
+/// Latencies of an interval, and its length.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Stretch {
     /// Nanoseconds from question to answer, in no order.
@@ -29,7 +29,7 @@ pub struct Sample {
     pub p50: f64,
     /// All but one in a hundred took no longer, in nanoseconds.
     pub p99: f64,
-    /// What an answer cost the subject, in nanoseconds of its processor time.
+    /// Processor time of the subject per response, in nanoseconds.
     pub cpu: f64,
 }
 

@@ -1,4 +1,4 @@
-//! A clock that goes only when it is told to.
+//! Virtual clock.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The time.
+    /// Current time.
     #[must_use]
     pub const fn now(&self) -> Moment {
         self.now
     }
 
-    /// Goes on to this moment; one that has passed changes nothing.
+    /// Advances to this moment; no effect if it has passed.
     pub fn advance_to(&mut self, moment: Moment) {
         self.now = self.now.max(moment);
     }
 
-    /// Goes on by this much.
+    /// Advances by this duration.
     pub fn pass(&mut self, wait: Duration) {
         self.now = self.now.after(wait);
     }

@@ -1,4 +1,4 @@
-//! Everything that was seen of a conversation, in order.
+//! Recorded events of a conversation.
 
 use mcpact_engine::client::EraVerdict;
 use mcpact_engine::effect::{Drop, End};
@@ -7,21 +7,21 @@ use mcpact_spec::{Revision, Side};
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::id::Id;
 
-/// One thing that was seen.
+/// A recorded event.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A message left a machine.
+    /// A machine wrote a message.
     Wrote {
-        /// Whose.
+        /// Writer.
         from: Side,
         /// The message.
         text: String,
-        /// Whether there was anything to write to.
-        onto: Onto,
+        /// State of the connection at that time.
+        target: WriteTarget,
     },
-    /// A request was handed to its owner.
+    /// A request was passed to its owner.
     Served {
-        /// To whom.
+        /// Receiver.
         side: Side,
         /// Its id.
         id: Id,
@@ -29,88 +29,88 @@ pub enum Event {
         method: String,
         /// Its raw parameters.
         params: Option<String>,
-        /// The revision that holds for it.
+        /// Revision that applies.
         revision: Revision,
     },
-    /// A notification was handed to its owner.
+    /// A notification was passed to its owner.
     Observed {
-        /// To whom.
+        /// Receiver.
         side: Side,
         /// Its method.
         method: String,
     },
-    /// A request of one's own has ended.
+    /// An own request has ended.
     Settled {
-        /// Whose.
+        /// Requester.
         side: Side,
         /// Its id.
         id: Id,
         /// Its method.
         method: String,
-        /// How it ended.
+        /// Outcome.
         end: Ended,
     },
-    /// A side holds that there is an agreement.
+    /// A side considers the negotiation complete.
     Concluded {
-        /// Which side.
+        /// The side.
         side: Side,
-        /// On this revision.
+        /// Agreed revision.
         revision: Revision,
     },
     /// A message was not written.
     Withheld {
-        /// Whose.
+        /// The side.
         side: Side,
-        /// Why.
+        /// Reason.
         misuse: ApiMisuse,
     },
-    /// A message was not passed on.
+    /// A message was dropped.
     Dropped {
-        /// By whom.
+        /// The side.
         side: Side,
-        /// What and why.
+        /// Message and reason.
         drop: Drop,
     },
-    /// A side holds that the other broke a rule.
+    /// A side reports a protocol violation.
     Reported {
-        /// Who says so.
+        /// The reporting side.
         side: Side,
-        /// Which rule.
+        /// The violated rule.
         refusal: Refusal,
     },
-    /// The client wants this known at the next connection.
+    /// The client stores this verdict for the next connection.
     Remembered(EraVerdict),
-    /// The client gave up a request by closing its stream.
+    /// The client cancelled a request by closing its stream.
     Abandoned(Id),
-    /// The client had the server started anew.
+    /// The client restarted the server.
     Respawned,
     /// A side closed the connection.
     HungUp(Side),
-    /// The connection is gone, and both were told.
+    /// The connection is closed, and both sides know it.
     Down,
 }
 
-/// Whether there was a connection to write to.
+/// State of the connection at the time of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Onto {
-    /// There was.
+pub enum WriteTarget {
+    /// Connected.
     Wire,
-    /// There was none.
+    /// Not connected.
     Nothing,
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With this raw result.
+    /// Raw result.
     Result(String),
-    /// With this raw error.
+    /// Raw error.
     Error(String),
-    /// It took too long.
+    /// Timed out.
     TimedOut,
-    /// Its owner gave it up.
+    /// Cancelled by its owner.
     Cancelled,
-    /// The connection went.
+    /// The connection was closed.
     ConnectionClosed,
 }
 
@@ -126,7 +126,7 @@ impl From<End<'_>> for Ended {
     }
 }
 
-/// A message on the wire, as far as a bystander can tell.
+/// A message on the wire, classified without state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// A request with this id and method.
@@ -135,12 +135,12 @@ pub enum Seen {
     Notification(String),
     /// An answer.
     Answer,
-    /// Nothing that makes sense.
+    /// Not a message.
     Noise,
 }
 
 impl Seen {
-    /// Looks at a message.
+    /// Classifies a message.
     #[must_use]
     pub fn of(text: &str) -> Self {
         match Envelope::parse(text.as_bytes()) {
@@ -153,7 +153,7 @@ impl Seen {
         }
     }
 
-    /// The method, where there is one.
+    /// Method, if it has one.
     #[must_use]
     pub fn method(&self) -> Option<&str> {
         match self {

@@ -1,7 +1,7 @@
-//! What must come of a conversation, said as plainly as possible.
+//! Reference model: the expected outcome of a conversation.
 //!
-//! Nothing here asks the engine or the tables of `mcpact-spec`; revisions and sides are used as
-//! names only. The tables are typed in by hand from the reference of the five revisions.
+//! It uses neither the engine nor the tables of `mcpact-spec`; revisions and sides are names only. The tables are typed
+//! in by hand from the five revisions.
 
 pub mod caps;
 pub mod ledger;
@@ -13,12 +13,12 @@ use mcpact_spec::{Kind, Revision, Side};
 use caps::Caps;
 use methods::{By, Needs, TABLE};
 
-/// How a meeting of two peers ends.
+/// Outcome of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// They speak this revision.
+    /// Agreement on this revision.
     Agreed(Revision),
-    /// They do not speak.
+    /// No agreement.
     Failed,
 }
 
@@ -33,12 +33,11 @@ const LEGACY: [Revision; 4] = [
 /// The one without.
 const MODERN: Revision = Revision::V2026_07_28;
 
-/// How a client and a server with these revisions end up.
+/// Expected outcome for a client and a server with these revisions.
 ///
-/// `2026-07-28 basic/versioning#compatibility-matrix` and `2025-11-25
-/// basic/lifecycle#version-negotiation`: what both speak per request wins. Otherwise the client
-/// asks for its newest version with a handshake, the server answers with it or with its own newest,
-/// and a client that cannot speak the answer leaves.
+/// `2026-07-28 basic/versioning#compatibility-matrix` and `2025-11-25 basic/lifecycle#version-negotiation`: a common
+/// revision without handshake wins. Otherwise the client requests its newest version with a handshake, the server
+/// answers with it or with its own newest, and a client that does not support the answer disconnects.
 #[must_use]
 pub fn expected_outcome(client: RevisionSet, server: RevisionSet) -> Outcome {
     if client.contains(MODERN) && server.contains(MODERN) {
@@ -60,7 +59,7 @@ pub fn expected_outcome(client: RevisionSet, server: RevisionSet) -> Outcome {
     }
 }
 
-/// Whether the side may send the method as a message of this kind.
+/// Returns whether the side may send the method as a message of this kind.
 #[must_use]
 pub fn may_send(
     revision: Revision,
@@ -75,7 +74,7 @@ pub fn may_send(
         return false;
     };
     let is_sender = match row.by[column] {
-        By::Nobody => false,
+        By::Neither => false,
         By::Client => sender == Side::Client,
         By::Server => sender == Side::Server,
         By::Both => true,
@@ -97,7 +96,7 @@ pub fn may_send(
     row.kind == kind && is_sender && is_declared
 }
 
-/// The names of all methods, and of some that nobody defines.
+/// Names of all methods, and of some undefined ones.
 #[must_use]
 pub fn method_names() -> Vec<&'static str> {
     const STRANGE: [&str; 4] = ["tools/lost", "notifications/made/up", "", "ini\"tialize"];
@@ -109,11 +108,11 @@ pub fn method_names() -> Vec<&'static str> {
 pub struct Extra {
     /// The method.
     pub method: &'static str,
-    /// How the parameters are recognised: this text stands in them.
+    /// Text in the parameters that identifies the extra.
     pub mark: &'static str,
-    /// Whose capability.
+    /// Side that declares the capability.
     pub owner: Side,
-    /// Which one.
+    /// Path of the capability.
     pub path: &'static str,
 }
 
@@ -177,10 +176,10 @@ const fn extra(method: &'static str, mark: &'static str, owner: Side, path: &'st
     }
 }
 
-/// Whether the parameters of a request use only what was declared.
+/// Returns whether the parameters of a request use only declared capabilities.
 ///
-/// `2025-11-25 client/elicitation`, `client/sampling` and `basic/utilities/tasks`. Earlier revisions
-/// have one elicitation mode and no tasks; in the later one these are not messages.
+/// `2025-11-25 client/elicitation`, `client/sampling` and `basic/utilities/tasks`. Earlier revisions have one
+/// elicitation mode and no tasks; in the later one these are not messages.
 #[must_use]
 pub fn may_carry(
     revision: Revision,

@@ -1,4 +1,4 @@
-//! Any bytes as a conversation: for fuzzing, and for replaying what fuzzing found.
+//! Decoding of bytes as a conversation, for fuzzing and replay.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::peers::every_set;
 use crate::trial::{Number, Operation, Reply, Setting, Trial};
 use crate::wire::{Faults, Order};
 
-/// The longest conversation.
+/// Maximum number of operations.
 const MOST_OPERATIONS: usize = 200;
 
-/// Messages that peers in the field might send at the wrong time.
+/// Messages that may arrive at the wrong time.
 const STRAYS: [&str; 16] = [
     r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
     r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no"}}"#,
@@ -33,7 +33,7 @@ const STRAYS: [&str; 16] = [
     r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p"}}"#,
 ];
 
-/// Reads bytes as choices; when there are no more, every choice is the first.
+/// Reader of choices; after the end, every choice is the first.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -149,7 +149,7 @@ impl Choices<'_> {
     }
 }
 
-/// Reads bytes as a setting and what happens in it.
+/// Decodes bytes as a setting and its operations.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> (Setting, Vec<Operation>) {
     let mut choices = Choices(bytes);
@@ -161,14 +161,14 @@ pub fn decode(bytes: &[u8]) -> (Setting, Vec<Operation>) {
     (setting, operations)
 }
 
-/// Holds the conversation that the bytes describe.
+/// Runs the conversation described by the bytes.
 ///
-/// Whatever they are, it ends, nothing panics, every request ends once and with its own answer,
-/// nobody writes to a connection that is gone, and nobody announces a version that it does not
-/// speak. As long as nothing strays onto the wire, the model also agrees on every single message.
+/// It always ends and never panics. Every request ends once and with its own answer, no side writes to a closed
+/// connection, and no side announces a version that it does not support. Without stray messages, the model also
+/// predicts every single message.
 ///
 /// # Errors
-/// What did not hold.
+/// The violated invariant.
 pub fn run_operations(bytes: &[u8]) -> Result<(), String> {
     let (setting, operations) = decode(bytes);
     let mut trial = Trial::open(setting)?;

@@ -1,6 +1,6 @@
-//! Both machines, joined: everything that they want done is done, and everything is written down.
+//! A client and a server machine connected to each other; all effects are executed and recorded.
 
-mod deeds;
+mod actions;
 mod http;
 mod setup;
 
@@ -16,11 +16,11 @@ use mcpact_spec::Side;
 use mcpact_wire::id::Id;
 
 use crate::clock::Clock;
-use crate::event::{Event, Onto, Seen};
-use crate::wire::{Condition, Parcel, Wire};
-use deeds::{Deed, Deeds};
+use crate::event::{Event, Seen, WriteTarget};
+use crate::wire::{Condition, InTransit, Wire};
+use actions::{Action, Actions};
 
-pub use setup::{Habit, Limits, Pause, Setup, Temper};
+pub use setup::{AnswerMode, Limits, Pause, ServerProcess, Setup};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
@@ -28,7 +28,7 @@ enum Link {
     Down,
 }
 
-/// An answer that its owner gives later.
+/// A delayed answer.
 #[derive(Clone, Debug)]
 struct Later {
     at: Moment,
@@ -37,7 +37,7 @@ struct Later {
     method: String,
 }
 
-/// Two machines, the wire between them, and the time.
+/// Two machines, the wire between them, and the clock.
 #[derive(Debug)]
 pub struct Pair {
     client: Client,
@@ -46,15 +46,14 @@ pub struct Pair {
     server_terms: Arc<ServerTerms>,
     clock: Clock,
     wire: Wire,
-    habits: [Habit; 2],
-    temper: Temper,
+    answer_modes: [AnswerMode; 2],
+    process: ServerProcess,
     later: Vec<Later>,
     events: Vec<Event>,
     link: Link,
 }
 
-/// The answer that every application gives: it names the request, so that one that reaches the
-/// wrong request shows.
+/// Answer of every application. It names the request, so that misrouted answers are detected.
 #[must_use]
 pub fn echo(server_of: Side, id: &Id, method: &str) -> String {
     let text = format!("{server_of} {} {method}", id.raw());
@@ -64,37 +63,37 @@ pub fn echo(server_of: Side, id: &Id, method: &str) -> String {
 }
 
 impl Pair {
-    /// The client as it is.
+    /// The client.
     #[must_use]
     pub const fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The server as it is.
+    /// The server.
     #[must_use]
     pub const fn server(&self) -> &Server {
         &self.server
     }
 
-    /// The time.
+    /// Current time.
     #[must_use]
     pub const fn now(&self) -> Moment {
         self.clock.now()
     }
 
-    /// Whether there is a connection.
+    /// Returns whether the connection is open.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.link == Link::Up
     }
 
-    /// Everything that was seen.
+    /// All recorded events.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// What was seen since the server was last started.
+    /// Events since the last start of the server.
     #[must_use]
     pub fn events_since_start(&self) -> &[Event] {
         let is_start = |event: &Event| matches!(event, Event::Respawned);
@@ -102,7 +101,7 @@ impl Pair {
         &self.events[start.unwrap_or(0)..]
     }
 
-    /// Every message that was written, with its sender.
+    /// All written messages with their senders.
     pub fn written(&self) -> impl Iterator<Item = (Side, &str)> {
         self.events.iter().filter_map(|event| match event {
             Event::Wrote { from, text, .. } => Some((*from, text.as_str())),
@@ -110,7 +109,7 @@ impl Pair {
         })
     }
 
-    /// The methods of the requests and notifications that one side wrote.
+    /// Methods of the requests and notifications that one side wrote.
     #[must_use]
     pub fn methods_written(&self, by: Side) -> Vec<String> {
         self.written()
@@ -119,33 +118,33 @@ impl Pair {
             .collect()
     }
 
-    /// The carrier is open: says so to the client.
+    /// Signals the open connection to the client.
     pub fn connect(&mut self) {
         self.link = Link::Up;
         self.tell_client(ClientInput::Connected);
     }
 
-    /// Tells the client something and does what follows.
+    /// Passes an input to the client and executes the effects.
     pub fn tell_client(&mut self, input: ClientInput<'_>) {
         let now = self.now();
         let blank = Client::new(Arc::clone(&self.client_terms));
         let step = std::mem::replace(&mut self.client, blank).handle(input, now);
-        let deeds = Deeds::gather(Side::Client, step.effects, &mut self.events);
+        let actions = Actions::gather(Side::Client, step.effects, &mut self.events);
         self.client = step.next;
-        self.perform(Side::Client, deeds);
+        self.perform(Side::Client, actions);
     }
 
-    /// Tells the server something and does what follows.
+    /// Passes an input to the server and executes the effects.
     pub fn tell_server(&mut self, input: ServerInput<'_>) {
         let now = self.now();
         let blank = Server::new(Arc::clone(&self.server_terms), now);
         let step = std::mem::replace(&mut self.server, blank).handle(input, now);
-        let deeds = Deeds::gather(Side::Server, step.effects, &mut self.events);
+        let actions = Actions::gather(Side::Server, step.effects, &mut self.events);
         self.server = step.next;
-        self.perform(Side::Server, deeds);
+        self.perform(Side::Server, actions);
     }
 
-    /// One side's owner asks the other something.
+    /// Sends a request of one side.
     pub fn ask(
         &mut self,
         by: Side,
@@ -170,7 +169,7 @@ impl Pair {
         }
     }
 
-    /// One side's owner tells the other something; a client has no scopes.
+    /// Sends a notification of one side; a client has no scopes.
     pub fn notify(&mut self, by: Side, scope: Scope, method: &str, params: Option<&str>) {
         match by {
             Side::Client => self.tell_client(ClientInput::Notify { method, params }),
@@ -182,7 +181,7 @@ impl Pair {
         }
     }
 
-    /// One side's owner gives up a request.
+    /// Cancels a request of one side.
     pub fn cancel(&mut self, by: Side, id: i64) {
         match by {
             Side::Client => self.tell_client(ClientInput::Cancel { id }),
@@ -190,7 +189,7 @@ impl Pair {
         }
     }
 
-    /// One side's owner answers a request.
+    /// Answers a request.
     pub fn answer(&mut self, by: Side, id: Id, outcome: Result<String, WireError>) {
         match by {
             Side::Client => self.tell_client(ClientInput::Answer { id, outcome }),
@@ -204,7 +203,7 @@ impl Pair {
         }
     }
 
-    /// Hands bytes to one side as if they had come from the other.
+    /// Delivers bytes to one side as if the other had sent them.
     pub fn deliver(&mut self, to: Side, bytes: &[u8], http_status: Option<u16>) {
         match to {
             Side::Client => self.tell_client(ClientInput::Bytes { bytes, http_status }),
@@ -220,7 +219,7 @@ impl Pair {
         }
     }
 
-    /// The connection breaks: what is under way is lost and both are told.
+    /// Breaks the connection: messages in transit are lost, and both sides are notified.
     pub fn disconnect(&mut self) {
         if self.link == Link::Down {
             return;
@@ -233,51 +232,54 @@ impl Pair {
         self.tell_client(ClientInput::Closed);
     }
 
-    fn perform(&mut self, by: Side, deeds: Vec<Deed>) {
+    fn perform(&mut self, by: Side, actions: Vec<Action>) {
         let mut condition = Condition::Whole;
-        for deed in deeds {
-            match deed {
-                Deed::Send { text, http_status } => {
+        for action in actions {
+            match action {
+                Action::Send { text, http_status } => {
                     if self.send(by, text, http_status) == Condition::Broken {
                         condition = Condition::Broken;
                     }
                 }
-                Deed::Serve { id, method } => self.serve(by, id, method),
-                Deed::HangUp => {
+                Action::Serve { id, method } => self.serve(by, id, method),
+                Action::HangUp => {
                     self.events.push(Event::HungUp(by));
                     self.disconnect();
                 }
-                Deed::Respawn => self.respawn(),
+                Action::Respawn => self.respawn(),
                 // There is no second transport here: the attempt fails.
-                Deed::TryHttpSse => self.disconnect(),
+                Action::TryHttpSse => self.disconnect(),
             }
         }
-        // Whoever writes learns of a break only afterwards.
+        // A writer learns of a broken connection only afterwards.
         if condition == Condition::Broken {
             self.disconnect();
         }
     }
 
     fn send(&mut self, from: Side, text: String, http_status: Option<u16>) -> Condition {
-        let (onto, condition) = match self.link {
-            Link::Down => (Onto::Nothing, Condition::Whole),
+        let (target, condition) = match self.link {
+            Link::Down => (WriteTarget::Nothing, Condition::Whole),
             Link::Up => {
                 let now = self.now();
-                (Onto::Wire, self.wire.put(from, &text, http_status, now))
+                (
+                    WriteTarget::Wire,
+                    self.wire.put(from, &text, http_status, now),
+                )
             }
         };
-        self.events.push(Event::Wrote { from, text, onto });
-        if let Temper::Slow(until) = self.temper {
+        self.events.push(Event::Wrote { from, text, target });
+        if let ServerProcess::Slow(until) = self.process {
             self.wire.hold(Side::Server, until);
         }
         condition
     }
 
     fn serve(&mut self, by: Side, id: Id, method: String) {
-        let wait = match self.habits[usize::from(by == Side::Server)] {
-            Habit::AtOnce => Duration::ZERO,
-            Habit::After(wait) => wait,
-            Habit::WhenTold => return,
+        let wait = match self.answer_modes[usize::from(by == Side::Server)] {
+            AnswerMode::AtOnce => Duration::ZERO,
+            AnswerMode::After(wait) => wait,
+            AnswerMode::WhenTold => return,
         };
         self.later.push(Later {
             at: self.now().after(wait),
@@ -294,7 +296,7 @@ impl Pair {
         self.connect();
     }
 
-    /// Goes on until nothing is left to do, or a limit is reached.
+    /// Runs until idle, or until a limit is reached.
     pub fn run(&mut self, limits: Limits) -> Pause {
         for _ in 0..limits.steps {
             let Some(next) = self.next_moment() else {
@@ -312,12 +314,12 @@ impl Pair {
         Pause::TooManySteps
     }
 
-    /// Goes on until nothing is left to do, within the usual limits.
+    /// Runs until idle, within the default limits.
     pub fn run_until_quiet(&mut self) -> Pause {
         self.run(Limits::default())
     }
 
-    /// Goes on for this long, whether anything happens or not.
+    /// Runs for this duration.
     pub fn run_for(&mut self, wait: Duration) -> Pause {
         let until = self.now().after(wait);
         let pause = self.run(Limits {
@@ -333,7 +335,7 @@ impl Pair {
     fn deadline(&self, side: Side) -> Option<Moment> {
         match side {
             Side::Client => self.client.next_deadline(),
-            // A connection that is closed is not asked for the time again.
+            // A closed connection has no deadline.
             Side::Server if matches!(self.server.phase(), Phase::Closed) => None,
             Side::Server => self.server.next_deadline(),
         }
@@ -348,11 +350,11 @@ impl Pair {
             .min()
     }
 
-    /// Does the one thing that is due; what arrives goes before what runs out.
+    /// Executes the next due step; arrivals go before timeouts.
     fn step(&mut self) -> Option<Side> {
         let now = self.now();
-        if let Some(parcel) = self.wire.take(now) {
-            self.arrive(&parcel);
+        if let Some(message) = self.wire.take(now) {
+            self.arrive(&message);
             return None;
         }
         if let Some(at) = self.later.iter().position(|later| later.at <= now) {
@@ -374,18 +376,18 @@ impl Pair {
         None
     }
 
-    fn arrive(&mut self, parcel: &Parcel) {
-        if parcel.to == Side::Server {
-            match self.temper {
-                Temper::Mute => return,
-                Temper::DiesOnProbe
-                    if Seen::of(&parcel.text).method() == Some("server/discover") =>
+    fn arrive(&mut self, message: &InTransit) {
+        if message.to == Side::Server {
+            match self.process {
+                ServerProcess::Mute => return,
+                ServerProcess::DiesOnProbe
+                    if Seen::of(&message.text).method() == Some("server/discover") =>
                 {
                     return self.disconnect();
                 }
-                Temper::DiesOnProbe | Temper::Calm | Temper::Slow(_) => {}
+                ServerProcess::DiesOnProbe | ServerProcess::Calm | ServerProcess::Slow(_) => {}
             }
         }
-        self.deliver(parcel.to, parcel.text.as_bytes(), parcel.http_status);
+        self.deliver(message.to, message.text.as_bytes(), message.http_status);
     }
 }

@@ -1,17 +1,17 @@
-//! Chance that can be repeated: the same seed gives the same numbers on every machine.
+//! Reproducible random numbers: the same seed yields the same numbers on every system.
 
-/// A generator of numbers (SplitMix64).
+/// Random number generator (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Seed(u64);
 
 impl Seed {
-    /// Starts from a number.
+    /// Creates a generator.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Next number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -20,12 +20,12 @@ impl Seed {
         z ^ (z >> 31)
     }
 
-    /// The next number below `limit`; zero when there is none.
+    /// Next number below `limit`; zero if the limit is zero.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.draw().checked_rem(limit).unwrap_or(0)
     }
 
-    /// Whether something happens that happens so often in a thousand times.
+    /// Returns true with this probability per mille.
     pub fn happens(&mut self, per_mille: u16) -> bool {
         self.below(1000) < u64::from(per_mille)
     }

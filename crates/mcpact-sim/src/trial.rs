@@ -17,37 +17,37 @@ use mcpact_wire::id::Id;
 
 use crate::event::{Event, Seen};
 use crate::model::caps::Caps;
-use crate::model::ledger::{self, Books};
+use crate::model::ledger::{self, LedgerState};
 use crate::model::{may_send, method_names};
-use crate::pair::{Habit, Limits, Pair, Pause, Setup, echo};
+use crate::pair::{AnswerMode, Limits, Pair, Pause, Setup, echo};
 use crate::peers;
 use crate::wire::Faults;
 use forecast::Forecast;
 
 pub use params::PARAMS;
 
-/// Who meets whom, and over what.
+/// Peers and transport of a trial.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What the client speaks.
+    /// Revisions of the client.
     pub client: RevisionSet,
-    /// What the client declares.
+    /// Capabilities of the client.
     pub client_caps: Caps,
-    /// What the server speaks.
+    /// Revisions of the server.
     pub server: RevisionSet,
-    /// What the server declares.
+    /// Capabilities of the server.
     pub server_caps: Caps,
-    /// What carries the conversation.
+    /// Transport.
     pub carrier: TransportKind,
-    /// What befalls messages.
+    /// Faults of the wire.
     pub faults: Faults,
-    /// The seed of whatever is left to chance.
+    /// Seed of random choices.
     pub seed: u64,
-    /// How long the two have before anybody wants anything.
+    /// Time before the first operation.
     pub head_start: Duration,
 }
 
-/// Whether a request has a number of its own.
+/// Numbering of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
     /// One more than the last.
@@ -56,68 +56,68 @@ pub enum Number {
     Again,
 }
 
-/// One thing that somebody does. Numbers choose among what there is, round and round.
+/// An operation. Numbers select among the available choices, modulo their count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// An owner asks the other side something.
+    /// Sends a request.
     Ask {
-        /// Whose owner.
+        /// Sender.
         by: Side,
-        /// Which method.
+        /// Method.
         method: u8,
-        /// Which parameters.
+        /// Parameters.
         params: u8,
-        /// Under which number.
+        /// Numbering.
         number: Number,
-        /// How many milliseconds it may wait.
+        /// Timeout in milliseconds.
         patience: u16,
     },
-    /// An owner tells the other side something.
+    /// Sends a notification.
     Notify {
-        /// Whose owner.
+        /// Sender.
         by: Side,
-        /// Which method.
+        /// Method.
         method: u8,
-        /// Which parameters.
+        /// Parameters.
         params: u8,
-        /// Which of the requests in flight it belongs to, if any.
+        /// Related request in flight, if any.
         scope: Option<u8>,
     },
-    /// An owner gives up a request, which may have ended.
+    /// Cancels a request, which may have ended.
     Cancel {
-        /// Whose owner.
+        /// Requester.
         by: Side,
-        /// Which request.
+        /// Request.
         which: u8,
     },
-    /// An owner answers a request, which may have been answered.
+    /// Answers a request, which may have been answered.
     Answer {
-        /// Whose owner.
+        /// Responder.
         by: Side,
-        /// Which request.
+        /// Request.
         which: u8,
-        /// With what.
+        /// Answer.
         with: Reply,
     },
     /// Time passes.
     Wait {
-        /// How many milliseconds.
+        /// Milliseconds.
         ms: u16,
     },
-    /// Something arrives that nobody sent.
+    /// Delivers bytes that no side sent.
     Stray {
-        /// Who gets it.
+        /// Receiver.
         to: Side,
-        /// What it is.
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// The client's owner wants to end.
+    /// Closes the client.
     Close,
     /// The connection breaks.
     Disconnect,
 }
 
-/// What an owner answers.
+/// Answer of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A result that names the request.
@@ -126,7 +126,7 @@ pub enum Reply {
     Error,
 }
 
-/// A request that an owner was handed.
+/// A request passed to an owner.
 #[derive(Clone, Debug)]
 struct Handed {
     side: Side,
@@ -136,7 +136,7 @@ struct Handed {
     revision: Revision,
 }
 
-/// A conversation under observation.
+/// A trial in progress.
 #[derive(Debug)]
 pub struct Trial {
     setting: Setting,
@@ -156,10 +156,10 @@ fn pick<T>(all: &[T], number: u8) -> Option<&T> {
 }
 
 impl Trial {
-    /// Opens the conversation.
+    /// Starts the conversation.
     ///
     /// # Errors
-    /// The machines did something that the model rules out.
+    /// The machines did something that the model excludes.
     pub fn open(setting: Setting) -> Result<Self, String> {
         let mut client = peers::client(setting.client, &setting.client_caps.document());
         client.transport = setting.carrier;
@@ -167,8 +167,8 @@ impl Trial {
         let mut setup = Setup::new(client, server);
         setup.faults = setting.faults;
         setup.seed = setting.seed;
-        setup.client_habit = Habit::WhenTold;
-        setup.server_habit = Habit::WhenTold;
+        setup.client_answers = AnswerMode::WhenTold;
+        setup.server_answers = AnswerMode::WhenTold;
         let head_start = setting.head_start;
         let mut trial = Self {
             pair: setup.open(),
@@ -183,16 +183,16 @@ impl Trial {
         Ok(trial)
     }
 
-    /// The pair as it is.
+    /// The pair.
     #[must_use]
     pub const fn pair(&self) -> &Pair {
         &self.pair
     }
 
-    /// Does one thing and compares what came of it with the model.
+    /// Executes one operation and compares the outcome with the model.
     ///
     /// # Errors
-    /// The two disagree.
+    /// They disagree.
     pub fn perform(&mut self, operation: &Operation) -> Result<(), String> {
         match operation {
             Operation::Ask {
@@ -223,10 +223,10 @@ impl Trial {
         self.take_news()
     }
 
-    /// Lets everything end and checks the books.
+    /// Ends the conversation and checks the invariants.
     ///
     /// # Errors
-    /// Something does not balance.
+    /// The violated invariant.
     pub fn finish(mut self) -> Result<(), String> {
         self.wait(Duration::from_secs(700))?;
         self.take_news()?;
@@ -236,8 +236,8 @@ impl Trial {
         self.pair.disconnect();
         self.pair.run(Limits::default());
         let events = self.pair.events();
-        ledger::settled_once(events, Books::Closed)?;
-        ledger::nothing_into_the_void(events)?;
+        ledger::settled_once(events, LedgerState::Closed)?;
+        ledger::no_writes_after_close(events)?;
         ledger::honest_versions(events, self.setting.client, self.setting.server)?;
         if self.is_undisturbed() {
             ledger::own_answers(events)?;
@@ -282,7 +282,7 @@ impl Trial {
         }
     }
 
-    /// A client whose owner wants to end does so as soon as nothing waits.
+    /// A closing client disconnects as soon as no request is pending.
     fn has_hung_up(&self) -> Result<(), String> {
         let client = self.pair.client();
         let is_closing = matches!(client.phase(), ClientPhase::Closing);
@@ -300,7 +300,7 @@ impl Trial {
         }
     }
 
-    /// What one side wrote since then.
+    /// Messages that one side wrote since then.
     fn written_since(&self, start: usize, by: Side) -> Vec<Seen> {
         let new = self.pair.events()[start..].iter();
         new.filter_map(|event| match event {
@@ -402,7 +402,7 @@ impl Trial {
             let own = |event: &&Event| matches!(event, Event::Settled { side, id: settled, .. } if *side == by && *settled == Id::number(id));
             events.iter().filter(own).count()
         };
-        // The cancellation itself may break the wire and start the server anew: count from here on.
+        // The cancellation itself may break the wire and restart the server, so count from here on.
         let since = self.pair.events().len() - self.pair.events_since_start().len();
         let before = count(&self.pair.events()[since..]);
         let start = self.pair.events().len();
@@ -415,7 +415,7 @@ impl Trial {
             Event::Abandoned(_) => true,
             _ => false,
         });
-        // What has ended is not given up, and what is given up has ended.
+        // An ended request is not cancelled, and a cancelled one has ended.
         if before + usize::from(told) == after && after == 1 {
             Ok(())
         } else {
@@ -448,7 +448,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Both machines and the model say the same about every message that there is.
+    /// Both machines and the model agree on every possible message.
     fn same_verdicts(&self) -> Result<(), String> {
         if !self.is_undisturbed() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What lies between two peers: messages under way, and what befalls them.
+//! Simulated wire: messages in transit, and faults.
 
 use std::time::Duration;
 
@@ -7,32 +7,32 @@ use mcpact_spec::Side;
 
 use crate::seed::Seed;
 
-/// Whether messages of one direction can overtake each other.
+/// Order of messages in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// A pipe: they arrive as they were sent.
+    /// A pipe: in order.
     Fifo,
-    /// Parallel POSTs: each takes its own time.
+    /// Parallel POSTs: any order.
     Parallel,
 }
 
-/// What may befall messages; chances are per thousand.
+/// Faults of a wire; probabilities are per mille.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Faults {
-    /// Whether messages can overtake each other.
+    /// Order of messages.
     pub order: Order,
-    /// The longest time that a message is under way.
+    /// Maximum delay of a message.
     pub delay: Duration,
-    /// How often a message arrives twice.
+    /// Probability of duplication.
     pub twice: u16,
-    /// How often a message does not arrive.
+    /// Probability of loss.
     pub lost: u16,
-    /// The connection breaks after this many messages.
+    /// Number of messages after which the connection breaks.
     pub breaks_after: Option<usize>,
 }
 
 impl Faults {
-    /// A pipe that does what a pipe should.
+    /// A reliable pipe.
     pub const NONE: Self = Self {
         order: Order::Fifo,
         delay: Duration::ZERO,
@@ -42,39 +42,39 @@ impl Faults {
     };
 }
 
-/// A message under way.
+/// A message in transit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
-    /// Who gets it.
+pub struct InTransit {
+    /// Receiver.
     pub to: Side,
     /// The message.
     pub text: String,
-    /// The status of the HTTP answer that carries it.
+    /// HTTP status that carries it.
     pub http_status: Option<u16>,
-    /// When it arrives.
+    /// Time of arrival.
     pub due: Moment,
 }
 
-/// Whether the connection holds after a message was put on it.
+/// State of the connection after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// It does.
+    /// Open.
     Whole,
-    /// It broke under this message.
+    /// Broken by this message.
     Broken,
 }
 
-/// Messages under way in both directions.
+/// Messages in transit in both directions.
 #[derive(Clone, Debug)]
 pub struct Wire {
     faults: Faults,
     seed: Seed,
-    under_way: Vec<Parcel>,
+    under_way: Vec<InTransit>,
     carried: usize,
 }
 
 impl Wire {
-    /// An empty wire on which these things happen, by this seed.
+    /// Creates a wire with these faults.
     #[must_use]
     pub const fn new(faults: Faults, seed: u64) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Wire {
         }
     }
 
-    /// Sends a message on its way.
+    /// Sends a message.
     pub fn put(
         &mut self,
         from: Side,
@@ -111,7 +111,7 @@ impl Wire {
         };
         for _ in 0..copies {
             let due = self.arrival(from.peer(), now);
-            self.under_way.push(Parcel {
+            self.under_way.push(InTransit {
                 to: from.peer(),
                 text: text.to_owned(),
                 http_status,
@@ -135,26 +135,26 @@ impl Wire {
         }
     }
 
-    /// Holds back everything for one side until this moment.
+    /// Delays everything for one side until this moment.
     pub fn hold(&mut self, to: Side, until: Moment) {
-        for parcel in self.under_way.iter_mut().filter(|p| p.to == to) {
-            parcel.due = parcel.due.max(until);
+        for message in self.under_way.iter_mut().filter(|p| p.to == to) {
+            message.due = message.due.max(until);
         }
     }
 
-    /// When the next message arrives.
+    /// Arrival time of the next message.
     #[must_use]
     pub fn next_due(&self) -> Option<Moment> {
         self.under_way.iter().map(|p| p.due).min()
     }
 
-    /// The next message that has arrived, the earliest first.
-    pub fn take(&mut self, now: Moment) -> Option<Parcel> {
+    /// Takes the earliest message that has arrived.
+    pub fn take(&mut self, now: Moment) -> Option<InTransit> {
         let at = (0..self.under_way.len()).min_by_key(|at| self.under_way[*at].due)?;
         (self.under_way[at].due <= now).then(|| self.under_way.remove(at))
     }
 
-    /// Loses everything that is under way.
+    /// Drops everything in transit.
     pub fn cut(&mut self) {
         self.under_way.clear();
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_keeps_the_order_and_parallel_posts_do_not() {
+    fn only_pipes_keep_the_order() {
         let sent: Vec<_> = (0..20).map(|n| n.to_string()).collect();
         assert_eq!(arrivals(Order::Fifo), sent);
         let mut parallel = arrivals(Order::Parallel);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_copies_and_breaks_follow_the_plan() {
+    fn faults_follow_their_settings() {
         let mut lossy = Wire::new(
             Faults {
                 lost: 1000,

@@ -1,4 +1,4 @@
-//! Corners in which a machine could say too much, or wait for nothing.
+//! Corner cases of the machines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{Input as ServerInput, Scope, Server};
 use mcpact_engine::time::Moment;
 use mcpact_sim::event::{Ended, Event};
-use mcpact_sim::model::ledger::{Books, settled_once};
-use mcpact_sim::pair::{Habit, Pair, Pause, Setup, Temper};
+use mcpact_sim::model::ledger::{LedgerState, settled_once};
+use mcpact_sim::pair::{AnswerMode, Pair, Pause, ServerProcess, Setup};
 use mcpact_sim::peers::{
     self, FULL_CLIENT, FULL_SERVER, NOTHING, dual, exactly, legacy_only, modern_only,
 };
@@ -25,13 +25,13 @@ fn patience(seconds: u64) -> RequestTimeout {
     }
 }
 
-/// A pair that has agreed, whose owners answer only when they are told to.
+/// A pair after negotiation, which answers only on request of the test.
 fn ready(client: RevisionSet, server: RevisionSet, carrier: TransportKind) -> Pair {
     let mut terms = peers::client(client, FULL_CLIENT);
     terms.transport = carrier;
     let mut setup = Setup::new(terms, peers::server(server, FULL_SERVER));
-    setup.client_habit = Habit::WhenTold;
-    setup.server_habit = Habit::WhenTold;
+    setup.client_answers = AnswerMode::WhenTold;
+    setup.server_answers = AnswerMode::WhenTold;
     let mut pair = setup.open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
     assert!(pair.client().pact().is_some());
@@ -138,7 +138,7 @@ fn a_closing_client_still_cancels_in_the_way_of_its_era() {
     assert!(pair.events().iter().any(abandoned));
 }
 
-/// L25, L27: a server that hangs up because nobody spoke to it ends its own requests, too.
+/// L25, L27: a server that closes an idle connection ends its own requests as well.
 #[test]
 fn a_server_that_gives_up_waiting_ends_its_requests() {
     let client = peers::client(legacy_only(), NOTHING);
@@ -146,7 +146,7 @@ fn a_server_that_gives_up_waiting_ends_its_requests() {
     pair.ask(Side::Server, 1, "ping", None, patience(60));
     pair.run_until_quiet();
     pair.tell_server(ServerInput::Closed);
-    assert_eq!(settled_once(pair.events(), Books::Closed), Ok(()));
+    assert_eq!(settled_once(pair.events(), LedgerState::Closed), Ok(()));
     let closed = |event: &Event| {
         matches!(
             event,
@@ -191,7 +191,7 @@ fn a_fragile_server_stays_known_as_fragile() {
     client.transport = TransportKind::Child;
     client.prior = Some(EraVerdict::LegacyDiesOnProbe);
     let mut setup = Setup::new(client, peers::server(legacy_only(), NOTHING));
-    setup.temper = Temper::DiesOnProbe;
+    setup.process = ServerProcess::DiesOnProbe;
     let mut pair = setup.open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
     let forgotten = |event: &Event| matches!(event, Event::Remembered(EraVerdict::Legacy));

@@ -14,8 +14,8 @@ use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{Phase as ServerPhase, Scope};
 use mcpact_engine::time::Moment;
 use mcpact_sim::event::{Ended, Event};
-use mcpact_sim::model::ledger::{Books, nothing_into_the_void, own_answers, settled_once};
-use mcpact_sim::pair::{Habit, Pair, Pause, Setup, Temper, echo};
+use mcpact_sim::model::ledger::{LedgerState, no_writes_after_close, own_answers, settled_once};
+use mcpact_sim::pair::{AnswerMode, Pair, Pause, ServerProcess, Setup, echo};
 use mcpact_sim::peers::{self, FULL_CLIENT, FULL_SERVER, dual, exactly, legacy_only, modern_only};
 use mcpact_sim::wire::{Faults, Order};
 use mcpact_spec::{Revision, Side};
@@ -37,11 +37,11 @@ fn setup(client: ClientTerms, server: RevisionSet) -> Setup {
     Setup::new(client, peers::server(server, FULL_SERVER))
 }
 
-/// A pair that has agreed, whose owners answer only when they are told to.
+/// A pair after negotiation, which answers only on request of the test.
 fn ready(client: ClientTerms, server: RevisionSet) -> Pair {
     let mut setup = setup(client, server);
-    setup.client_habit = Habit::WhenTold;
-    setup.server_habit = Habit::WhenTold;
+    setup.client_answers = AnswerMode::WhenTold;
+    setup.server_answers = AnswerMode::WhenTold;
     let mut pair = setup.open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
     assert!(pair.client().pact().is_some());
@@ -104,7 +104,7 @@ fn last_written(pair: &Pair, by: Side) -> String {
 #[test]
 fn a_late_answer_to_the_probe_is_ignored() {
     let mut setup = setup(client(dual(), TransportKind::Child), dual());
-    setup.temper = Temper::Slow(at(12));
+    setup.process = ServerProcess::Slow(at(12));
     let mut pair = setup.open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
     assert_eq!(
@@ -116,12 +116,12 @@ fn a_late_answer_to_the_probe_is_ignored() {
     assert_eq!(agreed(&pair), Some(Revision::V2025_11_25));
 }
 
-/// N13: a server that exits on the probe is started anew once, is not probed again, and this is
-/// remembered for the next connection, which does not probe at all.
+/// N13: a server that exits on the probe is restarted once without probe, and the verdict is stored, so that the next
+/// connection does not probe.
 #[test]
-fn a_server_that_dies_on_the_probe_is_started_anew_once() {
+fn server_that_exits_on_the_probe_is_restarted_once() {
     let mut setup = setup(client(dual(), TransportKind::Child), legacy_only());
-    setup.temper = Temper::DiesOnProbe;
+    setup.process = ServerProcess::DiesOnProbe;
     let mut pair = setup.clone().open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
     assert_eq!(respawns(&pair), 1);
@@ -143,16 +143,16 @@ fn a_server_that_dies_on_the_probe_is_started_anew_once() {
     assert_eq!(agreed(&again), Some(Revision::V2025_11_25));
 }
 
-/// N13: what cannot be started anew, or is not legacy at all, is not started anew.
+/// N13: only a child process with a legacy side is restarted.
 #[test]
-fn only_a_child_with_a_legacy_side_is_started_anew() {
+fn only_a_child_with_a_legacy_side_is_restarted() {
     for (speaks, carrier) in [
         (dual(), TransportKind::Stream),
         (dual(), TransportKind::Http),
         (modern_only(), TransportKind::Child),
     ] {
         let mut setup = setup(client(speaks, carrier), legacy_only());
-        setup.temper = Temper::DiesOnProbe;
+        setup.process = ServerProcess::DiesOnProbe;
         let mut pair = setup.open();
         assert_eq!(pair.run_until_quiet(), Pause::Quiet);
         assert_eq!(respawns(&pair), 0, "{carrier:?}");
@@ -170,7 +170,7 @@ fn only_a_child_with_a_legacy_side_is_started_anew() {
 #[test]
 fn a_slow_start_is_not_silence() {
     let mut setup = setup(client(dual(), TransportKind::Child), modern_only());
-    setup.temper = Temper::Slow(at(11));
+    setup.process = ServerProcess::Slow(at(11));
     let mut pair = setup.open();
     assert_eq!(pair.run_for(9 * SECOND), Pause::TimeUp);
     pair.tell_client(Input::FirstByte);
@@ -186,7 +186,7 @@ fn a_very_slow_start_is_survived() {
     let legacy = legacy_only().iter().map(exactly);
     for server in legacy.chain([modern_only(), dual()]) {
         let mut setup = setup(client(dual(), TransportKind::Child), server);
-        setup.temper = Temper::Slow(at(50));
+        setup.process = ServerProcess::Slow(at(50));
         let mut pair = setup.open();
         assert_eq!(pair.run_until_quiet(), Pause::Quiet);
         let newest_legacy = server.iter().find(|r| *r != Revision::V2026_07_28);
@@ -195,10 +195,10 @@ fn a_very_slow_start_is_survived() {
     }
 }
 
-/// L25: when the connection goes, every request that waits fails once, on both sides; what is
-/// answered or cancelled afterwards is nobody's.
+/// L25: when the connection closes, every pending request fails once, on both sides; later answers and cancellations
+/// are ignored.
 #[test]
-fn a_closed_connection_fails_all_that_wait() {
+fn closed_connection_fails_pending_requests() {
     let mut pair = ready(client(dual(), TransportKind::Stream), legacy_only());
     for id in 1..=5 {
         pair.ask(Side::Client, id, "tools/list", None, patience(60));
@@ -219,7 +219,7 @@ fn a_closed_connection_fails_all_that_wait() {
     pair.cancel(Side::Server, 2);
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
     assert_eq!(pair.written().count(), before);
-    assert_eq!(settled_once(pair.events(), Books::Closed), Ok(()));
+    assert_eq!(settled_once(pair.events(), LedgerState::Closed), Ok(()));
     assert!(matches!(pair.client().phase(), Phase::Closed));
     assert!(matches!(pair.server().phase(), ServerPhase::Closed));
 }
@@ -254,7 +254,7 @@ fn answers_out_of_order_find_their_requests() {
     let mut sorted = order;
     sorted.sort_by_key(|id| id.parse::<i64>().unwrap());
     assert_eq!(sorted, asked);
-    assert_eq!(settled_once(pair.events(), Books::Closed), Ok(()));
+    assert_eq!(settled_once(pair.events(), LedgerState::Closed), Ok(()));
     assert_eq!(own_answers(pair.events()), Ok(()));
     let stray = ("\"1\"".to_owned(), DropCause::UnknownAnswer);
     assert!(drops(&pair, Side::Client).contains(&stray));
@@ -334,10 +334,10 @@ fn progress_extends_a_timeout_up_to_its_maximum() {
 /// L27: a server that never answers `initialize` is given up after the client's time, and one that
 /// is never spoken to hangs up after its own.
 #[test]
-fn nobody_waits_forever_for_a_beginning() {
+fn waiting_for_a_handshake_times_out() {
     for speaks in [legacy_only(), dual()] {
         let mut setup = setup(client(speaks, TransportKind::Stream), legacy_only());
-        setup.temper = Temper::Mute;
+        setup.process = ServerProcess::Mute;
         setup.server.open_timeout = Duration::from_secs(1000);
         let mut pair = setup.open();
         assert_eq!(pair.run_until_quiet(), Pause::Quiet);
@@ -362,7 +362,7 @@ fn nobody_waits_forever_for_a_beginning() {
 #[test]
 fn before_the_confirmation_a_server_only_pings_and_logs() {
     let mut setup = setup(client(legacy_only(), TransportKind::Stream), legacy_only());
-    setup.server_habit = Habit::WhenTold;
+    setup.server_answers = AnswerMode::WhenTold;
     let mut pair = setup.build();
     let initialize = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
     pair.deliver(Side::Server, initialize, None);
@@ -427,6 +427,6 @@ fn a_closing_client_lets_its_requests_end() {
     assert!(!pair.is_up());
     assert_eq!(ends(&pair, Side::Client).len(), 2);
     assert_eq!(own_answers(pair.events()), Ok(()));
-    assert_eq!(nothing_into_the_void(pair.events()), Ok(()));
+    assert_eq!(no_writes_after_close(pair.events()), Ok(()));
     assert!(matches!(pair.client().phase(), Phase::Closed));
 }

@@ -44,7 +44,7 @@ fn failure(pair: &Pair) -> Failure {
     }
 }
 
-/// What both sides hold about the conversation, where there is one.
+/// Checks that both sides agree on the state of the conversation.
 fn both_agree(pair: &Pair, label: &str) {
     let Outcome::Agreed(revision) = outcome(pair) else {
         return;
@@ -76,9 +76,9 @@ fn check(client: RevisionSet, server: RevisionSet, carrier: TransportKind) {
     );
 }
 
-/// N15, N13, N14, N10: all 32 sets of revisions against all 32, on all three carriers, end as the
-/// compatibility matrix of 2026-07-28 and the version negotiation of 2025-11-25 say, and nobody
-/// announces a version that it does not speak.
+/// N15, N13, N14, N10: all 32 sets of revisions against all 32, on all three transports, end as in the compatibility
+/// matrix of 2026-07-28 and the version negotiation of 2025-11-25, and no side announces a version that it does not
+/// support.
 #[test]
 fn every_set_of_revisions_meets_every_other() {
     for client in every_set() {
@@ -180,7 +180,7 @@ fn a_legacy_client_is_told_the_versions_of_a_modern_server() {
 /// N9: a client that cannot speak the server's answer leaves without confirming, and knows both
 /// what was answered and what it speaks itself.
 #[test]
-fn an_answer_that_nobody_here_speaks_ends_the_connection() {
+fn unsupported_version_in_the_answer_ends_the_connection() {
     for ours in legacy_only().iter() {
         for theirs in legacy_only().iter().filter(|r| *r != ours) {
             let pair = meet(exactly(ours), exactly(theirs), TransportKind::Stream);

@@ -136,7 +136,7 @@ fn pact(revision: Revision, client: &Caps, server: &Caps) -> Pact {
     )
 }
 
-/// Every message that there is, with the verdict on it.
+/// All possible messages, with the verdict on each.
 fn verdicts(pact: &Pact) -> Vec<(Side, Kind, &'static str, bool)> {
     let mut all = Vec::new();
     for method in method_names() {
@@ -160,11 +160,9 @@ proptest! {
         ..ProptestConfig::with_cases(1000)
     })]
 
-    /// L11, L15, L14, L25, N10: in any conversation on any wire the machines write exactly the
-    /// messages that the model allows; what was not declared by whoever has to declare it is never
-    /// on the wire; every request that was written ends exactly once and with its own answer,
-    /// however often messages arrive and in whatever order; nobody announces a version that it
-    /// does not speak.
+    /// L11, L15, L14, L25, N10: in any conversation on any wire the machines write exactly the messages that the model
+    /// allows. Undeclared capabilities are never used on the wire. Every written request ends exactly once and with its
+    /// own answer, regardless of duplicates and order. No side announces a version that it does not support.
     #[test]
     fn machines_and_model_agree(setting in settings(), operations in operations()) {
         let held = hold(setting, &operations);
@@ -179,10 +177,10 @@ proptest! {
         prop_assert_eq!(held, Ok(()));
     }
 
-    /// N10: whatever bytes stray onto the wire, nobody announces a version that it does not speak,
-    /// and the books balance.
+    /// N10: with stray bytes on the wire, no side announces a version that it does not support, and the invariants
+    /// hold.
     #[test]
-    fn strays_upset_nobody(bytes in proptest::collection::vec(any::<u8>(), 30..400)) {
+    fn stray_bytes_keep_the_invariants(bytes in proptest::collection::vec(any::<u8>(), 30..400)) {
         prop_assert_eq!(run_operations(&bytes), Ok(()));
     }
 
@@ -223,8 +221,8 @@ proptest! {
     }
 }
 
-/// Whether the verdict on a method may depend on a path: because it needs the path, or something
-/// above or below it. One row per family, from the words of the specification.
+/// Returns whether the verdict on a method may depend on a path: because it needs the path, or one above or below it.
+/// One row per family, from the text of the specification.
 fn is_gated_by(method: &str, owner: Side, path: &str) -> bool {
     let family = path.split('.').next().unwrap_or(path);
     match (owner, family) {

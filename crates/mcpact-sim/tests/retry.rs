@@ -30,7 +30,7 @@ const REFUSED: [&str; 12] = [
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
 ];
 
-/// What follows a good beginning: a bit of everything.
+/// Inputs after a successful start: some of everything.
 fn follow_up() -> Vec<Input<'static>> {
     let bytes = |text: &'static str| Input::Bytes {
         bytes: text.as_bytes(),
@@ -72,7 +72,7 @@ fn strict() -> Arc<ServerTerms> {
     Arc::new(terms)
 }
 
-/// What a server does with these inputs, as text: every effect and every phase.
+/// Effects and phases of a server for these inputs, as text.
 fn told(mut server: Server, inputs: Vec<Input<'static>>) -> Vec<String> {
     let mut told = Vec::new();
     for input in inputs {

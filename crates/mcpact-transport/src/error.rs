@@ -3,7 +3,7 @@
 /// Failure of a pipe, socket, process or HTTP request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DoorError {
+pub enum TransportError {
     /// A system call failed.
     #[error("input or output failed")]
     Io(#[from] std::io::Error),
@@ -84,10 +84,10 @@ pub enum DoorError {
     Timeout(&'static str),
 }
 
-/// Name of the connect operation in [`DoorError::Timeout`].
+/// Name of the connect operation in [`TransportError::Timeout`].
 pub(crate) const CONNECTING: &str = "connecting";
 
-impl DoorError {
+impl TransportError {
     /// Returns whether no connection was made, so that nothing was sent.
     #[must_use]
     pub fn is_unconnected(&self) -> bool {

@@ -4,8 +4,9 @@
 //! messages and knows no protocol revision. Read [`link::Link`] first.
 
 pub mod address;
+pub mod busy_poll;
 #[cfg(unix)]
-pub mod cores;
+pub mod core_dumps;
 pub mod error;
 pub mod http;
 pub mod http_sse;
@@ -15,6 +16,5 @@ pub mod stdio;
 pub mod tcp;
 #[cfg(unix)]
 pub mod unix;
-pub mod vigil;
 pub mod websocket;
 pub mod within;

@@ -3,7 +3,7 @@
 use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line, LineReader, write_line};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::error::DoorError;
+use crate::error::TransportError;
 
 /// Bytes read at a time: enough for many pipelined messages per system call.
 const CHUNK: usize = 64 * 1024;
@@ -81,7 +81,7 @@ impl LineSource {
     ///
     /// # Errors
     /// The pipe or socket failed.
-    pub async fn fill(&mut self) -> Result<bool, DoorError> {
+    pub async fn fill(&mut self) -> Result<bool, TransportError> {
         if !self.is_open {
             return Ok(false);
         }
@@ -91,7 +91,7 @@ impl LineSource {
         }
         let read = self.io.read(&mut self.chunk).await;
         // A transport on top of another one passes its error on.
-        let count = read.map_err(|error| error.downcast().unwrap_or_else(DoorError::Io))?;
+        let count = read.map_err(|error| error.downcast().unwrap_or_else(TransportError::Io))?;
         self.lines.push(&self.chunk[..count]);
         self.was_full = count == CHUNK;
         self.is_open = count > 0;
@@ -139,7 +139,7 @@ impl LineSink {
     ///
     /// # Errors
     /// The pipe or socket failed; the rest of the buffer is lost.
-    pub async fn flush(&mut self) -> Result<(), DoorError> {
+    pub async fn flush(&mut self) -> Result<(), TransportError> {
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -160,7 +160,7 @@ impl LineSink {
     ///
     /// # Errors
     /// The pipe or socket failed.
-    pub async fn close(&mut self) -> Result<(), DoorError> {
+    pub async fn close(&mut self) -> Result<(), TransportError> {
         self.flush().await?;
         Ok(self.io.shutdown().await?)
     }
@@ -174,7 +174,7 @@ mod tests {
 
     /// P1: a cancelled write continues where it stopped.
     #[tokio::test]
-    async fn a_write_that_was_given_up_goes_on_where_it_stopped() {
+    async fn cancelled_write_continues_where_it_stopped() {
         let (near, mut far) = duplex(8);
         let mut link = Link::new(empty(), near);
         link.sink.push("{\"a\":\"0123456789\"}");

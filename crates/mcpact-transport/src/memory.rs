@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf, duplex};
 
-use crate::error::DoorError;
+use crate::error::TransportError;
 use crate::link::Link;
 
 /// Bytes buffered per direction before the writer waits.
@@ -39,14 +39,14 @@ pub(crate) fn faulty_pair(fault: &Fault) -> (Link, Link) {
 
 /// Error that ends a link instead of EOF.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fault(Arc<Mutex<Option<DoorError>>>);
+pub(crate) struct Fault(Arc<Mutex<Option<TransportError>>>);
 
 impl Fault {
-    pub(crate) fn set(&self, error: DoorError) {
+    pub(crate) fn set(&self, error: TransportError) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
-    fn take(&self) -> Option<DoorError> {
+    fn take(&self) -> Option<TransportError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -79,7 +79,7 @@ mod tests {
     use mcpact_wire::frame::ndjson::Line;
 
     use super::pair;
-    use crate::error::DoorError;
+    use crate::error::TransportError;
 
     /// T6: each end reads what the other writes.
     #[tokio::test]
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_or_dropped_sink_is_the_end() {
+    async fn closed_or_dropped_sink_is_eof() {
         let (mut left, mut right) = pair();
         left.sink.close().await.unwrap();
         assert!(!right.source.fill().await.unwrap());
@@ -115,12 +115,15 @@ mod tests {
         let (mut left, right) = pair();
         drop(right.source);
         left.sink.push("{}");
-        assert!(matches!(left.sink.flush().await, Err(DoorError::Io(_))));
+        assert!(matches!(
+            left.sink.flush().await,
+            Err(TransportError::Io(_))
+        ));
     }
 
     /// T9: a slow reader makes the writer wait.
     #[tokio::test]
-    async fn a_full_pipe_makes_the_writer_wait() {
+    async fn full_buffer_blocks_the_writer() {
         let (mut left, mut right) = pair();
         left.sink.push(&"7".repeat(2 * super::CAPACITY));
         let mut flush = Box::pin(left.sink.flush());

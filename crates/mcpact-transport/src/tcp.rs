@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::error::DoorError;
+use crate::error::TransportError;
 use crate::link::Link;
 
 /// A listening socket.
@@ -21,12 +21,12 @@ pub struct Listener {
 /// Listens on a loopback address; port 0 picks a free one.
 ///
 /// # Errors
-/// [`DoorError::Address`]: other machines could reach it; [`DoorError::Io`]: the system refuses.
-pub async fn listen(address: SocketAddr) -> Result<Listener, DoorError> {
+/// [`TransportError::Address`]: other machines could reach it; [`TransportError::Io`]: the system refuses.
+pub async fn listen(address: SocketAddr) -> Result<Listener, TransportError> {
     if !address.ip().to_canonical().is_loopback() {
-        return Err(DoorError::Address {
+        return Err(TransportError::Address {
             address: address.to_string(),
-            why: "lines over TCP have no authentication: listen on 127.0.0.1 or [::1], or use HTTP",
+            why: "plain TCP has no authentication: listen on 127.0.0.1 or [::1], or use HTTP",
         });
     }
     let socket = TcpListener::bind(address).await?;
@@ -38,7 +38,7 @@ pub async fn listen(address: SocketAddr) -> Result<Listener, DoorError> {
 ///
 /// # Errors
 /// The connection is refused, or the system refuses.
-pub async fn connect(address: &str) -> Result<Link, DoorError> {
+pub async fn connect(address: &str) -> Result<Link, TransportError> {
     let stream = TcpStream::connect(address).await?;
     let (read, write) = split(stream);
     Ok(Link::new(read, write))
@@ -50,7 +50,7 @@ impl Listener {
     ///
     /// # Errors
     /// The system refuses, for example because too many files are open; a retry may succeed.
-    pub async fn accept(&self) -> Result<Link, DoorError> {
+    pub async fn accept(&self) -> Result<Link, TransportError> {
         let (stream, _) = self.socket.accept().await?;
         let (read, write) = split(stream);
         let read = MessagesOnly {

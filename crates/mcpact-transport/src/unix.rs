@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::time::sleep;
 
-use crate::error::DoorError;
+use crate::error::TransportError;
 use crate::link::Link;
 
 /// Mode of a socket: only the owner may connect.
@@ -39,9 +39,9 @@ pub struct Listener {
 /// The directory must exist. An existing file is replaced only if it is a socket without a listener.
 ///
 /// # Errors
-/// [`DoorError::Address`]: the socket is in use, the file is not a socket, or the directory is missing;
-/// [`DoorError::Io`]: the system refuses.
-pub async fn listen(path: impl AsRef<Path>) -> Result<Listener, DoorError> {
+/// [`TransportError::Address`]: the socket is in use, the file is not a socket, or the directory is missing;
+/// [`TransportError::Io`]: the system refuses.
+pub async fn listen(path: impl AsRef<Path>) -> Result<Listener, TransportError> {
     let path = path.as_ref();
     // Two processes that find the same stale socket must not remove each other's new one.
     let _lock = lock_directory(path).await?;
@@ -62,18 +62,18 @@ pub async fn listen(path: impl AsRef<Path>) -> Result<Listener, DoorError> {
 /// Creates a socket directory, with its parents, that only the same user can list.
 ///
 /// # Errors
-/// [`DoorError::Address`]: it is not a directory, or belongs to another user; [`DoorError::Io`]: the system refuses.
-pub fn private_folder(path: impl AsRef<Path>) -> Result<(), DoorError> {
+/// [`TransportError::Address`]: it is not a directory, or belongs to another user; [`TransportError::Io`]: the system refuses.
+pub fn private_folder(path: impl AsRef<Path>) -> Result<(), TransportError> {
     let path = path.as_ref();
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(FOLDER_MODE).create(path)?;
     // Another owner of the directory could replace our socket.
     let facts = fs::symlink_metadata(path)?;
     if !facts.is_dir() {
-        return Err(bad(path, "it is not a folder"));
+        return Err(bad(path, "it is not a directory"));
     }
     if facts.uid() != rustix::process::geteuid().as_raw() {
-        return Err(bad(path, "it belongs to somebody else"));
+        return Err(bad(path, "it belongs to another user"));
     }
     if facts.mode() & 0o777 != FOLDER_MODE {
         fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))?;
@@ -85,7 +85,7 @@ pub fn private_folder(path: impl AsRef<Path>) -> Result<(), DoorError> {
 ///
 /// # Errors
 /// The directory cannot be read; a missing one has no sockets.
-pub async fn sweep(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, DoorError> {
+pub async fn sweep(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, TransportError> {
     let listed = match fs::read_dir(folder.as_ref()) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
@@ -101,8 +101,8 @@ pub async fn sweep(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, DoorError> 
         let _lock = lock_directory(&path).await?;
         match remove_stale(&path).await {
             Ok(()) => {}
-            Err(DoorError::Address { .. }) => live.push(path),
-            Err(error) => tracing::debug!(%error, path = %path.display(), "a socket is left alone"),
+            Err(TransportError::Address { .. }) => live.push(path),
+            Err(error) => tracing::debug!(%error, path = %path.display(), "socket not removed"),
         }
     }
     live.sort();
@@ -112,17 +112,13 @@ pub async fn sweep(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, DoorError> 
 /// Connects to a socket.
 ///
 /// # Errors
-/// [`DoorError::Address`]: there is no listener; [`DoorError::Io`]: the system refuses.
-pub async fn connect(path: impl AsRef<Path>) -> Result<Link, DoorError> {
+/// [`TransportError::Address`]: there is no listener; [`TransportError::Io`]: the system refuses.
+pub async fn connect(path: impl AsRef<Path>) -> Result<Link, TransportError> {
     let path = path.as_ref();
     match UnixStream::connect(path).await {
         Ok(stream) => Ok(link(stream)),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(bad(path, "there is no such socket"))
-        }
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            Err(bad(path, "nobody listens there"))
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(bad(path, "no such socket")),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Err(bad(path, "no listener")),
         Err(error) => Err(error.into()),
     }
 }
@@ -138,14 +134,14 @@ impl Listener {
     ///
     /// # Errors
     /// The system refuses, for example because too many files are open; a retry may succeed.
-    pub async fn accept(&self) -> Result<Link, DoorError> {
+    pub async fn accept(&self) -> Result<Link, TransportError> {
         loop {
             let (stream, _) = self.socket.accept().await?;
             let client = stream.peer_cred()?.uid();
             if may_connect(client, rustix::process::geteuid().as_raw()) {
                 return Ok(link(stream));
             }
-            tracing::warn!(client, path = %self.path.display(), "a client of another user was turned away");
+            tracing::warn!(client, path = %self.path.display(), "client of another user rejected");
         }
     }
 
@@ -161,7 +157,7 @@ impl Drop for Listener {
         let is_ours =
             fs::symlink_metadata(&self.path).is_ok_and(|facts| identity(&facts) == self.identity);
         if is_ours && let Err(error) = fs::remove_file(&self.path) {
-            tracing::debug!(%error, path = %self.path.display(), "the socket cannot be removed");
+            tracing::debug!(%error, path = %self.path.display(), "cannot remove the socket");
         }
     }
 }
@@ -176,8 +172,8 @@ fn link(stream: UnixStream) -> Link {
     Link::new(read, write)
 }
 
-fn bad(path: &Path, why: &'static str) -> DoorError {
-    DoorError::Address {
+fn bad(path: &Path, why: &'static str) -> TransportError {
+    TransportError::Address {
         address: path.display().to_string(),
         why,
     }
@@ -187,7 +183,7 @@ fn identity(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }
 
-async fn lock_directory(path: &Path) -> Result<File, DoorError> {
+async fn lock_directory(path: &Path) -> Result<File, TransportError> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) | None => Path::new("."),
@@ -208,7 +204,7 @@ async fn lock_directory(path: &Path) -> Result<File, DoorError> {
     Err(bad(path, "another process holds its directory locked"))
 }
 
-async fn remove_stale(path: &Path) -> Result<(), DoorError> {
+async fn remove_stale(path: &Path) -> Result<(), TransportError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -219,7 +215,7 @@ async fn remove_stale(path: &Path) -> Result<(), DoorError> {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(fs::remove_file(path)?),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error.into()),
-        Ok(_) | Err(_) => Err(bad(path, "somebody listens there already")),
+        Ok(_) | Err(_) => Err(bad(path, "the socket is in use")),
     }
 }
 
@@ -229,7 +225,7 @@ mod tests {
 
     /// Processes of other users are rejected, whatever the mode of the socket is.
     #[test]
-    fn only_our_own_user_and_root_are_heard() {
+    fn only_the_same_user_and_root_may_connect() {
         for (client, own, expected) in [
             (0, 0, true),
             (0, 1000, true),

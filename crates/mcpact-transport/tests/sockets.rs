@@ -1,13 +1,15 @@
-//! Links over TCP and WebSocket, and who may open them.
+//! TCP and WebSocket transports, and access to them.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::{SinkExt, StreamExt};
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpSettings;
-use mcpact_transport::http::server::{Answer, Arrival, Endpoint, Guard, HttpServer, TlsIdentity};
+use mcpact_transport::http::server::{
+    Endpoint, Guard, HttpRequest, HttpResponse, HttpServer, TlsIdentity,
+};
 use mcpact_transport::http::server::{Limits, Token};
 use mcpact_transport::link::Link;
 use mcpact_transport::{tcp, websocket};
@@ -20,14 +22,14 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
-const SECRET: &str = "a-token-that-nobody-guesses";
+const SECRET: &str = "a-token-for-these-tests";
 
-/// A socket that says back what it hears.
+/// Endpoint that echoes messages on a WebSocket.
 struct Echo;
 
 impl Endpoint for Echo {
-    async fn handle(&self, _: Box<Arrival>) -> Answer {
-        Answer::socket(|link| {
+    async fn handle(&self, _: Box<HttpRequest>) -> HttpResponse {
+        HttpResponse::socket(|link| {
             tokio::spawn(echo(link));
         })
     }
@@ -71,10 +73,9 @@ async fn say(link: &mut Link, text: &str) {
     link.sink.flush().await.unwrap();
 }
 
-/// T6: messages travel both ways on a WebSocket, with and without TLS, large ones too, and closing is
-/// the end.
+/// T6: messages travel both ways on a WebSocket, with and without TLS and of any size, and closing is EOF.
 #[tokio::test]
-async fn messages_travel_on_a_websocket() {
+async fn websocket_carries_messages() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let identity = TlsIdentity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
@@ -96,7 +97,7 @@ async fn messages_travel_on_a_websocket() {
     }
 }
 
-/// The status line and headers that a raw request to open a socket is answered with.
+/// Response head of a raw upgrade request.
 async fn open(address: SocketAddr, headers: &[(&str, &str)]) -> String {
     let mut request = "GET /ws HTTP/1.1\r\n".to_owned();
     let usual = [
@@ -129,10 +130,10 @@ async fn open(address: SocketAddr, headers: &[(&str, &str)]) -> String {
     String::from_utf8(head).unwrap().to_ascii_lowercase()
 }
 
-/// T6, T8: a WebSocket is opened as RFC 6455 says, with the subprotocol, and behind the same guard and
-/// token as everything else.
+/// T6, T8: a WebSocket is opened as in RFC 6455, with the subprotocol, behind the same guard and token as other
+/// requests.
 #[tokio::test]
-async fn a_websocket_is_guarded() {
+async fn websocket_is_guarded() {
     let address = serve(|server| {
         let guard = Guard::default().allow_origin("https://app.example");
         server.token(Token::new(SECRET).unwrap()).guard(guard)
@@ -192,13 +193,13 @@ async fn a_websocket_is_guarded() {
     assert_eq!(hear(&mut link).await.as_deref(), Some("{}"));
 }
 
-/// A socket that ends when the server does.
+/// A socket that is closed at shutdown.
 struct Leaving(watch::Receiver<bool>);
 
 impl Endpoint for Leaving {
-    async fn handle(&self, _: Box<Arrival>) -> Answer {
+    async fn handle(&self, _: Box<HttpRequest>) -> HttpResponse {
         let mut leaving = self.0.clone();
-        Answer::socket(move |mut link| {
+        HttpResponse::socket(move |mut link| {
             tokio::spawn(async move {
                 let _ = leaving.wait_for(|is| *is).await;
                 let _ = link.sink.close().await;
@@ -207,9 +208,9 @@ impl Endpoint for Leaving {
     }
 }
 
-/// L26: a server that goes away says so on its sockets, and is there until that is said.
+/// L26: a server sends close frames at shutdown, and waits for them.
 #[tokio::test]
-async fn a_server_that_goes_says_so() {
+async fn shutdown_sends_close_frames() {
     let server = HttpServer::bind("127.0.0.1:0".parse().unwrap());
     let server = server.await.unwrap();
     let address = server.address();
@@ -223,7 +224,7 @@ async fn a_server_that_goes_says_so() {
         panic!("it must be closed");
     };
     assert_eq!(u16::from(frame.code), 1001);
-    // The library answers the frame when it is asked for the next one.
+    // tungstenite replies when the next frame is read.
     assert!(socket.next().await.is_none());
     serving.await.unwrap().unwrap();
 }
@@ -239,10 +240,9 @@ async fn open_socket(address: SocketAddr) -> WebSocketStream<TcpStream> {
     opened.unwrap().0
 }
 
-/// T6, T9: a message over several lines is one message; what is not text or too long ends the socket
-/// with its code, and no other.
+/// T6, T9: a message of several lines is one message; binary and oversized messages close the socket with their code.
 #[tokio::test]
-async fn what_is_no_message_ends_a_websocket() {
+async fn invalid_messages_close_the_websocket() {
     let address = serve(|server| server.limits(Limits::default())).await;
     let socket = || open_socket(address);
     let mut other = socket().await;
@@ -274,7 +274,7 @@ async fn what_is_no_message_ends_a_websocket() {
     assert_eq!(other.next().await.unwrap().unwrap(), Message::text("[1]"));
 }
 
-/// Opens a socket for messages of MCP.
+/// Opens a WebSocket with the MCP subprotocol.
 #[expect(
     clippy::result_large_err,
     reason = "the callback's error is the library's"
@@ -286,9 +286,9 @@ fn agree(_: &Request, mut response: Response) -> Result<Response, ErrorResponse>
     Ok(response)
 }
 
-/// T9: who asked is told that a message was too long, and what the limit is.
+/// T9: the error of an oversized message contains the limit.
 #[tokio::test]
-async fn a_message_that_is_too_long_is_told_with_the_limit() {
+async fn oversized_message_error_contains_the_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/ws", listener.local_addr().unwrap());
     let server = tokio::spawn(async move {
@@ -314,7 +314,7 @@ async fn a_message_that_is_too_long_is_told_with_the_limit() {
         match link.source.fill().await {
             Ok(true) => {}
             Ok(false) => panic!("it just ended"),
-            Err(DoorError::TooLarge { limit }) => break limit,
+            Err(TransportError::TooLarge { limit }) => break limit,
             Err(error) => panic!("{error}"),
         }
     };
@@ -323,9 +323,9 @@ async fn a_message_that_is_too_long_is_told_with_the_limit() {
     server.await.unwrap();
 }
 
-/// T6: messages travel both ways on lines over TCP, and closing is the end.
+/// T6: messages travel both ways over TCP, and closing is EOF.
 #[tokio::test]
-async fn messages_travel_over_tcp() {
+async fn tcp_carries_messages() {
     let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener.address().to_string();
     tokio::spawn(async move { echo(listener.accept().await.unwrap()).await });
@@ -338,12 +338,15 @@ async fn messages_travel_over_tcp() {
     assert_eq!(hear(&mut link).await, None);
 }
 
-/// T6, T8: lines over TCP are for this machine only, and a request of a browser is not taken for lines.
+/// T6, T8: plain TCP is limited to loopback, and HTTP requests of browsers are rejected.
 #[tokio::test]
-async fn tcp_is_not_for_others_and_not_for_browsers() {
+async fn tcp_rejects_other_hosts_and_browsers() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let refused = tcp::listen(address.parse().unwrap()).await.unwrap_err();
-        assert!(matches!(refused, DoorError::Address { .. }), "{refused}");
+        assert!(
+            matches!(refused, TransportError::Address { .. }),
+            "{refused}"
+        );
     }
     let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let mut browser = TcpStream::connect(listener.address()).await.unwrap();

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use mcpact_engine::shutdown::{EndStep, Grace};
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::link::LineSource;
 use mcpact_transport::stdio::child::{Child, ChildCommand};
 use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq)]
-enum Heard {
+enum Received {
     Json(Vec<u8>),
     Noise(Vec<u8>),
     TooLong,
@@ -34,14 +34,14 @@ fn python(script: &str) -> Child {
         .unwrap()
 }
 
-async fn next(source: &mut LineSource) -> Option<Heard> {
+async fn next(source: &mut LineSource) -> Option<Received> {
     let reading = async {
         let mut is_open = true;
         loop {
             match source.next_line() {
-                Some(Line::Json(line)) => return Some(Heard::Json(line.to_vec())),
-                Some(Line::Noise(line)) => return Some(Heard::Noise(line.to_vec())),
-                Some(Line::TooLong { .. }) => return Some(Heard::TooLong),
+                Some(Line::Json(line)) => return Some(Received::Json(line.to_vec())),
+                Some(Line::Noise(line)) => return Some(Received::Noise(line.to_vec())),
+                Some(Line::TooLong { .. }) => return Some(Received::TooLong),
                 None if !is_open => return None,
                 None => is_open = source.fill().await.unwrap(),
             }
@@ -58,7 +58,7 @@ async fn say(child: &mut Child, message: &str) {
         .unwrap();
 }
 
-/// T2: what goes in comes back, one message per line.
+/// T2: messages are echoed, one per line.
 #[tokio::test]
 async fn messages_travel_both_ways() {
     let mut child = sh("exec cat");
@@ -66,7 +66,7 @@ async fn messages_travel_both_ways() {
         say(&mut child, message).await;
         assert_eq!(
             next(&mut child.link.source).await,
-            Some(Heard::Json(message.into()))
+            Some(Received::Json(message.into()))
         );
     }
     let departure = child.process.shutdown(Grace::default()).await.unwrap();
@@ -74,57 +74,57 @@ async fn messages_travel_both_ways() {
     assert_eq!(departure.after, EndStep::CloseInput);
 }
 
-/// T9: a line of a mebibyte passes while the other side writes at the same time.
+/// T9: a line of 1 MiB passes while the other side writes at the same time.
 #[tokio::test]
-async fn a_long_line_passes() {
+async fn long_line_passes() {
     let mut child = sh("exec cat");
     let message = format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20));
     child.link.sink.push(&message);
     let (written, heard) = tokio::join!(child.link.sink.flush(), next(&mut child.link.source));
     written.unwrap();
-    assert_eq!(heard, Some(Heard::Json(message.into_bytes())));
+    assert_eq!(heard, Some(Received::Json(message.into_bytes())));
 }
 
 /// T9: a line over the limit is reported, and the next one is read.
 #[tokio::test]
-async fn a_line_over_the_limit_is_reported_and_the_next_one_read() {
+async fn line_over_the_limit_is_reported_and_reading_continues() {
     let mut child = python(&format!(
         "import sys; sys.stdout.write('{{' + 'x' * {DEFAULT_LINE_LIMIT} + '\\n{{\"id\":1}}\\n')"
     ));
-    assert_eq!(next(&mut child.link.source).await, Some(Heard::TooLong));
+    assert_eq!(next(&mut child.link.source).await, Some(Received::TooLong));
     assert_eq!(
         next(&mut child.link.source).await,
-        Some(Heard::Json(b"{\"id\":1}".to_vec()))
+        Some(Received::Json(b"{\"id\":1}".to_vec()))
     );
     assert_eq!(next(&mut child.link.source).await, None);
 }
 
-/// T9: bytes that are no text, banners and a last line without an end do not stop the reading.
+/// T9: invalid UTF-8, banners and an unterminated last line do not stop reading.
 #[tokio::test]
-async fn noise_does_not_stop_the_reading() {
+async fn noise_does_not_stop_reading() {
     let mut child = sh(r#"printf 'Listening...\n\377\376\n\n{"id":1}\r\n{"id":2}'"#);
     assert_eq!(
         next(&mut child.link.source).await,
-        Some(Heard::Noise(b"Listening...".to_vec()))
+        Some(Received::Noise(b"Listening...".to_vec()))
     );
     assert_eq!(
         next(&mut child.link.source).await,
-        Some(Heard::Noise(b"\xff\xfe".to_vec()))
+        Some(Received::Noise(b"\xff\xfe".to_vec()))
     );
     assert_eq!(
         next(&mut child.link.source).await,
-        Some(Heard::Json(b"{\"id\":1}".to_vec()))
+        Some(Received::Json(b"{\"id\":1}".to_vec()))
     );
     assert_eq!(
         next(&mut child.link.source).await,
-        Some(Heard::Json(b"{\"id\":2}".to_vec()))
+        Some(Received::Json(b"{\"id\":2}".to_vec()))
     );
     assert_eq!(next(&mut child.link.source).await, None);
 }
 
-/// P2, T2, T9: a flood on standard error neither blocks the child nor fills our memory, and is no failure.
+/// P2, T2, T9: a flood on standard error neither blocks the child nor fills memory, and is not a failure.
 #[tokio::test]
-async fn a_flood_on_standard_error_blocks_nobody() {
+async fn flood_on_standard_error_does_not_block() {
     let mut child = python(
         "import os, sys\n\
          for _ in range(50): sys.stderr.buffer.write(b'\\xff' * 1_000_000)\n\
@@ -133,7 +133,7 @@ async fn a_flood_on_standard_error_blocks_nobody() {
     );
     assert_eq!(
         next(&mut child.link.source).await,
-        Some(Heard::Json(b"{\"id\":1}".to_vec()))
+        Some(Received::Json(b"{\"id\":1}".to_vec()))
     );
     let status = timeout(PATIENCE, child.process.wait())
         .await
@@ -145,7 +145,7 @@ async fn a_flood_on_standard_error_blocks_nobody() {
 
 /// T2: the end of the log is kept within its limit, whole lines only.
 #[tokio::test]
-async fn the_end_of_the_log_is_kept() {
+async fn end_of_the_log_is_kept() {
     let mut command = ChildCommand::new("sh").with_args([
         "-c",
         "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); echo line $i >&2; done",
@@ -164,7 +164,7 @@ async fn the_end_of_the_log_is_kept() {
 }
 
 #[tokio::test]
-async fn the_first_byte_is_heard_on_either_stream() {
+async fn first_byte_is_detected_on_both_streams() {
     let child = sh("echo hello >&2; exec cat");
     assert!(timeout(PATIENCE, child.process.first_byte()).await.unwrap());
 
@@ -183,10 +183,10 @@ async fn the_first_byte_is_heard_on_either_stream() {
     assert!(!timeout(PATIENCE, child.process.first_byte()).await.unwrap());
 }
 
-/// A secret of ours is not visible to the child, what we give it is, and nothing else.
+/// The child sees only the variables that are passed to it.
 #[tokio::test]
-async fn the_environment_is_minimal() {
-    // Cargo gives every test this variable; it stands for a secret.
+async fn environment_is_minimal() {
+    // Set by cargo for every test; stands for a secret.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let mut child = ChildCommand::new("env")
         .with_env("GIVEN", "yes")
@@ -194,7 +194,7 @@ async fn the_environment_is_minimal() {
         .spawn()
         .unwrap();
     let mut names = Vec::new();
-    while let Some(Heard::Noise(line)) = next(&mut child.link.source).await {
+    while let Some(Received::Noise(line)) = next(&mut child.link.source).await {
         names.push(String::from_utf8(line).unwrap());
     }
     assert!(names.contains(&"GIVEN=yes".to_owned()) && names.contains(&"TZ=UTC".to_owned()));
@@ -205,9 +205,9 @@ async fn the_environment_is_minimal() {
     assert_eq!(others.count(), 0, "{names:?}");
 }
 
-/// There is no shell between us and the program.
+/// Arguments are not interpreted by a shell.
 #[tokio::test]
-async fn arguments_are_not_read_by_a_shell() {
+async fn arguments_are_not_interpreted_by_a_shell() {
     let folder = tempfile::tempdir().unwrap();
     let mut command =
         ChildCommand::new("printf").with_args(["%s\\n", "a && touch marker; $(touch marker)"]);
@@ -216,27 +216,27 @@ async fn arguments_are_not_read_by_a_shell() {
     let expected = b"a && touch marker; $(touch marker)".to_vec();
     assert_eq!(
         next(&mut child.link.source).await,
-        Some(Heard::Noise(expected))
+        Some(Received::Noise(expected))
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
-async fn a_failed_start_names_the_program() {
+async fn failed_start_names_the_program() {
     let error = ChildCommand::new("no-such-server").spawn().unwrap_err();
-    assert!(matches!(&error, DoorError::Spawn { program, .. } if program == "no-such-server"));
+    assert!(matches!(&error, TransportError::Spawn { program, .. } if program == "no-such-server"));
     assert_eq!(error.to_string(), "cannot start `no-such-server`");
 
     let mut command = ChildCommand::new("sh");
     command.cwd = Some("/no/such/folder".into());
-    let DoorError::Spawn { source, .. } = command.spawn().unwrap_err() else {
+    let TransportError::Spawn { source, .. } = command.spawn().unwrap_err() else {
         panic!("another error")
     };
     assert!(source.to_string().contains("/no/such/folder"));
 }
 
 #[tokio::test]
-async fn the_end_of_the_process_is_the_end_of_the_link() {
+async fn link_ends_with_the_process() {
     let mut child = sh("exit 7");
     assert_eq!(next(&mut child.link.source).await, None);
     let status = timeout(PATIENCE, child.process.wait())
@@ -247,13 +247,13 @@ async fn the_end_of_the_process_is_the_end_of_the_link() {
     child.link.sink.push("{}");
     assert!(matches!(
         child.link.sink.flush().await,
-        Err(DoorError::Io(_))
+        Err(TransportError::Io(_))
     ));
 }
 
-/// T2: closing the link alone is the end of the child's input.
+/// T2: closing the link is EOF on the child's standard input.
 #[tokio::test]
-async fn closing_the_link_ends_a_server_that_obeys() {
+async fn closing_the_link_stops_the_server() {
     let mut child = sh("exec cat");
     child.link.sink.close().await.unwrap();
     let status = timeout(PATIENCE, child.process.wait())

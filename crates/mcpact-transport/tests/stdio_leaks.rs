@@ -1,4 +1,4 @@
-//! What many children leave behind. Alone in its file, because it counts what the whole process holds.
+//! Resource leaks of many children. A separate file, because it counts resources of the whole process.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-/// The last one is about to leave the group when it is ended.
+/// The last one leaves the group during shutdown.
 const SCRIPTS: [&str; 3] = [
     "exec cat",
     "sleep 1000 & exec cat",
@@ -24,15 +24,15 @@ const SHORT: Grace = Grace {
     terminate: Duration::from_millis(20),
 };
 
-/// Open files, tasks and children of ours, dead ones included.
+/// Open files, tokio tasks and children, including zombies.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Holdings {
+struct Resources {
     files: usize,
     tasks: usize,
     children: usize,
 }
 
-impl Holdings {
+impl Resources {
     fn count() -> Self {
         let us = std::process::id().to_string();
         let is_child = |stat: &String| {
@@ -58,12 +58,12 @@ fn start(round: usize) -> Child {
         .unwrap()
 }
 
-/// T2, L26: files, tasks and processes return to where they were, however often children come and go.
+/// T2, L26: files, tokio tasks and processes do not leak.
 #[tokio::test]
-async fn many_children_leave_nothing() {
+async fn children_do_not_leak_resources() {
     start(0).process.shutdown(SHORT).await.unwrap();
     yield_now().await;
-    let before = Holdings::count();
+    let before = Resources::count();
     for round in 0..200 {
         let child = start(round);
         if round % 2 == 0 {
@@ -73,10 +73,10 @@ async fn many_children_leave_nothing() {
         }
     }
     let settled = async {
-        while Holdings::count() != before {
+        while Resources::count() != before {
             yield_now().await;
         }
     };
     let result = timeout(Duration::from_secs(30), settled).await;
-    assert!(result.is_ok(), "{before:?} became {:?}", Holdings::count());
+    assert!(result.is_ok(), "{before:?} became {:?}", Resources::count());
 }

@@ -1,4 +1,4 @@
-//! Requirement T2: our own standard streams, seen from a client.
+//! Requirement T2: our own standard streams.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -12,10 +12,10 @@ use std::process::{ChildStdout, Command, Stdio};
 use mcpact_transport::stdio;
 use mcpact_wire::frame::ndjson::Line;
 
-/// Set in the process that plays the server.
+/// Set in the process that acts as the server.
 const ROLE: &str = "MCPACT_STDIO_ROLE";
 
-/// Answers every message with itself until the end of the input.
+/// Echoes messages until EOF.
 fn serve() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -50,16 +50,16 @@ fn line_of(output: &mut BufReader<ChildStdout>) -> String {
     line
 }
 
-/// P1, T2: messages travel both ways, and nothing else reaches the output once it is taken over.
+/// P1, T2: messages travel both ways, and nothing else is written to standard output.
 #[test]
-fn only_messages_reach_the_output() {
+fn only_messages_are_written_to_stdout() {
     if std::env::var_os(ROLE).is_some() {
         return serve();
     }
     let mut server = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "only_messages_reach_the_output",
+            "only_messages_are_written_to_stdout",
             "--nocapture",
             "--test-threads=2",
         ])
@@ -74,7 +74,7 @@ fn only_messages_reach_the_output() {
     let long = format!("{{\"text\":\"{}\"}}\n", "x".repeat(1 << 20));
 
     input.write_all(b"{\"id\":1}\n").unwrap();
-    // What the test harness prints comes before the take-over.
+    // Output of the test harness comes first.
     let mut first = line_of(&mut output);
     while first == "\n" || first.starts_with("running") {
         first = line_of(&mut output);

@@ -1,4 +1,4 @@
-//! Requirement T6: lines over a Unix socket.
+//! Requirement T6: messages over a Unix socket.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener as StdListener;
 use std::time::Duration;
 
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::link::Link;
 use mcpact_transport::unix::{connect, listen};
 use mcpact_wire::frame::ndjson::Line;
@@ -30,15 +30,15 @@ async fn hear(link: &mut Link) -> Option<Vec<u8>> {
     timeout(Duration::from_secs(30), reading).await.unwrap()
 }
 
-fn why(result: Result<impl Sized, DoorError>) -> &'static str {
+fn why(result: Result<impl Sized, TransportError>) -> &'static str {
     match result {
-        Err(DoorError::Address { why, .. }) => why,
+        Err(TransportError::Address { why, .. }) => why,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("it worked"),
     }
 }
 
-/// T6: messages travel both ways, and closing is the end.
+/// T6: messages travel both ways, and closing is EOF.
 #[tokio::test]
 async fn messages_travel_both_ways() {
     let folder = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ async fn messages_travel_both_ways() {
 }
 
 #[tokio::test]
-async fn only_the_owner_may_connect_and_the_file_goes_with_the_listener() {
+async fn socket_is_private_and_removed_with_its_listener() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mcpact.sock");
     let listener = listen(&path).await.unwrap();
@@ -67,27 +67,27 @@ async fn only_the_owner_may_connect_and_the_file_goes_with_the_listener() {
     assert_eq!(listener.path(), path);
     drop(listener);
     assert!(!path.exists());
-    assert_eq!(why(connect(&path).await), "there is no such socket");
+    assert_eq!(why(connect(&path).await), "no such socket");
 }
 
 #[tokio::test]
-async fn a_stale_socket_is_replaced() {
+async fn stale_socket_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mcpact.sock");
     drop(StdListener::bind(&path).unwrap());
     assert!(path.exists());
-    assert_eq!(why(connect(&path).await), "nobody listens there");
+    assert_eq!(why(connect(&path).await), "no listener");
     let listener = listen(&path).await.unwrap();
     let (client, server) = tokio::join!(connect(&path), listener.accept());
     assert!(client.is_ok() && server.is_ok());
 }
 
 #[tokio::test]
-async fn what_is_not_stale_is_left_alone() {
+async fn other_files_and_live_sockets_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mcpact.sock");
     let listener = listen(&path).await.unwrap();
-    assert_eq!(why(listen(&path).await), "somebody listens there already");
+    assert_eq!(why(listen(&path).await), "the socket is in use");
     assert!(connect(&path).await.is_ok());
 
     let file = folder.path().join("file");
@@ -105,12 +105,12 @@ async fn what_is_not_stale_is_left_alone() {
     std::fs::remove_file(&path).unwrap();
     let _other = StdListener::bind(&path).unwrap();
     drop(listener);
-    assert!(path.exists(), "the socket of somebody else was removed");
+    assert!(path.exists(), "the socket of another process was removed");
 }
 
-/// Of many that start at once on a stale socket, one wins and can be reached.
+/// Of many processes that start at once on a stale socket, exactly one listens.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_many_starters_wins() {
+async fn exactly_one_process_takes_a_stale_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mcpact.sock");
     drop(StdListener::bind(&path).unwrap());

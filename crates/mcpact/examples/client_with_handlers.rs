@@ -1,5 +1,5 @@
-//! A client that answers what servers ask: forms, pages, questions to a model, and roots. What has a
-//! handler is declared, and nothing else.
+//! A client that answers questions of servers: forms, URLs, sampling and roots. The declared capabilities follow from
+//! the handlers.
 //!
 //! `cargo run --example client_with_handlers -- http://127.0.0.1:6273/mcp greet` calls a tool.
 
@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 pub(crate) fn builder() -> ClientBuilder {
     Client::builder("answering", "1.0.0")
         .on_elicitation(|form| async move {
-            // A real client shows the form; this one fills in a name and takes the defaults for the rest.
+            // A real client shows the form; this one fills in a name and keeps the defaults.
             let filled_in = Map::from_iter([(String::from("name"), Value::from("Ann"))]);
             Ok(form.accept_with_defaults(filled_in))
         })
-        .on_url_elicitation(|page| async move {
-            // A real client shows the whole address and asks before it opens anything.
-            Ok(match page.url.starts_with("https://example.com/") {
+        .on_url_elicitation(|request| async move {
+            // A real client shows the whole URL and asks before it opens anything.
+            Ok(match request.url.starts_with("https://example.com/") {
                 true => ElicitResult::consent(),
                 false => ElicitResult::decline(),
             })
@@ -26,12 +26,12 @@ pub(crate) fn builder() -> ClientBuilder {
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "its output is what it is for")]
+#[expect(clippy::print_stdout, reason = "prints its result")]
 async fn main() -> Result<(), ClientError> {
     let mut args = std::env::args().skip(1);
-    let address = args.next().unwrap_or_default();
+    let url = args.next().unwrap_or_default();
     let tool = args.next().unwrap_or_default();
-    let client = builder().connect(address).await?;
+    let client = builder().connect(url).await?;
     println!("{}", client.call_tool(&tool, json!({})).await?.all_text());
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! A client that waits for changes: of one resource and of the list of tools. How the server is asked
-//! (a request per resource, or one stream for everything) follows from its revision.
+//! A client that subscribes to changes of one resource and of the list of tools. The revision decides between a
+//! request per resource and one stream.
 //!
 //! `cargo run --example client_with_subscriptions -- http://127.0.0.1:6273/mcp some://resource`
 
 use mcpact::client::{Change, Client, ClientError, Watch};
 
-/// What the resource says, now and after its next change.
+/// Returns the text of the resource, now and after its next change.
 pub(crate) async fn before_and_after(
     client: &Client,
     uri: &str,
@@ -29,14 +29,14 @@ async fn text(client: &Client, uri: &str) -> Result<String, ClientError> {
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "its output is what it is for")]
+#[expect(clippy::print_stdout, reason = "prints its result")]
 async fn main() -> Result<(), ClientError> {
     let mut args = std::env::args().skip(1);
-    let (address, uri) = (
+    let (url, uri) = (
         args.next().unwrap_or_default(),
         args.next().unwrap_or_default(),
     );
-    let client = Client::connect(address).await?;
+    let client = Client::connect(url).await?;
     let [before, after] = before_and_after(&client, &uri, async { Ok(()) }).await?;
     println!("before: {before}\nafter: {after}");
     Ok(())

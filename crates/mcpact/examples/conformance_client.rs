@@ -1,5 +1,5 @@
-//! The client that the official conformance suite runs: `conformance_client URL`, with the scenario
-//! and the revision in the environment. Authorization is not part of it.
+//! Client for the official conformance suite: `conformance_client URL`, with scenario and revision in the
+//! environment. Authorization is not covered.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 #[tokio::main]
 #[expect(
     clippy::print_stderr,
-    reason = "the suite shows what a failing client says"
+    reason = "the suite shows stderr of a failing client"
 )]
 async fn main() -> ExitCode {
     let Some(url) = std::env::args().nth(1) else {
@@ -84,7 +84,7 @@ async fn run(url: &str, scenario: &str) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Sends a schema back as it was read.
+/// Sends a schema back unchanged.
 async fn echo_schema(client: &Client) -> Result<(), ClientError> {
     let tools = client.list_tools().await?;
     let subject = tools
@@ -97,7 +97,7 @@ async fn echo_schema(client: &Client) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Replays the calls that the suite names.
+/// Repeats the calls named by the suite.
 async fn custom_headers(client: &Client) -> Result<(), ClientError> {
     client.list_tools().await?;
     let context: Value = serde_json::from_str(&variable("CONTEXT")).unwrap_or_default();
@@ -108,7 +108,7 @@ async fn custom_headers(client: &Client) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Uses whatever the server has.
+/// Uses everything that the server offers.
 async fn everything(client: &Client) -> Result<(), ClientError> {
     if client.may(Method::ToolsList) {
         for tool in client.list_tools().await? {
@@ -128,7 +128,7 @@ async fn everything(client: &Client) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Arguments that fit the required part of a tool's schema.
+/// Returns sample arguments for the required properties of a tool.
 fn sample(tool: &Tool) -> Value {
     let required = tool.input_schema["required"]
         .as_array()

@@ -1,7 +1,7 @@
-//! One address for clients of both eras: an `initialize` opens a session, a request with metadata of
-//! its own is served alone. 2024-11-05 clients find their transport at `/sse`.
+//! One URL for clients of both eras: `initialize` opens a session, modern requests are stateless. Clients of
+//! 2024-11-05 use the HTTP+SSE transport at `/sse`.
 //!
-//! `cargo run --example http_server` prints its address and serves until Ctrl-C.
+//! `cargo run --example http_server` prints its URL and serves until Ctrl-C.
 
 use mcpact::server::{Context, NoArgs, Server};
 
@@ -16,15 +16,12 @@ pub(crate) fn server() -> Server {
 }
 
 #[tokio::main]
-#[expect(
-    clippy::print_stdout,
-    reason = "its address is what people want to know"
-)]
+#[expect(clippy::print_stdout, reason = "prints its URL")]
 async fn main() -> Result<(), mcpact::Error> {
     let listening = server().listen(([127, 0, 0, 1], 0).into()).await?;
     println!("{}", listening.url());
     let stop = async {
-        // Without signals there is nothing to wait for; the process ends by force.
+        // Without signal support the process must be killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,5 +1,4 @@
-//! A tool that takes its time: it tells how far it has come, logs what it does, and stops where it
-//! stands when the client gives up.
+//! A slow tool: it reports progress, logs, and stops when the client cancels.
 //!
 //! `cargo run --example progress` serves on standard input and output.
 
@@ -22,7 +21,7 @@ pub(crate) fn server() -> Server {
         |climb: Climb, context: Context| async move {
             let total = f64::from(climb.steps);
             for step in 1..=climb.steps {
-                // A client that cancels drops this future: it ends at the next `await`.
+                // Cancellation drops this future: it ends at the next `await`.
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 context.progress(f64::from(step), Some(total), None).await?;
                 let text = format!("on step {step}");

@@ -1,4 +1,4 @@
-//! A prompt with an argument, and completion of what is typed for it.
+//! A prompt with an argument and its completion.
 //!
 //! `cargo run --example prompts` serves on standard input and output.
 

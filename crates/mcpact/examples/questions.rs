@@ -1,6 +1,6 @@
-//! Tools that ask back: the user with a form or a page, the client's model, and the client for its
-//! roots. Each is written once; a client with a handshake gets requests, a modern one gets results
-//! that ask for input, after which the handler runs again and finds the answers.
+//! Tools with questions: forms and URLs for the user, sampling, and roots. The code is the same for both eras: a
+//! legacy client gets requests, a modern client gets results that ask for input, and the handler runs again with the
+//! answers.
 //!
 //! `cargo run --example questions` serves on standard input and output.
 

@@ -1,4 +1,4 @@
-//! Resources, a template for a family of them, and clients that hear of changes.
+//! Resources, a template, and change notifications.
 //!
 //! `cargo run --example resources` serves on standard input and output.
 
@@ -30,7 +30,7 @@ pub(crate) fn server() -> Server {
             |(uri, found), _| async move {
                 let year = found["year"].as_str().unwrap_or_default();
                 if year.parse::<u16>().is_err() {
-                    return Err(HandlerError::no_resource(uri));
+                    return Err(HandlerError::resource_not_found(uri));
                 }
                 let text = format!("the board of {year}");
                 Ok(vec![ResourceContents::text(uri, text)])
@@ -42,7 +42,7 @@ pub(crate) fn server() -> Server {
             move |note: Note, context: Context| {
                 *board.lock().unwrap_or_else(PoisonError::into_inner) = note.text;
                 async move {
-                    // Everybody who subscribed to it hears of it, in the words of their revision.
+                    // Notifies all subscribers, in the encoding of their revision.
                     context.resource_updated("board://today");
                     Ok("written")
                 }

@@ -1,4 +1,4 @@
-//! The smallest useful server, on standard input and output.
+//! Minimal server on stdin and stdout.
 
 use mcpact::server::{Context, Server};
 

@@ -1,5 +1,5 @@
-//! Tools whose arguments and results are types: the schemas follow from them, and what does not fit is
-//! refused before the handler runs.
+//! Tools with typed arguments and results: schemas are derived, and invalid arguments are rejected before the handler
+//! runs.
 //!
 //! `cargo run --example typed_tools` serves on standard input and output.
 
@@ -37,7 +37,7 @@ pub(crate) fn server() -> Server {
         .tool_with(pace, |arguments: Value, _| async move {
             let journey: Journey = serde_json::from_value(arguments)?;
             if journey.duration <= 0.0 {
-                // The model sees this and can try again; `HandlerError::invalid_params` would be for programs.
+                // The model reads this and can retry; `HandlerError::invalid_params` would be for programs.
                 return Err(HandlerError::failed("a journey takes time"));
             }
             let kilometres_per_hour = journey.distance / journey.duration;

@@ -1,25 +1,25 @@
-//! Asking servers of every revision, over HTTP, pipes, sockets or memory.
+//! MCP clients for servers of every revision, over HTTP, stdio, sockets or memory.
 //!
-//! [`Client::connect`] finds out what the server speaks and agrees on a [`Pact`]; every call asks the
-//! pact before anything is sent. Questions that the server has in return are answered by the handlers
-//! of the [`ClientBuilder`], whether they come as requests (legacy) or inside a result (modern).
+//! [`Client::connect`] detects the server's revision and negotiates a [`Pact`]; every call is checked against the
+//! pact before anything is sent. The handlers of the [`ClientBuilder`] answer questions of the server, as requests
+//! (legacy) or inside of results (modern).
 //!
-//! A task of its own owns the negotiation machine and the carrier; [`Client`] is a cheap handle to
-//! it. When the last handle is gone, the connection ends.
+//! A background job owns the state machine and the transport; [`Client`] is a cheap handle. The connection ends with
+//! the last handle.
 
-mod builder;
 mod calls;
+mod changes;
+mod client_builder;
+mod client_error;
 mod core;
 mod driver;
-mod error;
+mod era_cache;
 mod handlers;
 mod options;
 mod rounds;
 mod shared;
 mod target;
 mod tasks;
-mod verdicts;
-mod watch;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,13 +31,15 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use tokio::sync::{mpsc, oneshot};
 
+use self::changes::ChangeQueue;
 use self::core::{Ask, Command};
 use self::shared::{Agreement, Shared};
-use self::watch::ChangeQueue;
 use crate::model::Progress;
 
-pub use builder::ClientBuilder;
-pub use error::{AnswerError, ClientError, RpcError};
+pub use changes::{Change, Changes, Watch};
+pub use client_builder::ClientBuilder;
+pub use client_error::{AnswerError, ClientError, RpcError};
+pub use era_cache::{EraCache, EraProbe};
 pub use handlers::Notification;
 pub use mcpact_engine::client::{EraMode, EraVerdict, Failure};
 pub use mcpact_engine::pact::Pact;
@@ -50,16 +52,14 @@ pub use mcpact_transport::stdio::child::ChildCommand;
 pub use options::{CallOptions, CancelToken};
 pub use target::Target;
 pub use tasks::{TaskCall, TaskOptions};
-pub use verdicts::{Inquiry, Verdicts};
-pub use watch::{Change, Changes, Watch};
 
-/// A connection to a server. Copies are the same connection.
+/// Connection to a server. Clones share the connection.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
     commands: mpsc::Sender<Command>,
     give_up: mpsc::UnboundedSender<u64>,
-    /// There was an agreement before there was a client.
+    /// The negotiation precedes the client.
     first: Arc<Agreement>,
 }
 
@@ -72,17 +72,17 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Connects with the usual terms and without handlers.
+    /// Connects with default settings and without handlers.
     ///
     /// # Errors
-    /// The server cannot be reached, wants credentials, or does not agree.
+    /// The server is unreachable, requires credentials, or the negotiation fails.
     pub async fn connect(target: impl Into<Target>) -> Result<Self, ClientError> {
         Self::builder("mcpact", env!("CARGO_PKG_VERSION"))
             .connect(target)
             .await
     }
 
-    /// A client with this name and version.
+    /// Creates a builder for a client with this name and version.
     pub fn builder(name: &str, version: &str) -> ClientBuilder {
         ClientBuilder::new(name, version)
     }
@@ -92,38 +92,37 @@ impl Client {
         newest.unwrap_or_else(|| Arc::clone(&self.first))
     }
 
-    /// What was agreed. A legacy session that the server has forgotten is opened anew, and then this
-    /// is the newer agreement.
+    /// Returns the negotiated pact; after a lost legacy session, the pact of the new session.
     #[must_use]
     pub fn pact(&self) -> Arc<Pact> {
         Arc::clone(&self.agreement().pact)
     }
 
-    /// Who the server says it is.
+    /// Returns name and version of the server.
     #[must_use]
     pub fn server_info(&self) -> Option<Arc<Implementation>> {
         self.pact().party(Side::Server).info.clone()
     }
 
-    /// What the server says about its use.
+    /// Returns the instructions of the server.
     #[must_use]
     pub fn instructions(&self) -> Option<String> {
         self.agreement().instructions.clone()
     }
 
-    /// How the agreement came about, step by step.
+    /// Returns the steps of the negotiation.
     #[must_use]
-    pub fn trail(&self) -> Transcript {
-        self.agreement().trail.clone()
+    pub fn transcript(&self) -> Transcript {
+        self.agreement().transcript.clone()
     }
 
-    /// Whether the connection has ended.
+    /// Returns `true` if the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.commands.is_closed()
     }
 
-    /// Whether the pact lets this client send a request.
+    /// Returns `true` if the pact allows this client to send a request.
     #[must_use]
     pub fn may(&self, method: Method) -> bool {
         self.pact()
@@ -131,20 +130,19 @@ impl Client {
             .is_open()
     }
 
-    /// Lets what is in flight finish, ends the session and waits until that is done.
+    /// Waits for requests in flight, ends the session and waits until that is done.
     pub async fn close(self) {
         let (done, is_done) = oneshot::channel();
         if self.commands.send(Command::Close(done)).await.is_ok() {
-            // An error means that the driver has ended, which is what was wanted.
+            // An error means that the driver has ended already.
             let _ = is_done.await;
         }
     }
 
-    /// Sends a request and gives the raw result, whatever it is. Questions in a modern result are
-    /// not answered here.
+    /// Sends a request and returns the raw result. Questions in a modern result are not answered.
     ///
     /// # Errors
-    /// The pact does not allow it, or it fails.
+    /// The pact does not allow it, or the request fails.
     pub async fn request(&self, method: &str, params: Option<&str>) -> Result<String, ClientError> {
         let params = params.map(str::to_owned);
         self.ask(method, params, &CallOptions::new()).await
@@ -153,7 +151,7 @@ impl Client {
     /// Sends a notification.
     ///
     /// # Errors
-    /// The pact does not allow it, or the connection has ended.
+    /// The pact does not allow it, or the connection is closed.
     pub async fn notify(&self, method: &str, params: Option<&str>) -> Result<(), ClientError> {
         let (reply, outcome) = oneshot::channel();
         let command = Command::Notify {
@@ -172,24 +170,19 @@ impl Client {
         params: Option<String>,
         options: &CallOptions,
     ) -> Result<String, ClientError> {
-        let patience = options.patience(self.shared.timeout);
-        let asking = self.prepare(
-            method.to_owned(),
-            params,
-            patience,
-            options.progress.clone(),
-        );
-        self.settle(asking, options.cancel.as_ref()).await
+        let timeout = options.request_timeout(self.shared.timeout);
+        let prepared = self.prepare(method.to_owned(), params, timeout, options.progress.clone());
+        self.send(prepared, options.cancel.as_ref()).await
     }
 
-    /// A request with what this client adds to its `_meta`.
+    /// Prepares a request, with the client's `_meta` members.
     fn prepare(
         &self,
         method: String,
         params: Option<String>,
-        patience: RequestTimeout,
+        timeout: RequestTimeout,
         progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
-    ) -> Asking {
+    ) -> PreparedRequest {
         let ticket = self.shared.ticket();
         let is_modern = self.pact().era() == Era::Modern;
         let level = self.shared.log_level().filter(|_| is_modern);
@@ -209,22 +202,22 @@ impl Client {
             ticket,
             method,
             params,
-            patience,
+            patience: timeout,
             reply,
             progress,
             changes: None,
             is_second: false,
         };
-        Asking { ask, answer }
+        PreparedRequest { ask, answer }
     }
 
-    async fn settle(
+    async fn send(
         &self,
-        asking: Asking,
+        prepared: PreparedRequest,
         cancel: Option<&CancelToken>,
     ) -> Result<String, ClientError> {
-        let Asking { ask, answer } = asking;
-        let mut giving_up = GiveUp {
+        let PreparedRequest { ask, answer } = prepared;
+        let mut guard = CancelOnDrop {
             ticket: Some(ask.ticket),
             give_up: &self.give_up,
         };
@@ -239,45 +232,45 @@ impl Client {
         tokio::select! {
             biased;
             answer = answer => {
-                giving_up.ticket = None;
+                guard.ticket = None;
                 answer.map_err(|_| ClientError::Closed)?
             }
             () = cancelled => Err(ClientError::Cancelled),
         }
     }
 
-    /// Sends a request whose answer nobody reads.
-    fn ask_and_forget(&self, method: Method, params: String) {
-        let patience = CallOptions::new().patience(self.shared.timeout);
-        let asking = self.prepare(method.as_str().to_owned(), Some(params), patience, None);
+    /// Sends a request and ignores the response.
+    fn send_detached(&self, method: Method, params: String) {
+        let timeout = CallOptions::new().request_timeout(self.shared.timeout);
+        let prepared = self.prepare(method.as_str().to_owned(), Some(params), timeout, None);
         let this = self.clone();
-        // Without a runtime there is no driver either, and nobody to tell.
+        // Without a runtime the driver is gone, too.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { this.settle(asking, None).await });
+            runtime.spawn(async move { this.send(prepared, None).await });
         }
     }
 }
 
-/// A request that is ready to be sent.
-struct Asking {
+/// Request ready to be sent.
+struct PreparedRequest {
     ask: Ask,
     answer: oneshot::Receiver<Result<String, ClientError>>,
 }
 
-impl Asking {
-    fn listening(mut self, queue: Arc<ChangeQueue>) -> Self {
+impl PreparedRequest {
+    fn with_changes(mut self, queue: Arc<ChangeQueue>) -> Self {
         self.ask.changes = Some(queue);
         self
     }
 }
 
-/// Tells the driver when a caller goes away before its answer comes.
-struct GiveUp<'a> {
+/// Cancels a request when its caller drops it before the response.
+struct CancelOnDrop<'a> {
     ticket: Option<u64>,
     give_up: &'a mpsc::UnboundedSender<u64>,
 }
 
-impl Drop for GiveUp<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
             // The driver may have ended.
@@ -286,8 +279,7 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-/// Parameters with these members in their `_meta`. What cannot be read is left for the machine to
-/// refuse.
+/// Adds members to `_meta` of the parameters. Unreadable parameters are left for the engine to refuse.
 fn with_meta(params: Option<String>, added: &[(&str, String)]) -> String {
     let raw = params.as_deref().unwrap_or("{}");
     let Ok(body) = Object::parse(raw) else {

@@ -1,21 +1,34 @@
-//! What can go wrong for a program that uses this library.
+//! Errors of servers.
 
-use mcpact_transport::error::DoorError;
+use std::error::Error as StdError;
+
+use mcpact_transport::error::TransportError;
 
 /// A failure to serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was registered cannot be served.
+    /// The registered handlers are inconsistent.
     #[error("{0}")]
     Registration(String),
-    /// The operating system gave no random numbers.
-    #[error("the operating system gave no random numbers")]
+    /// The operating system returned no random numbers.
+    #[error("the operating system returned no random numbers")]
     Randomness,
-    /// The address is reachable for others, and nobody said that it may be.
-    #[error("`{0}` can be reached from other machines, and no token is set")]
+    /// The address is reachable from other machines and no token is set.
+    #[error("`{0}` is reachable from other machines, and no token is set")]
     NotLoopback(std::net::SocketAddr),
-    /// A pipe or socket failed.
+    /// The transport failed.
     #[error(transparent)]
-    Door(#[from] DoorError),
+    Transport(#[from] TransportError),
+}
+
+/// Formats an error with its causes.
+pub(crate) fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }

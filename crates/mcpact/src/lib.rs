@@ -1,38 +1,37 @@
 //! Model Context Protocol servers and clients of every revision.
 //!
-//! A [`server::Server`] declares what it has by registering handlers and speaks all five revisions over
-//! every standard transport. A [`client::Client`] finds out what its server speaks, and asks the pact
-//! before it sends. Both are thin shells around `mcpact-engine`, which decides, and
-//! `mcpact-transport`, which moves bytes.
+//! A [`server::Server`] derives its capabilities from registered handlers and speaks all five revisions over every
+//! standard transport. A [`client::Client`] detects the revision of its server and sends only what was negotiated.
+//! Both are thin layers on `mcpact-engine` (protocol without IO) and `mcpact-transport` (IO).
 //!
-//! The guide is `docs/manual/library.md`. The folder `examples` has one program for each feature:
+//! The guide is `docs/manual/library.md`. The directory `examples` has one program for each feature:
 //!
 //! | example | shows |
 //! |---|---|
-//! | `smallest_server`, `smallest_client` | the least that is useful |
-//! | `typed_tools` | arguments and results that are types |
+//! | `smallest_server`, `smallest_client` | minimal programs |
+//! | `typed_tools` | typed arguments and results |
 //! | `resources` | resources, templates, subscriptions |
 //! | `prompts` | prompts and completion |
 //! | `progress` | progress, logging, cancellation |
-//! | `questions` | forms, pages, sampling and roots, written once for both eras |
+//! | `questions` | forms, URLs, sampling and roots, with the same code for both eras |
 //! | `tasks` | a tool that runs as a task |
-//! | `http_server` | both eras at one address |
-//! | `client_with_handlers` | answering what servers ask |
-//! | `client_with_subscriptions` | waiting for changes |
-//! | `in_memory` | a server and its client in one process, for tests |
+//! | `http_server` | both eras at one URL |
+//! | `client_with_handlers` | answering requests of servers |
+//! | `client_with_subscriptions` | change notifications |
+//! | `in_memory` | server and client in one process, for tests |
 
 pub mod client;
-pub mod conformity;
 pub mod error;
 pub mod log;
 pub mod model;
 pub mod schema;
 pub mod server;
+pub mod validation;
 
 pub use error::Error;
 pub use mcpact_transport::memory;
 
-/// The programs of the guide are tests.
+/// Compiles the code of the guide as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/manual/library.md")]
 mod guide {}

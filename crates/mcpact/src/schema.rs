@@ -1,82 +1,82 @@
-//! JSON schemas that somebody else may have written: never fetched, never without a budget.
+//! JSON Schemas from untrusted sources: never fetched, limited in depth and cost.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// How deep a schema may be nested.
+/// Maximum nesting depth of a schema.
 const DEPTH: usize = 64;
 
-/// How many steps one look at a value may cost, with every reference followed.
+/// Maximum number of validation steps with every reference followed.
 const STEPS: u64 = 100_000;
 
-/// Keywords whose values are data, whatever they look like.
+/// Keywords with arbitrary data as value.
 const DATA: &[&str] = &["const", "enum", "default", "examples"];
 
-/// Why a schema cannot be used.
+/// Error of a schema that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SchemaFault {
-    /// It refers to something outside of itself, and nothing is ever fetched.
-    #[error("it refers to `{0}`, which is not part of it: put the definition under `$defs`")]
-    Outside(String),
-    /// It refers to nothing.
-    #[error("it refers to `{0}`, which is not there")]
+pub enum SchemaError {
+    /// It refers to an external definition; nothing is ever fetched.
+    #[error("external reference `{0}`: put the definition under `$defs`")]
+    External(String),
+    /// It refers to a missing definition.
+    #[error("missing definition `{0}`")]
     Dangling(String),
-    /// It is nested too deep.
-    #[error("it is nested more than {DEPTH} deep")]
-    Deep,
-    /// It would take too long to hold a value against it.
-    #[error("it takes more than {STEPS} steps to hold a value against it")]
-    Costly,
-    /// It is not a schema of its dialect.
+    /// It is nested too deeply.
+    #[error("nested more than {DEPTH} levels deep")]
+    TooDeep,
+    /// Validation would be too expensive.
+    #[error("validation would take more than {STEPS} steps")]
+    TooCostly,
+    /// It is not a valid schema of its dialect.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// A schema that was found harmless and is ready to be used. Its dialect is the one that it names, or
-/// 2020-12.
+/// Checked and compiled schema. The dialect is the one it names, or 2020-12.
 #[derive(Debug)]
 pub struct Schema {
     validator: jsonschema::Validator,
-    /// How deep a value may be, where a step into it multiplies the work.
+    /// Maximum depth of a value, if each level multiplies the work.
     value_depth: Option<usize>,
 }
 
 impl Schema {
-    /// Checks a schema and makes it ready.
+    /// Checks and compiles a schema.
     ///
     /// # Errors
-    /// It cannot be used.
-    pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
-        let mut scale = Scale {
+    /// The schema cannot be used.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        let mut cost = CostEstimate {
             root: schema,
             anchors: anchors(schema),
-            known: HashMap::new(),
+            costs: HashMap::new(),
             open: Vec::new(),
             loops: 0,
         };
-        scale.weigh(schema, 0)?;
+        cost.estimate(schema, 0)?;
         let validator = jsonschema::options()
             .build(schema)
-            .map_err(|error| SchemaFault::Invalid(error.to_string()))?;
-        let value_depth = (scale.loops > 1).then(|| STEPS.ilog(scale.loops) as usize);
+            .map_err(|error| SchemaError::Invalid(error.to_string()))?;
+        let value_depth = (cost.loops > 1).then(|| STEPS.ilog(cost.loops) as usize);
         Ok(Self {
             validator,
             value_depth,
         })
     }
 
-    /// The first thing that the schema has against a value: where, and what.
+    /// Returns the first violation: JSON pointer and description.
     #[must_use]
-    pub fn problem(&self, value: &Value) -> Option<(String, String)> {
+    pub fn first_error(&self, value: &Value) -> Option<(String, String)> {
         if let Some(limit) = self.value_depth
             && depth(value) > limit
         {
-            let text = format!("nested more than {limit} deep, which the schema makes too costly");
+            let text =
+                format!("nested more than {limit} levels deep, which is too costly to validate");
             return Some((String::new(), text));
         }
-        // A plain yes or no costs a fraction of a list of errors, which is nearly always empty.
+        // `is_valid` is much cheaper than collecting errors, and almost always succeeds.
         if self.validator.is_valid(value) {
             return None;
         }
@@ -85,20 +85,20 @@ impl Schema {
     }
 }
 
-/// Counts what a look at a value costs.
-struct Scale<'s> {
+/// Estimates the cost of validating a value.
+struct CostEstimate<'s> {
     root: &'s Value,
     anchors: HashMap<&'s str, &'s Value>,
-    known: HashMap<&'s str, u64>,
+    costs: HashMap<&'s str, u64>,
     open: Vec<&'s str>,
-    /// How many references lead back to where they came from.
+    /// Number of recursive references.
     loops: u64,
 }
 
-impl<'s> Scale<'s> {
-    fn weigh(&mut self, schema: &'s Value, depth: usize) -> Result<u64, SchemaFault> {
+impl<'s> CostEstimate<'s> {
+    fn estimate(&mut self, schema: &'s Value, depth: usize) -> Result<u64, SchemaError> {
         if depth > DEPTH {
-            return Err(SchemaFault::Deep);
+            return Err(SchemaError::TooDeep);
         }
         let mut steps: u64 = 1;
         match schema {
@@ -109,52 +109,52 @@ impl<'s> Scale<'s> {
                             self.follow(to, depth)?
                         }
                         _ if DATA.contains(&key.as_str()) => 0,
-                        _ => self.weigh(value, depth + 1)?,
+                        _ => self.estimate(value, depth + 1)?,
                     };
                 }
             }
             Value::Array(all) => {
                 for value in all {
-                    steps += self.weigh(value, depth + 1)?;
+                    steps += self.estimate(value, depth + 1)?;
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(0),
         }
         if steps > STEPS {
-            return Err(SchemaFault::Costly);
+            return Err(SchemaError::TooCostly);
         }
         Ok(steps)
     }
 
-    fn follow(&mut self, to: &'s str, depth: usize) -> Result<u64, SchemaFault> {
-        let Some(place) = to.strip_prefix('#') else {
-            return Err(SchemaFault::Outside(to.to_owned()));
+    fn follow(&mut self, to: &'s str, depth: usize) -> Result<u64, SchemaError> {
+        let Some(fragment) = to.strip_prefix('#') else {
+            return Err(SchemaError::External(to.to_owned()));
         };
-        if self.open.contains(&place) || place.is_empty() {
+        if self.open.contains(&fragment) || fragment.is_empty() {
             self.loops += 1;
             return Ok(1);
         }
-        if let Some(steps) = self.known.get(place) {
+        if let Some(steps) = self.costs.get(fragment) {
             return Ok(*steps);
         }
-        let found = match place.starts_with('/') {
-            true => self.root.pointer(&percent_decoded(place)),
-            false => self.anchors.get(place).copied(),
+        let found = match fragment.starts_with('/') {
+            true => self.root.pointer(&percent_decoded(fragment)),
+            false => self.anchors.get(fragment).copied(),
         };
-        let target = found.ok_or_else(|| SchemaFault::Dangling(to.to_owned()))?;
-        self.open.push(place);
-        let steps = self.weigh(target, depth + 1);
+        let target = found.ok_or_else(|| SchemaError::Dangling(to.to_owned()))?;
+        self.open.push(fragment);
+        let steps = self.estimate(target, depth + 1);
         self.open.pop();
         let steps = steps?;
-        self.known.insert(place, steps);
+        self.costs.insert(fragment, steps);
         Ok(steps)
     }
 }
 
-/// A pointer in a fragment is written in the letters of an address.
-fn percent_decoded(place: &str) -> String {
-    let mut out = Vec::with_capacity(place.len());
-    let mut rest = place.as_bytes();
+/// Decodes the percent-encoding of a pointer in a URI fragment.
+fn percent_decoded(fragment: &str) -> String {
+    let mut out = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
         let code = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
         let code = code.and_then(|hex| u8::from_str_radix(hex, 16).ok());
@@ -172,7 +172,7 @@ fn percent_decoded(place: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Every place with a name of its own, found level by level.
+/// Finds every named anchor.
 fn anchors(schema: &Value) -> HashMap<&str, &Value> {
     let mut found = HashMap::new();
     let mut open = vec![schema];
@@ -208,9 +208,9 @@ mod tests {
 
     use super::*;
 
-    /// H22: whatever a schema refers to outside of itself, it is refused and not made permissive.
+    /// H22: external references are rejected, not ignored.
     #[test]
-    fn nothing_outside_is_referred_to() {
+    fn external_references_are_rejected() {
         for to in [
             "http://127.0.0.1:1/x",
             "https://example.com/x",
@@ -222,7 +222,7 @@ mod tests {
                 let schema = json!({"type": "object", "properties": {"a": {key: to}}});
                 let refused = Schema::compile(&schema);
                 assert!(
-                    matches!(refused, Err(SchemaFault::Outside(_))),
+                    matches!(refused, Err(SchemaError::External(_))),
                     "{key} {to}"
                 );
             }
@@ -230,15 +230,15 @@ mod tests {
         let dangling = json!({"$ref": "#/$defs/none"});
         assert!(matches!(
             Schema::compile(&dangling),
-            Err(SchemaFault::Dangling(_))
+            Err(SchemaError::Dangling(_))
         ));
         let data = json!({"properties": {"$ref": {"type": "string"}}, "default": {"$ref": "x"}});
         assert!(Schema::compile(&data).is_ok(), "data is no reference");
     }
 
-    /// H23: schemas that blow up are refused before anything is held against them.
+    /// H23: schemas with exponential cost are rejected before use.
     #[test]
-    fn bombs_are_refused() {
+    fn expensive_schemas_are_rejected() {
         let mut defs = Map::new();
         for level in 0..18 {
             let next = format!("#/$defs/l{}", level + 1);
@@ -249,22 +249,28 @@ mod tests {
         }
         defs.insert("l18".to_owned(), json!({"type": "integer"}));
         let bomb = json!({"$defs": defs, "$ref": "#/$defs/l0"});
-        assert!(matches!(Schema::compile(&bomb), Err(SchemaFault::Costly)));
+        assert!(matches!(
+            Schema::compile(&bomb),
+            Err(SchemaError::TooCostly)
+        ));
         let mut deep = json!({"type": "string"});
         for _ in 0..100 {
             deep = json!({"properties": {"a": deep}});
         }
-        assert!(matches!(Schema::compile(&deep), Err(SchemaFault::Deep)));
+        assert!(matches!(Schema::compile(&deep), Err(SchemaError::TooDeep)));
         let many: Vec<Value> = (0..60_000)
             .map(|n| json!({"const": n, "not": {}}))
             .collect();
         let wide = json!({ "anyOf": many });
-        assert!(matches!(Schema::compile(&wide), Err(SchemaFault::Costly)));
+        assert!(matches!(
+            Schema::compile(&wide),
+            Err(SchemaError::TooCostly)
+        ));
     }
 
-    /// H23: a schema that leads back to itself in many ways takes only values of some depth.
+    /// H23: values of a schema with several recursive references are limited in depth.
     #[test]
-    fn values_of_recursive_schemas_have_a_depth() {
+    fn values_of_recursive_schemas_are_limited_in_depth() {
         let tree = json!({"type": "object", "properties": {"next": {"$ref": "#"}}});
         let twice = json!({"anyOf": [
             {"properties": {"next": {"$ref": "#"}}, "required": ["x"]},
@@ -272,21 +278,25 @@ mod tests {
         ]});
         let value = |levels: usize| (0..levels).fold(json!({}), |value, _| json!({"next": value}));
         let tree = Schema::compile(&tree).unwrap();
-        assert_eq!(tree.problem(&value(60)), None, "one way back costs nothing");
+        assert_eq!(
+            tree.first_error(&value(60)),
+            None,
+            "one way back costs nothing"
+        );
         let twice = Schema::compile(&twice).unwrap();
-        let (_, problem) = twice.problem(&value(60)).unwrap();
+        let (_, problem) = twice.first_error(&value(60)).unwrap();
         assert!(problem.contains("too costly"), "{problem}");
     }
 
     #[test]
-    fn names_and_pointers_are_followed() {
+    fn anchors_and_pointers_are_resolved() {
         let schema = json!({
             "$defs": {"a b": {"$anchor": "here", "type": "integer"}},
             "properties": {"x": {"$ref": "#here"}, "y": {"$ref": "#/$defs/a%20b"}},
         });
         let schema = Schema::compile(&schema).unwrap();
-        assert!(schema.problem(&json!({"x": 1, "y": 2})).is_none());
-        let (place, _) = schema.problem(&json!({"x": 1, "y": "z"})).unwrap();
-        assert_eq!(place, "/y");
+        assert!(schema.first_error(&json!({"x": 1, "y": 2})).is_none());
+        let (fragment, _) = schema.first_error(&json!({"x": 1, "y": "z"})).unwrap();
+        assert_eq!(fragment, "/y");
     }
 }

@@ -1,48 +1,47 @@
-//! Serving tools, resources and prompts to clients of every revision.
+//! MCP servers: tools, resources and prompts for clients of every revision.
 //!
-//! What is registered is what is declared. A handler is written once; whether its questions to the
-//! client become requests of a legacy connection or results of a modern one is decided per request.
+//! Capabilities follow from what is registered. A handler is written once; whether its questions to the client become
+//! legacy requests or modern results is decided per request.
 
 pub mod backend;
+mod backend_request;
 mod builder;
-mod change;
+mod client_identity;
 mod client_log;
-mod clock;
+mod connection;
 mod context;
 mod date;
 mod dispatch;
-mod ending;
-mod error;
-mod event_log;
 mod folder;
-mod held;
+mod handler_error;
 mod http;
 mod input;
-mod job;
-mod lines;
 mod outbox;
 mod principal;
 mod raw_params;
 mod registry;
+pub mod router;
 mod seal;
+mod serving;
 mod session;
-pub mod site;
-mod task;
+mod session_end;
+mod settings;
+mod sse_replay_log;
+mod subscribers;
+mod task_store;
 mod tcp;
 mod uri_template;
-mod visitor;
-mod watch;
 
-pub use builder::{Listening, NoArgs, Server, Settings};
+pub use builder::{BoundServer, NoArgs, Server};
 pub use client_log::ClientLog;
 pub use context::Context;
-pub use error::HandlerError;
 pub use folder::Folder;
+pub use handler_error::HandlerError;
 pub use input::Question;
 pub use mcpact_engine::task_rule::TaskRequirement;
 pub use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
-pub use principal::Principals;
+pub use principal::PrincipalSource;
 pub use registry::CompletionRequest;
 pub use seal::SealKeys;
-pub use tcp::ListeningLines;
-pub use watch::Watch;
+pub use settings::{DecisionObserver, Settings};
+pub use tcp::LineListener;

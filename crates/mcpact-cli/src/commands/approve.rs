@@ -6,12 +6,12 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use mcpact_config::{
-    Approvals, Catalog, Deed, DeedKind, GatewayConfig, Launch, Opening, ServerName, load,
-    nearest_config,
+    ApprovalKind, ApprovalSubject, Approvals, Catalog, ExposingKey, GatewayConfig, Launch,
+    ServerName, load, nearest_config,
 };
-use mcpact_gateway::control::AgreedTools;
+use mcpact_gateway::control::ApprovedTools;
 #[cfg(unix)]
-use mcpact_gateway::control::{Answer, Request};
+use mcpact_gateway::control::{ControlReply, ControlRequest};
 
 #[cfg(unix)]
 use super::{block_on, control};
@@ -88,7 +88,7 @@ fn approve_tools(file: &Path, catalog: &Catalog, args: &ApproveArgs) -> Result<E
             continue;
         }
         not_running.push(name.as_str());
-        match std::fs::remove_file(dir.join(server.remembered_as(name))) {
+        match std::fs::remove_file(dir.join(server.cache_file_stem(name))) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 let server = name.to_string();
                 return Err(CliError::Approve { server, source });
@@ -105,19 +105,19 @@ fn approve_tools(file: &Path, catalog: &Catalog, args: &ApproveArgs) -> Result<E
 fn approve_in_running_gateways(
     file: &Path,
     servers: &[String],
-) -> Result<Vec<AgreedTools>, CliError> {
+) -> Result<Vec<ApprovedTools>, CliError> {
     let servers = servers.to_vec();
-    let request = Request::AgreeToTools { servers };
+    let request = ControlRequest::ApproveTools { servers };
     let mut all = BTreeMap::<String, BTreeSet<String>>::new();
-    for answer in block_on(control::request_all(file, &request))? {
-        let Answer::Agreed(approved) = answer else {
+    for reply in block_on(control::request_all(file, &request))? {
+        let ControlReply::Agreed(approved) = reply else {
             return Err(CliError::UnexpectedResponse);
         };
-        for AgreedTools { server, tools } in approved {
+        for ApprovedTools { server, tools } in approved {
             all.entry(server).or_default().extend(tools);
         }
     }
-    let approved = all.into_iter().map(|(server, tools)| AgreedTools {
+    let approved = all.into_iter().map(|(server, tools)| ApprovedTools {
         server,
         tools: tools.into_iter().collect(),
     });
@@ -125,7 +125,7 @@ fn approve_in_running_gateways(
 }
 
 #[cfg(not(unix))]
-fn approve_in_running_gateways(_: &Path, _: &[String]) -> Result<Vec<AgreedTools>, CliError> {
+fn approve_in_running_gateways(_: &Path, _: &[String]) -> Result<Vec<ApprovedTools>, CliError> {
     Ok(Vec::new())
 }
 
@@ -162,9 +162,9 @@ impl Review<'_> {
     /// Reviews the gateway keys that admit more clients; returns how many remain unapproved.
     pub(super) fn gateway(&self, gateway: &GatewayConfig) -> Result<usize, CliError> {
         let mut missing = 0;
-        for opening in &gateway.openings {
-            let subject = self.subject(opening, gateway);
-            if !self.review(&key_path(opening), &subject)? {
+        for exposing_key in &gateway.exposing_keys {
+            let subject = self.subject(exposing_key, gateway);
+            if !self.review(&key_path(exposing_key), &subject)? {
                 missing += 1;
             }
         }
@@ -175,49 +175,55 @@ impl Review<'_> {
     pub(super) fn unapproved_keys<'g>(
         &self,
         gateway: &'g GatewayConfig,
-    ) -> Result<Vec<&'g Opening>, CliError> {
+    ) -> Result<Vec<&'g ExposingKey>, CliError> {
         let mut missing = Vec::new();
-        for opening in &gateway.openings {
-            let subject = self.subject(opening, gateway);
-            if !self.is_approved(&key_path(opening), &subject)? {
-                missing.push(opening);
+        for exposing_key in &gateway.exposing_keys {
+            let subject = self.subject(exposing_key, gateway);
+            if !self.is_approved(&key_path(exposing_key), &subject)? {
+                missing.push(exposing_key);
             }
         }
         Ok(missing)
     }
 
     /// The path is canonical, so that every path to the config means the same approval.
-    fn subject(&self, opening: &Opening, gateway: &GatewayConfig) -> Deed {
+    fn subject(&self, exposing_key: &ExposingKey, gateway: &GatewayConfig) -> ApprovalSubject {
         let real = self.file.canonicalize();
-        Deed::of_opening(opening, gateway, real.as_deref().unwrap_or(self.file))
+        ApprovalSubject::of_exposing_key(
+            exposing_key,
+            gateway,
+            real.as_deref().unwrap_or(self.file),
+        )
     }
 
     fn launch(&self, name: &ServerName, launch: &Launch) -> Result<bool, CliError> {
-        let subject = Deed::of(launch).map_err(failed(name.as_str()))?;
+        let subject = ApprovalSubject::of(launch).map_err(failed(name.as_str()))?;
         subject.map_or(Ok(true), |subject| self.review(name.as_str(), &subject))
     }
 
-    fn is_approved(&self, name: &str, subject: &Deed) -> Result<bool, CliError> {
-        self.approvals.hold(&subject.mark).map_err(failed(name))
+    fn is_approved(&self, name: &str, subject: &ApprovalSubject) -> Result<bool, CliError> {
+        self.approvals
+            .contains(&subject.digest)
+            .map_err(failed(name))
     }
 
-    fn review(&self, name: &str, subject: &Deed) -> Result<bool, CliError> {
+    fn review(&self, name: &str, subject: &ApprovalSubject) -> Result<bool, CliError> {
         if self.is_approved(name, subject)? {
             return Ok(true);
         }
         report::eprint(&approvals::subject(name, subject));
-        if !self.marks.contains(&subject.mark) && !confirm(subject.kind) {
+        if !self.marks.contains(&subject.digest) && !confirm(subject.kind) {
             return Ok(false);
         }
         let comment = format!("{name} of {}", self.file.display());
-        let added = self.approvals.add(&subject.mark, &comment);
+        let added = self.approvals.add(&subject.digest, &comment);
         added.map_err(failed(name))?;
         Ok(true)
     }
 }
 
-fn key_path(opening: &Opening) -> String {
-    format!("gateway.{}", opening.key)
+fn key_path(exposing_key: &ExposingKey) -> String {
+    format!("gateway.{}", exposing_key.key)
 }
 
 fn failed(name: &str) -> impl Fn(std::io::Error) -> CliError {
@@ -234,7 +240,7 @@ pub(super) fn is_interactive() -> bool {
 }
 
 /// Prompts for an approval. The default is no.
-fn confirm(kind: DeedKind) -> bool {
+fn confirm(kind: ApprovalKind) -> bool {
     if !is_interactive() {
         return false;
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact::server::backend::Ending;
-use mcpact_config::{Catalog, Machine, fill};
+use mcpact::server::backend::SessionEnd;
+use mcpact_config::{Catalog, LocalHost, expand_text};
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
 use mcpact_spec::Revision;
@@ -56,7 +56,7 @@ async fn serve(
             None => {
                 let drained = first.drained(bridge.drain(limit));
                 let serve = |link, stopping| {
-                    Arc::clone(&bridge).serve_until(link, Ending::new(limit, stopping))
+                    Arc::clone(&bridge).serve_until(link, SessionEnd::new(limit, stopping))
                 };
                 serve_stdio(serve, drained).await
             }
@@ -82,9 +82,9 @@ async fn serve_http(
     })?;
     http::warn_without_hosts(address, &args.http);
     report::print(&format!("{}\n", listening.url()))?;
-    let door = listening.door();
+    let door = listening.route();
     let drained = signals.drained(async {
-        door.rest();
+        door.drain();
         bridge.drain(limit).await
     });
     listening.run(drained).await.map_err(CliError::Serve)
@@ -128,7 +128,7 @@ fn target(args: &BridgeArgs) -> Result<Target, CliError> {
 fn with_headers(args: &BridgeArgs) -> Result<HttpSettings, CliError> {
     let mut settings = HttpSettings::default();
     // Relative files start at the current directory.
-    let machine = Machine::around(Path::new("here")).map_err(CliError::CurrentDir)?;
+    let host = LocalHost::around(Path::new("here")).map_err(CliError::CurrentDir)?;
     for header in &args.header {
         // An invalid header is not repeated, because it may be a secret.
         let (name, value) = header.split_once(':').ok_or_else(|| CliError::Header {
@@ -142,18 +142,18 @@ fn with_headers(args: &BridgeArgs) -> Result<HttpSettings, CliError> {
                 hint: String::from("remove one of them"),
             });
         }
-        let value = expand(value.trim(), &machine)?;
+        let value = expand(value.trim(), &host)?;
         add(name, &value, &mut settings)?;
     }
     if let Some(source) = &args.bearer {
-        let token = bearer(source, &machine)?;
+        let token = bearer(source, &host)?;
         add("Authorization", &format!("Bearer {token}"), &mut settings)?;
     }
     Ok(settings)
 }
 
 /// Reads the token from a variable or file.
-fn bearer(source: &str, machine: &Machine) -> Result<String, CliError> {
+fn bearer(source: &str, host: &LocalHost) -> Result<String, CliError> {
     let is_source = source.starts_with("env:") || source.starts_with("file:");
     if !is_source || source.contains('}') {
         // The value is not repeated, because it may be the token itself.
@@ -162,7 +162,7 @@ fn bearer(source: &str, machine: &Machine) -> Result<String, CliError> {
             hint: String::from("for example `--bearer env:TOKEN` or `--bearer file:token`"),
         });
     }
-    let token = expand(&format!("${{{source}}}"), machine)?;
+    let token = expand(&format!("${{{source}}}"), host)?;
     if token.starts_with("${") {
         return Err(CliError::Header {
             reason: format!("`{source}` contains an unexpanded variable reference"),
@@ -178,8 +178,8 @@ fn bearer(source: &str, machine: &Machine) -> Result<String, CliError> {
     Ok(token)
 }
 
-fn expand(text: &str, machine: &Machine) -> Result<String, CliError> {
-    fill(text, machine).map_err(|problem| CliError::Header {
+fn expand(text: &str, host: &LocalHost) -> Result<String, CliError> {
+    expand_text(text, host).map_err(|problem| CliError::Header {
         reason: problem.message,
         hint: problem.remedy.unwrap_or_default(),
     })

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use mcpact::client::Verdicts;
+use mcpact::client::EraCache;
 use mcpact_gateway::Cache;
 
 /// Cached facts about servers. The default is empty and not saved.
 #[derive(Debug, Default)]
 pub(super) struct ServerCache {
     /// The era of each server.
-    pub(super) verdicts: Verdicts,
+    pub(super) verdicts: EraCache,
     /// Server info and lists.
     pub(super) servers: Cache,
 }
@@ -26,8 +26,8 @@ impl ServerCache {
         let dir = cache.join("mcpact");
         std::fs::create_dir_all(&dir).ok()?;
         Some(Self {
-            verdicts: Verdicts::in_file(dir.join("verdicts.json")).unwrap_or_default(),
-            servers: Cache::in_folder(dir.join("servers")),
+            verdicts: EraCache::in_file(dir.join("verdicts.json")).unwrap_or_default(),
+            servers: Cache::in_dir(dir.join("servers")),
         })
     }
 }

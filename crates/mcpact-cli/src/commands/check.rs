@@ -14,10 +14,10 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {
         Some(file) => file.clone(),
         None => nearest()?,
     };
-    let (source, reading) = inspect(&file)?;
+    let (source, outcome) = inspect(&file)?;
     let checked = problems::Checked {
         source: &source,
-        reading: &reading,
+        outcome: &outcome,
     };
     report::print(&if args.json {
         problems::json(&checked)
@@ -29,7 +29,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {
     } else {
         Severity::Error
     };
-    let worst = reading
+    let worst = outcome
         .problems
         .iter()
         .map(|problem| problem.severity)

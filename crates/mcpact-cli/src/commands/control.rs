@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
 use mcpact_config::{inspect, nearest_config};
-use mcpact_gateway::control::{self, Answer, ControlError, Conversation, Fault, Request};
-use mcpact_transport::error::DoorError;
+use mcpact_gateway::control::{
+    self, ControlClient, ControlError, ControlFault, ControlReply, ControlRequest,
+};
+use mcpact_transport::error::TransportError;
 use mcpact_transport::unix;
 
 use crate::args::GatewaySelector;
@@ -14,10 +16,10 @@ use crate::report;
 
 /// Returns the directory of the control sockets of this user's gateways.
 pub(super) fn socket_dir() -> Option<PathBuf> {
-    control::folder(|name| std::env::var_os(name))
+    control::socket_dir(|name| std::env::var_os(name))
 }
 
-/// A gateway that answers.
+/// A gateway that replies.
 struct RunningGateway {
     socket: PathBuf,
     config: Option<PathBuf>,
@@ -40,8 +42,8 @@ impl RunningGateway {
 /// Sends a request to the selected gateway.
 pub(super) async fn open(
     selector: &GatewaySelector,
-    request: &Request,
-) -> Result<Conversation, CliError> {
+    request: &ControlRequest,
+) -> Result<ControlClient, CliError> {
     let socket = match &selector.socket {
         Some(socket) => check_responsive(socket.clone()).await?,
         None => find(selector).await?,
@@ -49,26 +51,29 @@ pub(super) async fn open(
     open_at(&socket, request).await
 }
 
-async fn open_at(socket: &Path, request: &Request) -> Result<Conversation, CliError> {
-    let conversation = Conversation::begin(socket, request).await;
-    conversation.map_err(CliError::Control)
+async fn open_at(socket: &Path, request: &ControlRequest) -> Result<ControlClient, CliError> {
+    let client = ControlClient::connect(socket, request).await;
+    client.map_err(CliError::Control)
 }
 
 /// Sends a request to the selected gateway and returns its only response.
 pub(super) async fn request(
     selector: &GatewaySelector,
-    request: &Request,
-) -> Result<Answer, CliError> {
+    request: &ControlRequest,
+) -> Result<ControlReply, CliError> {
     response(open(selector, request).await?).await
 }
 
-async fn response(mut conversation: Conversation) -> Result<Answer, CliError> {
-    let answer = conversation.next().await.map_err(CliError::Control)?;
-    answer.ok_or(CliError::UnexpectedResponse).and_then(check)
+async fn response(mut client: ControlClient) -> Result<ControlReply, CliError> {
+    let reply = client.next().await.map_err(CliError::Control)?;
+    reply.ok_or(CliError::UnexpectedResponse).and_then(check)
 }
 
 /// Sends a request to every running gateway that serves this config.
-pub(super) async fn request_all(config: &Path, request: &Request) -> Result<Vec<Answer>, CliError> {
+pub(super) async fn request_all(
+    config: &Path,
+    request: &ControlRequest,
+) -> Result<Vec<ControlReply>, CliError> {
     let config = std::path::absolute(config).map_err(CliError::CurrentDir)?;
     let sockets = match configured_socket(&config) {
         Some(socket) => vec![socket],
@@ -85,22 +90,22 @@ pub(super) async fn request_all(config: &Path, request: &Request) -> Result<Vec<
             serving.map(|found| found.socket).collect()
         }
     };
-    let mut answers = Vec::new();
+    let mut replies = Vec::new();
     for socket in sockets {
         match open_at(&socket, request).await {
-            Ok(conversation) => answers.push(response(conversation).await?),
+            Ok(client) => replies.push(response(client).await?),
             // Not running, or stopped since it was found.
-            Err(CliError::Control(ControlError::Door { .. })) => {}
+            Err(CliError::Control(ControlError::Socket { .. })) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(answers)
+    Ok(replies)
 }
 
 /// Turns an error response into an error.
-pub(super) fn check(answer: Answer) -> Result<Answer, CliError> {
-    match answer {
-        Answer::Fault(Fault::NoServer {
+pub(super) fn check(reply: ControlReply) -> Result<ControlReply, CliError> {
+    match reply {
+        ControlReply::Fault(ControlFault::NoServer {
             name,
             servers,
             filters,
@@ -109,13 +114,13 @@ pub(super) fn check(answer: Answer) -> Result<Answer, CliError> {
             servers,
             filters,
         }),
-        Answer::Fault(Fault::Unread { why }) => Err(CliError::RequestRejected(why)),
-        Answer::Fault(Fault::Busy) => Err(CliError::Busy),
-        Answer::Status(_)
-        | Answer::Line(_)
-        | Answer::Reload(_)
-        | Answer::Agreed(_)
-        | Answer::Bundle(_) => Ok(answer),
+        ControlReply::Fault(ControlFault::Unread { why }) => Err(CliError::RequestRejected(why)),
+        ControlReply::Fault(ControlFault::Busy) => Err(CliError::Busy),
+        ControlReply::Status(_)
+        | ControlReply::Line(_)
+        | ControlReply::Reload(_)
+        | ControlReply::Agreed(_)
+        | ControlReply::Bundle(_) => Ok(reply),
     }
 }
 
@@ -166,7 +171,7 @@ async fn find(selector: &GatewaySelector) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Describes a gateway that may be the one to use but does not answer.
+/// Describes a gateway that may be the one to use but does not reply.
 fn describe_unresponsive(error: &ControlError) -> String {
     match control_hint(error) {
         Some(hint) => format!("{error}; {hint}"),
@@ -177,8 +182,8 @@ fn describe_unresponsive(error: &ControlError) -> String {
 /// Returns the socket that a config sets.
 fn configured_socket(config: &Path) -> Option<PathBuf> {
     // An invalid config must not keep `status` from reporting it.
-    let (_, reading) = inspect(config).ok()?;
-    reading.catalog?.gateway.control
+    let (_, outcome) = inspect(config).ok()?;
+    outcome.catalog?.gateway.control
 }
 
 /// Gateways of this user with a socket in the default directory.
@@ -198,13 +203,13 @@ async fn gateways() -> Result<Gateways, CliError> {
     };
     let sockets = unix::sweep(&dir)
         .await
-        .map_err(|source| CliError::Control(ControlError::Door { path: dir, source }))?;
+        .map_err(|source| CliError::Control(ControlError::Socket { path: dir, source }))?;
     for (socket, config) in join_all(sockets.into_iter().map(probe)).await {
         match config {
             Ok(config) => found.running.push(RunningGateway { socket, config }),
             // Stopped since the directory was read.
-            Err(ControlError::Door {
-                source: DoorError::Address { .. },
+            Err(ControlError::Socket {
+                source: TransportError::Address { .. },
                 ..
             }) => {}
             Err(error) => found.unresponsive.push(error),
@@ -220,10 +225,10 @@ async fn probe(socket: PathBuf) -> (PathBuf, Result<Option<PathBuf>, ControlErro
 
 /// Asks the gateway at this socket for its config.
 async fn served_config(socket: &Path) -> Result<Option<PathBuf>, ControlError> {
-    let request = Request::Status { server: None };
-    let mut conversation = Conversation::begin(socket, &request).await?;
-    Ok(match conversation.next().await? {
-        Some(Answer::Status(status)) => status.gateway.config.map(PathBuf::from),
+    let request = ControlRequest::Status { server: None };
+    let mut client = ControlClient::connect(socket, &request).await?;
+    Ok(match client.next().await? {
+        Some(ControlReply::Status(status)) => status.gateway.config.map(PathBuf::from),
         _ => None,
     })
 }

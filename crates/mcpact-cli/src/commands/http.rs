@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use mcpact::server::{Settings, TlsIdentity, Token};
-use mcpact_config::{HostsGiven, namelessness};
+use mcpact_config::{AllowHostsSource, missing_host_warning};
 
 use crate::args::HttpArgs;
 use crate::error::CliError;
@@ -34,7 +34,7 @@ pub(super) fn apply(args: &HttpArgs, settings: &mut Settings) -> Result<(), CliE
 
 /// Warns if other machines can connect but no host name is allowed.
 pub(super) fn warn_without_hosts(address: SocketAddr, args: &HttpArgs) {
-    let warning = namelessness(address, &args.allow_host, HostsGiven::AsArguments);
+    let warning = missing_host_warning(address, &args.allow_host, AllowHostsSource::AsArguments);
     if let Some((message, hint)) = warning {
         report::warn(&message, &hint);
     }

@@ -5,7 +5,9 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use mcpact_config::import::{CLIENTS, Client, Folders, Import};
-use mcpact_config::{CatalogError, Machine, Problem, Severity, Surroundings as _, read_source};
+use mcpact_config::{
+    CatalogError, HostEnvironment as _, LocalHost, Problem, Severity, read_source,
+};
 
 use crate::args::ImportArgs;
 use crate::error::CliError;
@@ -24,10 +26,10 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
     }
     let mut import = match &args.output {
         _ if is_stdout => Import::default(),
-        output => Import::into_folder(Machine::at(folder_of(output)?).folder()),
+        output => Import::into_folder(LocalHost::at(folder_of(output)?).folder()),
     };
     for (source, project) in sources {
-        import.add(source, &Machine::at(project));
+        import.add(source, &LocalHost::at(project));
     }
     if !args.from.is_empty() {
         reject_errors(&import)?;
@@ -107,8 +109,8 @@ fn project(config: &Path, folders: &Folders) -> Result<PathBuf, CliError> {
     if folders.is_for_all_projects(&whole) {
         return Ok(folders.project.clone());
     }
-    let machine = Machine::around(&whole).map_err(CliError::CurrentDir)?;
-    let folder = PathBuf::from(machine.folder());
+    let host = LocalHost::around(&whole).map_err(CliError::CurrentDir)?;
+    let folder = PathBuf::from(host.folder());
     Ok(folder.canonicalize().unwrap_or(folder))
 }
 

@@ -1,6 +1,6 @@
 //! `mcpact logs`: prints server logs and events of a running gateway.
 
-use mcpact_gateway::control::{Answer, Request};
+use mcpact_gateway::control::{ControlReply, ControlRequest};
 
 use super::{block_on, control};
 use crate::args::LogsArgs;
@@ -14,23 +14,23 @@ pub(super) fn run(args: &LogsArgs) -> Result<Exit, CliError> {
 }
 
 async fn read(args: &LogsArgs) -> Result<(), CliError> {
-    let request = Request::Logs {
+    let request = ControlRequest::Logs {
         server: args.server.clone(),
         lines: args.lines,
         follow: args.follow,
     };
-    let mut conversation = control::open(&args.gateway, &request).await?;
+    let mut client = control::open(&args.gateway, &request).await?;
     let mut is_empty = true;
     loop {
         let next = if args.follow {
-            conversation.next_entry().await
+            client.next_entry().await
         } else {
-            conversation.next().await
+            client.next().await
         };
-        let Some(answer) = next.map_err(CliError::Control)? else {
+        let Some(reply) = next.map_err(CliError::Control)? else {
             break;
         };
-        let Answer::Line(line) = control::check(answer)? else {
+        let ControlReply::Line(line) = control::check(reply)? else {
             return Err(CliError::UnexpectedResponse);
         };
         is_empty = false;

@@ -1,6 +1,6 @@
 //! `mcpact reload`: reloads the config of a running gateway.
 
-use mcpact_gateway::control::{Answer, Request};
+use mcpact_gateway::control::{ControlReply, ControlRequest};
 
 use super::{block_on, control};
 use crate::args::ReloadArgs;
@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use crate::report::{self, reload};
 
 pub(super) fn run(args: &ReloadArgs) -> Result<Exit, CliError> {
-    let request = Request::Reload {};
-    let Answer::Reload(report) = block_on(control::request(&args.gateway, &request))? else {
+    let request = ControlRequest::Reload {};
+    let ControlReply::Reload(report) = block_on(control::request(&args.gateway, &request))? else {
         return Err(CliError::UnexpectedResponse);
     };
     if args.gateway.json {

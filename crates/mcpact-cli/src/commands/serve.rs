@@ -10,16 +10,16 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use mcpact_config::keys::EVERYTHING;
 use mcpact_config::{
-    Approvals, Catalog, CatalogError, GatewayConfig, Launch, Machine, ServerConfig, ServerName,
-    Severity, Sought, Source, Surroundings as _, load, nearest_config,
+    Approvals, Catalog, CatalogError, GatewayConfig, HostEnvironment as _, Launch, LocalHost,
+    ProgramLookup, ServerConfig, ServerName, Severity, Source, load, nearest_config,
 };
 use mcpact_engine::client::EraMode;
 #[cfg(unix)]
-use mcpact_gateway::control::{Control, own_socket};
-use mcpact_gateway::{ConfigFile, Gateway, Lineage, Local, ReloadCause, Surroundings};
+use mcpact_gateway::control::{Control, socket_path};
+use mcpact_gateway::{ConfigFile, Gateway, GatewayEnv, Local, ParentConfigs, ReloadCause};
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::memory;
-use mcpact_transport::stdio::child::{Guard, LINEAGE, is_running};
+use mcpact_transport::stdio::child::{Guard, VIA_VARIABLE};
 use tokio::task::JoinSet;
 
 use super::cache::ServerCache;
@@ -55,27 +55,26 @@ fn demo() -> Catalog {
 pub(super) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     let mut config = Config::load(args)?;
     if let Some(address) = args.listen {
-        config.catalog.gateway.listen_instead(address);
-        if let Some((message, hint)) = config.catalog.gateway.namelessness() {
+        config.catalog.gateway.override_listen(address);
+        if let Some((message, hint)) = config.catalog.gateway.missing_host_warning() {
             report::warn(&message, &hint);
         }
     }
-    let lineage = lineage(&config)?;
+    let parents = parent_configs(&config)?;
     let approvals = approvals(args, &config)?;
-    block_on(serve(args, config, approvals, lineage))?;
+    block_on(serve(args, config, approvals, parents))?;
     Ok(Exit::Ok)
 }
 
-/// Returns the chain of gateways that started this one, for loop detection. Without a config nothing is started.
-fn lineage(config: &Config) -> Result<Lineage, CliError> {
-    let parents = std::env::var(LINEAGE).unwrap_or_default();
-    let parents = Lineage::parse(&parents);
+/// Returns the configs of the gateways that started this one, and its own, for loop detection.
+fn parent_configs(config: &Config) -> Result<ParentConfigs, CliError> {
+    let parents = std::env::var(VIA_VARIABLE).unwrap_or_default();
+    let parents = ParentConfigs::parse(&parents);
     let Some((path, _)) = &config.read else {
         return Ok(parents);
     };
     let file = path.canonicalize().unwrap_or_else(|_| path.clone());
-    let lineage = parents.with(&file, std::process::id(), is_running);
-    lineage.map_err(|source| CliError::StartLoop {
+    parents.with(&file).map_err(|source| CliError::StartLoop {
         config: path.clone(),
         source,
     })
@@ -118,7 +117,7 @@ async fn serve(
     args: &ServeArgs,
     config: Config,
     approvals: Option<Approvals>,
-    lineage: Lineage,
+    parents: ParentConfigs,
 ) -> Result<(), CliError> {
     let Config { catalog, read } = config;
     let control = catalog.gateway.control.clone();
@@ -127,29 +126,29 @@ async fn serve(
     } else {
         ServerCache::open()
     };
-    let surroundings = Surroundings {
+    let env = GatewayEnv {
         builtins: BTreeMap::from([(EVERYTHING, everything())]),
         verdicts: cache.verdicts,
         cache: cache.servers,
         guard: Some(Guard::this_program(["guard"])),
-        lineage,
+        parents,
         approvals,
         tools: approve::tool_pins_dir(),
     };
     let address = catalog.gateway.listen;
     let file = read.as_ref().map_or(Path::new("here"), |(path, _)| path);
-    let machine = Machine::around(file).map_err(CliError::CurrentDir)?;
+    let host = LocalHost::around(file).map_err(CliError::CurrentDir)?;
     let setup = ClientSetup {
-        program: program_name(&machine),
-        token: token_reference(&catalog.gateway, &machine),
+        program: program_name(&host),
+        token: token_reference(&catalog.gateway, &host),
         hosts: remote_hosts(&catalog.gateway),
     };
-    let gateway = Gateway::new(catalog, surroundings)?;
+    let gateway = Gateway::new(catalog, env)?;
     let mut origin = ConfigOrigin::Builtin;
     if let Some((path, source)) = read {
         let listen = args.listen;
         origin = ConfigOrigin::File(path.clone());
-        gateway.serves(ConfigFile { path, listen }, &source);
+        gateway.set_config_file(ConfigFile { path, listen }, &source);
     }
     let mut background = JoinSet::new();
     open_control(&gateway, control.as_deref(), &mut background).await?;
@@ -169,21 +168,23 @@ async fn serve(
 }
 
 /// Returns the command with which clients can start this program.
-fn program_name(machine: &Machine) -> String {
+fn program_name(host: &LocalHost) -> String {
     let own = std::env::current_exe().and_then(|path| path.canonicalize());
     let own = own.ok().map(|path| path.to_string_lossy().into_owned());
     let default = || String::from("mcpact");
     match own {
-        Some(own) if machine.program(&Sought::here(&default())).real.as_ref() != Some(&own) => own,
+        Some(own) if host.program(&ProgramLookup::here(&default())).real.as_ref() != Some(&own) => {
+            own
+        }
         Some(_) | None => default(),
     }
 }
 
 /// Returns how a client refers to the token, if one is required.
-fn token_reference(gateway: &GatewayConfig, machine: &Machine) -> Option<TokenReference> {
+fn token_reference(gateway: &GatewayConfig, host: &LocalHost) -> Option<TokenReference> {
     gateway.token.as_ref()?;
     let written = gateway.token_written.as_deref();
-    let folder = machine.folder();
+    let folder = host.folder();
     Some(match &gateway.token_variable {
         Some(name) => TokenReference::variable(name),
         None => TokenReference::parse(written, Path::new(&folder)),
@@ -227,7 +228,7 @@ async fn show_servers(
 ) {
     /// Time to wait for servers before printing the overview.
     const START_WAIT: Duration = Duration::from_millis(500);
-    let mut started = pin!(gateway.meet());
+    let mut started = pin!(gateway.connect_all());
     let all = async { while started.next().await.is_some() {} };
     let _ = tokio::time::timeout(START_WAIT, all).await;
     let served = Served {
@@ -271,7 +272,7 @@ async fn open_default_control() -> Result<Control, String> {
     mcpact_transport::unix::private_folder(&dir).map_err(|error| error.to_string())?;
     // Remove the sockets of gateways that no longer run.
     let _ = mcpact_transport::unix::sweep(&dir).await;
-    let path = own_socket(&dir, std::process::id());
+    let path = socket_path(&dir, std::process::id());
     Control::open(&path)
         .await
         .map_err(|error| error.to_string())

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use mcpact_gateway::control::{Answer, Request};
+use mcpact_gateway::control::{ControlReply, ControlRequest};
 
 use super::{block_on, control};
 use crate::args::StatusArgs;
@@ -16,11 +16,11 @@ pub(super) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     if let Some(file) = &args.bundle {
         return bundle(args, file);
     }
-    let request = Request::Status {
+    let request = ControlRequest::Status {
         server: args.server.clone(),
     };
-    let answer = block_on(control::request(&args.gateway, &request))?;
-    let Answer::Status(status) = answer else {
+    let reply = block_on(control::request(&args.gateway, &request))?;
+    let ControlReply::Status(status) = reply else {
         return Err(CliError::UnexpectedResponse);
     };
     report::print(&match (args.gateway.json, &args.server) {
@@ -33,8 +33,8 @@ pub(super) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
 
 /// Writes a diagnostic bundle.
 fn bundle(args: &StatusArgs, file: &Path) -> Result<Exit, CliError> {
-    let answer = block_on(control::request(&args.gateway, &Request::Bundle {}))?;
-    let Answer::Bundle(bundle) = answer else {
+    let reply = block_on(control::request(&args.gateway, &ControlRequest::Bundle {}))?;
+    let ControlReply::Bundle(bundle) = reply else {
         return Err(CliError::UnexpectedResponse);
     };
     let text = report::status::bundle(&bundle);

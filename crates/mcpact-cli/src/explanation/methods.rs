@@ -36,9 +36,9 @@ pub(crate) struct MethodVerdict {
     pub(crate) from: Side,
     /// The kind of message.
     pub(crate) kind: MessageKind,
-    /// Whether the sender may send it.
+    /// True if the sender may send it.
     pub(crate) is_allowed: bool,
-    /// Whether the negotiated revision defines the method in this direction.
+    /// True if the negotiated revision defines the method in this direction.
     pub(crate) in_revision: bool,
     /// Stable reason code.
     pub(crate) reason: &'static str,
@@ -48,7 +48,7 @@ pub(crate) struct MethodVerdict {
     pub(crate) brief: String,
     /// Full reason.
     pub(crate) explanation: String,
-    /// What would allow it.
+    /// Change that would allow it.
     pub(crate) remedy: Option<String>,
     /// Page of the specification; `None` for rules of the profile.
     pub(crate) page: Option<&'static str>,
@@ -63,7 +63,7 @@ pub(crate) struct DeniedParam {
     pub(crate) param: String,
     /// The required capability.
     pub(crate) capability: Capability,
-    /// Why the capability is not in effect.
+    /// Reason why the capability is not in effect.
     pub(crate) explanation: String,
 }
 

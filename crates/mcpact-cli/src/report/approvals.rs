@@ -2,32 +2,32 @@
 
 use std::fmt::Write;
 
-use mcpact_config::{Deed, DeedKind};
-use mcpact_gateway::control::AgreedTools;
+use mcpact_config::{ApprovalKind, ApprovalSubject};
+use mcpact_gateway::control::ApprovedTools;
 
 use super::layout::printable;
 
 /// Shows everything that an approval covers.
-pub(crate) fn subject(name: &str, subject: &Deed) -> String {
+pub(crate) fn subject(name: &str, subject: &ApprovalSubject) -> String {
     let what = match subject.kind {
-        DeedKind::Start => "starts a command",
-        DeedKind::Send => "sends values of this machine",
-        DeedKind::Open => "admits more clients",
+        ApprovalKind::Start => "starts a command",
+        ApprovalKind::Send => "sends values of this host",
+        ApprovalKind::Open => "admits more clients",
     };
     let mut out = format!("\nnot approved: `{name}` {what}\n\n");
     for (label, text) in &subject.lines {
         let _ = writeln!(out, "  {label:9}  {}", printable(text));
     }
-    let _ = writeln!(out, "  mark       {}\n", subject.mark);
+    let _ = writeln!(out, "  mark       {}\n", subject.digest);
     out
 }
 
 /// The question below a subject.
-pub(crate) const fn prompt(kind: DeedKind) -> &'static str {
+pub(crate) const fn prompt(kind: ApprovalKind) -> &'static str {
     match kind {
-        DeedKind::Start => "  approve this command? [y/N] ",
-        DeedKind::Send => "  approve sending these values? [y/N] ",
-        DeedKind::Open => "  approve this setting? [y/N] ",
+        ApprovalKind::Start => "  approve this command? [y/N] ",
+        ApprovalKind::Send => "  approve sending these values? [y/N] ",
+        ApprovalKind::Open => "  approve this setting? [y/N] ",
     }
 }
 
@@ -41,9 +41,9 @@ pub(crate) fn summary(missing: usize) -> String {
 }
 
 /// Result of `--tools`: servers of a running gateway, then all others.
-pub(crate) fn tools(approved: &[AgreedTools], not_running: &[&str]) -> String {
+pub(crate) fn tools(approved: &[ApprovedTools], not_running: &[&str]) -> String {
     let mut out = String::new();
-    for AgreedTools { server, tools } in approved {
+    for ApprovedTools { server, tools } in approved {
         let _ = match tools.as_slice() {
             [] => writeln!(out, "`{server}`: no changed tools"),
             tools => {

@@ -2,7 +2,7 @@
 //!
 //! Configs contain secrets, so of a line only the key and the affected part are shown.
 
-use mcpact_config::{Catalog, Launch, Problem, Reading, ServerConfig, Severity, Source};
+use mcpact_config::{Catalog, Launch, Problem, ReadOutcome, ServerConfig, Severity, Source};
 use serde::Serialize;
 
 use super::layout::{length, printable, widest};
@@ -12,18 +12,18 @@ use super::style::{Colour, Tone};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked<'c> {
     pub(crate) source: &'c Source,
-    pub(crate) reading: &'c Reading,
+    pub(crate) outcome: &'c ReadOutcome,
 }
 
 /// Formats problems, servers and a summary as text.
 pub(crate) fn text(checked: &Checked<'_>) -> String {
     let colour = Colour::for_stream(&std::io::stdout());
     let mut text = String::new();
-    for problem in &checked.reading.problems {
+    for problem in &checked.outcome.problems {
         text.push_str(&one(problem, checked.source, colour));
         text.push('\n');
     }
-    if let Some(catalog) = &checked.reading.catalog {
+    if let Some(catalog) = &checked.outcome.catalog {
         text.push_str(&servers(catalog, colour));
     }
     text.push_str(&summary(checked));
@@ -46,7 +46,7 @@ fn one(problem: &Problem, source: &Source, colour: Colour) -> String {
         Severity::Note => Tone::Faint,
     };
     let severity = colour.paint(tone, &format!("{}:", problem.severity.as_str()));
-    let position = source.place(problem.span.start);
+    let position = source.position(problem.span.start);
     let number = position.line.to_string();
     let margin = " ".repeat(number.len());
     let bar = colour.paint(Tone::Faint, "|");
@@ -82,7 +82,7 @@ struct Excerpt {
 const ELLIPSIS: &str = "…";
 
 fn excerpt(problem: &Problem, source: &Source) -> Excerpt {
-    let position = source.place(problem.span.start);
+    let position = source.position(problem.span.start);
     let line = source.line(position.line);
     let start = line
         .char_indices()
@@ -198,7 +198,7 @@ fn details(server: &ServerConfig) -> Vec<String> {
 
 fn summary(checked: &Checked<'_>) -> String {
     let count = |severity| {
-        let problems = &checked.reading.problems;
+        let problems = &checked.outcome.problems;
         problems
             .iter()
             .filter(|problem| problem.severity == severity)
@@ -215,7 +215,7 @@ fn summary(checked: &Checked<'_>) -> String {
         found.join(", ")
     };
     let name = printable(&checked.source.name);
-    match &checked.reading.catalog {
+    match &checked.outcome.catalog {
         Some(catalog) => format!(
             "{name}: {}, {found}\n",
             plural(catalog.servers.len(), "server")
@@ -250,9 +250,9 @@ struct Row<'c> {
 
 /// Formats everything as JSON. Every field is always present.
 pub(crate) fn json(checked: &Checked<'_>) -> String {
-    let catalog = checked.reading.catalog.as_ref();
-    let rows = checked.reading.problems.iter().map(|problem| {
-        let position = checked.source.place(problem.span.start);
+    let catalog = checked.outcome.catalog.as_ref();
+    let rows = checked.outcome.problems.iter().map(|problem| {
+        let position = checked.source.position(problem.span.start);
         Row {
             severity: problem.severity.as_str(),
             line: position.line,

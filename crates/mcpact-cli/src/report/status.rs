@@ -114,7 +114,7 @@ fn last_reload(reload: &ReloadReport) -> (&'static str, Tone, String) {
     } else {
         Tone::Bad
     };
-    let text = format!("{} ({}): {}", reload.time, reload.cause, reload.in_words());
+    let text = format!("{} ({}): {}", reload.time, reload.cause, reload.summary());
     ("reload", tone, text)
 }
 

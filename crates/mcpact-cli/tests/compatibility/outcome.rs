@@ -95,7 +95,7 @@ impl Feature {
     }
 }
 
-/// How a feature degrades.
+/// Degradation of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     StructuredContent,

@@ -43,7 +43,7 @@ done
 
 const CRASHING: &str = "#!/bin/sh\necho 'no key' >&2\nexit 3\n";
 
-/// What the talker says about its tools; the last entry is no tool.
+/// Sets the tools of the server `talker`; the last entry is invalid.
 fn describe(harness: &Harness, description: &str) {
     let tools = json!({"tools": [
         {"name": "speak", "inputSchema": {"type": "object"}},
@@ -69,7 +69,7 @@ fn servers(harness: &Harness) -> String {
     )
 }
 
-/// A gateway whose talker says something else about one of its tools than it did to the gateway before.
+/// Starts a gateway after the definition of a tool of `talker` changed.
 fn gateway(harness: &Harness) -> Running {
     describe(harness, "before");
     let before = harness.serve();
@@ -242,7 +242,7 @@ fn contract_of_json_of_check_and_explain() {
     pin("json_documents", json.facts());
 }
 
-/// Whether the facts contain everything that is committed.
+/// Returns true if the facts contain everything that is committed.
 fn is_covered(name: &str, facts: &[String]) -> bool {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract");
     let committed = fs::read_to_string(format!("{folder}/{name}.snap")).unwrap_or_default();

@@ -84,7 +84,7 @@ fn drain_timeout_aborts_running_calls() {
             calling.join().unwrap()
         });
         assert_eq!(reply.header("content-type").as_deref(), Some(kind));
-        assert!(reply.body.contains("the server stops"), "{reply:?}");
+        assert!(reply.body.contains("the server shut down"), "{reply:?}");
         assert!(reply.body.contains("\"id\":1"), "{reply:?}");
     }
 }
@@ -249,7 +249,7 @@ fn stdio_requests_are_answered_after_end_of_input() {
             assert_eq!(answer["result"]["content"][0]["text"], "waited", "{answer}");
         } else {
             let why = answer["error"]["message"].as_str().unwrap();
-            assert!(why.contains("the server stops"), "{answer}");
+            assert!(why.contains("the server shut down"), "{answer}");
         }
     }
 }
@@ -267,8 +267,8 @@ fn drain_does_not_wait_for_a_starting_server() {
     assert_eq!(gateway.exit_code(), Some(0));
 }
 
-/// A legacy server that does not answer `tools/list` while the file `silent` exists, and whose tool
-/// asks a question. It writes the answer to the file `told`.
+/// Legacy server that does not answer `tools/list` while the file `silent` exists. Its tool asks a question and writes the
+/// answer to the file `told`.
 const RETICENT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 while read -r line; do
@@ -453,10 +453,10 @@ fn drain_timeout_distinguishes_sent_and_queued_calls() {
         assert_eq!(gateway.exit_code(), Some(0));
         [first, second].map(|asking| asking.join().unwrap())
     });
-    for words in ["it may have had its effect", "cut_off"] {
+    for words in ["it may have taken effect", "cut_off"] {
         assert!(seen.contains(words), "{seen}");
     }
-    for words in ["has not seen this call", "upstream_closed"] {
+    for words in ["the call was not sent", "upstream_closed"] {
         assert!(unseen.contains(words), "{unseen}");
     }
 }

@@ -29,7 +29,7 @@ fn lenient_config_serves_the_valid_servers() {
     let gateway = harness.serve();
     let welcome = gateway.post("/mcp", None, &handshake());
     for name in ["typo", "unset", "unmade"] {
-        let message = format!("`{name}` is missing: its config is wrong");
+        let message = format!("`{name}` is unavailable: its config is wrong");
         assert!(welcome.body.contains(&message), "{welcome:?}");
     }
     assert!(!welcome.body.contains("mcpact.toml"), "{welcome:?}");
@@ -52,7 +52,7 @@ fn lenient_config_serves_the_valid_servers() {
     for (name, why) in [
         ("typo", "did you mean `command`?"),
         ("unset", "NOBODY_SETS_THIS"),
-        ("unmade", "`nothing` is unknown as `builtin`"),
+        ("unmade", "unknown value `nothing` for `builtin`"),
     ] {
         let server = state(&status, name);
         assert_eq!(server["state"], "wrong", "{server}");
@@ -111,7 +111,7 @@ fn invalid_server_in_a_foreign_config_is_reported() {
         ("typo", "server `typo` is not served: its config is wrong"),
         (
             "godo",
-            "there is no server `godo`; did you mean `good`? there are: `good`",
+            "unknown server `godo`; did you mean `good`? known servers: `good`",
         ),
     ] {
         let refused = gateway.post(&format!("/servers/{name}/mcp"), None, &handshake());

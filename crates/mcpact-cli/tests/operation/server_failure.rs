@@ -65,13 +65,13 @@ fn unreachable_server_is_reported_until_it_recovers() {
     ] {
         assert!(answer.contains(message), "{answer}");
     }
-    let figures = gateway.get("/metrics").body;
+    let metrics = gateway.get("/metrics").body;
     let calls = |outcome| {
         let is_it = |line: &&str| line.contains("\"tools/call\"") && line.contains(outcome);
-        figures.lines().filter(is_it).count()
+        metrics.lines().filter(is_it).count()
     };
-    assert_eq!(calls("outcome=\"unavailable\""), 1, "{figures}");
-    assert_eq!(calls("outcome=\"lost\""), 0, "{figures}");
+    assert_eq!(calls("outcome=\"unavailable\""), 1, "{metrics}");
+    assert_eq!(calls("outcome=\"lost\""), 0, "{metrics}");
     let status = harness.status();
     let away = &status["servers"][0];
     assert_eq!(away["state"], "failed", "{away}");

@@ -32,11 +32,13 @@ fn config_that_starts_its_own_gateway_is_detected() {
     };
     let welcome = ask(&handshake());
     assert!(
-        welcome.contains("`me` is missing: the server is a gateway that serves this one in turn"),
+        welcome.contains(
+            "`me` is unavailable: proxy loop detected: this server routes back to this gateway"
+        ),
         "{welcome}"
     );
     assert!(
-        welcome.contains("hint: take one out of the config"),
+        welcome.contains("hint: remove this server from the config"),
         "{welcome}"
     );
     let listed = ask(&request("tools/list", &json!({})));
@@ -44,7 +46,7 @@ fn config_that_starts_its_own_gateway_is_detected() {
     assert!(!listed.contains("me__"), "{listed}");
     let (_, stdout, _) = harness.run(&["logs"]);
     assert!(
-        stdout.contains("the gateway of this very config (process"),
+        stdout.contains("a gateway with this config started this one"),
         "{stdout}"
     );
     drop(input);
@@ -81,10 +83,10 @@ fn gateways_can_start_others_without_a_loop() {
     });
     wait_until(|| {
         let welcome = running.post("/mcp", None, &handshake()).body;
-        let in_turn = "the server is a gateway that serves this one in turn";
+        let in_turn = "proxy loop detected: this server routes back to this gateway";
         ["around", "back"]
             .iter()
-            .all(|name| welcome.contains(&format!("`{name}` is missing: ")))
+            .all(|name| welcome.contains(&format!("`{name}` is unavailable: ")))
             && welcome.matches(in_turn).count() == 2
     });
 }

@@ -72,7 +72,8 @@ fn status_shows_gateway_servers_and_instances() {
     );
     // Clients get one line, without the log of the server.
     let welcome = gateway.post("/mcp", None, &handshake()).body;
-    let message = "`broken` is missing: the program ended before it agreed to anything (exit status: 1); hint: ";
+    let message =
+        "`broken` is unavailable: the server exited during startup (exit status: 1); hint: ";
     assert!(
         welcome.contains(message) && !welcome.contains("its log"),
         "{welcome}"
@@ -89,7 +90,7 @@ fn status_shows_omitted_list_items() {
     let session = gateway.open("/mcp");
     let listed = gateway.post("/mcp", Some(&session), &request("tools/list", &json!({})));
     assert!(listed.body.contains("gated__wait"), "{listed:?}");
-    let message = "of its `tools/list` is left out: 1 item that is no object";
+    let message = "left out of `tools/list`: 1 item that is not an object";
     let status = harness.status();
     assert_eq!(status["servers"][0]["lacking"], json!([message]));
     assert_eq!(status["servers"][0]["lists"]["tools"], 1);
@@ -426,7 +427,7 @@ fn relative_paths_start_at_the_config() {
     assert_eq!(code, 7, "{stdout}");
     for name in ["cert.pem", "key.pem"] {
         let path = harness.path("deep").join(name);
-        let message = format!("there is no file `{}`", path.display());
+        let message = format!("file `{}` not found", path.display());
         assert!(stdout.contains(&message), "{stdout}");
         fs::write(path, "").unwrap();
     }

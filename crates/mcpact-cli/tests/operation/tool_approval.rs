@@ -63,7 +63,7 @@ impl StdioClient {
     }
 }
 
-/// Prepares a gateway whose only tool has a changed definition.
+/// Prepares a gateway with one tool, which has a changed definition.
 fn gateway_with_hidden_tool() -> Harness {
     let harness = Harness::new("");
     harness.configure(&format!("{}changed_tools = \"hide\"\n", harness.gated()));

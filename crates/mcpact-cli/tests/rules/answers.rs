@@ -75,7 +75,7 @@ fn invalid_answers_are_rejected() {
         + &String::from_utf8_lossy(&checked.stderr);
     for expected in [
         "did you mean `decline`?",
-        "`/srv` is no root",
+        "`/srv` is not a root URI",
         "did you mean `sampling`?",
     ] {
         assert!(message.contains(expected), "{expected}: {message}");

@@ -87,7 +87,7 @@ fn invalid_limits_are_rejected() {
     for expected in [
         "`max_memory_mb` is at least 64",
         "`max_open_files` is at least 32",
-        "`no_new_privileges` means nothing beside `url`",
+        "`no_new_privileges` has no effect with `url`",
     ] {
         assert!(message.contains(expected), "{expected}: {message}");
     }

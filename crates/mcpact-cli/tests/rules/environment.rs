@@ -71,8 +71,7 @@ async fn servers_get_only_configured_variables() {
         assert_eq!(names, expected, "{name}");
         assert_eq!(found["GIVEN"], "hunter2");
         assert_eq!(found["BOTH"], "config");
-        let (process, config) = found["MCPACT_VIA"].split_once(':').unwrap();
-        assert_eq!(process, running.id().to_string());
+        let config = &found["MCPACT_VIA"];
         assert_eq!(config.len(), 16);
         assert!(config.chars().all(|letter| letter.is_ascii_hexdigit()));
     }

@@ -77,7 +77,7 @@ async fn filters_can_inspect_change_and_refuse() {
                 );
             }
             let refused = echoed(&connected, tool, "forbidden").await;
-            let expected = "filter `beta` refused this: not said here";
+            let expected = "denied by filter `beta`: not said here";
             assert!(refused.contains(expected), "{revision} {refused}");
             assert!(!connected.list_tools().await.unwrap().is_empty());
         }
@@ -122,15 +122,15 @@ async fn failing_required_filter_refuses_requests() {
     for (message, expected) in [
         (
             why(&connected.list_prompts().await.unwrap_err()),
-            "filter `ends` cannot be asked: it ended",
+            "filter `ends` failed: the process exited",
         ),
         (
             why(&connected.list_resources().await.unwrap_err()),
-            "filter `silent` cannot be asked: it took longer than 300ms",
+            "filter `silent` failed: no answer within 300ms",
         ),
         (
             why(&connected.list_resource_templates().await.unwrap_err()),
-            "filter `nonsense` cannot be asked: it wrote something that is no answer",
+            "filter `nonsense` failed: its output is not a valid answer",
         ),
     ] {
         assert!(message.contains(expected), "{expected}: {message}");
@@ -171,13 +171,13 @@ done
         let connected = client(revision).connect(running.url.clone()).await;
         let connected = connected.unwrap();
         for (said, why, is_done) in [
-            ("early", "filter `f` refused this: not at all", false),
-            ("refuse", "filter `f` refused this: not shown", true),
-            ("end", "filter `f` cannot be asked: it ended", true),
+            ("early", "denied by filter `f`: not at all", false),
+            ("refuse", "denied by filter `f`: not shown", true),
+            ("end", "filter `f` failed: the process exited", true),
         ] {
             let message = echoed(&connected, "a__echo", said).await;
             assert!(message.contains(why), "{revision} {message}");
-            let tells = message.contains("what was asked for may have been done");
+            let tells = message.contains("may have had its effect");
             assert_eq!(tells, is_done, "{revision} {message}");
         }
     }
@@ -226,7 +226,7 @@ async fn filters_need_approval() {
         .await
         .unwrap_err()
         .to_string();
-    assert!(refused.contains("filter `f` cannot be asked"), "{refused}");
+    assert!(refused.contains("filter `f` failed"), "{refused}");
     assert!(!harness.path().join("filter.starts").exists());
 }
 

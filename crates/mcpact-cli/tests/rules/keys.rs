@@ -114,7 +114,7 @@ fn invalid_needs_are_rejected() {
         + &String::from_utf8_lossy(&checked.stderr);
     assert!(message.contains("did you mean `sampling`?"), "{message}");
     assert!(
-        message.contains("`needs.y` is a text, but should be a list of texts"),
+        message.contains("`needs.y` must be a list of strings, not a string"),
         "{message}"
     );
 }

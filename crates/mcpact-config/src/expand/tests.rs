@@ -1,10 +1,10 @@
 use super::*;
+use crate::host_environment::{ProgramFacts, ProgramLookup};
 use crate::problem::Severity;
-use crate::surroundings::{ProgramFacts, Sought};
 
-struct Desk;
+struct TestHost;
 
-impl Surroundings for Desk {
+impl HostEnvironment for TestHost {
     fn variable(&self, name: &str) -> Option<String> {
         let set = [
             ("HOME", "/home/ada"),
@@ -42,7 +42,7 @@ impl Surroundings for Desk {
         path.starts_with("/work/shop")
     }
 
-    fn has_place(&self, path: &str) -> bool {
+    fn exists(&self, path: &str) -> bool {
         self.has_folder(path)
     }
 
@@ -50,28 +50,28 @@ impl Surroundings for Desk {
         None
     }
 
-    fn program(&self, _: &Sought<'_>) -> ProgramFacts {
+    fn program(&self, _: &ProgramLookup<'_>) -> ProgramFacts {
         ProgramFacts::default()
     }
 }
 
-/// The text with its variables filled in, and what was found.
+/// Expands a text and returns the problems.
 fn expanded(
     text: &str,
-    spelling: Spelling,
+    variable_syntax: VariableSyntax,
     missing: OnMissing,
-) -> (Filled, Vec<String>, Option<Severity>) {
+) -> (ExpandedText, Vec<String>, Option<Severity>) {
     let source = Source::new("a", format!("x = \"{text}\""));
     let mut node = Node::new(
         Span::new(4, source.text.len()),
-        Value::Text(Filled::from(text)),
+        Value::Text(ExpandedText::from(text)),
     );
     let mut findings = Findings::default();
     let expansion = Expansion {
         source: &source,
-        surroundings: &Desk,
-        spelling,
-        filling: Filling::Values(missing),
+        host: &TestHost,
+        variable_syntax,
+        mode: ExpansionMode::Values(missing),
     };
     expansion.run(&mut node, &mut findings);
     let problems = findings.finish();
@@ -83,9 +83,9 @@ fn expanded(
     (node.text().unwrap().clone(), lines, worst)
 }
 
-/// Every spelling that configs use.
+/// All native forms.
 #[test]
-fn variables_are_filled_in() {
+fn variables_are_expanded() {
     for (text, expected) in [
         ("plain", "plain"),
         ("Bearer ${TOKEN}!", "Bearer hunter2!"),
@@ -104,7 +104,7 @@ fn variables_are_filled_in() {
             "${TOKEN} $HOME %HOME% {env:HOME} $",
         ),
     ] {
-        let (filled, found, _) = expanded(text, Spelling::Dollar, OnMissing::Refuse);
+        let (filled, found, _) = expanded(text, VariableSyntax::Dollar, OnMissing::Refuse);
         assert_eq!(filled.value(), expected, "{text}");
         assert_eq!(filled.written(), text);
         assert!(found.is_empty(), "{found:?}");
@@ -112,151 +112,159 @@ fn variables_are_filled_in() {
 }
 
 #[test]
-fn clients_with_a_spelling_of_their_own_are_understood() {
+fn syntaxes_of_other_clients_are_expanded() {
     let (filled, ..) = expanded(
         "{env:TOKEN} ${TOKEN} {x}",
-        Spelling::Braces,
+        VariableSyntax::Braces,
         OnMissing::Refuse,
     );
     assert_eq!(filled.value(), "hunter2 hunter2 {x}");
-    let (filled, ..) = expanded("{file:~/key}", Spelling::Braces, OnMissing::Refuse);
+    let (filled, ..) = expanded("{file:~/key}", VariableSyntax::Braces, OnMissing::Refuse);
     assert_eq!(filled.value(), "from home");
-    let (filled, ..) = expanded("$TOKEN/${TOKEN} $5 $", Spelling::Bare, OnMissing::Refuse);
+    let (filled, ..) = expanded(
+        "$TOKEN/${TOKEN} $5 $",
+        VariableSyntax::Bare,
+        OnMissing::Refuse,
+    );
     assert_eq!(filled.value(), "hunter2/hunter2 $5 $");
-    let (filled, ..) = expanded("pa$$TOKEN $${TOKEN} $$", Spelling::Bare, OnMissing::Refuse);
+    let (filled, ..) = expanded(
+        "pa$$TOKEN $${TOKEN} $$",
+        VariableSyntax::Bare,
+        OnMissing::Refuse,
+    );
     assert_eq!(filled.value(), "pa$hunter2 $hunter2 $$");
 }
 
-/// What is missing or wrong is an error with its place, and nothing that a variable holds is shown.
+/// Errors carry a position and never show the value of a variable.
 #[test]
-fn what_is_missing_is_told_with_its_place() {
+fn errors_have_a_position() {
     for (text, expected) in [
         (
             "ab ${NOPE}",
-            "a:1:9: error: the variable `NOPE` is not set; set it, or write `${NOPE:-default}`",
+            "a:1:9: error: variable `NOPE` is not set; set it, or write `${NOPE:-default}`",
         ),
+        ("${env:NOPE}", "a:1:6: error: variable `NOPE` is not set"),
         (
-            "${env:NOPE}",
-            "a:1:6: error: the variable `NOPE` is not set",
+            "${input:key}",
+            "a:1:6: error: `${input:key}` prompts the user",
         ),
-        ("${input:key}", "a:1:6: error: `${input:key}` asks a person"),
         (
             "${file:/nope}",
-            "a:1:6: error: `/nope` cannot be read: no such file",
+            "a:1:6: error: cannot read `/nope`: no such file",
         ),
-        ("${a b}", "a:1:6: error: `a b` is no variable"),
-        ("${}", "a:1:6: error: `` is no variable"),
+        ("${a b}", "a:1:6: error: `a b` is not a variable"),
+        ("${}", "a:1:6: error: `` is not a variable"),
         (
             "${TOKEN:-a${NOPE}b}",
-            "a:1:6: error: a variable cannot stand in another one; write a plain default",
+            "a:1:6: error: variables cannot be nested; write a plain default",
         ),
-        (
-            "x ${TOKEN",
-            "a:1:8: error: this variable has no closing brace",
-        ),
+        ("x ${TOKEN", "a:1:8: error: missing closing brace"),
     ] {
-        let (_, found, worst) = expanded(text, Spelling::Dollar, OnMissing::Refuse);
+        let (_, found, worst) = expanded(text, VariableSyntax::Dollar, OnMissing::Refuse);
         assert_eq!(worst, Some(Severity::Error), "{text}");
         assert!(found[0].starts_with(expected), "{found:?}");
     }
-    let (filled, _, worst) = expanded("${NOPE}", Spelling::Dollar, OnMissing::Keep);
+    let (filled, _, worst) = expanded("${NOPE}", VariableSyntax::Dollar, OnMissing::Keep);
     assert_eq!(
         (filled.value(), worst),
         ("${NOPE}", Some(Severity::Warning))
     );
 }
 
-/// What a variable holds is a value and nothing else, and is not expanded again.
+/// The value of a variable is not expanded again.
 #[test]
-fn values_cannot_become_anything_else() {
-    let (filled, found, _) = expanded("${EVIL}", Spelling::Dollar, OnMissing::Refuse);
+fn values_are_not_expanded_again() {
+    let (filled, found, _) = expanded("${EVIL}", VariableSyntax::Dollar, OnMissing::Refuse);
     assert_eq!(filled.value(), "a\", \"b\": \"${TOKEN}");
     assert_eq!(format!("{filled} {filled:?}"), "${EVIL} \"${EVIL}\"");
     assert!(found.is_empty());
 }
 
-/// An import keeps the names of variables, not their values.
+/// An import keeps the names of variables.
 #[test]
-fn names_may_be_kept_in_the_native_spelling() {
-    for (text, spelling, expected) in [
+fn names_are_converted_to_the_native_syntax() {
+    for (text, variable_syntax, expected) in [
         (
             "a ${TOKEN} ${NOPE:-x} $${b}",
-            Spelling::Dollar,
+            VariableSyntax::Dollar,
             "a ${TOKEN} ${NOPE:-x} $${b}",
         ),
         (
             "{env:TOKEN} {file:/a} {file:~/a}",
-            Spelling::Braces,
+            VariableSyntax::Braces,
             "${env:TOKEN} ${file:/a} ${file:/home/ada/a}",
         ),
-        ("$TOKEN-${userHome}", Spelling::Bare, "${TOKEN}-${userHome}"),
-        ("${input:api-key}", Spelling::Dollar, "${API_KEY}"),
+        (
+            "$TOKEN-${userHome}",
+            VariableSyntax::Bare,
+            "${TOKEN}-${userHome}",
+        ),
+        ("${input:api-key}", VariableSyntax::Dollar, "${API_KEY}"),
     ] {
         let source = Source::new("a", text);
-        let mut node = Node::new(Span::default(), Value::Text(Filled::from(text)));
+        let mut node = Node::new(Span::default(), Value::Text(ExpandedText::from(text)));
         let expansion = Expansion {
             source: &source,
-            surroundings: &Desk,
-            spelling,
-            filling: Filling::Names(Shelf::Same),
+            host: &TestHost,
+            variable_syntax,
+            mode: ExpansionMode::Names(TargetFolder::Same),
         };
         expansion.run(&mut node, &mut Findings::default());
         assert_eq!(node.text().unwrap().value(), expected);
     }
 }
 
-/// What to do about a variable is said in the words of the client whose config it is.
+/// Hints use the syntax of the client.
 #[test]
-fn remedies_name_what_the_client_understands() {
-    for (text, spelling, remedy, not) in [
+fn hints_use_the_syntax_of_the_client() {
+    for (text, variable_syntax, remedy, not) in [
         (
             "${NOPE}",
-            Spelling::Dollar,
+            VariableSyntax::Dollar,
             "write `${NOPE:-default}`",
             "import",
         ),
         (
             "$NOPE",
-            Spelling::Bare,
+            VariableSyntax::Bare,
             "`mcpact import` this config",
             "or write",
         ),
         (
             "{env:NOPE}",
-            Spelling::Braces,
+            VariableSyntax::Braces,
             "`mcpact import` this config",
             "or write",
         ),
         (
             "${a b}",
-            Spelling::Bare,
-            "`$NAME` and `${NAME}` are",
+            VariableSyntax::Bare,
+            "use `$NAME` or `${NAME}`",
             "userHome",
         ),
         (
             "{env:a b}",
-            Spelling::Braces,
-            "`{env:NAME}` and `{file:PATH}` are",
+            VariableSyntax::Braces,
+            "use `{env:NAME}` or `{file:PATH}`",
             "userHome",
         ),
-        ("${A", Spelling::Bare, "close it", "$${"),
+        ("${A", VariableSyntax::Bare, "add `}`", "$${"),
     ] {
-        let (_, told, _) = expanded(text, spelling, OnMissing::Refuse);
+        let (_, told, _) = expanded(text, variable_syntax, OnMissing::Refuse);
         assert!(told[0].contains(remedy), "{text}: {told:?}");
         assert!(!told[0].contains(not), "{text}: {told:?}");
     }
 }
 
-/// A variable that is set but is no text is told as that, and no default takes its place.
+/// A variable that is not UTF-8 is an error, even with a default.
 #[cfg(unix)]
 #[test]
-fn what_is_no_text_is_not_taken_for_unset() {
+fn non_utf8_variables_are_errors() {
     for text in ["${BYTES}", "${BYTES:-default}", "${env:BYTES}"] {
         for missing in [OnMissing::Refuse, OnMissing::Keep] {
-            let (_, told, worst) = expanded(text, Spelling::Dollar, missing);
+            let (_, told, worst) = expanded(text, VariableSyntax::Dollar, missing);
             assert_eq!(worst, Some(Severity::Error), "{text}");
-            let expected =
-                "the variable `BYTES` is set, but is no UTF-8 text; set it to a text in UTF-8";
+            let expected = "variable `BYTES` is not valid UTF-8; set it to a UTF-8 value";
             assert!(told[0].ends_with(expected), "{text}: {told:?}");
         }
     }

@@ -1,139 +1,157 @@
-//! The gateway itself.
+//! Keys of the gateway.
 
 use mcpact_spec::Revision;
 
-use super::{ANSWERS, Key, choice, choices, flag, seconds, table, text, text_or, texts};
+use super::{Key, choice, choices, flag, seconds, table, text, text_or, texts};
 
-/// The keys of `[gateway]`.
+/// Keys of `[gateway]`.
 pub const GATEWAY: &[Key] = &[
     text_or(
         "listen",
         "127.0.0.1:6272",
-        "The address that HTTP clients come to; port 0 picks a free one. Beyond loopback it needs approval unless the config is named.",
+        "Listen address for HTTP clients; port 0 picks a free port. Beyond loopback it needs approval, unless the config is passed with `--config`.",
     ),
     text(
         "token",
-        "The bearer token that clients must show, at least 16 visible ASCII characters; better `${VAR}` or `${file:PATH}` than the token itself.",
+        "Bearer token required from clients, at least 16 visible ASCII characters. Prefer `${VAR}` or `${file:PATH}` over a literal.",
     ),
     flag(
         "allow_remote",
         false,
-        "Listen beyond loopback without a token: whoever reaches the gateway can use it. It needs approval unless the config is named.",
+        "Allow listening beyond loopback without a token: everyone who can connect can use the gateway. Needs approval, unless the config is passed with `--config`.",
     ),
     texts(
         "allow_hosts",
-        "Host names that the gateway answers to, besides those of its address. They need approval unless the config is named.",
+        "Accepted host names, besides the listen address. Needs approval, unless the config is passed with `--config`.",
     ),
     texts(
         "allow_origins",
-        "Origins whose pages may call, such as `https://app.example`. They need approval unless the config is named.",
+        "Origins of web pages that may call, such as `https://app.example`. Needs approval, unless the config is passed with `--config`.",
     ),
     text(
         "tls_cert",
-        "A PEM file with the certificate and its chain; TLS is spoken with it.",
+        "PEM file with the certificate chain; enables TLS.",
     ),
     text(
         "tls_key",
-        "A PEM file with the private key of the certificate.",
+        "PEM file with the private key of the certificate.",
     ),
-    flag("sse", false, "Serve clients of 2024-11-05 on `/sse`, too."),
+    flag("sse", false, "Also serve clients of 2024-11-05 on `/sse`."),
     flag(
         "websocket",
         false,
-        "Serve clients on a WebSocket at `/ws`, too.",
+        "Also serve clients on a WebSocket at `/ws`.",
     ),
     text(
         "control",
-        "The private Unix socket that `mcpact status` talks to; without it one in the runtime folder of the user.",
+        "Path of the control socket for `mcpact status`. Default: in the runtime folder of the user.",
     ),
     choice(
         "names",
         &["prefix", "flat"],
         "prefix",
-        "Whether names of tools and prompts start with the name of their server (`prefix`), or stay as they are (`flat`); where two servers use the same name then, the later one is marked with a hash.",
+        "Naming of tools and prompts: with the server name as `prefix`, or `flat`. With `flat`, the later of two equal names gets a hash suffix.",
     ),
     text_or(
         "separator",
         "__",
-        "What stands between the name of the server and the name of the tool: one to four of the ASCII letters, digits, `-`, `_` and `.`.",
+        "Separator between server name and tool name: one to four ASCII letters, digits, `-`, `_` or `.`.",
     ),
     flag(
         "watch",
         true,
-        "Read the config anew when its file changes, or one that it takes values from.",
+        "Reload the config when it or a file it refers to changes.",
     ),
     seconds(
         "drain_seconds",
         [0.0, 3600.0],
         10.0,
-        "How long running calls may take to end when the gateway stops.",
+        "Time for running calls to finish when the gateway stops.",
     ),
     seconds(
         "list_seconds",
         [0.05, 3600.0],
         10.0,
-        "How long a list of all servers waits for one of them; whoever is late is left out, and clients are told when it comes.",
+        "Time a list of all servers waits for each of them. Late servers are left out; clients are notified when they are ready.",
     ),
     choices(
         "revisions",
         &Revision::NAMES,
-        "Revisions that clients may use, such as `2025-11-25`; empty means all.",
+        "Revisions clients may use, such as `2025-11-25`. Empty means all.",
     ),
     choice(
         "profile",
         &["spec", "mcpv-strict", "erlmcp"],
         "spec",
-        "The named set of choices where the specification leaves room: `spec` reads it as kindly as it can be read, `mcpv-strict` speaks 2025-11-25 only and forgives nothing, `erlmcp` speaks 2025-03-26 and 2025-06-18 only and serves some methods only to clients that declare a capability of the same name.",
+        "Profile for choices that the specification leaves open: `spec` is lenient; `mcpv-strict` accepts only 2025-11-25 and is strict; `erlmcp` accepts only 2025-03-26 and 2025-06-18, and requires client capabilities for some methods.",
     ),
     flag(
         "strict",
         false,
-        "Forgive nothing: a wrongly typed capability refuses the negotiation.",
+        "Reject the negotiation if a capability has the wrong type.",
     ),
     flag(
         "lenient",
         false,
-        "Leave out the servers that are wrong in this config and serve the others; without it the config is refused as a whole.",
+        "Skip invalid servers and serve the others; otherwise the whole config is rejected.",
     ),
     choice(
         "undeclared",
         &["drop", "warn", "error", "disconnect"],
         "drop",
-        "What happens to a notification that was not negotiated: it is dropped (`drop`), also told in the log as a warning (`warn`) or as an error (`error`), or told as an error and the connection ends (`disconnect`).",
+        "Treatment of notifications that were not negotiated: `drop` them, also log a warning (`warn`) or an error (`error`), or log an error and `disconnect`.",
     ),
     flag(
         "announce_extras",
         false,
-        "Send vendor extras in the capabilities, too.",
+        "Also send vendor extras in the capabilities.",
     ),
     texts(
         "require",
-        "Capabilities that a client must have, such as `elicitation`.",
+        "Capabilities required from clients, such as `elicitation`.",
     ),
     choice(
         "missing_variables",
         &["refuse", "keep"],
         "refuse",
-        "What happens to a variable in the config of a server that is not set: the config is refused (`refuse`), or the text stays as it is written (`keep`).",
+        "Treatment of unset variables in servers: reject the config (`refuse`), or keep the text as written (`keep`).",
     ),
     table(
         "answers",
         ANSWERS,
-        "What is answered in the place of clients that did not declare that they can be asked.",
+        "Default answers for clients that do not declare the capability.",
     ),
-    table("commands", COMMANDS, "Which programs may be started."),
+    table("commands", COMMANDS, "Rules for programs."),
 ];
 
-/// The keys of `[gateway.commands]`.
+/// Keys of `[gateway.commands]`.
 pub const COMMANDS: &[Key] = &[
     texts(
         "allow",
-        "The only programs that may be started: names such as `npx`, or folders that end with `/`; empty means every program that is not refused.",
+        "Allowed programs: names such as `npx`, or folders ending with `/`. Empty means every program that is not refused.",
     ),
     choice(
         "shells",
         &["refuse", "warn"],
         "refuse",
-        "Treatment of a shell that runs a script from its arguments, such as `sh -c …`: the config is refused (`refuse`), or the server starts with a warning (`warn`). The script itself is not checked.",
+        "Treatment of shell scripts in arguments, such as `sh -c …`: reject the config (`refuse`), or start with a warning (`warn`). The script itself is not checked.",
+    ),
+];
+
+/// Keys of `[gateway.answers]` and `[servers.NAME.answers]`.
+pub const ANSWERS: &[Key] = &[
+    choice(
+        "elicitation",
+        &["nobody", "decline", "cancel"],
+        "nobody",
+        "Answer to elicitation requests: `decline`, `cancel`, or none (`nobody`).",
+    ),
+    text(
+        "sampling",
+        "Error text for sampling requests. Default: no answer.",
+    ),
+    texts(
+        "roots",
+        "Roots, such as `file:///home/ann/work`. Default: no answer.",
     ),
 ];

@@ -1,23 +1,23 @@
-//! One server.
+//! Keys of a server.
 
 use mcpact_spec::Revision;
 
 use super::{
-    ANSWERS, Key, choice, count, flag, launch, seconds, table, text, text_or, text_table, texts,
+    ANSWERS, Key, choice, command, count, flag, seconds, table, text, text_or, text_table, texts,
     texts_table,
 };
 
-/// The server that shows everything that the protocol has.
+/// The demo server with all protocol features.
 pub const EVERYTHING: &str = "everything";
 
-/// The servers that are part of mcpact.
+/// Built-in servers.
 pub const BUILTINS: &[&str] = &[EVERYTHING];
 
 const DAY: f64 = 86_400.0;
 
 const MODES: [&str; 3] = ["auto", "legacy", "modern"];
 
-/// The modes, then every revision.
+/// Modes and revisions.
 const ERAS: [&str; MODES.len() + Revision::COUNT] = {
     let mut all = [""; MODES.len() + Revision::COUNT];
     let mut at = 0;
@@ -34,63 +34,57 @@ const ERAS: [&str; MODES.len() + Revision::COUNT] = {
 
 const STRATEGIES: &[&str] = &["stateless", "stateful", "persistent", "singleton"];
 
-/// The keys of `[servers.NAME]`.
+/// Keys of `[servers.NAME]`.
 pub const SERVER: &[Key] = &[
-    launch::COMMAND,
-    launch::ARGS,
-    launch::ENV,
-    launch::ENV_FILE,
-    launch::INHERIT,
-    launch::CWD,
+    command::COMMAND,
+    command::ARGS,
+    command::ENV,
+    command::ENV_FILE,
+    command::INHERIT,
+    command::CWD,
     flag(
         "no_new_privileges",
         false,
-        "Whether it, and whatever it starts, can get no rights that it does not have, by setuid programs for example; on Linux.",
+        "Prevent its processes from gaining privileges, for example through setuid programs (Linux only).",
     ),
     count(
         "max_open_files",
         [0, 1_000_000],
         0,
-        "How many files each of its processes may have open, on Linux; 0 means as many as the gateway's.",
+        "Maximum number of open files per process (Linux only); 0 means the limit of the gateway.",
     ),
     count(
         "max_memory_mb",
         [0, 1_000_000],
         0,
-        "How many MiB of address space each of its processes may have, on Linux; 0 means any number. Some runtimes reserve much more than they use.",
+        "Maximum address space per process in MiB (Linux only); 0 means unlimited. Some runtimes reserve much more than they use.",
     ),
-    text("url", "The address of a server that is reached by HTTP."),
-    text_table("headers", "Headers that go with every request."),
-    text(
-        "builtin",
-        "The name of a server that is part of mcpact: `everything`.",
-    ),
-    flag("enabled", true, "Whether it is served."),
+    text("url", "URL of an HTTP server."),
+    text_table("headers", "Headers of every request."),
+    text("builtin", "Name of a built-in server: `everything`."),
+    flag("enabled", true, "Serve this server."),
     texts(
         "tags",
-        "Words by which clients choose servers: `/tags/WORD/mcp`.",
+        "Tags that clients select servers by: `/tags/TAG/mcp`.",
     ),
     text(
         "prefix",
-        "What the names of its tools start with, instead of the name of the server.",
+        "Prefix of its tool names, instead of the server name.",
     ),
     texts(
         "tools",
-        "The only tools that are served, at every address; `*` stands for anything. Empty means all.",
+        "Tools to serve; `*` matches anything. Empty means all.",
     ),
-    texts(
-        "hidden_tools",
-        "Tools that are not served, at no address; `*` stands for anything.",
-    ),
+    texts("hidden_tools", "Tools to hide; `*` matches anything."),
     texts_table(
         "needs",
-        "Client capabilities that tools need, such as `{ \"ask_*\" = [\"elicitation\"] }`; whoever lacks one neither sees nor can call the tool.",
+        "Client capabilities required by tools, such as `{ \"ask_*\" = [\"elicitation\"] }`; other clients can neither see nor call the tool.",
     ),
     choice(
         "changed_tools",
         &["warn", "hide", "serve"],
         "warn",
-        "What happens to a tool about which the server says something else than when it was first seen: it is served with a warning in the log (`warn`), it is hidden until `mcpact approve --tools` (`hide`), or it is served (`serve`).",
+        "Treatment of a tool whose definition has changed since it was first seen: serve it with a warning (`warn`), hide it until `mcpact approve --tools` (`hide`), or `serve` it.",
     ),
     choice(
         "era",
@@ -100,133 +94,128 @@ pub const SERVER: &[Key] = &[
     ),
     texts(
         "require",
-        "Capabilities that it must have, such as `tools`.",
+        "Capabilities required from the server, such as `tools`.",
     ),
     texts(
         "declare",
-        "Client capabilities that a `singleton` is told of, such as `roots`; without it, it is told of none.",
+        "Client capabilities declared to a `singleton`, such as `roots`. Default: none.",
     ),
     table(
         "answers",
         ANSWERS,
-        "What this server is answered in the place of clients that did not declare that they can be asked, instead of everything in `[gateway.answers]`.",
+        "Default answers for this server; replaces all of `[gateway.answers]`.",
     ),
     flag(
         "public_results",
         false,
-        "Let caches keep for everybody what the server calls `public`, at its own address; without it, it is `private`.",
+        "Allow caches to share results that the server marks `public`, at its own URL; otherwise they are `private`.",
     ),
     choice(
         "strategy",
         STRATEGIES,
         "stateless",
-        "Who shares an instance: everybody (`stateless`), one client each (`stateful`), everybody and it is kept running (`persistent`), everybody and there is only one (`singleton`).",
+        "Sharing of instances: all clients share several (`stateless`), one per client (`stateful`), shared and never stopped when idle (`persistent`), or one for all clients (`singleton`).",
     ),
     seconds(
         "idle_seconds",
         [0.05, DAY],
         300.0,
-        "How long an instance may be idle before it is stopped; its lists are served all the same.",
+        "Idle time before an instance is stopped. Its lists are still served, from a cache.",
     ),
     count(
         "max_concurrent",
         [1, 10_000],
         8,
-        "How many calls an instance may have at a time.",
+        "Maximum number of concurrent calls per instance.",
     ),
     count(
         "max_instances",
         [1, 1_000],
         4,
-        "How many instances may run at a time.",
+        "Maximum number of running instances.",
     ),
     count(
         "min_ready",
         [0, 1_000],
         0,
-        "How many instances are kept running even if nobody calls.",
+        "Number of instances kept running without calls.",
     ),
     count(
         "queue",
         [0, 100_000],
         64,
-        "How many calls may wait for an instance; one more is refused at once.",
+        "Maximum number of queued calls; further calls are rejected.",
     ),
     seconds(
         "queue_seconds",
         [0.05, 3600.0],
         30.0,
-        "How long a call may wait for an instance.",
+        "Maximum time of a call in the queue.",
     ),
     seconds(
         "start_seconds",
         [0.05, 3600.0],
         60.0,
-        "How long it may take to start and to agree on a revision.",
+        "Timeout of a start, including negotiation.",
     ),
     seconds(
         "call_seconds",
         [0.05, DAY],
         600.0,
-        "How long a call may take, questions to the client included.",
+        "Timeout of a call, including requests to the client.",
     ),
     seconds(
         "drain_seconds",
         [0.0, 3600.0],
         10.0,
-        "How long running calls may take to end when an instance is stopped.",
+        "Time for running calls to finish when an instance is stopped.",
     ),
     seconds(
         "session_seconds",
         [0.05, DAY],
         1800.0,
-        "How long an instance that one client has for itself (`stateful`) is kept after that client's last request, instead of `idle_seconds`; it ends sooner if the client's session or connection does.",
+        "Time a `stateful` instance is kept after the last request of its client, instead of `idle_seconds`. It stops earlier if the client's session or connection ends.",
     ),
     text_or(
         "health",
         "auto",
-        "How an instance is asked whether it is well: `auto`, `off`, `ping`, `discover`, `tool:NAME` or `resource:URI`; while it has calls, it is asked as with `auto` in place of the last two, and not given another call.",
+        "Health check: `auto`, `off`, `ping`, `discover`, `tool:NAME` or `resource:URI`. While calls are running, the last two are replaced by `auto`.",
     ),
     seconds(
         "health_seconds",
         [0.05, DAY],
         30.0,
-        "How often it is asked.",
+        "Interval of health checks.",
     ),
     count(
         "health_failures",
         [1, 100],
         3,
-        "How many bad answers in a row make it failed.",
+        "Consecutive failed checks after which an instance is failed.",
     ),
     seconds(
         "backoff_seconds",
         [0.01, 3600.0],
         1.0,
-        "The pause before a failed server is started again; it doubles with every failure that counts.",
+        "Backoff before a failed server is restarted; it doubles with every failure.",
     ),
-    seconds(
-        "backoff_max_seconds",
-        [0.01, DAY],
-        60.0,
-        "The longest such pause.",
-    ),
+    seconds("backoff_max_seconds", [0.01, DAY], 60.0, "Maximum backoff."),
     count(
         "failures",
         [1, 1_000],
         5,
-        "How many failures within `failure_seconds` suspend the server.",
+        "Failures within `failure_seconds` that suspend the server.",
     ),
     seconds(
         "failure_seconds",
         [0.05, DAY],
         120.0,
-        "For how long a failure counts.",
+        "Time during which a failure counts.",
     ),
     seconds(
         "suspend_seconds",
         [0.05, DAY],
         60.0,
-        "How long a suspended server is left alone before it is tried once more; it doubles each time that fails, up to 16 times as long.",
+        "Time a suspended server is not started; it doubles with every failed attempt, up to 16 times.",
     ),
 ];

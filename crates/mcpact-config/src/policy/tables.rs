@@ -240,7 +240,7 @@ const MANAGERS: &[(&str, &str)] = &[
     ("yarn.js", "yarn"),
 ];
 
-/// Whether a list, separated by spaces, has this name.
+/// Returns whether a space-separated list contains a name.
 pub(super) fn has(list: &str, name: &str) -> bool {
     list.split(' ').any(|one| one == name)
 }
@@ -297,14 +297,15 @@ pub(super) fn inline_options(program: &str) -> Option<&'static str> {
     row.map(|(_, options)| *options)
 }
 
-/// Whether an option makes a shell run the text that follows.
+/// Returns whether an option makes a shell run the text that follows.
 pub(super) fn takes_script(option: &str) -> bool {
     let lower = option.to_ascii_lowercase();
     let is_windows = has("/c /k -command -encodedcommand -enc", &lower);
     is_windows || is_option(option, "-c --command")
 }
 
-/// Whether a word is one of these options: long options may be shortened and have a value, letters may be joined.
+/// Returns whether a word is one of these options. Long options may be abbreviated and carry a value; short ones may be
+/// combined.
 pub(super) fn is_option(word: &str, options: &str) -> bool {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     let is_short_for =

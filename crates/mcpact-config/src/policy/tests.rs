@@ -1,11 +1,11 @@
 use super::*;
 use crate::problem::Severity;
-use crate::secret::Filled;
+use crate::secret::ExpandedText;
 
 /// A host without programs, with some files under `/own` and world-writable ones under `/open`.
-struct Empty;
+struct TestHost;
 
-impl Surroundings for Empty {
+impl HostEnvironment for TestHost {
     fn variable(&self, _: &str) -> Option<String> {
         None
     }
@@ -22,7 +22,7 @@ impl Surroundings for Empty {
         false
     }
 
-    fn has_place(&self, path: &str) -> bool {
+    fn exists(&self, path: &str) -> bool {
         ["/own/", "/open/x.", "/open/data"]
             .iter()
             .any(|way| path.starts_with(way))
@@ -32,7 +32,7 @@ impl Surroundings for Empty {
         path.starts_with("/open/").then(|| path.to_owned())
     }
 
-    fn program(&self, _: &Sought<'_>) -> ProgramFacts {
+    fn program(&self, _: &ProgramLookup<'_>) -> ProgramFacts {
         ProgramFacts::default()
     }
 }
@@ -46,7 +46,7 @@ fn at(path: &str) -> ProgramFacts {
 }
 
 fn checked(words: &[&str], rules: &CommandRules, facts: &ProgramFacts) -> Vec<(Severity, String)> {
-    let texts: Vec<Filled> = words.iter().map(|word| Filled::from(*word)).collect();
+    let texts: Vec<ExpandedText> = words.iter().map(|word| ExpandedText::from(*word)).collect();
     let spans = (0..).map(|at| Span::new(at, at + 1));
     let texts: Vec<Text<'_>> = texts
         .iter()
@@ -56,7 +56,7 @@ fn checked(words: &[&str], rules: &CommandRules, facts: &ProgramFacts) -> Vec<(S
     let mut findings = Findings::default();
     let policy = Policy {
         rules,
-        host: &Empty,
+        host: &TestHost,
         path: None,
         folder: None,
     };
@@ -67,7 +67,7 @@ fn checked(words: &[&str], rules: &CommandRules, facts: &ProgramFacts) -> Vec<(S
         .collect()
 }
 
-/// The most severe finding about a command, and all texts.
+/// The most severe finding about a command, and all messages.
 fn worst(words: &[&str], rules: &CommandRules) -> (Option<Severity>, String) {
     let found = checked(words, rules, &at("/usr/bin/x"));
     let worst = found.iter().map(|(severity, _)| *severity).max();
@@ -87,9 +87,9 @@ const INLINE: &str = "runs inline code";
 const OPEN: &str = "is world-writable";
 
 /// Commands with their words separated by spaces, the verdict, and a part of the reason.
-const SHEET: &[(&str, Option<Severity>, &str)] = &[
+const COMMANDS: &[(&str, Option<Severity>, &str)] = &[
     ("node server.js --flag", NONE, ""),
-    // Programs that are refused by their names.
+    // Programs refused by name.
     ("sudo rm -rf /important", ERROR, USER),
     ("/usr/bin/SUDO x", ERROR, USER),
     ("sudo-rs x", ERROR, USER),
@@ -250,8 +250,8 @@ const SHEET: &[(&str, Option<Severity>, &str)] = &[
 ];
 
 #[test]
-fn verdicts_follow_the_sheet() {
-    for (command, expected, part) in SHEET {
+fn verdicts_match_the_table() {
+    for (command, expected, part) in COMMANDS {
         let words: Vec<&str> = command.split(' ').collect();
         let (found, texts) = worst(&words, &CommandRules::default());
         assert_eq!(found, *expected, "{command}: {texts}");
@@ -260,7 +260,7 @@ fn verdicts_follow_the_sheet() {
     assert_eq!(worst(&["/opt/my server"], &CommandRules::default()).0, NONE);
 }
 
-/// The policy does not analyse texts: approval by digest covers them.
+/// The policy does not analyse arguments: approval by digest covers them.
 #[test]
 fn texts_in_arguments_are_not_analysed() {
     for text in [
@@ -324,13 +324,13 @@ fn world_writable_programs_are_refused() {
 }
 
 #[test]
-fn programs_that_cannot_start_are_warned_of() {
-    for (obstacle, part) in [
-        (Obstacle::Missing, "program `nope` not found"),
-        (Obstacle::Folder("/bin".into()), "cannot start `nope`"),
+fn programs_that_cannot_start_cause_a_warning() {
+    for (launch_problem, part) in [
+        (LaunchProblem::Missing, "program `nope` not found"),
+        (LaunchProblem::Folder("/bin".into()), "cannot start `nope`"),
     ] {
         let facts = ProgramFacts {
-            obstacle: Some(obstacle),
+            launch_problem: Some(launch_problem),
             ..ProgramFacts::default()
         };
         let found = checked(&["nope"], &CommandRules::default(), &facts);

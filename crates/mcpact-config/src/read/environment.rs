@@ -1,4 +1,4 @@
-//! The variables of a server: from the gateway, from a file, and from the config, which wins.
+//! Environment of a server: inherited variables, `env_file` and `env`. Later ones win.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -6,35 +6,32 @@ use std::ffi::OsStr;
 use mcpact_transport::stdio::child::INHERITED;
 
 use crate::fields::{Fields, Text};
-use crate::loaders::loads_code;
+use crate::host_environment::HostEnvironment;
+use crate::loader_variables::loads_code;
 use crate::secret::Secret;
 use crate::source::Span;
-use crate::surroundings::Surroundings;
 
-/// All of them; without a machine, those that the config itself names.
+/// Reads all variables; without a host, only those of `env`.
 pub(super) fn read(
-    machine: Option<&dyn Surroundings>,
+    host: Option<&dyn HostEnvironment>,
     fields: &mut Fields<'_, '_>,
 ) -> BTreeMap<String, Secret> {
     let mut env = BTreeMap::new();
     let inherited = inherited(fields);
     let file = fields.text("env_file");
-    if let Some(machine) = machine {
+    if let Some(host) = host {
         for name in inherited {
-            if let Some(value) = machine
-                .raw_variable(name)
-                .filter(|value| is_new(name, value))
-            {
+            if let Some(value) = host.raw_variable(name).filter(|value| is_new(name, value)) {
                 env.insert(name.to_owned(), Secret::of_variable(value));
             }
         }
         if let Some(text) = file {
-            from_file(machine, &text, fields, &mut env);
+            from_file(host, &text, fields, &mut env);
         }
     }
     for (name, text) in fields.text_table("env") {
         if name.is_empty() || name.contains(['=', '\0']) {
-            let message = format!("`{name}` is no name of a variable");
+            let message = format!("`{name}` is not a variable name");
             fields.findings.error(text.span, message);
         }
         warn_of(name, text.span, fields);
@@ -43,13 +40,13 @@ pub(super) fn read(
     env
 }
 
-/// Whether a variable must be passed on. What every program gets and is no text reaches it as it is, and nothing that is
-/// looked up by it is looked up by what merely comes near.
+/// Returns whether an inherited variable must be passed explicitly. Non-UTF-8 values of variables that every program
+/// inherits are passed on by the system unchanged.
 fn is_new(name: &str, value: &OsStr) -> bool {
     value.to_str().is_some() || !INHERITED.contains(&name)
 }
 
-/// The names of the variables that come from the gateway.
+/// Names in `inherit`.
 fn inherited<'t>(fields: &mut Fields<'t, '_>) -> Vec<&'t str> {
     let texts = fields.texts("inherit");
     let mut names = Vec::new();
@@ -58,36 +55,36 @@ fn inherited<'t>(fields: &mut Fields<'t, '_>) -> Vec<&'t str> {
         let is_name = !name.is_empty()
             && !name.contains(|c: char| !c.is_ascii_graphic() || "=*?".contains(c));
         if !is_name {
-            let message = format!("`{filled}` is no name of a variable");
+            let message = format!("`{filled}` is not a variable name");
             let problem = fields.findings.error(span, message);
-            problem.remedy("name each variable that the server needs; nothing stands for several");
+            problem.remedy("list each variable by name; wildcards are not supported");
         }
         names.push(name);
     }
     names
 }
 
-/// Told of variables that decide which code runs, wherever they are set.
+/// Warns of variables that decide which code runs.
 fn warn_of(name: &str, span: Span, fields: &mut Fields<'_, '_>) {
     if loads_code(name) {
-        let message = format!("`{name}` lets other code into the program");
+        let message = format!("`{name}` makes the program load other code");
         let problem = fields.findings.warning(span, message);
-        problem.remedy("leave it out, unless you know that code");
+        problem.remedy("remove it unless you trust that code");
     }
 }
 
 fn from_file(
-    machine: &dyn Surroundings,
+    host: &dyn HostEnvironment,
     path: &Text<'_>,
     fields: &mut Fields<'_, '_>,
     env: &mut BTreeMap<String, Secret>,
 ) {
-    let lines = match machine.file(path.filled.value()) {
+    let lines = match host.file(path.filled.value()) {
         Ok(text) => text,
         Err(why) => {
-            let message = format!("`{}` cannot be read: {why}", path.filled);
+            let message = format!("cannot read `{}`: {why}", path.filled);
             let problem = fields.findings.error(path.span, message);
-            problem.remedy("a file with lines `NAME=value` is expected");
+            problem.remedy("use a file with lines `NAME=value`");
             return;
         }
     };
@@ -103,7 +100,7 @@ fn from_file(
                 env.insert(name.trim().to_owned(), Secret::new(unquoted(value.trim())));
             }
             Some(_) | None => {
-                let message = format!("line {number} of `{}` is no `NAME=value`", path.filled);
+                let message = format!("line {number} of `{}` is not `NAME=value`", path.filled);
                 fields.findings.error(path.span, message);
             }
         }

@@ -5,12 +5,12 @@ use mcpact_spec::Revision;
 
 use super::*;
 use crate::config::{Launch, Probe, Strategy};
-use crate::surroundings::{ProgramFacts, Sought};
+use crate::host_environment::{ProgramFacts, ProgramLookup};
 
-/// A machine with a few variables.
-pub(crate) struct Machine;
+/// A host with a few variables.
+pub(crate) struct TestHost;
 
-impl Surroundings for Machine {
+impl HostEnvironment for TestHost {
     fn variable(&self, name: &str) -> Option<String> {
         let set = [("HOME", "/home/ada"), ("TOKEN", "hunter2")];
         let found = set.iter().find(|(set, _)| *set == name);
@@ -32,7 +32,7 @@ impl Surroundings for Machine {
         path.starts_with("/work/shop")
     }
 
-    fn has_place(&self, path: &str) -> bool {
+    fn exists(&self, path: &str) -> bool {
         path == "/work/shop/docs"
     }
 
@@ -40,12 +40,12 @@ impl Surroundings for Machine {
         None
     }
 
-    fn program(&self, sought: &Sought<'_>) -> ProgramFacts {
-        let program = sought.program;
+    fn program(&self, lookup: &ProgramLookup<'_>) -> ProgramFacts {
+        let program = lookup.program;
         ProgramFacts {
             path: Some(format!("/usr/bin/{program}")),
-            obstacle: None,
-            folder: sought.folder.map(str::to_owned),
+            launch_problem: None,
+            folder: lookup.folder.map(str::to_owned),
             real: Some(format!("/usr/bin/{program}")),
             writable_by_all: None,
         }
@@ -54,15 +54,15 @@ impl Surroundings for Machine {
 
 pub(crate) fn found_in(name: &str, text: &str) -> Vec<String> {
     let source = Source::new(name, text);
-    let problems = read(&source, &Machine).problems;
+    let problems = read(&source, &TestHost).problems;
     let lines = problems.iter().map(|found| found.in_one_line(&source));
     lines.collect()
 }
 
 pub(crate) fn taken_from(name: &str, text: &str) -> Catalog {
-    let reading = read(&Source::new(name, text), &Machine);
-    let problems = reading.problems;
-    reading.catalog.unwrap_or_else(|| panic!("{problems:?}"))
+    let outcome = read(&Source::new(name, text), &TestHost);
+    let problems = outcome.problems;
+    outcome.catalog.unwrap_or_else(|| panic!("{problems:?}"))
 }
 
 fn found(text: &str) -> Vec<String> {
@@ -95,9 +95,9 @@ headers = { Authorization = "Bearer hunter2" }
 enabled = false
 "#;
 
-/// The native file, with everything where it belongs.
+/// A native config with all kinds of keys.
 #[test]
-fn the_native_file_is_read() {
+fn native_config_is_read() {
     let catalog = taken(EXAMPLE);
     let files = &catalog.servers["files"];
     let Launch::Command(command) = &files.launch else {
@@ -115,7 +115,7 @@ fn the_native_file_is_read() {
     assert_eq!(tickets.run, RunSettings::default());
 }
 
-/// Neither `Debug` of a catalog nor a problem shows what stands in variables and headers.
+/// Neither `Debug` nor problems show values of variables and headers.
 #[test]
 fn no_secret_is_shown() {
     let shown = format!("{:?}", taken(EXAMPLE));
@@ -127,7 +127,7 @@ fn no_secret_is_shown() {
     assert!(!wrong.concat().contains("hunter2"), "{wrong:?}");
 }
 
-/// What is not said has a safe default.
+/// Defaults are safe.
 #[test]
 fn defaults_are_safe() {
     let gateway = Catalog::default().gateway;
@@ -142,9 +142,9 @@ fn defaults_are_safe() {
     assert_eq!(run.idle, Duration::from_secs(300));
 }
 
-/// Unknown keys are refused with their place and the nearest known key; everything is found at once.
+/// Unknown keys are rejected with a suggestion, and all problems are reported at once.
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let text = "\
 [gatway]
 [gateway]
@@ -167,10 +167,10 @@ builtin = \"evrything\"
         "mcpact.toml:4:10: error: server `a` has neither `command` nor `url` nor `builtin`",
         "mcpact.toml:5:1: error: unknown key `comand` in server `a`; did you mean `command`?",
         "mcpact.toml:8:1: error: unknown key `max_concurent` in server `b`; did you mean `max_concurrent`?",
-        "mcpact.toml:9:17: error: `max_instances` should be a whole number from 1 to 1000",
-        "mcpact.toml:10:7: error: `modrn` is unknown as `era`; did you mean `modern`?",
-        "mcpact.toml:11:14: error: `args` has a number in it",
-        "mcpact.toml:13:11: error: `evrything` is unknown as `builtin`; did you mean `everything`?",
+        "mcpact.toml:9:17: error: `max_instances` must be an integer from 1 to 1000",
+        "mcpact.toml:10:7: error: unknown value `modrn` for `era`; did you mean `modern`?",
+        "mcpact.toml:11:14: error: `args` must be a list of strings, but contains a number",
+        "mcpact.toml:13:11: error: unknown value `evrything` for `builtin`; did you mean `everything`?",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
@@ -178,29 +178,29 @@ builtin = \"evrything\"
     }
 }
 
-/// What is possible for each key alone, but not together.
+/// Invalid values and combinations.
 #[test]
-fn contradictions_are_found() {
+fn invalid_values_and_combinations_are_rejected() {
     let sheet: &[(&str, &str)] = &[
         (
             "command = \"a\"\nurl = \"http://a/\"",
             "has both `command` and `url`",
         ),
-        ("url = \"a b\"", "`url` is no address"),
+        ("url = \"a b\"", "`url` is not a URL"),
         ("url = \"ftp://a/\"", "does not start with `http://`"),
-        ("url = \"http:///x\"", "no address"),
-        ("url = \"http://u:p@a/\"", "has a password in it"),
+        ("url = \"http:///x\"", "not a URL"),
+        ("url = \"http://u:p@a/\"", "contains a password"),
         (
             "url = \"http://a/\"\nargs = [\"a\"]",
-            "`args` means nothing beside `url`",
+            "`args` has no effect with `url`",
         ),
         (
             "command = \"a\"\nmin_ready = 5",
-            "5 instances cannot be ready: at most 4 may run",
+            "`min_ready` is 5, but at most 4 instances may run",
         ),
         (
             "command = \"a\"\nstrategy = \"singleton\"\nmin_ready = 2",
-            "at most 1 may run",
+            "at most 1 instances may run",
         ),
         (
             "command = \"a\"\nstrategy = \"singleton\"\nmax_instances = 2",
@@ -208,87 +208,81 @@ fn contradictions_are_found() {
         ),
         (
             "command = \"a\"\nidle_seconds = 0",
-            "`idle_seconds` should be a number of seconds",
+            "`idle_seconds` must be a number of seconds",
         ),
-        (
-            "command = \"a\"\nqueue = -1",
-            "`queue` should be a whole number",
-        ),
+        ("command = \"a\"\nqueue = -1", "`queue` must be an integer"),
         (
             "command = \"a\"\nbackoff_seconds = 9\nbackoff_max_seconds = 3",
-            "shorter than the first",
+            "is less than `backoff_seconds`",
         ),
         ("command = \"\"", "`command` is empty"),
-        ("command = 1", "`command` is a number, but should be a text"),
+        ("command = 1", "`command` must be a string, not a number"),
         (
             "command = \"a\"\nhealth = \"tool:\"",
-            "`tool:` is unknown as `health`",
+            "unknown value `tool:` for `health`",
         ),
         (
             "command = \"a\"\nprefix = \"a b\"",
-            "` ` cannot stand in the name",
+            "` ` is not valid in a server name",
         ),
         (
             "command = \"a\"\ntags = [\"my tag\"]",
-            "nobody can choose servers by the tag `my tag`",
+            "invalid tag `my tag`",
         ),
         (
             "command = \"a\"\ntags = [\"ü\"]",
-            "nobody can choose servers by the tag `ü`; a tag has ASCII letters, digits, `-`, `_`, `.` and `:`",
+            "invalid tag `ü`; use ASCII letters, digits, `-`, `_`, `.` and `:`",
         ),
+        ("command = \"a\"\ntags = [\"a,b\"]", "invalid tag `a,b`"),
+        ("command = \"a\"\ntags = [\"\"]", "invalid tag ``"),
         (
-            "command = \"a\"\ntags = [\"a,b\"]",
-            "nobody can choose servers by the tag `a,b`",
+            "command = \"a\"\nenv = { A = 1 }",
+            "`env.A` must be a string, not a number",
         ),
-        (
-            "command = \"a\"\ntags = [\"\"]",
-            "nobody can choose servers by the tag ``",
-        ),
-        ("command = \"a\"\nenv = { A = 1 }", "`env.A` is a number"),
         (
             "command = \"a\"\nenv = { \"A=B\" = \"1\" }",
-            "`A=B` is no name of a variable",
+            "`A=B` is not a variable name",
         ),
         (
             "url = \"http://a/\"\nheaders = { \"A B\" = \"1\" }",
-            "the name is not a header name",
+            "invalid header name",
         ),
         (
             "url = \"http://a/\"\nheaders = { X-Key = \"1\", x-key = \"2\" }",
-            "the header `x-key` is there twice",
+            "duplicate header `x-key`",
         ),
         (
             "url = \"http://a:65536/\"",
-            "has a port that is no number from 1 to 65535",
+            "has an invalid port; use 1 to 65535",
         ),
         (
             "url = \"http://a:0/mcp\"",
-            "has a port that is no number from 1 to 65535",
+            "has an invalid port; use 1 to 65535",
         ),
         (
             "command = \"a\"\nargs = [\"b\", \"c\\u0000\"]",
-            "`args` has a NUL character in it",
+            "`args` contains a NUL character",
         ),
         (
             "command = \"a\"\nenv = { A = \"\\u0000\" }",
-            "`env.A` has a NUL character in it",
+            "`env.A` contains a NUL character",
         ),
         (
             "command = \"a\"\ninherit = [\"A\", \"*\"]",
-            "`*` is no name of a variable",
+            "`*` is not a variable name",
         ),
         (
             "command = \"a\"\ninherit = [\"A B\"]",
-            "`A B` is no name of a variable",
+            "`A B` is not a variable name",
         ),
         (
             "command = \"a\"\ninherit = [\"\"]",
-            "`` is no name of a variable",
+            "`` is not a variable name",
         ),
         ("strategy = \"stateless\"", "has neither `command`"),
         (
             "command = \"a\"\nenabled = \"no\"",
-            "`enabled` is a text, but should be true or false",
+            "`enabled` must be true or false, not a string",
         ),
     ];
     for (body, expected) in sheet {
@@ -303,9 +297,9 @@ fn contradictions_are_found() {
     assert!(tagged.servers["x"].tags.contains("Team-A_1.b:c"));
 }
 
-/// Whoever writes a key as another client has it is told how it is called here.
+/// Keys of other clients suggest the native key.
 #[test]
-fn keys_of_other_clients_are_told_by_their_own_names() {
+fn keys_of_other_clients_suggest_the_native_key() {
     for (theirs, ours) in [
         ("env_vars = [\"A\"]", "inherit"),
         ("disabled = true", "enabled"),
@@ -321,22 +315,19 @@ fn keys_of_other_clients_are_told_by_their_own_names() {
     }
 }
 
-/// Ports of addresses that are possible.
+/// Ports of URLs and listen addresses.
 #[test]
-fn addresses_have_possible_ports() {
+fn ports_are_checked() {
     for url in ["http://a", "http://a:/", "https://[::1]:65535/mcp"] {
         taken(&format!("[servers.x]\nurl = \"{url}\"\n"));
     }
     let found = found("[gateway]\nlisten = \"127.0.0.1:70000\"");
-    assert!(
-        found[0].contains("a port from 0 to 65535 are needed"),
-        "{found:?}"
-    );
+    assert!(found[0].contains("a port from 0 to 65535"), "{found:?}");
 }
 
-/// H3: a name that no client can send is refused where it stands, with what to write instead.
+/// H3: a host name that no client can send is rejected, with the ASCII form as hint.
 #[test]
-fn names_are_written_as_clients_send_them() {
+fn non_ascii_host_names_are_rejected() {
     let text = "[gateway]\nallow_hosts = [\"a.example\", \"b\u{fc}cher.example\"]\nallow_origins = [\"https://b\u{fc}cher.example\"]\n";
     let told = found(text);
     let errors: Vec<&String> = told
@@ -350,16 +341,16 @@ fn names_are_written_as_clients_send_them() {
     }
 }
 
-/// A gateway that others can reach needs a token or a word that this is meant.
+/// Listening beyond loopback requires a token or `allow_remote`.
 #[test]
-fn reaching_beyond_loopback_is_said() {
+fn listening_beyond_loopback_requires_a_token() {
     let found = |text: &str| {
         let mut told = found(text);
         told.retain(|line| !line.contains(": note: "));
         told
     };
     let open = found("[gateway]\nlisten = \"0.0.0.0:1\"");
-    assert!(open[0].contains("there is no token"), "{open:?}");
+    assert!(open[0].contains("no token is set"), "{open:?}");
     let fine = ["allow_remote = true", "token = \"0123456789abcdef\""];
     for line in fine {
         let text = format!("[gateway]\nlisten = \"0.0.0.0:1\"\n{line}\n");
@@ -373,20 +364,20 @@ fn reaching_beyond_loopback_is_said() {
         assert!(named.is_empty(), "{named:?}");
         let wrong = found(&format!("{text}allow_hosts = [\"mcp.example:443\"]"));
         assert!(
-            wrong[0].ends_with("`mcp.example:443` is no host; a name or an IP address alone is needed, such as `mcp.example`"),
+            wrong[0].ends_with("`mcp.example:443` is not a host; use a host name or IP address without port, such as `mcp.example`"),
             "{wrong:?}"
         );
     }
 }
 
 #[test]
-fn names_that_do_not_fit_are_told_with_one_that_does() {
+fn invalid_server_name_suggests_a_valid_one() {
     let found = found("[servers.\"my files\"]\ncommand = \"a\"");
-    assert!(found[0].contains("call it `my-files`"), "{found:?}");
+    assert!(found[0].contains("rename it to `my-files`"), "{found:?}");
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_place() {
+fn toml_errors_have_a_position() {
     let found = found("[gateway]\nlisten = \n");
     assert!(found[0].starts_with("mcpact.toml:2:"), "{found:?}");
     let twice = "[servers.a]\ncommand = \"a\"\n[servers.a]\ncommand = \"b\"";

@@ -1,22 +1,22 @@
-//! JSON to a tree, with what editors of configs allow: comments, and a comma behind the last member.
+//! JSON parser that accepts comments and trailing commas.
 
 use super::broken;
 use crate::problem::Problem;
-use crate::secret::Filled;
+use crate::secret::ExpandedText;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
-/// No config is nested deeper.
-const DEEPEST: usize = 64;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 64;
 
-/// The tree in a JSON document.
+/// Parses a JSON document.
 pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     let mut reader = Reader { text, at: 0 };
     let root = reader.value(0)?;
     reader.skip()?;
     match reader.peek() {
         None => Ok(root),
-        Some(_) => Err(reader.unexpected("the end")),
+        Some(_) => Err(reader.unexpected("the end of the file")),
     }
 }
 
@@ -36,20 +36,20 @@ impl Reader<'_> {
 
     fn fail(&self, start: usize, message: &str) -> Problem {
         let end = self.at.max(start + 1).min(self.text.len().max(start));
-        broken(Span::new(start, end), format!("this is no JSON: {message}"))
+        broken(Span::new(start, end), format!("invalid JSON: {message}"))
     }
 
     fn unexpected(&self, wanted: &str) -> Problem {
         match self.peek() {
-            Some(found) => self.fail(
+            Some(found) => self.fail(self.at, &format!("expected {wanted}, found `{found}`")),
+            None => self.fail(
                 self.at,
-                &format!("`{found}` stands where {wanted} should be"),
+                &format!("expected {wanted}, found the end of the file"),
             ),
-            None => self.fail(self.at, &format!("it ends where {wanted} should be")),
         }
     }
 
-    /// Passes over space and comments.
+    /// Skips whitespace and comments.
     fn skip(&mut self) -> Result<(), Problem> {
         loop {
             let rest = self.rest();
@@ -60,7 +60,7 @@ impl Reader<'_> {
                 rest.find('\n').unwrap_or(rest.len())
             } else if rest.starts_with("/*") {
                 let end = rest.find("*/");
-                end.ok_or_else(|| self.fail(self.at, "this comment never ends"))? + 2
+                end.ok_or_else(|| self.fail(self.at, "unterminated comment"))? + 2
             } else {
                 return Ok(());
             };
@@ -79,13 +79,13 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Node, Problem> {
         self.skip()?;
         let start = self.at;
-        if depth > DEEPEST {
-            return Err(self.fail(start, "it is nested too deeply"));
+        if depth > MAX_DEPTH {
+            return Err(self.fail(start, "nested too deeply"));
         }
         let value = match self.peek() {
             Some('{') => Value::Table(self.table(depth)?),
             Some('[') => Value::List(self.list(depth)?),
-            Some('"') => Value::Text(Filled::from(self.string()?.as_str())),
+            Some('"') => Value::Text(ExpandedText::from(self.string()?.as_str())),
             Some(_) | None => self.word()?,
         };
         Ok(Node::new(Span::new(start, self.at), value))
@@ -101,12 +101,12 @@ impl Reader<'_> {
             }
             let start = self.at;
             if self.peek() != Some('"') {
-                return Err(self.unexpected("a key in quotes or `}`"));
+                return Err(self.unexpected("a quoted key or `}`"));
             }
             let key = self.string()?;
             let key_span = Span::new(start, self.at);
             if members.iter().any(|member| member.key == key) {
-                return Err(self.fail(start, &format!("`{key}` is there twice")));
+                return Err(self.fail(start, &format!("duplicate key `{key}`")));
             }
             self.skip()?;
             if !self.eat(':') {
@@ -137,7 +137,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text in quotes; what the escapes mean is left to `serde_json`.
+    /// Quoted string; escapes are decoded by `serde_json`.
     fn string(&mut self) -> Result<String, Problem> {
         let start = self.at;
         let mut is_escaped = false;
@@ -151,14 +151,14 @@ impl Reader<'_> {
             })
             .map(|(at, _)| start + at + 1);
         let Some(end) = end else {
-            return Err(self.fail(start, "this text has no closing quote"));
+            return Err(self.fail(start, "unterminated string"));
         };
         let text = serde_json::from_str(&self.text[start..end]);
         self.at = end;
-        text.map_err(|_| self.fail(start, "this text has a wrong escape in it"))
+        text.map_err(|_| self.fail(start, "invalid escape in a string"))
     }
 
-    /// A number, or one of the three words.
+    /// Number, boolean or null.
     fn word(&mut self) -> Result<Value, Problem> {
         let start = self.at;
         let rest = self.rest();
@@ -173,7 +173,7 @@ impl Reader<'_> {
                 (Ok(whole), _) => Value::Whole(whole),
                 (Err(_), Ok(fraction)) => Value::Fraction(fraction),
                 (Err(_), Err(_)) => {
-                    return Err(self.fail(start, &format!("`{number}` is no value")));
+                    return Err(self.fail(start, &format!("invalid value `{number}`")));
                 }
             },
         };
@@ -206,21 +206,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_are_precise() {
         for (text, expected) in [
-            ("", "ends where a value"),
-            ("{", "ends where a key"),
-            ("{\"a\" 1}", "`1` stands where `:`"),
-            ("{\"a\": 1 \"b\"}", "`\"` stands where `,` or `}`"),
-            ("{\"a\": 1, \"a\": 2}", "`a` is there twice"),
-            ("{\"a\": \"b}", "no closing quote"),
-            ("{\"a\": \"\\x\"}", "wrong escape"),
-            ("{\"a\": nul}", "`nul` is no value"),
-            ("[1 2]", "`2` stands where `,` or `]`"),
-            ("{} x", "`x` stands where the end"),
-            ("/* a", "never ends"),
-            ("{\"a\":,}", "`,` stands where a value"),
-            ("{a: 1}", "`a` stands where a key in quotes"),
+            ("", "expected a value, found the end"),
+            ("{", "expected a quoted key or `}`, found the end"),
+            ("{\"a\" 1}", "expected `:`, found `1`"),
+            ("{\"a\": 1 \"b\"}", "expected `,` or `}`, found `\""),
+            ("{\"a\": 1, \"a\": 2}", "duplicate key `a`"),
+            ("{\"a\": \"b}", "unterminated string"),
+            ("{\"a\": \"\\x\"}", "invalid escape"),
+            ("{\"a\": nul}", "invalid value `nul`"),
+            ("[1 2]", "expected `,` or `]`, found `2`"),
+            ("{} x", "expected the end of the file, found `x`"),
+            ("/* a", "unterminated comment"),
+            ("{\"a\":,}", "expected a value, found `,`"),
+            ("{a: 1}", "expected a quoted key or `}`, found `a`"),
         ] {
             assert!(told(text).contains(expected), "{text}: {}", told(text));
         }

@@ -1,15 +1,15 @@
-//! TOML to a tree.
+//! TOML parser.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::broken;
 use crate::problem::Problem;
-use crate::secret::Filled;
+use crate::secret::ExpandedText;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
-/// The tree in a TOML document.
+/// Parses a TOML document.
 pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     match DeTable::parse(text) {
         Ok(table) => {
@@ -18,10 +18,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
         }
         Err(error) => {
             let span = error.span().map_or_else(Span::default, Span::from);
-            Err(broken(
-                span,
-                format!("this is no TOML: {}", error.message()),
-            ))
+            Err(broken(span, format!("invalid TOML: {}", error.message())))
         }
     }
 }
@@ -41,7 +38,7 @@ fn members(table: &DeTable<'_>) -> Table {
 fn node(value: &Spanned<DeValue<'_>>) -> Node {
     let span = value.span().into();
     let value = match value.get_ref() {
-        DeValue::String(text) => Value::Text(Filled::from(text.as_ref())),
+        DeValue::String(text) => Value::Text(ExpandedText::from(text.as_ref())),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map_or(Value::Fraction(f64::INFINITY), Value::Whole),
         DeValue::Float(number) => number
@@ -49,7 +46,7 @@ fn node(value: &Spanned<DeValue<'_>>) -> Node {
             .parse()
             .map_or(Value::Fraction(f64::NAN), Value::Fraction),
         DeValue::Boolean(flag) => Value::Flag(*flag),
-        DeValue::Datetime(time) => Value::Text(Filled::from(time.to_string().as_str())),
+        DeValue::Datetime(time) => Value::Text(ExpandedText::from(time.to_string().as_str())),
         DeValue::Array(items) => Value::List(items.iter().map(node).collect()),
         DeValue::Table(table) => Value::Table(members(table)),
     };

@@ -1,4 +1,4 @@
-//! YAML to a tree.
+//! YAML parser.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use granit_parser::{Event, Parser, ScalarStyle};
 
 use super::broken;
 use crate::problem::Problem;
-use crate::secret::Filled;
+use crate::secret::ExpandedText;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
-/// No config is nested deeper.
-const DEEPEST: usize = 64;
-/// What is told of a merge that would bring nothing.
-const MERGE: &str = "a merge takes a table (`<<: *name`) or a list of tables";
-/// How many values a config may have, so that aliases of aliases cannot fill the memory.
-const MOST_VALUES: usize = 100_000;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 64;
+/// Error for an invalid merge.
+const MERGE: &str = "a merge requires a table (`<<: *name`) or a list of tables";
+/// Maximum number of values, so that nested aliases cannot exhaust memory.
+const MAX_VALUES: usize = 100_000;
 
-/// The tree in a YAML document.
+/// Parses a YAML document.
 pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     let mut reader = Reader {
         parser: Parser::new_from_str(text),
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
             Event::StreamEnd => break,
             Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
             event if root.is_none() => root = Some(reader.node(event, span, 0)?),
-            _ => return Err(fail(span, "there is more than one document")),
+            _ => return Err(fail(span, "more than one document")),
         }
     }
     Ok(root.unwrap_or(Node::new(Span::default(), Value::Null)))
@@ -44,7 +44,7 @@ struct Reader<'t> {
 }
 
 fn fail(span: Span, message: &str) -> Problem {
-    broken(span, format!("this YAML cannot be read: {message}"))
+    broken(span, format!("invalid YAML: {message}"))
 }
 
 impl<'t> Reader<'t> {
@@ -64,22 +64,22 @@ impl<'t> Reader<'t> {
 
     fn count(&mut self, values: usize, span: Span) -> Result<(), Problem> {
         self.values += values;
-        if self.values > MOST_VALUES {
-            return Err(fail(span, "it has too many values"));
+        if self.values > MAX_VALUES {
+            return Err(fail(span, "too many values"));
         }
         Ok(())
     }
 
     fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Problem> {
-        if depth > DEEPEST {
-            return Err(fail(span, "it is nested too deeply"));
+        if depth > MAX_DEPTH {
+            return Err(fail(span, "nested too deeply"));
         }
         self.count(1, span)?;
         let (value, anchor, end) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = style != ScalarStyle::Plain || tag.is_some();
                 let value = if is_text {
-                    Value::Text(Filled::from(text.as_ref()))
+                    Value::Text(ExpandedText::from(text.as_ref()))
                 } else {
                     plain(&text)
                 };
@@ -95,12 +95,11 @@ impl<'t> Reader<'t> {
             }
             Event::Alias(anchor) => {
                 let node = self.anchors.get(&anchor).cloned();
-                let node =
-                    node.ok_or_else(|| fail(span, "this alias stands inside of what it names"))?;
+                let node = node.ok_or_else(|| fail(span, "recursive alias"))?;
                 self.count(node.size(), span)?;
                 return Ok(node);
             }
-            _ => return Err(fail(span, "a value should be here")),
+            _ => return Err(fail(span, "expected a value")),
         };
         let node = Node::new(Span::new(span.start, end.max(span.start)), value);
         if anchor != 0 {
@@ -130,7 +129,7 @@ impl<'t> Reader<'t> {
                     return Ok((table, span.end));
                 }
                 (Event::Scalar(key, ..), span) => (key.into_owned(), span),
-                (_, span) => return Err(fail(span, "a key is a text")),
+                (_, span) => return Err(fail(span, "keys must be strings")),
             };
             let (event, span) = self.next()?;
             let node = self.node(event, span, depth + 1)?;
@@ -140,7 +139,7 @@ impl<'t> Reader<'t> {
                 }
                 merged.push(node);
             } else if table.member(&key).is_some() {
-                return Err(fail(key_span, &format!("`{key}` is there twice")));
+                return Err(fail(key_span, &format!("duplicate key `{key}`")));
             } else {
                 table.0.push(Member::new(key, key_span, node));
             }
@@ -149,7 +148,7 @@ impl<'t> Reader<'t> {
 }
 
 impl Table {
-    /// Adds what merge keys bring, where nothing is said already.
+    /// Adds members of merge keys that are not set.
     fn fill(&mut self, merged: Vec<Node>) {
         for node in merged {
             match node.value {
@@ -172,7 +171,7 @@ impl Table {
 }
 
 impl Node {
-    /// Whether a merge key can take its members from it.
+    /// Returns whether a merge key accepts this value.
     fn is_mergeable(&self) -> bool {
         match &self.value {
             Value::Table(_) => true,
@@ -185,7 +184,7 @@ impl Node {
         }
     }
 
-    /// How many values it has.
+    /// Number of values.
     fn size(&self) -> usize {
         1 + match &self.value {
             Value::List(items) => items.iter().map(Self::size).sum(),
@@ -199,13 +198,13 @@ impl Node {
     }
 }
 
-/// A scalar without quotes, by the core schema of YAML 1.2.
+/// Plain scalar by the YAML 1.2 core schema.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Flag(true),
         "false" | "False" | "FALSE" => Value::Flag(false),
-        _ => number(text).unwrap_or_else(|| Value::Text(Filled::from(text))),
+        _ => number(text).unwrap_or_else(|| Value::Text(ExpandedText::from(text))),
     }
 }
 
@@ -275,17 +274,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
-        assert!(told("a: 1\na: 2\n").contains("`a` is there twice"));
-        assert!(told("a: [1\n").contains("cannot be read"));
+    fn errors_are_precise() {
+        assert!(told("a: 1\na: 2\n").contains("duplicate key `a`"));
+        assert!(told("a: [1\n").contains("invalid YAML"));
         assert!(told("a: 1\n---\nb: 2\n").contains("more than one document"));
-        assert!(told("[1]: 2\n").contains("a key is a text"));
-        assert!(told("a: *b\n").contains("cannot be read"));
+        assert!(told("[1]: 2\n").contains("keys must be strings"));
+        assert!(told("a: *b\n").contains("invalid YAML"));
     }
 
-    /// A merge that would bring nothing is an error at its value.
+    /// An invalid merge is an error at its value.
     #[test]
-    fn merges_take_tables_alone() {
+    fn merge_requires_tables() {
         for (text, at) in [
             ("safe: &safe {x: 1}\na:\n  <<: safe\n", "3:7"),
             ("a:\n  <<: 5\n", "2:7"),
@@ -296,19 +295,19 @@ mod tests {
         ] {
             let problem = parse(text).err().unwrap();
             assert!(
-                problem.message.contains("takes a table (`<<: *name`)"),
+                problem.message.contains("requires a table (`<<: *name`)"),
                 "{text}"
             );
-            let place = Source::new("a.yaml", text).place(problem.span.start);
+            let place = Source::new("a.yaml", text).position(problem.span.start);
             assert_eq!(place.to_string(), at, "{text}");
         }
         assert_eq!(told("b: &b {x: 1}\na:\n  <<: [*b, {y: 2}]\n"), "");
     }
 
-    /// Neither nesting nor aliases of aliases can exhaust the machine.
+    /// Deep nesting and alias bombs are rejected.
     #[test]
-    fn bombs_do_not_go_off() {
-        assert!(told(&"[".repeat(1000)).contains("cannot be read"));
+    fn nesting_and_alias_bombs_are_rejected() {
+        assert!(told(&"[".repeat(1000)).contains("invalid YAML"));
         let mut laughs = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..12 {
             let below = level - 1;

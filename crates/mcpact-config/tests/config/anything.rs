@@ -1,7 +1,7 @@
-//! Whatever a file holds, reading it ends with a catalog or with problems that have a place.
+//! Property tests: any input yields a catalog or problems with positions.
 
 use mcpact_config::import::Import;
-use mcpact_config::{Machine, Severity, Source, read};
+use mcpact_config::{LocalHost, Severity, Source, read};
 use proptest::prelude::*;
 
 const EXAMPLES: [(&str, &str); 4] = [
@@ -23,7 +23,7 @@ const EXAMPLES: [(&str, &str); 4] = [
     ),
 ];
 
-/// An example with a few of its pieces cut out, doubled or replaced.
+/// An example with pieces removed, duplicated or replaced.
 fn damaged() -> impl Strategy<Value = (&'static str, String)> {
     let cuts = proptest::collection::vec(
         (any::<proptest::sample::Index>(), 0..6_usize, ".{0,3}"),
@@ -42,26 +42,26 @@ fn damaged() -> impl Strategy<Value = (&'static str, String)> {
 }
 
 proptest! {
-    /// No text makes the reader panic, and it is refused exactly if there is an error, each with its place.
+    /// No input panics; a config is rejected exactly if there is an error.
     #[test]
-    fn no_text_breaks_the_reader((name, text) in damaged()) {
+    fn any_input_is_handled((name, text) in damaged()) {
         let source = Source::new(name, text);
-        let machine = Machine::at(std::path::PathBuf::from("/"));
-        let reading = read(&source, &machine);
-        let has_errors = reading.problems.iter().any(|found| found.severity == Severity::Error);
-        prop_assert_eq!(reading.catalog.is_none(), has_errors);
-        for found in &reading.problems {
+        let host = LocalHost::at(std::path::PathBuf::from("/"));
+        let outcome = read(&source, &host);
+        let has_errors = outcome.problems.iter().any(|found| found.severity == Severity::Error);
+        prop_assert_eq!(outcome.catalog.is_none(), has_errors);
+        for found in &outcome.problems {
             prop_assert!(found.span.start <= source.text.len());
             prop_assert!(!found.in_one_line(&source).is_empty());
         }
     }
 
-    /// Whatever is imported is a config whose syntax is right.
+    /// An import is always syntactically valid.
     #[test]
-    fn an_import_can_always_be_read((name, text) in damaged()) {
+    fn import_is_always_valid((name, text) in damaged()) {
         let mut import = Import::default();
-        let machine = Machine::at(std::path::PathBuf::from("/"));
-        import.add(Source::new(name, text), &machine);
+        let host = LocalHost::at(std::path::PathBuf::from("/"));
+        import.add(Source::new(name, text), &host);
         let table = toml::from_str::<toml::Table>(&import.text);
         prop_assert!(table.is_ok(), "{:?}\n{}", table, import.text);
     }

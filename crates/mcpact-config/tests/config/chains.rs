@@ -1,4 +1,4 @@
-//! Programs that start one another, found where they really lie.
+//! Command policy for launchers that start other programs.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::{config, folder, program};
 
-/// What is refused in a command, if anything is.
+/// Errors about a command.
 fn told(folder: &TempDir, rules: &str, words: &[&str]) -> String {
     let (command, args) = words.split_first().unwrap();
     let text = format!("{rules}[servers.a]\ncommand = {command:?}\nargs = {args:?}\n");
@@ -41,10 +41,10 @@ const WRAPPERS: &[&[&str]] = &[
     &["mcpact", "bridge", "--"],
 ];
 
-/// A link, or a program that everybody may change, is judged behind a wrapper as it is alone; so is what a link to
-/// a wrapper starts.
+/// Links and world-writable programs are checked behind a launcher as well, and so are programs started by a link to a
+/// launcher.
 #[test]
-fn every_program_of_a_chain_is_judged() {
+fn every_program_of_a_chain_is_checked() {
     let folder = folder();
     let open = program(&folder, "open", "exit 0");
     fs::set_permissions(&open, Permissions::from_mode(0o757)).unwrap();
@@ -60,7 +60,7 @@ fn every_program_of_a_chain_is_judged() {
         link(&folder, "plain", "/usr/bin/env"),
         link(&folder, "soon", "/usr/bin/timeout"),
     );
-    // What a link is called may be the name of something harmless.
+    // The name of a link does not matter.
     let wrapper_by_name = link(&folder, "nohup", "/bin/rm");
     let npx = link(&folder, "packages", runner);
     let cells: &[(&[&str], &str)] = &[
@@ -86,9 +86,9 @@ fn every_program_of_a_chain_is_judged() {
     }
 }
 
-/// `env PATH=… program` is looked up where `env` looks.
+/// `env PATH=… program` is looked up in that `PATH`.
 #[test]
-fn another_path_behind_a_wrapper_is_looked_in() {
+fn path_set_by_a_launcher_is_used() {
     let folder = folder();
     link(&folder, "tidy", "/bin/rm");
     let path = format!("PATH={}", folder.path().display());
@@ -100,7 +100,7 @@ fn another_path_behind_a_wrapper_is_looked_in() {
         let told = told(&folder, "", &[lead, &["tidy", "-f", "x"]].concat());
         assert!(told.contains("destroys data"), "{lead:?}: {told}");
     }
-    // It is not the one that the list means.
+    // Not the program that the list means.
     program(&folder, "sleep", "exit 0");
     let rules = "[gateway.commands]\nallow = [\"env\", \"sleep\"]\n";
     assert_eq!(told(&folder, rules, &["env", "sleep", "5"]), "");
@@ -111,9 +111,9 @@ fn another_path_behind_a_wrapper_is_looked_in() {
     );
 }
 
-/// Who may start a wrapper may not start everything by it.
+/// An allowed launcher may start only allowed programs.
 #[test]
-fn what_a_listed_program_starts_is_listed_too() {
+fn allowed_launcher_starts_only_allowed_programs() {
     let folder = folder();
     let server = program(&folder, "server", "exit 0");
     let server = server.to_str().unwrap();
@@ -136,19 +136,19 @@ fn what_a_listed_program_starts_is_listed_too() {
         let words = &words[..words.len() - 1];
         assert_eq!(told(&folder, &long, words), "", "{words:?}");
     }
-    // A verb of a wrapper is no program, even if there is one of that name, such as `bridge`.
+    // A subcommand of a launcher is not a program, even if a program has that name.
     let rules = format!("[gateway.commands]\nallow = [\"mcpact\", \"mise\", {server:?}]\n");
     for lead in [["mcpact", "bridge", "--"], ["mise", "exec", "--"]] {
         let words = [&lead[..], &[server]].concat();
         assert_eq!(told(&folder, &rules, &words), "");
     }
-    // A package is no program of this machine.
+    // A package is not a local program.
     assert_eq!(told(&folder, &short, &["npx", "-y", "@a/server@1.0.0"]), "");
 }
 
-/// Some programs are many in one and do what the link is called.
+/// Multi-call programs act as the applet that the link is named after.
 #[test]
-fn links_that_mean_what_they_are_called_are_left_alone() {
+fn multi_call_programs_are_named_by_their_link() {
     let folder = folder();
     for many in ["busybox", "mise"] {
         let program = program(&folder, many, "exit 0");
@@ -158,9 +158,9 @@ fn links_that_mean_what_they_are_called_are_left_alone() {
     }
 }
 
-/// `env -C DIR ./program` starts what lies in that folder.
+/// `env -C DIR ./program` is looked up in that folder.
 #[test]
-fn another_folder_behind_a_wrapper_is_looked_in() {
+fn folder_set_by_a_launcher_is_used() {
     let folder = folder();
     let inner = folder.path().join("inner");
     fs::create_dir(&inner).unwrap();

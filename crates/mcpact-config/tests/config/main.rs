@@ -1,4 +1,4 @@
-//! Catalogs in real files: variables, secrets, permissions, and the processes that they lead to.
+//! Config files on disk: variables, secrets, permissions, and started processes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,7 +9,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use mcpact_config::{CatalogError, Launch, Loaded, json_schema, load};
+use mcpact_config::{CatalogError, Launch, LoadedConfig, json_schema, load};
 use tempfile::TempDir;
 
 fn folder() -> TempDir {
@@ -22,7 +22,7 @@ fn config(folder: &TempDir, text: &str) -> PathBuf {
     path
 }
 
-fn loaded(path: &Path) -> Loaded {
+fn loaded(path: &Path) -> LoadedConfig {
     load(path).unwrap()
 }
 
@@ -39,9 +39,9 @@ fn program(folder: &TempDir, name: &str, script: &str) -> PathBuf {
     path
 }
 
-/// A program that everybody may change is refused, as is one in such a folder.
+/// World-writable programs and folders are rejected.
 #[test]
-fn programs_that_everybody_may_change_are_refused() {
+fn world_writable_programs_are_rejected() {
     let folder = folder();
     let path = program(&folder, "server", "exit 0");
     let text = format!("[servers.a]\ncommand = {path:?}\n");
@@ -54,14 +54,14 @@ fn programs_that_everybody_may_change_are_refused() {
 
     fs::set_permissions(folder.path(), Permissions::from_mode(0o757)).unwrap();
     assert!(refused(&file).contains("is world-writable"));
-    // With the sticky bit nobody can replace what belongs to others.
+    // The sticky bit protects entries of others.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o1757)).unwrap();
     loaded(&file);
 }
 
-/// The list of programs looks at the real place of a program, whatever link leads there.
+/// The allow-list applies to the resolved path of a program.
 #[test]
-fn links_do_not_get_around_the_list_of_programs() {
+fn links_do_not_bypass_the_allow_list() {
     let folder = folder();
     let allowed = folder.path().join("allowed");
     fs::create_dir(&allowed).unwrap();
@@ -80,9 +80,9 @@ fn links_do_not_get_around_the_list_of_programs() {
     loaded(&file);
 }
 
-/// With a list of programs, the program that was judged is the one that is started, whatever `PATH` says.
+/// With an allow-list, the checked program is started regardless of `PATH`.
 #[test]
-fn another_path_does_not_get_around_the_list_of_programs() {
+fn path_does_not_bypass_the_allow_list() {
     let folder = folder();
     program(&folder, "sleep", "exit 0");
     let text = format!(
@@ -100,19 +100,19 @@ fn another_path_does_not_get_around_the_list_of_programs() {
     );
 }
 
-/// Whoever may write the config may run programs, so a config that everybody may write is refused.
+/// World-writable configs are rejected.
 #[test]
-fn a_config_that_everybody_may_change_is_refused() {
+fn world_writable_config_is_rejected() {
     let folder = folder();
     let file = config(&folder, "[servers.a]\nbuiltin = \"everything\"\n");
     loaded(&file);
     fs::set_permissions(&file, Permissions::from_mode(0o646)).unwrap();
-    assert!(refused(&file).contains("everybody on this machine may change this config"));
+    assert!(refused(&file).contains("this config is world-writable"));
 }
 
-/// In a folder that everybody may write, everybody may put another config; that is told.
+/// A world-writable folder of a config is a warning.
 #[test]
-fn a_folder_in_which_everybody_may_put_a_config_is_told() {
+fn world_writable_folder_is_a_warning() {
     let folder = folder();
     let file = config(&folder, "[servers.a]\nbuiltin = \"everything\"\n");
     for (mode, is_told) in [(0o755, false), (0o777, true), (0o1777, false)] {
@@ -120,12 +120,12 @@ fn a_folder_in_which_everybody_may_put_a_config_is_told() {
         let problems = loaded(&file).problems;
         let found = problems
             .iter()
-            .any(|problem| problem.message.contains("put another config there"));
+            .any(|problem| problem.message.contains("can replace the config"));
         assert_eq!(found, is_told, "{mode:o}: {problems:?}");
     }
 }
 
-/// Secrets come from files, relative to the config; a missing one is an error with its place.
+/// Secrets in files, relative to the config; a missing file is an error.
 #[test]
 fn secrets_are_read_from_files() {
     let folder = folder();
@@ -156,14 +156,14 @@ fn secrets_are_read_from_files() {
     fs::remove_file(folder.path().join("key")).unwrap();
     let told = refused(&file);
     assert!(
-        told.contains("mcpact.toml:4:14: error: `key` cannot be read"),
+        told.contains("mcpact.toml:4:14: error: cannot read `key`"),
         "{told}"
     );
 }
 
-/// A file is taken without a byte order mark and without its last line end, of which there is one.
+/// The byte order mark and one line ending are removed.
 #[test]
-fn files_lose_their_mark_and_one_line_end() {
+fn byte_order_mark_and_line_ending_are_removed() {
     let folder = folder();
     fs::write(folder.path().join(".env"), "\u{feff}A=1\r\nB=2\n").unwrap();
     let text =
@@ -192,10 +192,9 @@ fn files_lose_their_mark_and_one_line_end() {
     }
 }
 
-/// What a config says reaches the program as arguments, never as a script, and of the variables of the
-/// gateway only those reach it that every child gets.
+/// Arguments reach the program unchanged, without a shell, and only the usual variables are inherited.
 #[tokio::test]
-async fn what_would_be_a_script_is_an_argument() {
+async fn shell_syntax_is_passed_as_an_argument() {
     let folder = folder();
     let server = program(
         &folder,
@@ -214,7 +213,7 @@ async fn what_would_be_a_script_is_an_argument() {
         panic!("no command");
     };
     let mut child = command.child(name).spawn().unwrap();
-    // The end of its output is the end of the program.
+    // End of output means end of program.
     while child.link.source.fill().await.unwrap() {}
     let written = fs::read_to_string(&out).unwrap();
     let mut lines = written.lines();
@@ -233,9 +232,9 @@ async fn what_would_be_a_script_is_an_argument() {
     }
 }
 
-/// The published schema takes the example of the manual, and refuses what the reader refuses.
+/// The JSON Schema and the reader accept the same configs.
 #[test]
-fn the_schema_agrees_with_the_reader() {
+fn schema_agrees_with_the_reader() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     let manual = include_str!("../../../../docs/manual/configuration.md");
@@ -275,9 +274,9 @@ fn the_schema_agrees_with_the_reader() {
     }
 }
 
-/// The schema and the reader agree about what JSON alone can say: nothing, and whole numbers with a point.
+/// The JSON Schema and the reader agree on null and on `5.0`.
 #[test]
-fn the_schema_agrees_with_the_reader_about_json() {
+fn schema_agrees_with_the_reader_on_json() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     let folder = folder();

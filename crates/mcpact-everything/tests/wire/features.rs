@@ -151,7 +151,7 @@ async fn resources_are_listed_and_read() {
     assert_eq!(gone.json()["error"]["data"]["uri"], "test://gone");
 }
 
-/// A server whose tools change and update things.
+/// A server with tools that change lists and update resources.
 fn changing() -> Server {
     Server::new("t", "1")
         .resource(Resource::new("test://a", "a"), |uri, _| async move {
@@ -349,7 +349,7 @@ async fn a_modern_request_names_its_level() {
     assert_eq!(server.send(&call(Some("loud"))).await.code(), -32602);
 }
 
-/// F7, GA-04: completion is served where it is registered; what is left out of the request is told.
+/// F7, GA-04: completion is served where it is registered; missing parameters are named.
 #[tokio::test]
 async fn completion_has_its_gate() {
     for version in LEGACY {

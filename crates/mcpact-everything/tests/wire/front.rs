@@ -1,4 +1,4 @@
-//! Who is let in by HTTP: tokens, pages of other origins, TLS.
+//! Access by HTTP: tokens, CORS, TLS.
 
 use mcpact::client::{Client, ClientError, HttpSettings};
 use mcpact::server::{TlsIdentity, Token};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::http::{Raw, Reply, Running, modern};
 
-const SECRET: &str = "a-token-that-nobody-guesses";
+const SECRET: &str = "a-token-for-these-tests";
 
 async fn guarded() -> Running {
     let server = mcpact_everything::server(&Revision::ALL).settings(|settings| {
@@ -37,7 +37,7 @@ async fn without_the_token_nothing_is_served() {
             assert_eq!(refused(&reply), "Bearer", "{verb} {path}");
         }
     }
-    for wrong in ["Bearer a-token-that-nobody-guessez", "Bearer a"] {
+    for wrong in ["Bearer a-token-for-these-testz", "Bearer a"] {
         let reply = server.send(&list().with("authorization", wrong)).await;
         assert_eq!(refused(&reply), "Bearer error=\"invalid_token\"", "{wrong}");
     }
@@ -47,7 +47,7 @@ async fn without_the_token_nothing_is_served() {
     assert_eq!(server.send(&shown).await.status, 200);
 }
 
-/// T7, T8: a client shows the token as a header of its own; without it, it is told what is wanted.
+/// T7, T8: a client sends the token as a header; without it, the error names the header.
 #[tokio::test]
 async fn a_client_shows_the_token() {
     let server = guarded().await;

@@ -137,8 +137,8 @@ async fn names_are_decoded_before_they_are_compared() {
     }
 }
 
-/// H9, HH-09, HH-10, HH-15: annotated parameters; integers are compared as numbers, null and absent ones have no header, and an
-/// unknown `Mcp-Param-` header is nobody's business.
+/// H9, HH-09, HH-10, HH-15: annotated parameters; integers are compared as numbers, null and absent ones have no
+/// header, and unknown `Mcp-Param-` headers are ignored.
 #[tokio::test]
 async fn annotated_parameters_are_compared_by_value() {
     use mcpact::model::Tool;

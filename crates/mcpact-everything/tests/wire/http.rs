@@ -1,4 +1,4 @@
-//! A plain HTTP client that sends exactly what it is told.
+//! A raw HTTP client.
 
 use std::net::SocketAddr;
 
@@ -160,7 +160,7 @@ impl Raw {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,

@@ -12,7 +12,7 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 /// F1, H19: what is no JSON is -32700, what is no message -32600, ids of a strange kind among them;
 /// a request in flight and the connection itself are not disturbed, in any revision.
 #[tokio::test]
-async fn bad_messages_disturb_nobody() {
+async fn bad_messages_do_not_affect_others() {
     for version in LEGACY {
         let mut peer = Peer::start(&Revision::ALL);
         peer.open(version, json!({})).await;
@@ -383,7 +383,7 @@ async fn no_reference_is_ever_fetched() {
     }
     let visitor =
         std::future::poll_fn(|cx| std::task::Poll::Ready(listener.poll_accept(cx).is_ready()));
-    assert!(!visitor.await, "nobody has come");
+    assert!(!visitor.await, "no request was made");
 }
 
 /// P19: addresses that would lead elsewhere as paths are not found, in every revision.

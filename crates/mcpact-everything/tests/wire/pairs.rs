@@ -66,7 +66,7 @@ async fn connect(
         Carrier::Unix => Ok((builder.connect(unix(server).await).await?, None)),
         Carrier::Tcp => {
             let address = ([127, 0, 0, 1], 0).into();
-            let listening = server.listen_lines(address).await.unwrap();
+            let listening = server.listen_tcp(address).await.unwrap();
             let url = listening.url();
             tokio::spawn(listening.run(std::future::pending()));
             Ok((builder.connect(url).await?, None))

@@ -1,4 +1,4 @@
-//! A client on lines that says exactly what it is told.
+//! A raw client for newline-delimited messages.
 
 use mcpact::server::Server;
 use mcpact_spec::Revision;

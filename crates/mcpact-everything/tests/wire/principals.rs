@@ -1,6 +1,6 @@
-//! What one principal began does not exist for another.
+//! Isolation of principals.
 
-use mcpact::server::{Principals, SealKeys};
+use mcpact::server::{PrincipalSource, SealKeys};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::http::{Raw, Reply, Running, modern, request};
 
 /// A server that believes a header; a token stands for it in real life.
 async fn server() -> Running {
-    let by_header = Principals::told_by(|headers| {
+    let by_header = PrincipalSource::from_fn(|headers| {
         let told = headers.get("x-user")?;
         told.to_str().ok().map(str::to_owned)
     });
@@ -32,8 +32,7 @@ async fn session(server: &Running, user: &str) -> String {
     opened.header("mcp-session-id").unwrap().to_owned()
 }
 
-/// H17: a session belongs to whoever opened it: to everybody else it is as unknown as any other id,
-/// on every verb.
+/// H17: a session belongs to the principal that opened it; for others its id is unknown, on every verb.
 #[tokio::test]
 async fn a_session_belongs_to_its_principal() {
     let server = server().await;
@@ -58,8 +57,8 @@ async fn a_session_belongs_to_its_principal() {
             (404, &unknown.body),
             "{verb}"
         );
-        let nobody = server.send(&raw().with("mcp-session-id", &id)).await;
-        assert_eq!(nobody.status, 404, "{verb} without a name");
+        let anonymous = server.send(&raw().with("mcp-session-id", &id)).await;
+        assert_eq!(anonymous.status, 404, "{verb} without a name");
     }
     let own = server
         .send(&by("ann", post().with("mcp-session-id", &id)))
@@ -149,7 +148,7 @@ async fn state_outlives_a_change_of_keys() {
         "inputResponses": {"user_name": {"action": "accept", "content": {"name": "Ann"}}}}));
     for (keys, is_good) in [
         (Some(SealKeys::new(old)), true),
-        (Some(SealKeys::new(new).before(old)), true),
+        (Some(SealKeys::new(new).with_previous(old)), true),
         (Some(SealKeys::new(new)), false),
         (None, false),
     ] {
@@ -161,7 +160,7 @@ async fn state_outlives_a_change_of_keys() {
     }
 }
 
-/// P22: a task is seen, fetched and cancelled only by whoever started it, in both eras.
+/// P22: a task can be seen, fetched and cancelled only by the principal that started it, in both eras.
 #[tokio::test]
 async fn a_task_belongs_to_its_principal() {
     let server = server().await;

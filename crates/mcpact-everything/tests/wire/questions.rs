@@ -1,4 +1,4 @@
-//! What a server asks: only what it may, only whom it may, and only in the right shape.
+//! Server requests: only to capable clients, and only in valid form.
 
 use mcpact::model::{
     Completion, Content, CreateMessageRequest, ElicitRequest, IncludeContext, Prompt, PromptResult,
@@ -79,7 +79,7 @@ async fn sampling_carries_tools() {
     }
 }
 
-/// F9: a conversation whose calls have no results is not sent.
+/// F9: a conversation with calls but without their results is not sent.
 #[tokio::test]
 async fn a_broken_conversation_is_not_sent() {
     let server = asking(|context| async move {
@@ -196,7 +196,7 @@ async fn pages_to_visit_have_their_own_code() {
             let page = page.clone();
             async move {
                 context.elicitation_complete("e1").await?;
-                Err(HandlerError::visit_first(&[page]))
+                Err(HandlerError::url_elicitation_required(&[page]))
             }
         })
     };

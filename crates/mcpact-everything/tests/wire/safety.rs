@@ -88,8 +88,8 @@ async fn large_bodies_get_413() {
     assert_eq!(server.send(&Raw::text(INITIALIZE)).await.status, 200);
 }
 
-/// T9: a client that is silent, or never finishes its headers, is hung up on; one that never finishes
-/// its body is told so. Who is served meanwhile does not notice.
+/// T9: a client that is silent or never completes its headers is disconnected; one that never completes its body gets
+/// an error. Other clients are not affected.
 #[tokio::test]
 async fn slow_clients_are_let_go() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,4 +1,4 @@
-//! What a client of each revision is sent: nothing that its revision does not define.
+//! Messages to clients contain only what their revision defines.
 
 use mcpact_spec::Revision;
 use serde_json::{Value, json};

@@ -16,7 +16,7 @@ use crate::peer::Peer;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A request whose answer is read as it comes.
+/// A request with a streamed response.
 pub(crate) struct Listener {
     stream: TcpStream,
     seen: String,
@@ -89,8 +89,8 @@ fn work(id: i64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "work", "_meta": {"progressToken": "p"}}})
 }
 
-/// H14, SE-06: a legacy client that leaves cancels nothing: the work goes on, and its result waits for
-/// whoever comes back.
+/// H14, SE-06: a disconnecting legacy client cancels nothing: the call continues, and its result is kept for a resumed
+/// stream.
 #[tokio::test]
 async fn leaving_a_legacy_stream_is_no_cancellation() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {

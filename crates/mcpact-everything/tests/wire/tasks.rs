@@ -19,7 +19,7 @@ fn tool(name: &str, support: TaskSupport) -> Tool {
     Tool::new(name, json!({"type": "object"})).task_support(support)
 }
 
-/// A server whose work ends when it is let go, so that no test depends on time.
+/// A server with work that ends on a signal, so that tests do not depend on time.
 fn server() -> (Server, Arc<Semaphore>) {
     let go_on = Arc::new(Semaphore::new(0));
     let gate = Arc::clone(&go_on);
@@ -60,7 +60,7 @@ fn server() -> (Server, Arc<Semaphore>) {
                     .await?;
                 Ok(match (answer.action, answer.content) {
                     (ElicitAction::Accept, Some(content)) => format!("It is {}.", content["name"]),
-                    _ => "Nobody.".to_owned(),
+                    _ => "Unknown.".to_owned(),
                 })
             },
         );

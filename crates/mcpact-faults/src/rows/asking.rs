@@ -9,14 +9,14 @@ use tokio::task::JoinSet;
 
 use super::Effort;
 use crate::client::{Client, Era, Stream};
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::{House, path};
+use crate::gateway::{GatewaySetup, path};
 use crate::journal::Entry;
 use crate::ledger::{Ledger, Outcome};
-use crate::trouble::Trouble;
 
 /// A call that the server answers with what its own client says; tells how many questions were not ours.
-async fn ask(client: &Client, ledger: &Ledger) -> Result<usize, Trouble> {
+async fn ask(client: &Client, ledger: &Ledger) -> Result<usize, RowError> {
     let nonce = ledger.open();
     let arguments = json!({"nonce": nonce});
     let request = client.request(
@@ -47,7 +47,7 @@ async fn ask(client: &Client, ledger: &Ledger) -> Result<usize, Trouble> {
 }
 
 /// Counts the questions on the stream of a client that calls nothing.
-async fn overhear(client: Client) -> Result<usize, Trouble> {
+async fn overhear(client: Client) -> Result<usize, RowError> {
     let (_connection, response) = client
         .send(Method::GET, bytes::Bytes::new(), &Value::Null)
         .await?;
@@ -59,11 +59,11 @@ async fn overhear(client: Client) -> Result<usize, Trouble> {
     Ok(questions)
 }
 
-/// A question reaches the client whose call it belongs to, and nobody else.
-pub(super) async fn asked(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// A server request reaches only the client of its call.
+pub(super) async fn asked(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     const CLIENTS: usize = 16;
     let keys = "max_concurrent = 64\nmax_instances = 8\n";
-    let gateway = House::new()?
+    let gateway = GatewaySetup::new()?
         .scripted("curious", &[], keys)?
         .serve()
         .await?;
@@ -82,10 +82,10 @@ pub(super) async fn asked(effort: Effort, figures: &mut Figures) -> Result<(), T
             for _ in 0..rounds {
                 foreign += ask(&client, &ledger).await?;
             }
-            Ok::<usize, Trouble>(foreign)
+            Ok::<usize, RowError>(foreign)
         });
     }
-    // Whoever cannot be asked is not asked, and its call ends all the same.
+    // A client without the capability is not asked, and its call ends all the same.
     let unable = gateway.client("curious", Era::Legacy).await?;
     let refused = Ledger::default();
     let closed = refused.call(&unable, "ask", json!({})).await;

@@ -8,10 +8,10 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use super::Effort;
+use crate::error::RowError;
 use crate::figure::Figures;
 use crate::gateway::program;
 use crate::process::PATIENCE;
-use crate::trouble::Trouble;
 
 /// Servers that would leave a mark if anything of them were run. `MARK` is the file.
 const DANGEROUS: &[&str] = &[
@@ -41,8 +41,8 @@ env = { LD_PRELOAD = "/tmp/evil.so" }
 unknown = 1"#,
 ];
 
-/// How a program ended; it is killed when it takes too long, and that is no end.
-async fn run(words: &[&str], config: &Path) -> Result<Option<i32>, Trouble> {
+/// Exit status of a program; `None` if it had to be killed.
+async fn run(words: &[&str], config: &Path) -> Result<Option<i32>, RowError> {
     let folder = config.parent().unwrap_or(Path::new("."));
     let mut command = Command::new(program("mcpact")?);
     command.args(words).arg(config).current_dir(folder);
@@ -57,15 +57,15 @@ async fn run(words: &[&str], config: &Path) -> Result<Option<i32>, Trouble> {
     Ok(status.ok().transpose()?.and_then(|status| status.code()))
 }
 
-/// Whether both commands refuse a config.
-async fn is_refused(config: &Path) -> Result<bool, Trouble> {
+/// Returns whether both commands reject a config.
+async fn is_refused(config: &Path) -> Result<bool, RowError> {
     let checked = run(&["check"], config).await?;
     let served = run(&["serve", "--listen", "127.0.0.1:0", "--config"], config).await?;
     Ok(matches!(checked, Some(1..)) && matches!(served, Some(1..)))
 }
 
 /// A dangerous command is refused and never run; arguments stay arguments.
-pub(super) async fn dangerous(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+pub(super) async fn dangerous(_: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let folder = tempfile::tempdir()?;
     let mark = folder.path().join("mark");
     let config = folder.path().join("mcpact.toml");
@@ -89,8 +89,8 @@ pub(super) async fn dangerous(_: Effort, figures: &mut Figures) -> Result<(), Tr
 
 const HARMLESS: &str = "[servers.a]\nbuiltin = \"everything\"\n";
 
-/// A config that anybody may change is refused, and so is what is no file.
-pub(super) async fn foreign_files(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// World-writable configs and non-files are rejected.
+pub(super) async fn foreign_files(_: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let folder = tempfile::tempdir()?;
     let config = |name: &str| folder.path().join(name);
     let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));

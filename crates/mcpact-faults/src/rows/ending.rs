@@ -8,16 +8,16 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::Effort;
+use crate::background_clients::BackgroundClients;
 use crate::client::{Client, Era};
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::{Gateway, House};
-use crate::innocents::Innocents;
+use crate::gateway::{Gateway, GatewaySetup};
 use crate::journal::Entry;
 use crate::ledger::{Closed, Ledger, Outcome};
 use crate::process;
-use crate::trouble::Trouble;
 
-/// How many calls are under way when a server is killed.
+/// Number of calls in flight when a server is killed.
 const UNDER_WAY: usize = 50;
 
 /// Calls a tool and fails if it does not answer.
@@ -25,11 +25,11 @@ pub(super) async fn must_answer(
     ledger: &Ledger,
     client: &Client,
     tool: &str,
-) -> Result<Closed, Trouble> {
+) -> Result<Closed, RowError> {
     let closed = ledger.call(client, tool, json!({})).await;
     match closed.outcome {
         Outcome::Answered => Ok(closed),
-        _ => Err(Trouble::stage(format!(
+        _ => Err(RowError::stage(format!(
             "`{tool}` should answer: {closed:?}"
         ))),
     }
@@ -56,7 +56,7 @@ pub(super) fn begin(
 }
 
 /// A client of each era.
-pub(super) async fn both(gateway: &Gateway, server: &str) -> Result<Vec<Arc<Client>>, Trouble> {
+pub(super) async fn both(gateway: &Gateway, server: &str) -> Result<Vec<Arc<Client>>, RowError> {
     let mut clients = Vec::new();
     for era in [Era::Legacy, Era::Modern] {
         clients.push(Arc::new(gateway.client(server, era).await?));
@@ -64,15 +64,15 @@ pub(super) async fn both(gateway: &Gateway, server: &str) -> Result<Vec<Arc<Clie
     Ok(clients)
 }
 
-/// Each call that is under way is told within 100 ms, and the next one starts the server again.
-pub(super) async fn killed(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// Each call in flight fails within 100 ms, and the next one restarts the server.
+pub(super) async fn killed(_: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let keys = "max_concurrent = 64\nmax_instances = 1\n";
-    let house = House::new()?.scripted("frail", &[], keys)?;
-    let gateway = house.serve().await?;
+    let setup = GatewaySetup::new()?.scripted("frail", &[], keys)?;
+    let gateway = setup.serve().await?;
     let journal = gateway.journal("frail");
     let clients = both(&gateway, "frail").await?;
     let ledger = Arc::new(Ledger::default());
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let mut longest = Duration::ZERO;
     let mut again = Vec::new();
     // After a third death it would be left alone for longer than a call waits.
@@ -112,18 +112,18 @@ pub(super) async fn killed(_: Effort, figures: &mut Figures) -> Result<(), Troub
         figures.within(what, took, Duration::from_millis(limit));
     }
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
 /// Input closed, two seconds, TERM, three seconds, KILL.
-pub(super) async fn stubborn(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let house = House::new()?;
+pub(super) async fn stubborn(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let setup = GatewaySetup::new()?;
     let own = std::env::current_exe()?.display().to_string();
-    let deaf = house.shell("deaf", "trap '' TERM HUP INT\nexec \"$@\"\n")?;
-    let mut house = house;
+    let deaf = setup.shell("deaf", "trap '' TERM HUP INT\nexec \"$@\"\n")?;
+    let mut setup = setup;
     let names: Vec<String> = (0..effort.of(2, 8)).map(|n| format!("deaf{n}")).collect();
     for name in &names {
-        let journal = house.journal(name).path().display().to_string();
+        let journal = setup.journal(name).path().display().to_string();
         let words = [
             &deaf,
             &own,
@@ -133,9 +133,9 @@ pub(super) async fn stubborn(effort: Effort, figures: &mut Figures) -> Result<()
             "--journal",
             &journal,
         ];
-        house = house.command(name, &words, "era = \"legacy\"\n");
+        setup = setup.command(name, &words, "era = \"legacy\"\n");
     }
-    let gateway = house.serve().await?;
+    let gateway = setup.serve().await?;
     let ledger = Ledger::default();
     for name in &names {
         let client = gateway.client(name, Era::Legacy).await?;
@@ -156,13 +156,13 @@ pub(super) async fn stubborn(effort: Effort, figures: &mut Figures) -> Result<()
     Ok(())
 }
 
-/// It is tried ever more rarely, and whoever calls meanwhile is told at once.
-pub(super) async fn crash_loop(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let house = House::new()?.scripted("broken", &["--manner", "crash"], "")?;
-    let gateway = house.serve().await?;
+/// Restarts back off, and calls meanwhile fail at once.
+pub(super) async fn crash_loop(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let setup = GatewaySetup::new()?.scripted("broken", &["--manner", "crash"], "")?;
+    let gateway = setup.serve().await?;
     let journal = gateway.journal("broken");
     let client = gateway.client("broken", Era::Modern).await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let ledger = Ledger::default();
     let lasts = Duration::from_secs(effort.of(5, 300) as u64);
     let (begin, mut quick) = (Instant::now(), Vec::new());
@@ -177,14 +177,13 @@ pub(super) async fn crash_loop(effort: Effort, figures: &mut Figures) -> Result<
     let starts = journal.all(Entry::Start).len();
     figures.at_most("starts", starts, 12);
     figures.at_least("calls that were told at once", quick.len(), 1);
-    let p99 = crate::innocents::p99(&mut quick);
+    let p99 = crate::background_clients::p99(&mut quick);
     figures.within("p99 of those", p99, Duration::from_millis(10));
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
-/// What a tree leaves behind unless somebody looks for it: a launcher as `npx` is one, a shell, the server,
-/// one who lingers and one in a session of its own.
+/// A tree of processes: a launcher such as `npx`, a shell, the server, a lingering process, and one in its own session.
 const TREE: &str = r#"
 sleep 1000 &
 (setsid sleep 1000 &)
@@ -193,21 +192,21 @@ exit $?
 "#;
 
 /// A house with a server that is a tree, and a mark that all of it carries.
-fn grove(keys: &str) -> Result<(House, String), Trouble> {
-    let house = House::new()?;
+fn grove(keys: &str) -> Result<(GatewaySetup, String), RowError> {
+    let setup = GatewaySetup::new()?;
     let own = std::env::current_exe()?.display().to_string();
-    let tree = house.shell("tree", TREE)?;
-    let journal = house.journal("tree").path().display().to_string();
+    let tree = setup.shell("tree", TREE)?;
+    let journal = setup.journal("tree").path().display().to_string();
     let mark = format!("tree-{}-{}", std::process::id(), Ledger::mint());
     let keys = format!("era = \"legacy\"\nenv = {{ TREE_MARK = \"{mark}\" }}\n{keys}");
     let words = [&tree, &own, "script", "--journal", &journal];
-    Ok((house.command("tree", &words, &keys), mark))
+    Ok((setup.command("tree", &words, &keys), mark))
 }
 
 /// A tree is started for each session and stopped with it.
-pub(super) async fn trees(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let (house, mark) = grove("strategy = \"stateful\"\nidle_seconds = 1\n")?;
-    let gateway = house.serve().await?;
+pub(super) async fn trees(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let (setup, mark) = grove("strategy = \"stateful\"\nidle_seconds = 1\n")?;
+    let gateway = setup.serve().await?;
     let journal = gateway.journal("tree");
     // The gateway itself wants to know whom it serves, and lets go.
     process::until("a first tree", || journal.process().is_some()).await?;
@@ -228,7 +227,7 @@ pub(super) async fn trees(effort: Effort, figures: &mut Figures) -> Result<(), T
             files = process::files(gateway.id())?;
         }
     }
-    // A process that has ended is there until somebody has heard of it.
+    // A process stays visible until it is reaped.
     let left = || {
         process::descendants(gateway.id())
             .len()
@@ -247,13 +246,13 @@ pub(super) async fn trees(effort: Effort, figures: &mut Figures) -> Result<(), T
 }
 
 /// Nothing outlives a gateway that is killed.
-pub(super) async fn gateway_killed(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+pub(super) async fn gateway_killed(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let rounds = effort.of(3, 20);
     let mut longest = Duration::ZERO;
     let mut trees = 0;
     for _ in 0..rounds {
-        let (house, mark) = grove("strategy = \"stateful\"\nmax_instances = 64\n")?;
-        let mut gateway = house.serve().await?;
+        let (setup, mark) = grove("strategy = \"stateful\"\nmax_instances = 64\n")?;
+        let mut gateway = setup.serve().await?;
         let ledger = Ledger::default();
         for _ in 0..3 {
             let client = gateway.client("tree", Era::Legacy).await?;

@@ -8,22 +8,25 @@ use tokio::task::JoinSet;
 
 use super::Effort;
 use super::ending::{both, must_answer};
+use crate::background_clients::BackgroundClients;
 use crate::client::{Client, Era};
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::{Gateway, House};
-use crate::innocents::Innocents;
+use crate::gateway::{Gateway, GatewaySetup};
 use crate::journal::Entry;
 use crate::ledger::{Ledger, Outcome};
-use crate::trouble::Trouble;
 
-/// What nobody waits for is dropped and never delivered.
-pub(super) async fn strangers(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// Responses without a request are dropped.
+pub(super) async fn strangers(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let keys = "call_seconds = 1\nmax_instances = 1\nmax_concurrent = 64\n";
-    let gateway = House::new()?.scripted("odd", &[], keys)?.serve().await?;
+    let gateway = GatewaySetup::new()?
+        .scripted("odd", &[], keys)?
+        .serve()
+        .await?;
     let journal = gateway.journal("odd");
     let clients = both(&gateway, "odd").await?;
     let ledger = Ledger::default();
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     for _ in 0..effort.of(20, 1000) {
         for client in &clients {
             for tool in ["twice", "stranger", "mistyped", "echo"] {
@@ -40,16 +43,16 @@ pub(super) async fn strangers(effort: Effort, figures: &mut Figures) -> Result<(
                 must_answer(&ledger, client, "echo").await?;
             }
             if late.outcome == Outcome::Answered {
-                return Err(Trouble::stage("the late answer came in time"));
+                return Err(RowError::stage("the late answer came in time"));
             }
         }
     }
     figures.at_most("starts", journal.all(Entry::Start).len(), 1);
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
-/// What became of a call and its cancellation.
+/// Outcome of a call and its cancellation.
 struct Race {
     answers: usize,
     /// The stream ended without an answer: the cancellation came first.
@@ -95,10 +98,13 @@ async fn race(client: &Client, ledger: &Ledger, turn: u64) -> Race {
 }
 
 /// Exactly one of the two wins.
-pub(super) async fn races(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+pub(super) async fn races(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     const WORKERS: usize = 16;
     let keys = "max_concurrent = 64\nmax_instances = 1\n";
-    let gateway = House::new()?.scripted("racer", &[], keys)?.serve().await?;
+    let gateway = GatewaySetup::new()?
+        .scripted("racer", &[], keys)?
+        .serve()
+        .await?;
     let ledger = Arc::new(Ledger::default());
     let mut workers = JoinSet::new();
     let each = effort.of(2_000, 100_000) / WORKERS;
@@ -129,9 +135,12 @@ pub(super) async fn races(effort: Effort, figures: &mut Figures) -> Result<(), T
 }
 
 /// Of two calls with the same id at a time each gets its own answer, also in one session.
-pub(super) async fn same_id(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+pub(super) async fn same_id(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let keys = "max_concurrent = 64\nmax_instances = 1\n";
-    let gateway = House::new()?.scripted("double", &[], keys)?.serve().await?;
+    let gateway = GatewaySetup::new()?
+        .scripted("double", &[], keys)?
+        .serve()
+        .await?;
     let journal = gateway.journal("double");
     for (era, name) in [
         (Era::Legacy, "a legacy session"),
@@ -153,7 +162,7 @@ async fn pairs(
     era: Era,
     ledger: &Arc<Ledger>,
     count: usize,
-) -> Result<(), Trouble> {
+) -> Result<(), RowError> {
     const WORKERS: usize = 4;
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
@@ -195,11 +204,14 @@ async fn with_progress(client: &Client, ledger: &Ledger) -> usize {
     notes.iter().filter(is_foreign).count()
 }
 
-/// Everybody uses the same id and the same token on one process, and hears only what is theirs.
-pub(super) async fn same_ids(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// All clients use the same id and token on one process, and get only their own responses.
+pub(super) async fn same_ids(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     const CLIENTS: usize = 100;
     let keys = "max_concurrent = 256\nmax_instances = 1\n";
-    let gateway = House::new()?.scripted("shared", &[], keys)?.serve().await?;
+    let gateway = GatewaySetup::new()?
+        .scripted("shared", &[], keys)?
+        .serve()
+        .await?;
     let ledger = Arc::new(Ledger::default());
     let each = effort.of(3_000, 100_000) / CLIENTS;
     let mut workers = JoinSet::new();

@@ -9,33 +9,36 @@ use tokio::io::AsyncWriteExt;
 
 use super::Effort;
 use super::ending::must_answer;
+use crate::background_clients::BackgroundClients;
 use crate::client::{Client, Era, read};
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::{Gateway, House};
-use crate::innocents::Innocents;
+use crate::gateway::{Gateway, GatewaySetup};
 use crate::ledger::Ledger;
 use crate::raw;
-use crate::trouble::Trouble;
 
 /// The longest body that is taken, if nothing else is configured.
 const BODY: usize = 16 << 20;
 
 /// A gateway with one server, which has answered.
-async fn house(ledger: &Ledger) -> Result<(Gateway, Client), Trouble> {
-    let gateway = House::new()?.scripted("plain", &[], "")?.serve().await?;
+async fn setup(ledger: &Ledger) -> Result<(Gateway, Client), RowError> {
+    let gateway = GatewaySetup::new()?
+        .scripted("plain", &[], "")?
+        .serve()
+        .await?;
     let client = gateway.client("plain", Era::Legacy).await?;
     must_answer(ledger, &client, "echo").await?;
     Ok((gateway, client))
 }
 
 /// Sends a head and then pieces without end, or as good as; tells the status that comes back.
-async fn pour(client: &Client, lines: &str, piece: &[u8]) -> Result<u16, Trouble> {
+async fn pour(client: &Client, lines: &str, piece: &[u8]) -> Result<u16, RowError> {
     let head = raw::head(client, &json!({}), lines);
     let (mut hear, mut say) = raw::connect(client).await?.into_split();
     say.write_all(head.as_bytes()).await?;
     let pouring = async {
         let mut sent = 0;
-        // Whoever is refused is hung up on, too.
+        // A rejected connection is closed as well.
         while sent < 8 * BODY && say.write_all(piece).await.is_ok() {
             sent += piece.len();
         }
@@ -47,11 +50,11 @@ async fn pour(client: &Client, lines: &str, piece: &[u8]) -> Result<u16, Trouble
     }
 }
 
-/// What is too long is refused before it is all there; a lie about the length hurts nobody.
-pub(super) async fn oversized(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// Oversized bodies are rejected before they are complete; a wrong length has no effect on others.
+pub(super) async fn oversized(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let ledger = Ledger::default();
-    let (gateway, client) = house(&ledger).await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let (gateway, client) = setup(&ledger).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let before = gateway.resident()?;
     gateway.forget_peak()?;
     let mut wrong = 0;
@@ -91,11 +94,11 @@ pub(super) async fn oversized(effort: Effort, figures: &mut Figures) -> Result<(
     );
     must_answer(&ledger, &client, "echo").await?;
     ledger.balance(&[&gateway.journal("plain")]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
 /// A body that is shorter than it says; whether nothing came of it.
-async fn lies(client: &Client) -> Result<bool, Trouble> {
+async fn lies(client: &Client) -> Result<bool, RowError> {
     let mut stream = raw::connect(client).await?;
     let head = raw::head(client, &json!({}), "content-length: 1000\r\n");
     stream.write_all(head.as_bytes()).await?;
@@ -106,7 +109,7 @@ async fn lies(client: &Client) -> Result<bool, Trouble> {
 }
 
 /// A body that says that it is compressed.
-async fn packed(client: &Client) -> Result<u16, Trouble> {
+async fn packed(client: &Client) -> Result<u16, RowError> {
     let mut stream = raw::connect(client).await?;
     let lines = "content-encoding: gzip\r\ncontent-length: 20\r\n";
     stream
@@ -116,14 +119,14 @@ async fn packed(client: &Client) -> Result<u16, Trouble> {
     raw::status(&mut stream).await
 }
 
-/// What a body came to.
+/// Outcome of a body.
 struct Verdict {
     status: u16,
     code: Option<i64>,
     took: Duration,
 }
 
-async fn verdict(client: &Client, body: String) -> Result<Verdict, Trouble> {
+async fn verdict(client: &Client, body: String) -> Result<Verdict, RowError> {
     let begin = Instant::now();
     let (_connection, response) = client
         .send(Method::POST, Bytes::from(body), &Value::Null)
@@ -140,7 +143,7 @@ async fn verdict(client: &Client, body: String) -> Result<Verdict, Trouble> {
     })
 }
 
-/// A call whose argument is this text.
+/// A call with this argument.
 fn call(argument: &str) -> String {
     let nonce = Ledger::mint();
     format!(
@@ -152,11 +155,11 @@ fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
 
-/// Depth has an end, also where nobody looks inside; width and length have that of the body.
-pub(super) async fn deep(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// Nesting depth is limited everywhere; width and length are limited by the body.
+pub(super) async fn deep(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let ledger = Ledger::default();
-    let (gateway, client) = house(&ledger).await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let (gateway, client) = setup(&ledger).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let keys: Vec<String> = (0..effort.of(100_000, 1_000_000))
         .map(|n| format!("\"{n}\":0"))
         .collect();
@@ -214,14 +217,14 @@ pub(super) async fn deep(effort: Effort, figures: &mut Figures) -> Result<(), Tr
         passed,
     );
     ledger.balance(&[&gateway.journal("plain")]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
-/// What is no request, and the code that it gets, if it gets any.
+/// Invalid requests with the expected code, if any.
 const GARBAGE: &[(&str, &str, &[i64])] = &[
     ("nothing", "", &[-32700]),
     ("no JSON", "{", &[-32700]),
-    ("a text", "\"text\"", &[-32600]),
+    ("a string", "\"text\"", &[-32600]),
     (
         "a batch",
         r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
@@ -297,10 +300,10 @@ const IDS: &[&str] = &[
 ];
 
 /// Garbage is named as such; nothing of it reaches a server, and every id comes back as it went.
-pub(super) async fn garbage(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+pub(super) async fn garbage(_: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let ledger = Ledger::default();
-    let (gateway, client) = house(&ledger).await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let (gateway, client) = setup(&ledger).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let mut wrong = 0;
     for (name, body, codes) in GARBAGE {
         let verdict = verdict(&client, (*body).to_owned()).await?;
@@ -330,5 +333,5 @@ pub(super) async fn garbage(_: Effort, figures: &mut Figures) -> Result<(), Trou
     }
     figures.none("ids that came back changed", changed);
     ledger.balance(&[&gateway.journal("plain")]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }

@@ -7,15 +7,15 @@ use tokio::io::AsyncReadExt;
 
 use super::Effort;
 use super::ending::must_answer;
+use crate::background_clients::BackgroundClients;
 use crate::client::{Client, Era};
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::House;
-use crate::innocents::Innocents;
+use crate::gateway::GatewaySetup;
 use crate::journal::{Entry, Journal};
 use crate::ledger::Ledger;
 use crate::process::{self, PATIENCE};
 use crate::raw;
-use crate::trouble::Trouble;
 
 /// Makes a call and hangs up once the server has it; tells when.
 async fn leave(
@@ -23,7 +23,7 @@ async fn leave(
     client: &Client,
     journal: &Journal,
     turn: u64,
-) -> Result<(u64, Instant), Trouble> {
+) -> Result<(u64, Instant), RowError> {
     let nonce = ledger.open();
     let arguments = json!({"nonce": nonce, "ms": 300});
     let params = json!({
@@ -41,15 +41,18 @@ async fn leave(
     Ok((nonce, Instant::now()))
 }
 
-/// Who leaves a modern call cancels it; who loses the connection of a legacy one does not.
-pub(super) async fn disconnect(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let gateway = House::new()?.scripted("left", &[], "")?.serve().await?;
+/// Closing the stream of a modern call cancels it; losing the connection of a legacy call does not.
+pub(super) async fn disconnect(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let gateway = GatewaySetup::new()?
+        .scripted("left", &[], "")?
+        .serve()
+        .await?;
     let journal = gateway.journal("left");
     let modern = gateway.client("left", Era::Modern).await?;
     let legacy = gateway.client("left", Era::Legacy).await?;
     let ledger = Ledger::default();
     must_answer(&ledger, &modern, "echo").await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let files = process::files(gateway.id())?;
     let (mut longest, mut wrongly) = (Duration::ZERO, 0);
     for turn in 0..effort.of(20, 300) as u64 {
@@ -74,23 +77,26 @@ pub(super) async fn disconnect(effort: Effort, figures: &mut Figures) -> Result<
     let more = process::files(gateway.id())?.saturating_sub(files);
     figures.at_most("files more than before", more, 2);
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
-/// How many read slowly at a time.
+/// Number of slow readers.
 const SLOW: usize = 4;
 
-/// How long one note of progress is.
+/// Length of a progress message.
 const NOTE: usize = 10_000;
 
-/// What a client does not read is not kept without end, and its answer is not lost.
-pub(super) async fn slow_reader(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let gateway = House::new()?.scripted("eager", &[], "")?.serve().await?;
+/// Unread output is bounded, and the response is not lost.
+pub(super) async fn slow_reader(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let gateway = GatewaySetup::new()?
+        .scripted("eager", &[], "")?
+        .serve()
+        .await?;
     let journal = gateway.journal("eager");
     let client = gateway.client("eager", Era::Modern).await?;
     let ledger = Ledger::default();
     must_answer(&ledger, &client, "echo").await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let before = gateway.resident()?;
     gateway.forget_peak()?;
     let count = 1000;
@@ -117,7 +123,7 @@ pub(super) async fn slow_reader(effort: Effort, figures: &mut Figures) -> Result
     figures.memory("growth of the gateway at its peak", growth, each);
     for (nonce, mut stream) in streams {
         let end = tokio::time::timeout(PATIENCE, read_answer(&mut stream)).await;
-        let end = end.map_err(|_| Trouble::Patience("the end of a stream"))??;
+        let end = end.map_err(|_| RowError::Patience("the end of a stream"))??;
         if end.contains(&format!("\"text\":\"{nonce}\"")) {
             ledger.leave(nonce);
         }
@@ -125,11 +131,11 @@ pub(super) async fn slow_reader(effort: Effort, figures: &mut Figures) -> Result
     let sums = ledger.balance(&[&journal]);
     figures.none("answers that did not come when it read on", sums.lost);
     figures.none("twice", sums.twice);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
 /// Reads until the answer of a tool is there, or the stream ends; tells the end of what was read.
-async fn read_answer(stream: &mut tokio::net::TcpStream) -> Result<String, Trouble> {
+async fn read_answer(stream: &mut tokio::net::TcpStream) -> Result<String, RowError> {
     const TAIL: usize = 1 << 10;
     let mut buffer = vec![0; 1 << 16];
     let mut tail = Vec::new();

@@ -10,26 +10,26 @@ use tokio::task::JoinSet;
 use super::Effort;
 use super::network::peer;
 use crate::client::{Client, Era};
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::{Gateway, House};
+use crate::gateway::{Gateway, GatewaySetup};
 use crate::ledger::Ledger;
 use crate::process;
-use crate::trouble::Trouble;
 
-/// How many servers the sessions use.
+/// Number of servers used by the sessions.
 const SERVERS: usize = 10;
 
-/// How many times they come, one crowd after the other.
+/// Number of rounds.
 const CROWDS: usize = 5;
 
 /// Every session uses every server; memory does not grow from one crowd to the next.
-pub(super) async fn sessions(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let mut house = House::new()?;
+pub(super) async fn sessions(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let mut setup = GatewaySetup::new()?;
     let names: Vec<String> = (0..SERVERS).map(|n| format!("s{n}")).collect();
     for name in &names {
-        house = house.scripted(name, &[], "max_concurrent = 64\n")?;
+        setup = setup.scripted(name, &[], "max_concurrent = 64\n")?;
     }
-    let gateway = house.serve().await?;
+    let gateway = setup.serve().await?;
     let ledger = Arc::new(Ledger::default());
     let count = effort.of(100, 1000);
     // What all sessions share is there before the first crowd comes.
@@ -43,7 +43,7 @@ pub(super) async fn sessions(effort: Effort, figures: &mut Figures) -> Result<()
         peaks.push((gateway.peak()?, held));
     }
     let [(_, held), (settled, _), .., (last, _)] = peaks[..] else {
-        return Err(Trouble::stage("too few crowds"));
+        return Err(RowError::stage("too few crowds"));
     };
     let each = held.saturating_sub(before) as f64 / count as f64;
     figures.shown("sessions", count as f64, "");
@@ -69,13 +69,13 @@ pub(super) async fn sessions(effort: Effort, figures: &mut Figures) -> Result<()
     Ok(())
 }
 
-/// So many sessions at a time, each of which calls every server; tells what the gateway holds then.
+/// Opens sessions that call every server; returns the memory of the gateway.
 async fn crowd(
     gateway: &Gateway,
     ledger: &Arc<Ledger>,
     names: &[String],
     count: usize,
-) -> Result<u64, Trouble> {
+) -> Result<u64, RowError> {
     const TOGETHER: usize = 20;
     let mut clients = Vec::new();
     for _ in 0..count.div_ceil(TOGETHER) {
@@ -89,7 +89,7 @@ async fn crowd(
                     let tool = format!("{name}__echo");
                     ledger.call(&client, &tool, json!({})).await;
                 }
-                Ok::<Client, Trouble>(client)
+                Ok::<Client, RowError>(client)
             });
         }
         for client in opening.join_all().await {
@@ -103,14 +103,14 @@ async fn crowd(
     Ok(held)
 }
 
-/// How many clients call at a time.
+/// Number of concurrent clients.
 const CLIENTS: usize = 64;
 
-/// When memory is looked at: after every so many calls.
+/// Number of calls between two memory measurements.
 const LOOK: usize = 10_000;
 
 /// A million calls over servers of both eras on pipes and HTTP.
-pub(super) async fn soak(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+pub(super) async fn soak(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let calls = match effort {
         Effort::Quick => 6_400,
         Effort::Full => 200_000,
@@ -174,26 +174,26 @@ const MIXED: [(&str, &str, &str); 4] = [
     ("http_new", "2026-07-28", "http_new__echo"),
 ];
 
-async fn mixed() -> Result<(Gateway, Vec<tokio::process::Child>), Trouble> {
+async fn mixed() -> Result<(Gateway, Vec<tokio::process::Child>), RowError> {
     let own = std::env::current_exe()?.display().to_string();
-    let mut house = House::new()?;
+    let mut setup = GatewaySetup::new()?;
     let mut peers = Vec::new();
     for (name, revision, _) in MIXED {
         let keys = format!("era = \"{revision}\"\nmax_concurrent = 64\n");
-        house = if name.starts_with("pipe") {
+        setup = if name.starts_with("pipe") {
             let words = [&own, "peer", "--revision", revision];
-            house.command(name, &words, &keys)
+            setup.command(name, &words, &keys)
         } else {
             let (child, address) = peer(revision, None).await?;
             peers.push(child);
-            house.url(name, &format!("http://{address}/mcp"), &keys)
+            setup.url(name, &format!("http://{address}/mcp"), &keys)
         };
     }
-    Ok((house.serve().await?, peers))
+    Ok((setup.serve().await?, peers))
 }
 
 /// A client of either era, of all servers as one or of one server alone, and the tool that it calls.
-async fn errand(gateway: &Gateway, worker: usize) -> Result<(Client, &'static str), Trouble> {
+async fn errand(gateway: &Gateway, worker: usize) -> Result<(Client, &'static str), RowError> {
     let (name, _, tool) = MIXED[worker % MIXED.len()];
     let era = [Era::Legacy, Era::Modern][worker / 4 % 2];
     if (worker / 8).is_multiple_of(2) {

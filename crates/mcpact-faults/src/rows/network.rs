@@ -10,19 +10,19 @@ use tokio::process::{Child, Command};
 
 use super::Effort;
 use super::ending::{begin, both};
+use crate::background_clients::BackgroundClients;
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::House;
-use crate::innocents::Innocents;
+use crate::gateway::GatewaySetup;
 use crate::journal::Journal;
 use crate::ledger::{Ledger, Outcome};
 use crate::proxy::{Fault, Proxy};
-use crate::trouble::Trouble;
 
 /// The library's own server on HTTP, killed on drop, and where it listens.
 pub(super) async fn peer(
     revision: &str,
     journal: Option<&Journal>,
-) -> Result<(Child, String), Trouble> {
+) -> Result<(Child, String), RowError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["peer", "--http", "--revision", revision]);
     if let Some(journal) = journal {
@@ -35,11 +35,11 @@ pub(super) async fn peer(
     }
     let host = line.trim().strip_prefix("http://");
     let host = host.and_then(|rest| rest.split('/').next());
-    let host = host.ok_or_else(|| Trouble::stage("the peer does not say where it listens"))?;
+    let host = host.ok_or_else(|| RowError::stage("the peer does not say where it listens"))?;
     Ok((child, host.to_owned()))
 }
 
-/// What the network does, and whether calls come through it unharmed.
+/// Network faults, and whether calls survive them.
 const WEATHER: &[(Fault, bool)] = &[
     (Fault::Split, true),
     (Fault::Merged, true),
@@ -52,24 +52,24 @@ const WEATHER: &[(Fault, bool)] = &[
 ];
 
 /// As on pipes, for servers of both eras on HTTP; a call is never made twice.
-pub(super) async fn weather(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let house = House::new()?;
+pub(super) async fn weather(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let setup = GatewaySetup::new()?;
     let (mut peers, mut proxies) = (Vec::new(), Vec::new());
-    let mut house = house;
+    let mut setup = setup;
     for (name, revision) in [("old", "2025-11-25"), ("new", "2026-07-28")] {
-        let (child, address) = peer(revision, Some(&house.journal(name))).await?;
+        let (child, address) = peer(revision, Some(&setup.journal(name))).await?;
         let proxy = Proxy::start(&address).await?;
         let url = format!("http://{}/mcp", proxy.address());
         let keys = format!(
             "era = \"{revision}\"\nmax_concurrent = 64\ncall_seconds = 2\nfailures = 1000\n"
         );
-        house = house.url(name, &url, &keys);
+        setup = setup.url(name, &url, &keys);
         peers.push(child);
         proxies.push(proxy);
     }
-    let gateway = house.serve().await?;
+    let gateway = setup.serve().await?;
     let ledger = Arc::new(Ledger::default());
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let mut clients = both(&gateway, "old").await?;
     clients.extend(both(&gateway, "new").await?);
     let (mut harmed, mut longest) = (0, Duration::ZERO);
@@ -92,17 +92,17 @@ pub(super) async fn weather(effort: Effort, figures: &mut Figures) -> Result<(),
     );
     let journals = [gateway.journal("old"), gateway.journal("new")];
     ledger.balance(&[&journals[0], &journals[1]]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
-/// Calls until everybody is served again.
-async fn recover(ledger: &Ledger, clients: &[Arc<crate::client::Client>]) -> Result<(), Trouble> {
+/// Calls until all clients are served again.
+async fn recover(ledger: &Ledger, clients: &[Arc<crate::client::Client>]) -> Result<(), RowError> {
     for client in clients {
         let mut tries = 0;
         while ledger.call(client, "echo", json!({})).await.outcome != Outcome::Answered {
             tries += 1;
             if tries > 100 {
-                return Err(Trouble::Patience("a server that is there again"));
+                return Err(RowError::Patience("a server that is there again"));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

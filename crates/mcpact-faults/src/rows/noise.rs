@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::Effort;
 use super::ending::must_answer;
+use crate::background_clients::BackgroundClients;
 use crate::client::Era;
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::House;
-use crate::innocents::Innocents;
+use crate::gateway::GatewaySetup;
 use crate::journal::Entry;
 use crate::ledger::{Ledger, Outcome};
-use crate::trouble::Trouble;
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -20,13 +20,16 @@ const MEBIBYTE: u64 = 1 << 20;
 const LINE: u64 = 16 * MEBIBYTE;
 
 /// A line is given up at its limit; what comes after it is heard.
-pub(super) async fn flood(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let gateway = House::new()?.scripted("broad", &[], "")?.serve().await?;
+pub(super) async fn flood(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let gateway = GatewaySetup::new()?
+        .scripted("broad", &[], "")?
+        .serve()
+        .await?;
     let journal = gateway.journal("broad");
     let client = gateway.client("broad", Era::Legacy).await?;
     let ledger = Ledger::default();
     must_answer(&ledger, &client, "echo").await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let bytes = effort.of(64, 1024) as u64 * MEBIBYTE;
     let (before, mut served) = (gateway.resident()?, 0);
     gateway.forget_peak()?;
@@ -53,16 +56,19 @@ pub(super) async fn flood(effort: Effort, figures: &mut Figures) -> Result<(), T
     );
     figures.shown("starts", journal.all(Entry::Start).len() as f64, "");
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
 /// Bad lines are passed over, the session lives; half a line at the end is no answer.
-pub(super) async fn noise(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let gateway = House::new()?.scripted("noisy", &[], "")?.serve().await?;
+pub(super) async fn noise(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let gateway = GatewaySetup::new()?
+        .scripted("noisy", &[], "")?
+        .serve()
+        .await?;
     let journal = gateway.journal("noisy");
     let client = gateway.client("noisy", Era::Legacy).await?;
     let ledger = Ledger::default();
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     for _ in 0..effort.of(50, 2000) {
         must_answer(&ledger, &client, "noise").await?;
     }
@@ -76,17 +82,20 @@ pub(super) async fn noise(effort: Effort, figures: &mut Figures) -> Result<(), T
     let again = must_answer(&ledger, &client, "echo").await?;
     figures.within("the next call", again.took, Duration::from_millis(1500));
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
 /// Standard error is read to its end and forgotten.
-pub(super) async fn murmur(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let gateway = House::new()?.scripted("angry", &[], "")?.serve().await?;
+pub(super) async fn murmur(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let gateway = GatewaySetup::new()?
+        .scripted("angry", &[], "")?
+        .serve()
+        .await?;
     let journal = gateway.journal("angry");
     let client = gateway.client("angry", Era::Legacy).await?;
     let ledger = Ledger::default();
     must_answer(&ledger, &client, "echo").await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     // What is kept of it is there before it is weighed.
     ledger
         .call(&client, "murmur", json!({"bytes": MEBIBYTE}))
@@ -103,5 +112,5 @@ pub(super) async fn murmur(effort: Effort, figures: &mut Figures) -> Result<(), 
     figures.memory("growth of the gateway at its peak", growth, MEBIBYTE);
     figures.at_most("starts", journal.all(Entry::Start).len(), 1);
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }

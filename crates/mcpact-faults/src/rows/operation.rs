@@ -1,4 +1,4 @@
-//! What an operator does while clients call.
+//! Operations during load.
 
 use std::fs;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use tokio::task::JoinSet;
 
 use super::Effort;
 use super::ending::must_answer;
+use crate::background_clients::BackgroundClients;
 use crate::client::{Client, Era, Stream};
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::{Gateway, House, path};
-use crate::innocents::Innocents;
+use crate::gateway::{Gateway, GatewaySetup, path};
 use crate::journal::Entry;
 use crate::ledger::Ledger;
 use crate::process::{self, PATIENCE};
-use crate::trouble::Trouble;
 
 /// Puts another config in the place of the one that runs, as editors do.
-fn replace(gateway: &Gateway, text: &str) -> Result<(), Trouble> {
-    let folder = gateway.house.folder();
+fn replace(gateway: &Gateway, text: &str) -> Result<(), RowError> {
+    let folder = gateway.setup.folder();
     let next = folder.join("next.toml");
     fs::write(&next, text)?;
     Ok(fs::rename(next, folder.join("mcpact.toml"))?)
 }
 
-/// Whether there is a server of this name.
-async fn is_there(gateway: &Gateway, name: &str) -> Result<bool, Trouble> {
+/// Returns whether this server is listed.
+async fn is_there(gateway: &Gateway, name: &str) -> Result<bool, RowError> {
     let client = Client::new(&gateway.address, &path(name), Era::Legacy)?;
     let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled"});
     Ok(client.post(&message).await?.status != 404)
 }
 
 /// Waits until the server is there, or is not; tells how long that took.
-async fn until_there(gateway: &Gateway, name: &str, wanted: bool) -> Result<Duration, Trouble> {
+async fn until_there(gateway: &Gateway, name: &str, wanted: bool) -> Result<Duration, RowError> {
     let begin = Instant::now();
     while is_there(gateway, name).await? != wanted {
         if begin.elapsed() > PATIENCE {
-            return Err(Trouble::Patience("another config"));
+            return Err(RowError::Patience("another config"));
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -48,14 +48,17 @@ async fn until_there(gateway: &Gateway, name: &str, wanted: bool) -> Result<Dura
 }
 
 /// Another config replaces the old one all at once; a broken one changes nothing.
-pub(super) async fn reload(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
-    let gateway = House::new()?.scripted("steady", &[], "")?.serve().await?;
-    let base = gateway.house.text();
+pub(super) async fn reload(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
+    let gateway = GatewaySetup::new()?
+        .scripted("steady", &[], "")?
+        .serve()
+        .await?;
+    let base = gateway.setup.text();
     let journal = gateway.journal("steady");
     let client = gateway.client("steady", Era::Legacy).await?;
     let ledger = Ledger::default();
     must_answer(&ledger, &client, "echo").await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let (mut longest, mut slowest) = (Duration::ZERO, 0);
     for turn in 0..effort.of(10, 100) {
         let slow = ledger.call(&client, "sleep", json!({"ms": 300}));
@@ -89,11 +92,11 @@ pub(super) async fn reload(effort: Effort, figures: &mut Figures) -> Result<(), 
     let sums = ledger.balance(&[&journal]);
     figures.none("refused", sums.refused);
     sums.tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
 /// A stream that stays open; tells whether it ended with a last word.
-async fn listen(client: Client) -> Result<bool, Trouble> {
+async fn listen(client: Client) -> Result<bool, RowError> {
     let params = json!({"notifications": {"toolsListChanged": true}});
     let request = client.request(&json!("listen"), "subscriptions/listen", params);
     let body = request.to_string().into();
@@ -107,12 +110,12 @@ async fn listen(client: Client) -> Result<bool, Trouble> {
 }
 
 /// Calls that are under way end in order, streams with a last word, and then everything.
-pub(super) async fn drain(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+pub(super) async fn drain(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     const CALLS: usize = 100;
     const STREAMS: usize = 50;
     let keys = "max_concurrent = 128\nmax_instances = 1\ndrain_seconds = 30\n";
-    let house = House::new()?.setting("drain_seconds = 30\n");
-    let mut gateway = house.scripted("busy", &[], keys)?.serve().await?;
+    let setup = GatewaySetup::new()?.setting("drain_seconds = 30\n");
+    let mut gateway = setup.scripted("busy", &[], keys)?.serve().await?;
     let journal = gateway.journal("busy");
     let clients = super::ending::both(&gateway, "busy").await?;
     let ledger = Arc::new(Ledger::default());

@@ -1,4 +1,4 @@
-//! What must not be seen, and by whom.
+//! Confidentiality.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use super::Effort;
 use super::ending::must_answer;
 use super::network::peer;
 use crate::client::{Client, Era, read};
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::{House, path};
+use crate::gateway::{GatewaySetup, path};
 use crate::ledger::Ledger;
 use crate::process;
-use crate::trouble::Trouble;
 
 /// A secret that nothing else looks like.
 fn canary(of: &str) -> String {
@@ -23,7 +23,7 @@ fn canary(of: &str) -> String {
 }
 
 /// No secret is in the log at its most talkative, nor in anything that the gateway says.
-pub(super) async fn redaction(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+pub(super) async fn redaction(_: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let [variable, header, token, argument, query] =
         ["variable", "header", "token", "argument", "query"].map(canary);
     let (_peer, address) = peer("2025-11-25", None).await?;
@@ -31,7 +31,7 @@ pub(super) async fn redaction(_: Effort, figures: &mut Figures) -> Result<(), Tr
     let remote = format!("http://{address}/mcp?key={query}");
     let remote_keys = "headers = { X-Api-Key = \"${CANARY_HEADER}\" }\n";
     let gone = format!("http://127.0.0.1:9/mcp?key={query}");
-    let house = House::new()?
+    let setup = GatewaySetup::new()?
         .setting("token = \"${CANARY_TOKEN}\"\n")
         .variable("CANARY_VARIABLE", &variable)
         .variable("CANARY_HEADER", &header)
@@ -40,7 +40,7 @@ pub(super) async fn redaction(_: Effort, figures: &mut Figures) -> Result<(), Tr
         .scripted("local", &[], keys)?
         .url("remote", &remote, remote_keys)
         .url("gone", &gone, remote_keys);
-    let gateway = house.serve().await?;
+    let gateway = setup.serve().await?;
     let mut said = String::new();
     let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(http::Error::from)?;
     let ledger = Ledger::default();
@@ -82,8 +82,8 @@ pub(super) async fn redaction(_: Effort, figures: &mut Figures) -> Result<(), Tr
     Ok(())
 }
 
-/// How a request to a foreign handle ends: status and body.
-async fn knock(client: &Client, method: &Method) -> Result<(u16, Vec<Value>), Trouble> {
+/// Status and body of a request with a foreign session id.
+async fn knock(client: &Client, method: &Method) -> Result<(u16, Vec<Value>), RowError> {
     let message = client.request(&json!(1), "ping", json!({}));
     let body = if *method == Method::POST {
         Bytes::from(message.to_string())
@@ -95,15 +95,15 @@ async fn knock(client: &Client, method: &Method) -> Result<(u16, Vec<Value>), Tr
     Ok((reply.status, reply.messages))
 }
 
-/// A session of somebody is nothing to who cannot show the token, not even the fact that it exists.
+/// A session is not accessible without the token, and its existence is not revealed.
 ///
-/// The gateway knows one token; several principals at a time exist in the library only.
-pub(super) async fn hijack(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// The gateway has one token; several principals exist only in the library.
+pub(super) async fn hijack(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let token = canary("token");
-    let house = House::new()?
+    let setup = GatewaySetup::new()?
         .setting("token = \"${CANARY_TOKEN}\"\n")
         .variable("CANARY_TOKEN", &token);
-    let gateway = house.scripted("mine", &[], "")?.serve().await?;
+    let gateway = setup.scripted("mine", &[], "")?.serve().await?;
     let mut owner = Client::new(&gateway.address, &path("mine"), Era::Legacy)?;
     let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(http::Error::from)?;
     owner.headers.insert("authorization", bearer);

@@ -8,27 +8,30 @@ use serde_json::json;
 
 use super::Effort;
 use super::ending::{begin, both, must_answer};
+use crate::background_clients::BackgroundClients;
 use crate::client::Era;
+use crate::error::RowError;
 use crate::figure::Figures;
-use crate::gateway::House;
-use crate::innocents::Innocents;
+use crate::gateway::GatewaySetup;
 use crate::journal::Entry;
 use crate::ledger::{Ledger, Outcome};
 use crate::process;
-use crate::trouble::Trouble;
 
 /// The time limit of a call in these rows.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// The call ends at its limit and the server is told; other calls on the same process do not notice.
-pub(super) async fn hangs(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// The call times out and is cancelled at the server; other calls on the same process are not affected.
+pub(super) async fn hangs(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let keys = "max_concurrent = 64\nmax_instances = 1\ncall_seconds = 1\n";
-    let gateway = House::new()?.scripted("mute", &[], keys)?.serve().await?;
+    let gateway = GatewaySetup::new()?
+        .scripted("mute", &[], keys)?
+        .serve()
+        .await?;
     let journal = gateway.journal("mute");
     let clients = both(&gateway, "mute").await?;
     let ledger = Arc::new(Ledger::default());
     must_answer(&ledger, &clients[0], "echo").await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let (mut off, mut untold, mut beside) = (Duration::ZERO, 0, 0);
     for _ in 0..effort.of(2, 12) {
         let mut calls = begin(&ledger, &clients, 20, "hang", &json!({}));
@@ -61,22 +64,22 @@ pub(super) async fn hangs(effort: Effort, figures: &mut Figures) -> Result<(), T
     });
     figures.at_least("its tools are listed still", usize::from(has_tools), 1);
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }
 
-/// How long the texts are that a stopped server does not read.
+/// Length of the texts that a stopped server does not read.
 const LENGTH: usize = 64 * 1024;
 
-/// How many calls may be at the server, and how many may wait.
+/// Limits of concurrent and of queued calls.
 const ROOM: (usize, usize) = (8, 8);
 
-/// What does not fit is refused at once, what fits is served when the server reads again.
-pub(super) async fn stopped(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+/// Calls over the limits are rejected at once; the others are served when the server reads again.
+pub(super) async fn stopped(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let keys = format!(
         "max_concurrent = {}\nmax_instances = 1\nqueue = {}\n",
         ROOM.0, ROOM.1
     );
-    let gateway = House::new()?
+    let gateway = GatewaySetup::new()?
         .scripted("frozen", &[], &keys)?
         .serve()
         .await?;
@@ -84,7 +87,7 @@ pub(super) async fn stopped(effort: Effort, figures: &mut Figures) -> Result<(),
     let clients = [Arc::new(gateway.client("frozen", Era::Legacy).await?)];
     let ledger = Arc::new(Ledger::default());
     must_answer(&ledger, &clients[0], "echo").await?;
-    let innocents = Innocents::begin(&gateway).await?;
+    let background_clients = BackgroundClients::begin(&gateway).await?;
     let victim = journal.process().unwrap_or_default();
     let (mut slowest, mut most) = (Duration::ZERO, 0);
     let mut growth = 0;
@@ -124,5 +127,5 @@ pub(super) async fn stopped(effort: Effort, figures: &mut Figures) -> Result<(),
     figures.within("the slowest refusal", slowest, Duration::from_secs(1));
     figures.at_most("starts", journal.all(Entry::Start).len(), 1);
     ledger.balance(&[&journal]).tell(figures);
-    innocents.end(figures).await
+    background_clients.end(figures).await
 }

@@ -1,4 +1,4 @@
-//! How each tool misbehaves.
+//! Misbehaviour of each tool.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Stage};
 
-/// How much is said at a time where much is said.
+/// Bytes written at a time.
 const PIECE: usize = 64 * 1024;
 
 /// A name, and what is done with a call under it.
@@ -35,7 +35,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool("raw", raw),
 ];
 
-/// Runs a tool; one that there is not answers nothing.
+/// Runs a tool; unknown ones do not respond.
 pub(super) fn run(stage: &Arc<Stage>, name: Option<&str>, call: Call) {
     let tool = TOOLS.iter().find(|tool| Some(tool.0) == name);
     if let Some(Tool(_, behaviour)) = tool {
@@ -116,12 +116,12 @@ fn noise(stage: &Arc<Stage>, call: Call) {
     stage.shout(format!("{}\r\n", call.answer()).as_bytes());
 }
 
-/// So many bytes that are no text to standard error, then the answer.
+/// Writes invalid UTF-8 to standard error, then responds.
 fn murmur(stage: &Arc<Stage>, call: Call) {
     let mut left = call.number("bytes");
     let mut errors = std::io::stderr().lock();
     while left > 0 {
-        // Nobody may be there to hear it, which is for others to judge.
+        // Standard error may be closed.
         let _ = errors.write_all(&[0xff; PIECE]);
         left = left.saturating_sub(PIECE as u64);
     }
@@ -134,12 +134,12 @@ fn twice(stage: &Arc<Stage>, call: Call) {
     stage.say(&json!({"jsonrpc": "2.0", "id": call.id, "result": second}));
 }
 
-/// Answers to nobody, then the answer.
+/// Sends responses without a request, then responds.
 fn stranger(stage: &Arc<Stage>, call: Call) {
     let text = json!({"content": [{"type": "text", "text": "stranger"}]});
     for id in [
         json!(987_654_321),
-        json!("nobody"),
+        json!("unknown"),
         json!(-1),
         json!(1.5),
         Value::Null,
@@ -161,7 +161,7 @@ fn mistyped(stage: &Arc<Stage>, call: Call) {
     echo(stage, call);
 }
 
-/// The answer after a pause, even if nobody waits for it any more.
+/// Responds after a pause, even if the call was cancelled.
 fn late(stage: &Arc<Stage>, call: Call) {
     let stage = Arc::clone(stage);
     thread::spawn(move || {
@@ -170,7 +170,7 @@ fn late(stage: &Arc<Stage>, call: Call) {
     });
 }
 
-/// So many notes of progress of so many bytes, then the answer.
+/// Sends progress notifications, then responds.
 fn progress(stage: &Arc<Stage>, call: Call) {
     let stage = Arc::clone(stage);
     thread::spawn(move || {
@@ -192,7 +192,7 @@ fn changed(stage: &Arc<Stage>, call: Call) {
     echo(stage, call);
 }
 
-/// Asks the client for the number of the call, and answers with what it is told.
+/// Asks the client for the number of the call, and responds with its answer.
 fn ask(stage: &Arc<Stage>, call: Call) {
     let id = Value::from(format!("question-{}", call.nonce));
     stage.keep(&id, &call);

@@ -20,7 +20,7 @@ pub(super) struct WatchedClient {
     concluded: bool,
 }
 
-/// How far a conversation has come. Until there is an agreement, opening it may start anew.
+/// Progress of a conversation. Until there is an agreement, the handshake may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
     Untried,

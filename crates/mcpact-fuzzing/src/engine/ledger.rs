@@ -1,4 +1,4 @@
-//! What one side owes and what it is owed, kept beside the machine and by other rules.
+//! Responses and requests due on one side, tracked independently of the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use mcpact_wire::scan;
 /// The requests of both directions.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// How many answers are due under an id.
+    /// Number of responses due per id.
     owed: BTreeMap<Id, usize>,
-    /// How many errors without an id are due.
+    /// Number of errors without id due.
     nameless: usize,
-    /// What the owner was told to serve.
+    /// Requests passed to the owner.
     serving: BTreeSet<Id>,
-    /// What was asked and has not ended.
+    /// Own requests that have not ended.
     asked: BTreeSet<Id>,
     /// Every id that was ever asked under.
     used: BTreeSet<Id>,
@@ -75,7 +75,7 @@ impl Ledger {
         };
         match due {
             Some(count) if *count > 0 => *count -= 1,
-            Some(_) | None => panic!("an answer that nobody waits for: {text}"),
+            Some(_) | None => panic!("an unexpected response: {text}"),
         }
     }
 
@@ -108,7 +108,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing is served any more.
+    /// Clears the requests being served.
     pub(super) fn forget_serving(&mut self) {
         self.serving.clear();
     }

@@ -3,7 +3,7 @@
 use mcpact_engine::classify::{HeaderField, HttpFacts, SessionFact, Verb};
 use mcpact_spec::Revision;
 
-/// What happens next.
+/// The next order.
 ///
 /// | line | order |
 /// |---|---|
@@ -21,7 +21,7 @@ pub(super) enum Order<'a> {
     Client(ClientOrder<'a>),
 }
 
-/// What happens to the server.
+/// An order for the server.
 pub(super) enum ServerOrder<'a> {
     /// `S` message: on a stream.
     Bytes(&'a [u8]),
@@ -41,7 +41,7 @@ pub(super) enum ServerOrder<'a> {
     Closed,
 }
 
-/// What happens to the client.
+/// An order for the client.
 pub(super) enum ClientOrder<'a> {
     /// `o`: opens; the carrier is there at once.
     Open,
@@ -71,7 +71,7 @@ pub(super) enum ClientOrder<'a> {
     Closed,
 }
 
-/// What an owner wants to say.
+/// A message to send.
 pub(super) struct Words<'a> {
     pub(super) choice: u8,
     pub(super) method: &'a str,

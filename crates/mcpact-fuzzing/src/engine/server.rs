@@ -22,7 +22,7 @@ pub(super) struct WatchedServer {
     concluded: bool,
 }
 
-/// How far a conversation has come, as a number that may only grow.
+/// Progress of a conversation, as a number that may only grow.
 fn progress(phase: &Phase) -> u8 {
     match phase {
         Phase::AwaitInit => 0,
@@ -175,7 +175,7 @@ impl WatchedServer {
         }
     }
 
-    /// Whether the effect answers or serves the request.
+    /// Returns whether the effect answers or serves the request.
     fn watch(&mut self, effect: Effect<'_>, request: Option<&Id>) -> bool {
         match effect {
             Effect::Reply { text, id, .. } => {

@@ -1,4 +1,4 @@
-//! What the two owners bring, chosen by the first line of a script.
+//! Terms of both owners, chosen by the first line of a script.
 
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::{ClientTerms, EraMode, EraVerdict, TransportKind};

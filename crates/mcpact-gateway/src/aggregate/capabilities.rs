@@ -1,17 +1,16 @@
-//! What several servers declare together.
+//! Capabilities of the aggregated server.
 
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_spec::{Capability, Extension, Side};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-/// What a client can rely on over all servers.
+/// Returns the capabilities that the gateway declares for these servers.
 ///
-/// The lists are the gateway's own, and their changes can always be told: servers come and go, and what a legacy
-/// client is told at first holds for its whole session. A list of which no server has anything is an empty one.
-/// Everything else is there as far as a server is known to have it. Extensions and experimental keys stay behind:
-/// nobody could say whose they are. Tasks are told apart by their names, so they are shown in the form that the
-/// client knows.
+/// Lists and their change notifications are always declared: servers may be added later, and a legacy client learns the
+/// capabilities once per session. A list without items is empty. Other capabilities are declared if a server is known to
+/// have them. Extensions and experimental keys are left out, since requests could not be routed; tasks are routed by
+/// their ids.
 pub(crate) fn union<'a>(known: impl IntoIterator<Item = &'a CapabilitySet>) -> CapabilitySet {
     use Capability::{Completions, Logging, ResourcesSubscribe};
     let others = [ResourcesSubscribe, Completions, Logging];
@@ -29,7 +28,7 @@ pub(crate) fn union<'a>(known: impl IntoIterator<Item = &'a CapabilitySet>) -> C
     }
 }
 
-/// What the gateway makes of all servers.
+/// Capabilities that the gateway provides itself.
 const LISTS: [Capability; 6] = [
     Capability::Tools,
     Capability::ToolsListChanged,
@@ -39,7 +38,7 @@ const LISTS: [Capability; 6] = [
     Capability::ResourcesListChanged,
 ];
 
-/// Tasks of 2025-11-25.
+/// Task capabilities of 2025-11-25.
 const TASKS: [Capability; 4] = [
     Capability::ServerTasks,
     Capability::ServerTasksList,
@@ -65,9 +64,9 @@ mod tests {
         CapabilitySet::parse(Side::Server, Some(raw), Reading::Lenient).unwrap()
     }
 
-    /// AG-02: the union of what can be routed, and nothing else.
+    /// AG-02: the union has only capabilities that can be routed.
     #[test]
-    fn what_nobody_declares_is_left_out() {
+    fn undeclared_capabilities_are_left_out() {
         let a = set(r#"{"tools":{"listChanged":true},"experimental":{"x":{}}}"#);
         let b = set(r#"{"tools":{},"completions":{},"extensions":{"a/b":{}}}"#);
         let merged = union([&a, &b]);
@@ -80,9 +79,9 @@ mod tests {
         );
     }
 
-    /// Tasks are shown in the form that a client knows, as far as a server has them.
+    /// Tasks are declared as capabilities of 2025-11-25 or as an extension.
     #[test]
-    fn tasks_are_declared_in_either_form() {
+    fn tasks_are_declared_in_both_forms() {
         let core = set(r#"{"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}"#);
         let merged = union([&core, &set("{}")]);
         assert!(merged.has("tasks.requests.tools.call") && merged.has("tasks.cancel"));
@@ -94,9 +93,9 @@ mod tests {
         assert!(merged.has("tools") && !merged.has("tasks"));
     }
 
-    /// Of servers that are still to come nothing is promised but that they will be listed, whoever is there.
+    /// Lists and their change notifications are declared before any server is known.
     #[test]
-    fn what_may_come_can_be_told_of() {
+    fn lists_are_always_declared() {
         let tools = set(r#"{"tools":{}}"#);
         for known in [&[][..], &[&tools]] {
             let merged = union(known.iter().copied());

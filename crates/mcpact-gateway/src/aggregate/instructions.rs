@@ -1,29 +1,29 @@
-//! One text from the instructions of several servers.
+//! Instructions of the aggregated server.
 
 use std::fmt::Write;
 
-/// How many characters of one server's instructions are shown.
-const LONGEST: usize = 4096;
+/// Maximum characters of the instructions of one server.
+const MAX_CHARS: usize = 4096;
 
-/// What is known about a server when instructions are written.
+/// State of a server as far as the instructions show it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'a> {
+pub(crate) struct ServerInstructions<'a> {
     pub(crate) server: &'a str,
     pub(crate) prefix: &'a str,
     pub(crate) instructions: Option<&'a str>,
-    /// Why it is not there, if it is not.
+    /// Cause of unavailability.
     pub(crate) failure: Option<&'a str>,
-    /// What its lists lack.
+    /// Missing parts of its lists.
     pub(crate) lacking: &'a [String],
 }
 
-/// The instructions for a client: how names are made, who is missing, and what each server says.
-pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
+/// Returns the instructions for a client: naming scheme, unavailable servers and the instructions of each server.
+pub(crate) fn merge(parts: &[ServerInstructions<'_>], separator: &str) -> Option<String> {
     let mut out = String::new();
-    out.push_str(&naming(parts, separator));
+    out.push_str(&describe_prefixes(parts, separator));
     for part in parts {
         if let Some(failure) = part.failure {
-            let _ = write!(out, "\n\n`{}` is missing: {failure}.", part.server);
+            let _ = write!(out, "\n\n`{}` is unavailable: {failure}.", part.server);
         } else if !part.lacking.is_empty() {
             let lacking = part.lacking.join("; ");
             let _ = write!(out, "\n\n`{}` is incomplete: {lacking}.", part.server);
@@ -32,7 +32,7 @@ pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
     for part in parts {
         let text = part.instructions.map(str::trim).unwrap_or_default();
         if !text.is_empty() {
-            let shown: String = text.chars().take(LONGEST).collect();
+            let shown: String = text.chars().take(MAX_CHARS).collect();
             let _ = write!(out, "\n\n## {}\n{shown}", part.server);
         }
     }
@@ -40,32 +40,32 @@ pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
     (!out.is_empty()).then(|| out.to_owned())
 }
 
-/// How the names of tools and prompts begin.
-fn naming(parts: &[Part<'_>], separator: &str) -> String {
+/// Describes the prefixes of tool and prompt names.
+fn describe_prefixes(parts: &[ServerInstructions<'_>], separator: &str) -> String {
     let mut prefixed = parts.iter().filter(|part| !part.prefix.is_empty());
     let mut out = String::new();
     let own = prefixed.clone().filter(|part| part.prefix == part.server);
-    // Nobody can try the name of one that is missing.
+    // The example is of an available server if there is one.
     if let Some(part) = own.min_by_key(|part| part.failure.is_some()) {
         let server = part.server;
         let _ = write!(
             out,
-            "The names of tools and prompts begin with their server: `{server}{separator}…` is of `{server}`."
+            "Names of tools and prompts start with the server name: `{server}{separator}…` belongs to `{server}`."
         );
     }
     let others = prefixed.by_ref().filter(|part| part.prefix != part.server);
-    for Part { server, prefix, .. } in others {
-        let lead = if out.is_empty() { "" } else { " " };
+    for ServerInstructions { server, prefix, .. } in others {
+        let space = if out.is_empty() { "" } else { " " };
         let _ = write!(
             out,
-            "{lead}Names of `{server}` begin with `{prefix}{separator}`."
+            "{space}Names of `{server}` start with `{prefix}{separator}`."
         );
     }
     out
 }
 
-/// The instructions of a server that is alone: its own, and what is kept back of it.
-pub(crate) fn of_one(own: Option<&str>, withheld: Option<String>) -> Option<String> {
+/// Returns the instructions of a single server with a note about withheld tools.
+pub(crate) fn with_withheld(own: Option<&str>, withheld: Option<String>) -> Option<String> {
     let incomplete = withheld.map(|withheld| format!("This server is incomplete: {withheld}."));
     match (own, incomplete) {
         (Some(own), Some(incomplete)) => Some(format!("{incomplete}\n\n{own}")),
@@ -77,10 +77,10 @@ pub(crate) fn of_one(own: Option<&str>, withheld: Option<String>) -> Option<Stri
 mod tests {
     use super::*;
 
-    /// The instructions of all servers, in order, each under its name; a failure is visible.
+    /// Instructions are in server order under the server name; failures are visible.
     #[test]
-    fn instructions_name_their_server_and_those_that_are_missing() {
-        let part = |server, instructions, failure| Part {
+    fn instructions_list_servers_and_failures() {
+        let part = |server, instructions, failure| ServerInstructions {
             server,
             prefix: server,
             instructions,
@@ -93,60 +93,60 @@ mod tests {
             part("b", None, None),
             part("c", Some(""), Some("it could not be started")),
         ];
-        let text = merged(&parts, "__").unwrap();
+        let text = merge(&parts, "__").unwrap();
         assert!(
             text.starts_with(
-                "The names of tools and prompts begin with their server: `a__…` is of `a`.\n"
+                "Names of tools and prompts start with the server name: `a__…` belongs to `a`.\n"
             ),
             "{text}"
         );
         assert!(
-            text.contains("`c` is missing: it could not be started."),
+            text.contains("`c` is unavailable: it could not be started."),
             "{text}"
         );
         assert!(text.ends_with("## a\nUse it."), "{text}");
-        assert_eq!(merged(&[], "__"), None);
+        assert_eq!(merge(&[], "__"), None);
     }
 
     #[test]
-    fn a_server_alone_says_what_it_says_and_what_is_kept_back() {
+    fn single_server_instructions_mention_withheld_tools() {
         let withheld = || Some(String::from("1 tool is hidden"));
         let incomplete = "This server is incomplete: 1 tool is hidden.";
-        assert_eq!(of_one(None, None), None);
-        assert_eq!(of_one(Some(" Use it."), None).unwrap(), " Use it.");
-        assert_eq!(of_one(None, withheld()).unwrap(), incomplete);
-        let both = of_one(Some("Use it."), withheld()).unwrap();
+        assert_eq!(with_withheld(None, None), None);
+        assert_eq!(with_withheld(Some(" Use it."), None).unwrap(), " Use it.");
+        assert_eq!(with_withheld(None, withheld()).unwrap(), incomplete);
+        let both = with_withheld(Some("Use it."), withheld()).unwrap();
         assert_eq!(both, format!("{incomplete}\n\nUse it."));
     }
 
     #[test]
-    fn another_prefix_is_told_with_its_server() {
-        let part = |server, prefix| Part {
+    fn custom_prefixes_are_listed_per_server() {
+        let part = |server, prefix| ServerInstructions {
             server,
             prefix,
             instructions: None,
             failure: None,
             lacking: &[],
         };
-        let told = |parts: &[Part<'_>]| merged(parts, ".").unwrap_or_default();
-        assert_eq!(told(&[part("a", "x")]), "Names of `a` begin with `x.`.");
+        let text = |parts: &[ServerInstructions<'_>]| merge(parts, ".").unwrap_or_default();
+        assert_eq!(text(&[part("a", "x")]), "Names of `a` start with `x.`.");
         assert_eq!(
-            told(&[part("a", "x"), part("b", "b"), part("c", "c")]),
-            "The names of tools and prompts begin with their server: `b.…` is of `b`. Names of `a` begin with `x.`."
+            text(&[part("a", "x"), part("b", "b"), part("c", "c")]),
+            "Names of tools and prompts start with the server name: `b.…` belongs to `b`. Names of `a` start with `x.`."
         );
-        assert_eq!(told(&[part("a", "")]), "");
+        assert_eq!(text(&[part("a", "")]), "");
     }
 
     #[test]
-    fn nobody_fills_the_text_alone() {
-        let long = "x".repeat(2 * LONGEST);
-        let part = Part {
+    fn long_instructions_are_truncated() {
+        let long = "x".repeat(2 * MAX_CHARS);
+        let part = ServerInstructions {
             server: "a",
             prefix: "",
             instructions: Some(&long),
             failure: None,
             lacking: &[],
         };
-        assert!(merged(&[part], "__").unwrap().len() < LONGEST + 100);
+        assert!(merge(&[part], "__").unwrap().len() < MAX_CHARS + 100);
     }
 }

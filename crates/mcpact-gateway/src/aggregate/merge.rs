@@ -1,4 +1,4 @@
-//! One list from the lists of several servers.
+//! Merged lists of several servers.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -6,109 +6,93 @@ use std::fmt::Write;
 use mcpact_wire::raw::{Object, elements};
 use sha2::{Digest, Sha256};
 
-use super::given::{Given, Origin};
-use super::kind::ListKind;
-use super::names::{NameStyle, Names};
+use super::list_kind::ListKind;
+use super::name_registry::{NameRegistry, Origin};
+use super::name_table::{NameFormat, NameTable};
 use super::rewrite::{edit, quoted};
-use super::uris::Uris;
+use super::uri_table::UriTable;
+use crate::target::hex;
 
-/// The items of one server's list, and how long they hold.
+/// Items of the list of one server.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Part {
-    /// The position of the server.
+pub(crate) struct ServerItems {
+    /// Position of the server.
     pub(crate) server: usize,
-    /// Raw items in the client's words.
+    /// Raw items in the revision of the client.
     pub(crate) items: Vec<Box<str>>,
-    pub(crate) hint: CacheHint,
-}
-
-/// How long a page may be kept; by nobody but the client, whatever a server says: what is public at one
-/// server may not be where several stand behind one address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CacheHint {
+    /// Cache lifetime; the scope is always private, since several servers share one URL.
     pub(crate) ttl_ms: u64,
 }
 
-impl CacheHint {
-    /// What holds for both: AG-04.
-    fn and(self, other: Self) -> Self {
-        Self {
-            ttl_ms: self.ttl_ms.min(other.ttl_ms),
-        }
-    }
-}
-
-/// A page of a server as it came.
+/// Page of a list of a server.
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) items: Vec<&'a str>,
-    pub(crate) next: Next,
-    pub(crate) hint: CacheHint,
+    pub(crate) next: NextPage,
+    pub(crate) ttl_ms: u64,
 }
 
-/// What a page says of the next one.
+/// Link of a page to the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// There is none.
-    Nothing,
-    /// It is had with this cursor.
+pub(crate) enum NextPage {
+    /// This is the last page.
+    None,
+    /// Cursor of the next page.
     Cursor(String),
-    /// There is one, and nothing with which it could be had.
-    OutOfReach,
+    /// The cursor is not a string.
+    Invalid,
 }
 
-impl Next {
+impl NextPage {
     fn of(page: &Object<'_>) -> Self {
         match (page.get_present("nextCursor"), page.get_str("nextCursor")) {
-            (None, _) => Self::Nothing,
+            (None, _) => Self::None,
             (Some(_), Some(cursor)) => Self::Cursor(cursor.into_owned()),
-            // In every revision a cursor is a text.
-            (Some(_), None) => Self::OutOfReach,
+            (Some(_), None) => Self::Invalid,
         }
     }
 
-    /// The cursor with which the next page is had.
+    /// Returns the cursor of the next page.
     pub(crate) fn cursor(self) -> Option<String> {
         match self {
             Self::Cursor(cursor) => Some(cursor),
-            Self::Nothing | Self::OutOfReach => None,
+            Self::None | Self::Invalid => None,
         }
     }
 }
 
 impl<'a> Page<'a> {
-    /// Reads the page of a list; none if it is no such thing.
+    /// Parses a page; none if it has no list.
     pub(crate) fn parse(kind: ListKind, raw: &'a str) -> Option<Self> {
         let result = Object::parse(raw).ok()?;
         let ttl = result.get("ttlMs").and_then(|raw| raw.parse().ok());
         Some(Self {
             items: elements(result.get(kind.member())?).ok()?,
-            next: Next::of(&result),
-            hint: CacheHint {
-                ttl_ms: ttl.unwrap_or_default(),
-            },
+            next: NextPage::of(&result),
+            ttl_ms: ttl.unwrap_or_default(),
         })
     }
 }
 
-/// The merged list of one kind.
+/// List of all servers.
 #[derive(Debug, Default)]
-pub(crate) struct Merged {
+pub(crate) struct MergedList {
     items: Vec<Box<str>>,
-    pub(crate) hint: CacheHint,
-    /// Tells one state of the list from another.
-    pub(crate) digest: [u8; 8],
+    /// Cache lifetime: the shortest of all servers.
+    pub(crate) ttl_ms: u64,
+    /// Hash of the items, which cursors contain.
+    digest: String,
 }
 
-/// Names the things in these lists, and others of the same servers.
-pub(crate) fn names(
-    parts: &[Part],
+/// Assigns names to the items of these lists and to other items of the same servers.
+pub(crate) fn assign_names(
+    parts: &[ServerItems],
     besides: impl IntoIterator<Item = (usize, String)>,
     origins: &[Origin],
-    style: &NameStyle,
-    given: &mut Given,
-) -> Names {
-    let mut things: Vec<(usize, String)> = parts
+    format: &NameFormat,
+    registry: &mut NameRegistry,
+) -> NameTable {
+    let mut items: Vec<(usize, String)> = parts
         .iter()
         .flat_map(|part| part.items.iter().map(|item| (part.server, item)))
         .filter_map(|(server, item)| {
@@ -116,15 +100,15 @@ pub(crate) fn names(
             Some((server, item.get_str("name")?.into_owned()))
         })
         .collect();
-    things.extend(besides);
-    // The first of two that would have the same name gets it, whatever anybody is shown.
-    things.sort_by_key(|(server, _)| *server);
-    let things = things.iter().map(|(server, name)| (*server, name.as_str()));
-    Names::assign(style, given, origins, things)
+    items.extend(besides);
+    // Of two conflicting items the one of the first server gets the name, shown to the client or not.
+    items.sort_by_key(|(server, _)| *server);
+    let items = items.iter().map(|(server, name)| (*server, name.as_str()));
+    NameTable::assign(format, registry, origins, items)
 }
 
-/// Notes who has which address.
-pub(crate) fn note_uris(kind: ListKind, parts: &[Part], uris: &mut Uris) {
+/// Registers the URIs of resources and templates.
+pub(crate) fn register_uris(kind: ListKind, parts: &[ServerItems], uris: &mut UriTable) {
     for part in parts {
         for item in &part.items {
             let item = Object::parse(item).unwrap_or_default();
@@ -140,87 +124,87 @@ pub(crate) fn note_uris(kind: ListKind, parts: &[Part], uris: &mut Uris) {
     }
 }
 
-/// The list as a client sees it: servers in their order, items in each server's order.
-pub(crate) fn merged(kind: ListKind, parts: &[Part], names: &Names, uris: &Uris) -> Merged {
+/// Merges the lists: servers in their order, items in the order of each server.
+pub(crate) fn merge(
+    kind: ListKind,
+    parts: &[ServerItems],
+    names: &NameTable,
+    uris: &UriTable,
+) -> MergedList {
     let mut items = Vec::new();
     let mut known = HashSet::new();
     let mut digest = Sha256::new();
     for part in parts {
         for item in &part.items {
-            let Some((key, shown)) = show(kind, part.server, item, names, uris) else {
+            let Some((key, item)) = with_public_key(kind, part.server, item, names, uris) else {
                 continue;
             };
-            // A server that lists a thing twice has it once.
+            // Duplicates are left out.
             if known.insert(key) {
-                digest.update(&*shown);
-                items.push(shown);
+                digest.update(&*item);
+                items.push(item);
             }
         }
     }
-    let hints = parts.iter().map(|part| part.hint);
-    Merged {
+    MergedList {
         items,
-        hint: hints.reduce(CacheHint::and).unwrap_or_default(),
-        digest: first_eight(&digest.finalize()),
+        ttl_ms: parts
+            .iter()
+            .map(|part| part.ttl_ms)
+            .min()
+            .unwrap_or_default(),
+        digest: hex(&digest.finalize()[..8]),
     }
 }
 
-fn first_eight(digest: &[u8]) -> [u8; 8] {
-    let mut out = [0; 8];
-    for (to, from) in out.iter_mut().zip(digest) {
-        *to = *from;
-    }
-    out
-}
-
-/// An item under the name or address that clients use.
-fn show(
+/// Returns an item with its public name or URI, and that name or URI.
+fn with_public_key(
     kind: ListKind,
     server: usize,
     item: &str,
-    names: &Names,
-    uris: &Uris,
+    names: &NameTable,
+    uris: &UriTable,
 ) -> Option<(String, Box<str>)> {
     let key = Object::parse(item).ok()?.get_str(kind.key())?.into_owned();
-    let shown = match kind {
-        ListKind::Tools | ListKind::Prompts => names.shown(server, &key)?.to_owned(),
-        ListKind::Resources | ListKind::Templates => uris.shown(server, &key).into_owned(),
+    let public = match kind {
+        ListKind::Tools | ListKind::Prompts => names.public_name(server, &key)?.to_owned(),
+        ListKind::Resources | ListKind::Templates => uris.public_uri(server, &key).into_owned(),
     };
-    let mut item = if shown == key {
+    let mut item = if public == key {
         item.to_owned()
     } else {
-        edit(item, kind.key(), |_| Some(quoted(&shown)))?
+        edit(item, kind.key(), |_| Some(quoted(&public)))?
     };
     if kind == ListKind::Tools {
-        item = with_shown_view(&item, server, uris).unwrap_or(item);
+        item = with_public_view(&item, server, uris).unwrap_or(item);
     }
-    Some((shown, item.into_boxed_str()))
+    Some((public, item.into_boxed_str()))
 }
 
-/// A tool that has a view names the view's address, which is shown like any other.
-fn with_shown_view(tool: &str, server: usize, uris: &Uris) -> Option<String> {
-    let show = |raw: &str| {
+/// Returns a tool with the public URI of its UI view.
+fn with_public_view(tool: &str, server: usize, uris: &UriTable) -> Option<String> {
+    let replace = |raw: &str| {
         let uri = mcpact_wire::scan::text(raw)?;
-        let shown = uris.shown(server, &uri);
-        (shown != uri).then(|| quoted(&shown))
+        let public = uris.public_uri(server, &uri);
+        (public != uri).then(|| quoted(&public))
     };
     edit(tool, "_meta", |meta| {
-        edit(meta, "ui", |ui| edit(ui, "resourceUri", show))
+        edit(meta, "ui", |ui| edit(ui, "resourceUri", replace))
     })
 }
 
-/// A cursor that is not ours, or of a list that has changed since.
+/// Cursor of another list, or of an earlier state of this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownCursor;
 
-impl Merged {
-    /// The names or addresses of what is in it.
+impl MergedList {
+    /// Returns the public names or URIs of the items.
     pub(crate) fn keys(&self, kind: ListKind) -> Vec<String> {
         let key = |item: &str| Some(Object::parse(item).ok()?.get_str(kind.key())?.into_owned());
         self.items.iter().filter_map(|item| key(item)).collect()
     }
 
-    /// One page, as the members of a result without its braces.
+    /// Returns the members of a result with one page, without braces.
     pub(crate) fn page(
         &self,
         kind: ListKind,
@@ -245,22 +229,15 @@ impl Merged {
         out.push(']');
         let end = start + page.len();
         if end < self.items.len() {
-            let _ = write!(out, ",\"nextCursor\":\"{}-{end}\"", self.mark());
+            let _ = write!(out, ",\"nextCursor\":\"{}-{end}\"", self.digest);
         }
         Ok(out)
     }
 
-    fn mark(&self) -> String {
-        self.digest
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
-    }
-
     fn position(&self, cursor: &str) -> Option<usize> {
-        let (mark, position) = cursor.rsplit_once('-')?;
+        let (digest, position) = cursor.rsplit_once('-')?;
         let position: usize = position.parse().ok()?;
-        (mark == self.mark() && position < self.items.len()).then_some(position)
+        (digest == self.digest && position < self.items.len()).then_some(position)
     }
 }
 
@@ -268,31 +245,31 @@ impl Merged {
 mod tests {
     use super::*;
 
-    fn part(server: usize, items: &[&str]) -> Part {
-        Part {
+    fn part(server: usize, items: &[&str]) -> ServerItems {
+        ServerItems {
             server,
             items: items.iter().map(|item| Box::from(*item)).collect(),
-            hint: CacheHint::default(),
+            ttl_ms: 0,
         }
     }
 
-    fn named(parts: &[Part]) -> Names {
+    fn named(parts: &[ServerItems]) -> NameTable {
         let origins = ["a", "b"].map(|name| Origin {
             name: Box::from(name),
             prefix: Box::from(name),
         });
-        let (style, mut given) = (NameStyle::default(), Given::default());
-        names(parts, [], &origins, &style, &mut given)
+        let (format, mut registry) = (NameFormat::default(), NameRegistry::default());
+        assign_names(parts, [], &origins, &format, &mut registry)
     }
 
-    fn tools(parts: &[Part]) -> Merged {
+    fn tools(parts: &[ServerItems]) -> MergedList {
         let names = named(parts);
-        merged(ListKind::Tools, parts, &names, &Uris::new(["a", "b"]))
+        merge(ListKind::Tools, parts, &names, &UriTable::new(["a", "b"]))
     }
 
-    /// AG-01: in order, under unique names, everything else untouched.
+    /// AG-01: items are in order under unique names and otherwise unchanged.
     #[test]
-    fn lists_are_joined_in_order() {
+    fn lists_are_merged_in_order() {
         let parts = [
             part(0, &[r#"{"name":"x","inputSchema":{ "type":"object"}}"#]),
             part(
@@ -307,7 +284,7 @@ mod tests {
         );
     }
 
-    /// AG-03: every page leads to the next; a cursor of another list is refused.
+    /// AG-03: pages cover the list once; a cursor of another list is rejected.
     #[test]
     fn pages_cover_the_list_once() {
         let items: Vec<String> = (0..25).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
@@ -333,30 +310,30 @@ mod tests {
         }
     }
 
-    /// AG-04: the shortest time.
+    /// AG-04: the merged list has the shortest cache lifetime.
     #[test]
-    fn the_strictest_hint_holds() {
+    fn shortest_ttl_is_used() {
         let mut parts = [part(0, &[]), part(1, &[])];
-        parts[0].hint = CacheHint { ttl_ms: 5000 };
-        parts[1].hint = CacheHint { ttl_ms: 1000 };
-        assert_eq!(tools(&parts).hint, parts[1].hint);
+        parts[0].ttl_ms = 5000;
+        parts[1].ttl_ms = 1000;
+        assert_eq!(tools(&parts).ttl_ms, 1000);
     }
 
-    /// AG-08: the same address at two servers is two addresses; views of tools go along.
+    /// AG-08: a URI of two servers gets two public URIs; tools refer to the right one.
     #[test]
-    fn addresses_of_views_are_shown() {
+    fn tools_refer_to_public_view_uris() {
         let resources = [
             part(0, &[r#"{"uri":"ui://v"}"#]),
             part(1, &[r#"{"uri":"ui://v"}"#]),
         ];
-        let mut uris = Uris::new(["a", "b"]);
-        note_uris(ListKind::Resources, &resources, &mut uris);
+        let mut uris = UriTable::new(["a", "b"]);
+        register_uris(ListKind::Resources, &resources, &mut uris);
         let parts = [part(
             1,
             &[r#"{"name":"x","_meta":{"ui":{"resourceUri":"ui://v"}}}"#],
         )];
         let names = named(&parts);
-        let merged = merged(ListKind::Tools, &parts, &names, &uris);
+        let merged = merge(ListKind::Tools, &parts, &names, &uris);
         assert_eq!(
             merged.page(ListKind::Tools, None, 10).unwrap(),
             r#""tools":[{"name":"b__x","_meta":{"ui":{"resourceUri":"mcpact://b/ui://v"}}}]"#

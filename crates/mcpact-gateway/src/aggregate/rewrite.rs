@@ -1,4 +1,4 @@
-//! Names and addresses inside messages.
+//! Names and URIs inside messages.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use mcpact_spec::Method;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 use mcpact_wire::scan::{push_quoted, text};
 
-/// What a request is about, and so which server it is for.
+/// Subject of a request, which determines the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject<'a> {
     Tool(Cow<'a, str>),
     Prompt(Cow<'a, str>),
     Uri(Cow<'a, str>),
     Task(Cow<'a, str>),
-    /// Nothing that only one server has.
+    /// No subject: the request concerns all servers.
     Nothing,
 }
 
 impl Subject<'_> {
-    /// What it is called.
+    /// Returns the name, URI or task id.
     pub(crate) fn into_name(self) -> Option<String> {
         match self {
             Self::Tool(name) | Self::Prompt(name) | Self::Uri(name) | Self::Task(name) => {
@@ -29,37 +29,7 @@ impl Subject<'_> {
     }
 }
 
-/// Where in a request its subject stands.
-enum Place {
-    Name,
-    Uri,
-    Task,
-    PromptReference,
-    UriReference,
-}
-
-fn place(method: Method, params: &Object<'_>) -> Option<Place> {
-    match method {
-        Method::ToolsCall | Method::PromptsGet => Some(Place::Name),
-        Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
-            Some(Place::Uri)
-        }
-        Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
-            Some(Place::Task)
-        }
-        Method::CompletionComplete => {
-            let reference = Object::parse(params.get("ref")?).ok()?;
-            match reference.get_str("type")?.as_ref() {
-                "ref/prompt" => Some(Place::PromptReference),
-                "ref/resource" => Some(Place::UriReference),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-/// The member of a request that says what it is about, where there has to be one.
+/// Returns the member that identifies the subject, for methods that require one.
 pub(crate) const fn subject_key(method: Method) -> Option<&'static str> {
     match method {
         Method::ToolsCall | Method::PromptsGet => Some("name"),
@@ -73,38 +43,52 @@ pub(crate) const fn subject_key(method: Method) -> Option<&'static str> {
     }
 }
 
-/// What a request is about.
-pub(crate) fn subject(method: Method, params: &str) -> Subject<'_> {
-    let Ok(params) = Object::parse(params) else {
-        return Subject::Nothing;
-    };
-    let member = |key: &str| params.get_str(key);
-    let reference = |key: &str| Object::parse(params.get("ref")?).ok()?.get_str(key);
-    let found = match place(method, &params) {
-        Some(Place::Name) if method == Method::ToolsCall => member("name").map(Subject::Tool),
-        Some(Place::Name) => member("name").map(Subject::Prompt),
-        Some(Place::Uri) => member("uri").map(Subject::Uri),
-        Some(Place::Task) => member("taskId").map(Subject::Task),
-        Some(Place::PromptReference) => reference("name").map(Subject::Prompt),
-        Some(Place::UriReference) => reference("uri").map(Subject::Uri),
-        None => None,
-    };
-    found.unwrap_or(Subject::Nothing)
-}
-
-/// The same request about something else.
-pub(crate) fn with_subject(method: Method, params: &str, inner: &str) -> Option<String> {
-    let quoted = Some(quoted(inner));
-    match place(method, &Object::parse(params).ok()?)? {
-        Place::Name => edit(params, "name", |_| quoted.clone()),
-        Place::Uri => edit(params, "uri", |_| quoted.clone()),
-        Place::Task => edit(params, "taskId", |_| quoted.clone()),
-        Place::PromptReference => edit(params, "ref", |raw| edit(raw, "name", |_| quoted.clone())),
-        Place::UriReference => edit(params, "ref", |raw| edit(raw, "uri", |_| quoted.clone())),
+/// Returns the member of `ref` that identifies the subject of `completion/complete`.
+fn reference_key(method: Method, params: &Object<'_>) -> Option<&'static str> {
+    if method != Method::CompletionComplete {
+        return None;
+    }
+    let reference = Object::parse(params.get("ref")?).ok()?;
+    match reference.get_str("type")?.as_ref() {
+        "ref/prompt" => Some("name"),
+        "ref/resource" => Some("uri"),
+        _ => None,
     }
 }
 
-/// The object with another value for a member that it has; none if there is nothing to change.
+/// Returns the subject of a request.
+pub(crate) fn subject(method: Method, params: &str) -> Subject<'_> {
+    find_subject(method, params).unwrap_or(Subject::Nothing)
+}
+
+fn find_subject(method: Method, params: &str) -> Option<Subject<'_>> {
+    let params = Object::parse(params).ok()?;
+    let (key, name) = match subject_key(method) {
+        Some(key) => (key, params.get_str(key)?),
+        None => {
+            let key = reference_key(method, &params)?;
+            (key, Object::parse(params.get("ref")?).ok()?.get_str(key)?)
+        }
+    };
+    Some(match key {
+        "taskId" => Subject::Task(name),
+        "uri" => Subject::Uri(name),
+        _ if method == Method::ToolsCall => Subject::Tool(name),
+        _ => Subject::Prompt(name),
+    })
+}
+
+/// Returns the request with another subject.
+pub(crate) fn with_subject(method: Method, params: &str, inner: &str) -> Option<String> {
+    let replace = |raw: &str, key| edit(raw, key, |_| Some(quoted(inner)));
+    if let Some(key) = subject_key(method) {
+        return replace(params, key);
+    }
+    let key = reference_key(method, &Object::parse(params).ok()?)?;
+    edit(params, "ref", |raw| replace(raw, key))
+}
+
+/// Returns the object with another value of a member; none if nothing changes.
 pub(crate) fn edit(
     raw: &str,
     key: &str,
@@ -118,12 +102,12 @@ pub(crate) fn edit(
     Some(out.finish())
 }
 
-/// A result that asks the client, with every question about something shown as `show` says.
+/// Returns an input-required result with every question changed by `change`; none if nothing changes.
 pub(crate) fn edit_questions(
     raw: &str,
-    mut show: impl FnMut(Method, &str) -> Option<String>,
+    mut change: impl FnMut(Method, &str) -> Option<String>,
 ) -> Option<String> {
-    // Most results ask nothing, and are not looked into.
+    // Fast path: most results contain no questions.
     if !raw.contains("inputRequests\"") {
         return None;
     }
@@ -136,14 +120,15 @@ pub(crate) fn edit_questions(
                     let method = question.get_str("method")?;
                     Method::parse(&method)
                 });
-                let shown = method.and_then(|method| edit(raw, "params", |raw| show(method, raw)));
-                out.raw(key, shown.as_deref().unwrap_or(raw))
+                let changed =
+                    method.and_then(|method| edit(raw, "params", |raw| change(method, raw)));
+                out.raw(key, changed.as_deref().unwrap_or(raw))
             });
         Some(out.finish())
     })
 }
 
-/// The array with other elements; none if there is nothing to change.
+/// Returns the array with changed elements; none if nothing changes.
 pub(crate) fn edit_each(
     raw: &str,
     mut change: impl FnMut(&str) -> Option<String>,
@@ -166,21 +151,21 @@ pub(crate) fn edit_each(
     is_changed.then(|| format!("[{}]", elements.join(",")))
 }
 
-/// A text as JSON.
+/// Returns the text as a JSON string.
 pub(crate) fn quoted(value: &str) -> String {
     let mut out = String::new();
     push_quoted(&mut out, value);
     out
 }
 
-/// Shows the addresses in a result in another form.
+/// Rewrites the URIs in a result.
 #[derive(Debug)]
 pub(crate) struct UriMap<F>(pub(crate) F);
 
 impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
-    /// The result of a method with its addresses shown; text in it is never touched.
+    /// Returns the result of a method with rewritten URIs; text content is never changed.
     pub(crate) fn result<'a>(&mut self, method: Method, raw: &'a str) -> Cow<'a, str> {
-        // Most results have no address, and are not looked into.
+        // Fast path: most results contain no URI.
         if !raw.contains("uri\"") && !raw.contains("uri\\") {
             return Cow::Borrowed(raw);
         }
@@ -199,7 +184,7 @@ impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
         changed.map_or(Cow::Borrowed(raw), Cow::Owned)
     }
 
-    /// One block or several.
+    /// Rewrites one content block or an array of them.
     fn content(&mut self, raw: &str) -> Option<String> {
         match JsonKind::of(raw) {
             JsonKind::Array => edit_each(raw, |raw| self.block(raw)),
@@ -215,7 +200,7 @@ impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
         }
     }
 
-    /// An object with an address of its own.
+    /// Rewrites the `uri` of an object.
     pub(crate) fn member(&mut self, raw: &str) -> Option<String> {
         edit(raw, "uri", |raw| {
             Some(quoted(&(self.0)(text(raw)?.as_ref())?))
@@ -228,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_about_one_thing_and_can_be_about_another() {
+    fn subject_is_read_and_replaced() {
         let cells = [
             (
                 Method::ToolsCall,
@@ -270,9 +255,9 @@ mod tests {
         assert_eq!(subject(Method::ToolsCall, "{}"), Subject::Nothing);
     }
 
-    /// Addresses in results are shown as in lists; text and unknown data stay as they are.
+    /// URIs in results are rewritten; text and unknown data are not.
     #[test]
-    fn addresses_in_results_are_shown() {
+    fn uris_in_results_are_rewritten() {
         let mut map = UriMap(|uri: &str| Some(format!("g:{uri}")));
         let cells = [
             (

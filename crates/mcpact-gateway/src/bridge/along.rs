@@ -16,7 +16,7 @@ use super::crossing::{Crossing, Waiter};
 use super::listens::farewell;
 use super::port::TRIES;
 use super::tasks::Listened;
-use crate::upstream::{Call, Event, Loss, Note, Reply};
+use crate::upstream::{Call, CallEvent, CallFailure, ServerNotification, ServerResponse};
 
 /// The pauses before a server is asked once more to tell of changes.
 const PAUSES: Backoff = Backoff {
@@ -143,26 +143,26 @@ impl Stream {
         crossing.in_use = None;
         loop {
             match call.next().await {
-                Event::Note(note) => self.tell(crossing, &note).await,
-                Event::Done(Reply::Result(_)) => {
+                CallEvent::Notification(note) => self.tell(crossing, &note).await,
+                CallEvent::Response(ServerResponse::Result(_)) => {
                     let id = crossing.waiter.job.id.raw();
                     return Ended::Told(Ok(farewell(id).into()));
                 }
-                Event::Done(reply) => return Ended::Told(crossing.finished(&reply)),
-                Event::Lost(loss @ (Loss::Connection(_) | Loss::Unsent(_)))
-                    if !crossing.lane.is_ended() =>
-                {
+                CallEvent::Response(reply) => return Ended::Told(crossing.finished(&reply)),
+                CallEvent::Failed(
+                    loss @ (CallFailure::ConnectionLost(_) | CallFailure::NotSent(_)),
+                ) if !crossing.lane.is_ended() => {
                     return Ended::Lost(crossing.lost(&loss));
                 }
-                Event::Lost(loss) => return Ended::Told(Err(crossing.lost(&loss))),
-                Event::Ask(_) => {}
+                CallEvent::Failed(loss) => return Ended::Told(Err(crossing.lost(&loss))),
+                CallEvent::Request(_) => {}
             }
         }
     }
 
     /// What the server agrees to is told once; when it does so again, so is everything that may have changed while
     /// nobody listened.
-    async fn tell(&mut self, crossing: &Crossing, note: &Note) {
+    async fn tell(&mut self, crossing: &Crossing, note: &ServerNotification) {
         let waiter = &crossing.waiter;
         let scope = Scope::Request(waiter.job.id.clone());
         if note.method == Method::SubscriptionsAcknowledged {

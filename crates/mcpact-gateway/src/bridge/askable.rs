@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::upstream::Ask;
+use crate::upstream::ServerRequest;
 
 /// How many questions wait for one call; the rest is refused.
 const WAITING: usize = 16;
@@ -15,26 +15,26 @@ const WAITING: usize = 16;
 /// The calls on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Askable {
-    calls: Mutex<Vec<mpsc::Sender<Ask>>>,
+    calls: Mutex<Vec<mpsc::Sender<ServerRequest>>>,
 }
 
 impl Askable {
     /// The calls that have not ended.
-    fn calls(&self) -> MutexGuard<'_, Vec<mpsc::Sender<Ask>>> {
+    fn calls(&self) -> MutexGuard<'_, Vec<mpsc::Sender<ServerRequest>>> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|call| !call.is_closed());
         calls
     }
 
     /// One more call, until what is given back is dropped; the questions that are put to it.
-    pub(super) fn enter(&self) -> mpsc::Receiver<Ask> {
+    pub(super) fn enter(&self) -> mpsc::Receiver<ServerRequest> {
         let (questions, asked) = mpsc::channel(WAITING);
         self.calls().push(questions);
         asked
     }
 
     /// Puts a question to the one call that there is; gives it back where there is none or another.
-    pub(super) fn put(&self, ask: Ask) -> Option<Ask> {
+    pub(super) fn put(&self, ask: ServerRequest) -> Option<ServerRequest> {
         match self.calls().as_slice() {
             [only] => only.try_send(ask).err().map(|full| full.into_inner()),
             _ => Some(ask),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
-use mcpact::server::backend::Heard;
+use mcpact::server::backend::QuestionOutcome;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{ErrorCode, Method, Side};
@@ -20,8 +20,8 @@ use super::common::Meant;
 use super::ear::Ear;
 use super::lane::Lane;
 use super::questions::{self, PATIENCE};
-use crate::supervisor::{Sharing, sharing};
-use crate::upstream::{Ask, Note};
+use crate::supervisor::{SharingPolicy, sharing_policy};
+use crate::upstream::{ServerNotification, ServerRequest};
 
 /// What legacy clients are being asked on one connection, by the server's ids.
 #[derive(Debug, Default)]
@@ -33,8 +33,8 @@ impl BeingAsked {
     }
 
     /// Takes a question back, if the server says so.
-    pub(super) fn withdraw(&self, note: &Note) {
-        let question = note.withdrawn_question();
+    pub(super) fn withdraw(&self, note: &ServerNotification) {
+        let question = note.cancelled_request();
         if let Some(asking) = question.and_then(|id| self.all().remove(&id)) {
             asking.abort();
         }
@@ -63,7 +63,7 @@ pub(super) struct AskedDuring {
 
 impl AskedDuring {
     /// Puts a question to the client, as far as [`answered`](Self::answered) is awaited.
-    pub(super) fn put(&mut self, lane: &Arc<Lane>, ear: &Ear, ask: Ask, method: Method) {
+    pub(super) fn put(&mut self, lane: &Arc<Lane>, ear: &Ear, ask: ServerRequest, method: Method) {
         let (lane, ear) = (Arc::clone(lane), ear.clone());
         let (sending, sent) = oneshot::channel();
         self.unsent.push(sent);
@@ -120,25 +120,25 @@ impl From<Occasion> for Asked {
 
 impl Lane {
     /// Nobody knows what is asked here.
-    pub(super) async fn refuse(&self, ask: Ask) {
+    pub(super) async fn refuse(&self, ask: ServerRequest) {
         let answer = error::encode(ErrorCode::MethodNotFound.code(), "Method not found", None);
         ask.answer(&Outcome::Error(answer)).await;
     }
 
     /// A question during a call that cannot carry one.
-    pub(super) async fn refuse_during(&self, ask: Ask, method: Option<Method>) {
+    pub(super) async fn refuse_during(&self, ask: ServerRequest, method: Option<Method>) {
         let orphan = method.map_or(AttributionFailure::NoCall, AttributionFailure::CannotAsk);
         self.answer_orphan(ask, orphan).await;
     }
 
     /// A question that can be put to nobody.
-    async fn answer_orphan(&self, ask: Ask, orphan: AttributionFailure) {
+    async fn answer_orphan(&self, ask: ServerRequest, orphan: AttributionFailure) {
         let outcome = self.answer_unless(&ask, orphan, self.declared);
         ask.answer(&outcome).await;
     }
 
     /// A question for something that many are shown: whoever stands in answers, whatever clients declare.
-    pub(super) async fn answer_for_nobody(&self, ask: Ask) {
+    pub(super) async fn answer_for_nobody(&self, ask: ServerRequest) {
         let nothing = CapabilitySet::empty(Side::Client).declared();
         let outcome = self.answer_unless(&ask, AttributionFailure::NoCall, nothing);
         ask.answer(&outcome).await;
@@ -147,7 +147,7 @@ impl Lane {
     /// Whoever stands in answers, unless those can be asked who are meant.
     fn answer_unless(
         &self,
-        ask: &Ask,
+        ask: &ServerRequest,
         orphan: AttributionFailure,
         declared: CapabilityBits,
     ) -> Outcome {
@@ -161,7 +161,12 @@ impl Lane {
 
     /// Answers a question in the place of a client that cannot be asked it; gives it back if that was not to be
     /// done.
-    pub(super) async fn stands_in(&self, client: &Pact, ask: Ask, method: Method) -> Option<Ask> {
+    pub(super) async fn stands_in(
+        &self,
+        client: &Pact,
+        ask: ServerRequest,
+        method: Method,
+    ) -> Option<ServerRequest> {
         match self.answer_for(client, &ask, method) {
             Some(outcome) => {
                 ask.answer(&outcome).await;
@@ -171,7 +176,7 @@ impl Lane {
         }
     }
 
-    fn answer_for(&self, client: &Pact, ask: &Ask, method: Method) -> Option<Outcome> {
+    fn answer_for(&self, client: &Pact, ask: &ServerRequest, method: Method) -> Option<Outcome> {
         let outcome = self.stand_in.answer_for(client, method, &ask.params)?;
         tracing::debug!(%method, "answered in the place of a client that cannot be asked");
         Some(outcome)
@@ -180,7 +185,7 @@ impl Lane {
     /// A question that names no call goes to the task that it is for, or to the client whose session this
     /// is, if it is one's, or else to the one call that can have caused it. Servers ask for roots as soon
     /// as they hear that they may, which can be before the client has finished its own handshake.
-    pub(super) fn asked(self: &Arc<Self>, ask: Ask) {
+    pub(super) fn asked(self: &Arc<Self>, ask: ServerRequest) {
         let Some(mut ask) = self.audience.keep(ask) else {
             return;
         };
@@ -191,7 +196,7 @@ impl Lane {
             {
                 return mapping.asked(&lane, &task, ask).await;
             }
-            if sharing(lane.strategy) != Sharing::Nobody
+            if sharing_policy(lane.strategy) != SharingPolicy::Exclusive
                 && let Some((ear, shown)) = lane.asked_for_task(&ask)
                 && let Some(method) = ask.method
             {
@@ -225,7 +230,7 @@ impl Lane {
 
     /// Puts a question of a legacy server to a legacy client, and the answer back, unless the server
     /// takes it back.
-    async fn put_to(&self, ear: &Ear, ask: Ask, method: Method, asked: Asked) {
+    async fn put_to(&self, ear: &Ear, ask: ServerRequest, method: Method, asked: Asked) {
         let (abort, registration) = AbortHandle::new_pair();
         self.being_asked.all().insert(ask.id.clone(), abort);
         let _listed = Listed {
@@ -235,11 +240,11 @@ impl Lane {
         let answer = Abortable::new(self.heard(ear, &ask, method, asked), registration).await;
         match answer {
             Ok(outcome) => ask.answer(&outcome).await,
-            Err(_) => ask.taken_back(),
+            Err(_) => ask.cancelled(),
         }
     }
 
-    async fn heard(&self, ear: &Ear, ask: &Ask, method: Method, asked: Asked) -> Outcome {
+    async fn heard(&self, ear: &Ear, ask: &ServerRequest, method: Method, asked: Asked) -> Outcome {
         let pact = ear.pact();
         if let Some(outcome) = pact.and_then(|client| self.answer_for(&client, ask, method)) {
             return outcome;
@@ -258,13 +263,15 @@ impl Lane {
             Err(heard) => heard,
         };
         match heard {
-            Heard::Result(raw) => match questions::answer(method, &raw, self.revision()) {
-                Ok(raw) => Outcome::Result(raw),
-                Err(refusal) => Outcome::Error(refusal),
-            },
-            Heard::Error(raw) => Outcome::Error(raw),
-            Heard::Lost(why) => Outcome::Error(error::encode(-32603, why, None)),
-            Heard::Refused(why) => Outcome::Error(error::encode(-32601, &why, None)),
+            QuestionOutcome::Result(raw) => {
+                match questions::answer(method, &raw, self.revision()) {
+                    Ok(raw) => Outcome::Result(raw),
+                    Err(refusal) => Outcome::Error(refusal),
+                }
+            }
+            QuestionOutcome::Error(raw) => Outcome::Error(raw),
+            QuestionOutcome::Lost(why) => Outcome::Error(error::encode(-32603, why, None)),
+            QuestionOutcome::Refused(why) => Outcome::Error(error::encode(-32601, &why, None)),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::claim::Who;
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use super::listens::Listens;
-use crate::upstream::{Ask, Reply};
+use crate::upstream::{ServerRequest, ServerResponse};
 
 /// How many subscriptions of a legacy client are carried over to another session.
 const SUBSCRIPTIONS: usize = 4096;
@@ -28,7 +28,7 @@ pub(super) struct Audience {
     /// The legacy clients whose session this is: one, or all that share it.
     owners: Mutex<Vec<Owner>>,
     /// What the server could not wait to ask, while a legacy client is in its handshake.
-    early: Mutex<Option<Vec<Ask>>>,
+    early: Mutex<Option<Vec<ServerRequest>>>,
     /// The connection of the moment, or the last one.
     lane: Mutex<Option<Weak<Lane>>>,
 }
@@ -55,7 +55,7 @@ impl Audience {
         Self::new(None)
     }
 
-    fn new(early: Option<Vec<Ask>>) -> Self {
+    fn new(early: Option<Vec<ServerRequest>>) -> Self {
         Self {
             listens: Listens::new(),
             owners: Mutex::default(),
@@ -94,7 +94,7 @@ impl Audience {
     }
 
     /// Keeps a question for a client that is in its handshake; gives it back if none is.
-    pub(super) fn keep(&self, ask: Ask) -> Option<Ask> {
+    pub(super) fn keep(&self, ask: ServerRequest) -> Option<ServerRequest> {
         match &mut *lock(&self.early) {
             Some(early) if early.len() < EARLY => {
                 early.push(ask);
@@ -105,7 +105,7 @@ impl Audience {
     }
 
     /// The client can be asked from now on; what it is to be asked at once.
-    pub(super) fn confirmed(&self) -> Vec<Ask> {
+    pub(super) fn confirmed(&self) -> Vec<ServerRequest> {
         lock(&self.early).take().unwrap_or_default()
     }
 
@@ -215,8 +215,8 @@ impl Audience {
         };
         for (method, params) in again {
             match lane.request(method, &params).await {
-                Ok(Reply::Result(_)) => {}
-                Ok(Reply::Error(_)) | Err(_) => {
+                Ok(ServerResponse::Result(_)) => {}
+                Ok(ServerResponse::Error(_)) | Err(_) => {
                     tracing::warn!(%method, "the new session does not take what the lost one took");
                 }
             }

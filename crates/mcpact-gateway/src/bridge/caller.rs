@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use mcpact::server::backend::Job;
+use mcpact::server::backend::BackendRequest;
 use mcpact_config::Strategy;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, LogLevel, Method};
@@ -15,7 +15,7 @@ use super::pool::Pool;
 use super::port::{Boarded, Port};
 use super::renewal::Renewal;
 use super::wishes::Wishing;
-use crate::error::{Trouble, UpstreamError};
+use crate::error::{UpstreamError, UpstreamErrorKind};
 
 /// What is remembered about a client in its session.
 #[derive(Debug)]
@@ -140,12 +140,12 @@ impl Caller {
     }
 
     /// What went wrong with its server.
-    pub(super) fn error(&self, trouble: Trouble) -> UpstreamError {
+    pub(super) fn error(&self, trouble: UpstreamErrorKind) -> UpstreamError {
         self.port.error(trouble)
     }
 
     /// The same for a call that was lost, which its journey tells the log.
-    pub(super) fn lost_call(&self, trouble: Trouble) -> UpstreamError {
+    pub(super) fn lost_call(&self, trouble: UpstreamErrorKind) -> UpstreamError {
         self.port.lost_call(trouble)
     }
 
@@ -240,7 +240,7 @@ impl Caller {
     }
 
     /// The same while the server sleeps: a legacy one is told when it wakes.
-    pub(super) fn wants_logs(&self, level: LogLevel, ear: &Ear, job: &Job) {
+    pub(super) fn wants_logs(&self, level: LogLevel, ear: &Ear, job: &BackendRequest) {
         self.set_level(level);
         let params = &job.params;
         self.audience()

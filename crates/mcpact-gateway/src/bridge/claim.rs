@@ -15,8 +15,8 @@ use super::crossing::Crossing;
 use super::ear::Ear;
 use super::lane::Lane;
 use super::port::Port;
-use crate::supervisor::{Sharing, sharing};
-use crate::upstream::{Ask, related_task};
+use crate::supervisor::{SharingPolicy, sharing_policy};
+use crate::upstream::{ServerRequest, related_task};
 
 /// A client, for as long as its session lasts; known again, and not kept.
 #[derive(Clone, Debug)]
@@ -62,12 +62,13 @@ pub(super) enum Occasion {
 
 /// Whether what a client answers may stay with the server. It asks for roots to keep them: it is told when they
 /// change.
-pub(super) fn is_kept(sharing: Sharing, occasion: Occasion, method: Method) -> bool {
+pub(super) fn is_kept(sharing: SharingPolicy, occasion: Occasion, method: Method) -> bool {
     match (sharing, occasion) {
         // It is its client's already, or everybody's because the config says so.
-        (Sharing::Nobody | Sharing::Everybody, _) | (Sharing::Kind, Occasion::Call) => false,
-        (Sharing::Kind, Occasion::Unclear) => method == Method::RootsList,
-        (Sharing::Kind, Occasion::Outside) => true,
+        (SharingPolicy::Exclusive | SharingPolicy::All, _)
+        | (SharingPolicy::SameAffinity, Occasion::Call) => false,
+        (SharingPolicy::SameAffinity, Occasion::Unclear) => method == Method::RootsList,
+        (SharingPolicy::SameAffinity, Occasion::Outside) => true,
     }
 }
 
@@ -135,7 +136,7 @@ impl Claim {
 
 impl Lane {
     /// When a client is asked this, if it is asked during a call.
-    pub(super) fn occasion(&self, ask: &Ask) -> Occasion {
+    pub(super) fn occasion(&self, ask: &ServerRequest) -> Occasion {
         match self.upstream.has_own_streams() || related_task(&ask.params).is_some() {
             true => Occasion::Call,
             false => Occasion::Unclear,
@@ -145,7 +146,7 @@ impl Lane {
     /// The client whose session this is, and nobody else's who uses it.
     pub(super) fn confidant(&self) -> Option<Ear> {
         let holder = self.claim.holder();
-        let is_heard_by_others = sharing(self.strategy) == Sharing::Kind
+        let is_heard_by_others = sharing_policy(self.strategy) == SharingPolicy::SameAffinity
             && holder.is_none()
             && self.audience.listens.are_any();
         match is_heard_by_others {
@@ -159,13 +160,13 @@ impl Lane {
         let rule = |pact: Arc<Pact>| pact.rule_on(Side::Server, Kind::Request, method).is_open();
         let is_asked = ear.pact().is_some_and(rule);
         !is_asked
-            || !is_kept(sharing(self.strategy), occasion, method)
+            || !is_kept(sharing_policy(self.strategy), occasion, method)
             || self.claim.take(&ear.who())
     }
 
     /// Whether what a client is still asked when its call is over may be its own matter: the session is that client's then.
     pub(super) fn becomes_of(&self, ear: &Ear) -> bool {
-        let is_shared = sharing(self.strategy) == Sharing::Kind;
+        let is_shared = sharing_policy(self.strategy) == SharingPolicy::SameAffinity;
         !is_shared || self.claim.take(&ear.who())
     }
 }
@@ -209,9 +210,9 @@ impl Drop for Secret {
 impl Crossing {
     /// Whether a modern client would answer this to a server that keeps it for another client; then it is refused. What
     /// is kept for this one is spent with its call: it is not known again, but comes back during it.
-    pub(super) fn tells_another(&mut self, ask: &Ask, method: Method) -> bool {
+    pub(super) fn tells_another(&mut self, ask: &ServerRequest, method: Method) -> bool {
         let lane = &self.lane;
-        if !is_kept(sharing(lane.strategy), lane.occasion(ask), method) {
+        if !is_kept(sharing_policy(lane.strategy), lane.occasion(ask), method) {
             return false;
         }
         if lane.claim.holder().is_some() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytestring::ByteString;
-use mcpact::server::backend::{Job, Reach};
+use mcpact::server::backend::{BackendRequest, ResponseMode};
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Capability, Era, ErrorCode, LogLevel, Method, Revision, Site};
@@ -26,15 +26,18 @@ use super::levels::Hearing;
 use super::pool::Turn;
 use super::port::Boarded;
 use super::refused::{Refusals, Refused, disagreed};
-use crate::error::{Delivery, ServeError, Trouble};
+use crate::error::{Delivery, ServeError, UpstreamErrorKind};
 use crate::retry::{Attempt, Cause, Retry, RetryPolicy};
-use crate::supervisor::InUse;
-use crate::upstream::{Call, Doubt, Event, Loss, Note, Ordered, Reply};
+use crate::supervisor::CallGuard;
+use crate::upstream::{
+    AmbiguousRefusal, Call, CallEvent, CallFailure, OutboundRequest, ServerNotification,
+    ServerResponse,
+};
 
 /// Whoever waits for an answer, and how it is told what.
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    pub(crate) job: Job,
+    pub(crate) job: BackendRequest,
     pub(crate) ear: Ear,
 }
 
@@ -56,7 +59,7 @@ pub(super) struct Crossing {
     /// Where it must go, if it takes turns with others.
     pub(super) turn: Option<Turn>,
     /// The right to make a call on the lane, while there is one.
-    pub(super) in_use: Option<InUse>,
+    pub(super) in_use: Option<CallGuard>,
     pub(super) progress: Progress,
     /// Its log level at a legacy server, once it was sent.
     pub(super) hearing: Option<Hearing>,
@@ -73,7 +76,7 @@ impl Waiter {
     }
 
     /// Passes on what the server tells about this request, if its client wants to hear it.
-    pub(super) async fn tell(&self, note: &Note, progress: &mut Progress) {
+    pub(super) async fn tell(&self, note: &ServerNotification, progress: &mut Progress) {
         let params = &note.params;
         let params = match note.method {
             Method::Progress => match self.reported(params, progress) {
@@ -208,7 +211,7 @@ impl Crossing {
             (None, _) => self.caller.board().await,
         };
         let boarded = boarded.map_err(|error| match self.is_given.load(Ordering::Relaxed) {
-            true => error.after_all(),
+            true => error.for_sent_call(),
             false => error,
         });
         let Boarded { lane, in_use } = boarded?;
@@ -240,7 +243,7 @@ impl Crossing {
             params = ours.map_err(|fault| self.malformed(&fault))?.into();
         }
         let params = self.stamped(&params)?;
-        let order = Ordered {
+        let order = OutboundRequest {
             method: job.method,
             name: &job.name,
             params: &params,
@@ -252,7 +255,7 @@ impl Crossing {
 
     /// The parameters as this server gets them on behalf of this client.
     pub(super) fn stamped<'p>(&self, params: &'p str) -> Result<Cow<'p, str>, ServeError> {
-        let reach = self.waiter.job.reach;
+        let reach = self.waiter.job.response_mode;
         let stamped = stamped(&self.caller, reach, self.told, self.upstream(), params);
         let stamped = stamped.map_err(|fault| self.malformed(&fault.into()))?;
         Ok(stamped.map_or(Cow::Borrowed(params), Cow::Owned))
@@ -274,8 +277,8 @@ impl Crossing {
     ) -> Result<ByteString, ServeError> {
         let params = self.stamped(params)?;
         match self.lane.request(method, &params).await {
-            Ok(Reply::Result(raw)) => Ok(raw),
-            Ok(Reply::Error(raw)) => Err(self.error(&raw)),
+            Ok(ServerResponse::Result(raw)) => Ok(raw),
+            Ok(ServerResponse::Error(raw)) => Err(self.error(&raw)),
             Err(loss) => Err(self.lost(&loss)),
         }
     }
@@ -287,16 +290,16 @@ impl Crossing {
     }
 
     /// Waits for the answer and passes on everything before it; `ask` deals with questions.
-    pub(super) async fn reply(&mut self, call: &mut Call) -> Result<Reply, ServeError> {
+    pub(super) async fn reply(&mut self, call: &mut Call) -> Result<ServerResponse, ServeError> {
         loop {
             match call.next().await {
-                Event::Note(note) => self.waiter.tell(&note, &mut self.progress).await,
-                Event::Done(reply) => {
+                CallEvent::Notification(note) => self.waiter.tell(&note, &mut self.progress).await,
+                CallEvent::Response(reply) => {
                     self.note_answer();
                     return Ok(reply);
                 }
-                Event::Lost(loss) => return Err(self.lost(&loss)),
-                Event::Ask(ask) => {
+                CallEvent::Failed(loss) => return Err(self.lost(&loss)),
+                CallEvent::Request(ask) => {
                     // A modern server asks nothing; whoever calls here expects nothing else.
                     tracing::warn!(method = ?ask.method, "a question that has no place here");
                 }
@@ -307,45 +310,50 @@ impl Crossing {
     /// What is told of a request that is not sent, because the server speaks another revision than before.
     pub(super) fn changed(&self) -> ServeError {
         self.refusals.note(Refused::Unsent, &self.caller);
-        self.caller.lost_call(Trouble::Changed).into()
+        self.caller
+            .lost_call(UpstreamErrorKind::RevisionChanged)
+            .into()
     }
 
-    pub(super) fn lost(&self, loss: &Loss) -> ServeError {
+    pub(super) fn lost(&self, loss: &CallFailure) -> ServeError {
         let refusals = &self.refusals;
         refusals.note_loss(loss, self.upstream(), &self.caller);
         let trouble = match loss {
-            Loss::Agreement => disagreed(self.upstream()),
-            Loss::Session => Trouble::Forgotten,
-            Loss::Connection(_) if self.lane.is_ended() => Trouble::Ended,
-            Loss::Connection(why) => self.caller.gone(&self.lane, why.clone()),
-            Loss::Misbehaved(why) => Trouble::Misbehaved(why.clone()),
-            Loss::Unsent(why) => Trouble::Unsent(why.clone()),
-            Loss::Unreached(trouble) => Trouble::Same(Arc::clone(trouble)),
-            Loss::Doubt(Doubt {
+            CallFailure::RevisionRefused => disagreed(self.upstream()),
+            CallFailure::SessionLost => UpstreamErrorKind::SessionLost,
+            CallFailure::ConnectionLost(_) if self.lane.is_ended() => UpstreamErrorKind::Stopped,
+            CallFailure::ConnectionLost(why) => self.caller.gone(&self.lane, why.clone()),
+            CallFailure::ProtocolViolation(why) => {
+                UpstreamErrorKind::ProtocolViolation(why.clone())
+            }
+            CallFailure::NotSent(why) => UpstreamErrorKind::NotSent(why.clone()),
+            CallFailure::Unreachable(trouble) => UpstreamErrorKind::Shared(Arc::clone(trouble)),
+            CallFailure::Ambiguous(AmbiguousRefusal {
                 error: Some(raw), ..
             }) => {
                 self.note_answer();
                 return self.error(raw);
             }
-            Loss::Doubt(Doubt { status, .. }) | Loss::Status(status) => self.status(*status),
-            Loss::TooLong(limit) => {
-                let trouble = Trouble::TooLong { limit: *limit };
+            CallFailure::Ambiguous(AmbiguousRefusal { status, .. })
+            | CallFailure::HttpStatus(status) => self.status(*status),
+            CallFailure::ResponseTooLarge(limit) => {
+                let trouble = UpstreamErrorKind::ResponseTooLarge { limit: *limit };
                 return self.caller.error(trouble).into();
             }
         };
         self.caller.lost_call(trouble).into()
     }
 
-    fn status(&self, status: u16) -> Trouble {
-        Trouble::Status {
+    fn status(&self, status: u16) -> UpstreamErrorKind {
+        UpstreamErrorKind::HttpStatus {
             status,
             has_credentials: self.caller.has_credentials(),
         }
     }
 
     /// Notes what a legacy server took from a legacy client, for a session after this one.
-    pub(super) fn remember(&self, reply: &Reply) {
-        if let (Reply::Result(_), Some(method)) = (reply, self.waiter.job.method) {
+    pub(super) fn remember(&self, reply: &ServerResponse) {
+        if let (ServerResponse::Result(_), Some(method)) = (reply, self.waiter.job.method) {
             let params = &self.waiter.job.params;
             let ear = &self.waiter.ear;
             self.lane.audience.granted(ear, method, params);
@@ -360,16 +368,16 @@ impl Crossing {
     }
 
     /// The answer in the client's words.
-    pub(super) fn finished(&self, reply: &Reply) -> Result<ByteString, ServeError> {
+    pub(super) fn finished(&self, reply: &ServerResponse) -> Result<ByteString, ServeError> {
         self.note_answer();
         match reply {
-            Reply::Result(raw) => {
+            ServerResponse::Result(raw) => {
                 if self.waiter.job.method == Some(Method::ToolsList) {
                     self.lane.learn_tools(raw);
                 }
                 self.result(raw)
             }
-            Reply::Error(raw) => Err(self.error(raw)),
+            ServerResponse::Error(raw) => Err(self.error(raw)),
         }
     }
 
@@ -395,7 +403,7 @@ impl Crossing {
     /// What is told of something that the client cannot be told.
     pub(super) fn unfit(&self, what: &'static str, fault: ShapeError) -> ServeError {
         let to = self.downstream();
-        let trouble = Trouble::Unfit { what, to, fault };
+        let trouble = UpstreamErrorKind::Untranslatable { what, to, fault };
         self.caller.error(trouble).into()
     }
 
@@ -403,7 +411,9 @@ impl Crossing {
     fn no_result(&self, raw: &str) -> ServeError {
         let (name, kind) = (&self.waiter.job.name, JsonKind::of(raw));
         let why = format!("its answer to `{name}` should be `object`, and is `{kind}`");
-        self.caller.error(Trouble::Misbehaved(why)).into()
+        self.caller
+            .error(UpstreamErrorKind::ProtocolViolation(why))
+            .into()
     }
 
     /// Where tasks are hosted here, every tool runs as one.
@@ -444,7 +454,7 @@ impl Crossing {
 /// says it itself.
 pub(super) fn stamped(
     caller: &Caller,
-    reach: Reach,
+    reach: ResponseMode,
     told: Told,
     upstream: Revision,
     params: &str,
@@ -455,14 +465,12 @@ pub(super) fn stamped(
     let following = stamp.with_tasks.as_ref();
     // Whatever the client could be asked, without a stream there is no way to ask it.
     let capabilities = match (told, reach, following) {
-        (Told::WithTasks, Reach::Stream, Some([following, _])) => following,
-        (Told::WithTasks, Reach::Answer, Some([_, out_of_reach])) => out_of_reach,
-        (Told::AsDeclared, Reach::Stream, _) | (Told::WithTasks, Reach::Stream, None) => {
-            &stamp.capabilities
-        }
-        (Told::AsDeclared, Reach::Answer, _) | (Told::WithTasks, Reach::Answer, None) => {
-            &stamp.out_of_reach
-        }
+        (Told::WithTasks, ResponseMode::Stream, Some([following, _])) => following,
+        (Told::WithTasks, ResponseMode::Single, Some([_, out_of_reach])) => out_of_reach,
+        (Told::AsDeclared, ResponseMode::Stream, _)
+        | (Told::WithTasks, ResponseMode::Stream, None) => &stamp.capabilities,
+        (Told::AsDeclared, ResponseMode::Single, _)
+        | (Told::WithTasks, ResponseMode::Single, None) => &stamp.out_of_reach,
     };
     let stamp = Stamp {
         version: upstream.as_str(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use mcpact::server::backend::{Heard, OpenQuestion, Outbox, Session, Visitor};
+use mcpact::server::backend::{ClientIdentity, OpenQuestion, Outbox, QuestionOutcome, Session};
 use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
@@ -67,8 +67,8 @@ impl Ear {
     }
 
     /// Who it is, as far as it can be told.
-    pub(crate) fn visitor(&self) -> &Visitor {
-        self.session.visitor()
+    pub(crate) fn visitor(&self) -> &ClientIdentity {
+        self.session.identity()
     }
 
     /// Whose everything is that it begins.
@@ -106,7 +106,10 @@ impl Ear {
     }
 
     fn messages(&self, scope: &Scope, method: Method, params: &str) -> SmallVec<[String; 1]> {
-        let message = |seen: &str| self.session.note(scope.clone(), method, seen);
+        let message = |seen: &str| {
+            self.session
+                .encode_notification(scope.clone(), method, seen)
+        };
         match &self.view {
             Some(view) => {
                 let notes = view.notes(method, params);
@@ -127,8 +130,8 @@ impl Ear {
     /// Tells a hint, now or never: a client that does not read misses it, and the next one will do.
     pub(crate) fn hint(&self, scope: &Scope, method: Method, params: &str) {
         for message in self.messages(scope, method, params) {
-            if !self.outbox.offer(message) {
-                self.session.miss(method);
+            if !self.outbox.try_send(message) {
+                self.session.record_missed(method);
             }
         }
     }
@@ -138,7 +141,7 @@ impl Ear {
         method: Method,
         params: &str,
         patience: RequestTimeout,
-    ) -> Heard {
+    ) -> QuestionOutcome {
         match self.put(method, params, patience).await {
             Ok(question) => question.answer().await,
             Err(heard) => heard,
@@ -151,13 +154,13 @@ impl Ear {
         method: Method,
         params: &str,
         patience: RequestTimeout,
-    ) -> Result<OpenQuestion, Heard> {
+    ) -> Result<OpenQuestion, QuestionOutcome> {
         let seen = match &self.view {
             Some(view) => view.question(method, params),
             None => params.into(),
         };
         self.session
-            .put(method, &seen, patience, &self.outbox)
+            .send_question(method, &seen, patience, &self.outbox)
             .await
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
 
-use mcpact::server::backend::{Mark, Visitor};
+use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Revision;
 
 use super::caller::Caller;
 use super::lane::Lane;
 use super::pool::Pool;
-use crate::supervisor::Tenant;
+use crate::supervisor::InstanceSharing;
 
 /// How many kinds of clients are known at a time that have no instance.
 pub(super) const KINDS: usize = 64;
@@ -25,9 +25,9 @@ pub(super) struct Guests {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Apart<'a> {
     pub(super) principal: &'a str,
-    pub(super) mark: &'a Mark,
+    pub(super) mark: &'a ClientKey,
     /// Who uses the connections.
-    pub(super) tenant: Tenant,
+    pub(super) tenant: InstanceSharing,
     /// The raw document.
     pub(super) capabilities: &'a str,
 }
@@ -36,8 +36,8 @@ pub(super) struct Apart<'a> {
 #[derive(Debug)]
 pub(super) struct Kind {
     pub(super) principal: Box<str>,
-    mark: Mark,
-    tenant: Tenant,
+    mark: ClientKey,
+    tenant: InstanceSharing,
     capabilities: Box<str>,
     pub(super) pool: Arc<Pool>,
     pub(super) served: Mutex<Option<Served>>,
@@ -114,7 +114,7 @@ impl Guests {
     }
 
     /// Somebody has gone who had a connection for itself; what was kept for it.
-    pub(super) fn without(&mut self, visitor: &Visitor) -> Vec<Arc<Kind>> {
+    pub(super) fn without(&mut self, visitor: &ClientIdentity) -> Vec<Arc<Kind>> {
         parted(&mut self.kinds, visitor, |kind| &kind.mark)
     }
 }
@@ -122,13 +122,13 @@ impl Guests {
 /// Takes out what was kept for somebody who has gone. Only a connection of its own tells it from others for sure.
 pub(crate) fn parted<T>(
     kinds: &mut VecDeque<Arc<T>>,
-    visitor: &Visitor,
-    mark: impl Fn(&T) -> &Mark,
+    visitor: &ClientIdentity,
+    mark: impl Fn(&T) -> &ClientKey,
 ) -> Vec<Arc<T>> {
-    let Mark::Connection(_) = visitor.mark else {
+    let ClientKey::Connection(_) = visitor.key else {
         return Vec::new();
     };
-    let is_of = |kind: &Arc<T>| *mark(kind) == visitor.mark;
+    let is_of = |kind: &Arc<T>| *mark(kind) == visitor.key;
     let (gone, kept) = kinds.drain(..).partition(is_of);
     *kinds = kept;
     Vec::from(gone)

@@ -1,28 +1,28 @@
-//! A request on its way, as figures and the log see it.
+//! A request on its way, as metrics and the log see it.
 
 use crate::error::ServeError;
 use mcpact::log::{REQUEST, event};
-use mcpact::server::backend::Job;
+use mcpact::server::backend::BackendRequest;
 use mcpact_wire::model::trace::TraceContext;
 use tracing::Span;
 
 use super::port::Shared;
-use crate::figures::{Outcome, Routed};
+use crate::metrics::{CallTimer, Outcome};
 
 /// From the moment when it is clear which server a request is for, until its answer.
 #[derive(Debug)]
 pub(super) struct Journey<'a> {
     shared: &'a Shared,
-    routed: Routed<'a>,
+    timer: CallTimer<'a>,
     method: &'static str,
     trace: Option<Box<TraceContext>>,
 }
 
 impl<'a> Journey<'a> {
-    pub(super) fn begin(shared: &'a Shared, job: &Job) -> Self {
+    pub(super) fn begin(shared: &'a Shared, job: &BackendRequest) -> Self {
         Self {
             shared,
-            routed: shared.figures.routed(job.method),
+            timer: shared.metrics.start_call(job.method),
             method: job.method.map_or("other", mcpact_spec::Method::as_str),
             trace: job.trace.clone(),
         }
@@ -45,17 +45,17 @@ impl<'a> Journey<'a> {
 
     /// It goes to another server, and is counted there.
     pub(super) fn goes_on(mut self) {
-        self.routed.forget();
+        self.timer.discard();
     }
 
     /// Counts how it ended. What could not be reached was told when it was tried.
     pub(super) fn end(mut self, served: Result<(), &ServeError>) {
         let outcome = Outcome::of(served);
-        self.routed.ended(outcome);
+        self.timer.set_outcome(outcome);
         let server = &*self.shared.name;
         let method = self.method;
         let trace_id = self.trace_id();
-        let duration_ms = u64::try_from(self.routed.took().as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = u64::try_from(self.timer.elapsed().as_millis()).unwrap_or(u64::MAX);
         match (outcome, served) {
             (Outcome::Lost | Outcome::Timeout, Err(error)) => {
                 let error = &*error.message();

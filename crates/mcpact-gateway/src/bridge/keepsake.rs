@@ -11,8 +11,8 @@ use mcpact_spec::Method;
 use super::caller::Caller;
 use super::lane::Lane;
 use super::port::Port;
-use crate::error::{FailureText, ServeError, Trouble};
-use crate::supervisor::{StopCause, UNWELL};
+use crate::error::{FailureText, ServeError, UpstreamErrorKind};
+use crate::supervisor::{HEALTH_CHECKS_FAILED, StopCause};
 
 /// Whether a connection has anything of its client.
 #[derive(Debug, Default)]
@@ -39,13 +39,13 @@ fn matters(method: Option<Method>) -> bool {
 impl Lane {
     /// Whether it is over because its server is not served any more.
     pub(super) fn is_ended(&self) -> bool {
-        self.running.retired() == Some(StopCause::Shutdown)
+        self.running.stop_cause() == Some(StopCause::Shutdown)
     }
 
     /// Why it is over, if nobody wanted that.
     fn fell(&self) -> Option<FailureText> {
-        match self.running.retired() {
-            Some(StopCause::Unhealthy) => Some(UNWELL.into()),
+        match self.running.stop_cause() {
+            Some(StopCause::Unhealthy) => Some(HEALTH_CHECKS_FAILED.into()),
             Some(_) => None,
             // The supervisor knows a moment before those who use the connection do.
             None => self.upstream.end().or_else(|| self.running.failure()),
@@ -95,15 +95,15 @@ impl Caller {
     }
 
     fn state_lost(&self, why: FailureText) -> ServeError {
-        self.lost_call(Trouble::StateLost(why)).into()
+        self.lost_call(UpstreamErrorKind::StateLost(why)).into()
     }
 
     /// What a call is told that was lost with its connection; that is how its client learns what else is.
-    pub(super) fn gone(&self, lane: &Lane, why: FailureText) -> Trouble {
+    pub(super) fn gone(&self, lane: &Lane, why: FailureText) -> UpstreamErrorKind {
         if !lane.upstream.is_gone() || !self.port().keeps_on(lane) {
-            return Trouble::Gone(why);
+            return UpstreamErrorKind::ConnectionLost(why);
         }
         lane.keepsake.is_told.store(true, Ordering::Relaxed);
-        Trouble::GoneWithState(why)
+        UpstreamErrorKind::ConnectionAndStateLost(why)
     }
 }

@@ -24,11 +24,12 @@ use super::levels::Levels;
 use super::patrons::Patrons;
 use super::port::{Port, Shared};
 use super::tasks::{Kept, Mapping, ToolTasks};
-use crate::figures::ServerFigures;
+use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
-use crate::supervisor::{Connection, Question, Running, Sharing, sharing};
+use crate::supervisor::{Connection, HealthProbe, RunningInstance, SharingPolicy, sharing_policy};
 use crate::upstream::{
-    Call, Doubt, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream,
+    AmbiguousRefusal, Call, CallEvent, CallFailure, Connected, OutboundRequest, ServerNotification,
+    ServerResponse, ToolHeaders, Unsolicited, Upstream,
 };
 
 /// How many visited URLs are remembered.
@@ -38,7 +39,7 @@ const COMPLETIONS: usize = 256;
 #[derive(Debug)]
 pub(super) struct Lane {
     /// The instance that it is; before the connection, so that its end is meant to be.
-    pub(super) running: Running,
+    pub(super) running: RunningInstance,
     /// Our name for the session, which no other one ever has.
     pub(super) session: u64,
     /// The same, to be written down.
@@ -46,14 +47,14 @@ pub(super) struct Lane {
     pub(super) upstream: Upstream,
     /// Who a legacy server is, as a modern result says it.
     pub(super) server_info: Box<str>,
-    pub(super) book: Arc<HeaderBook>,
+    pub(super) book: Arc<ToolHeaders>,
     pub(super) audience: Arc<Audience>,
     pub(super) levels: Levels,
     /// Whose it is, where it is shared and has become one's.
     pub(super) claim: Claim,
     /// Who has made calls on it.
     pub(super) patrons: Patrons,
-    pub(super) figures: Arc<ServerFigures>,
+    pub(super) metrics: Arc<ServerMetrics>,
     /// What those who use it declare.
     pub(super) declared: CapabilityBits,
     pub(super) stand_in: DefaultAnswers,
@@ -65,7 +66,7 @@ pub(super) struct Lane {
     /// Calls of modern clients.
     pub(super) askable: Askable,
     completions: Mutex<Completions>,
-    strays: Mutex<Option<mpsc::Receiver<Stray>>>,
+    unsolicited: Mutex<Option<mpsc::Receiver<Unsolicited>>>,
     pub(super) strategy: Strategy,
     /// How many streams of changes and followed tasks of a modern server there are.
     holders: AtomicUsize,
@@ -97,8 +98,8 @@ impl Drop for Hold {
     }
 }
 
-impl AsRef<Running> for Lane {
-    fn as_ref(&self) -> &Running {
+impl AsRef<RunningInstance> for Lane {
+    fn as_ref(&self) -> &RunningInstance {
         &self.running
     }
 }
@@ -109,7 +110,7 @@ impl Connection for Lane {
     }
 
     /// Where a server sleeps when nobody calls it, nobody can expect to hear of its lists.
-    fn is_held(&self) -> bool {
+    fn has_listeners(&self) -> bool {
         let is_heard = match self.strategy {
             Strategy::Stateful => self.audience.is_waiting(),
             Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
@@ -119,21 +120,18 @@ impl Connection for Lane {
         let mapping = self.mapping.upgrade();
         let has_tasks =
             self.kept.are_any() || mapping.is_some_and(|mapping| mapping.are_any_in(self.session));
-        is_heard
-            || has_tasks
-            || self.holders.load(Ordering::Relaxed) > 0
-            || self.upstream.costs_nothing()
+        is_heard || has_tasks || self.holders.load(Ordering::Relaxed) > 0 || self.upstream.is_free()
     }
 
     fn era(&self) -> Era {
         self.revision().era()
     }
 
-    fn ask(
+    fn probe(
         self: Arc<Self>,
-        question: Question,
+        probe: HealthProbe,
     ) -> BoxFuture<'static, Option<Result<String, String>>> {
-        let asking = async move {
+        let answer = async move {
             let stamp = Stamp {
                 version: self.revision().as_str(),
                 capabilities: "{}",
@@ -141,25 +139,25 @@ impl Connection for Lane {
                 log_level: None,
             };
             let params = match self.era() {
-                Era::Legacy => question.params,
-                Era::Modern => stamp.apply(Some(&question.params)).ok()?,
+                Era::Legacy => probe.params,
+                Era::Modern => stamp.apply(Some(&probe.params)).ok()?,
             };
-            match self.request(question.method, &params).await.ok()? {
-                Reply::Result(raw) => Some(Ok(raw.to_string())),
-                Reply::Error(raw) => Some(Err(raw.to_string())),
+            match self.request(probe.method, &params).await.ok()? {
+                ServerResponse::Result(raw) => Some(Ok(raw.to_string())),
+                ServerResponse::Error(raw) => Some(Err(raw.to_string())),
             }
         };
-        asking.boxed()
+        answer.boxed()
     }
 }
 
 impl Lane {
     pub(super) fn new(
-        met: Met,
+        met: Connected,
         declared: CapabilityBits,
         shared: &Shared,
         audience: Arc<Audience>,
-        running: Running,
+        running: RunningInstance,
     ) -> Self {
         let mut session = [0; 8];
         // Without randomness a name may repeat; then a cursor is tried where it is not known.
@@ -183,7 +181,7 @@ impl Lane {
             levels: Levels::default(),
             claim: Claim::default(),
             patrons: Patrons::default(),
-            figures: Arc::clone(&shared.figures),
+            metrics: Arc::clone(&shared.metrics),
             declared,
             stand_in: shared.stand_in.clone(),
             tool_tasks: Arc::clone(&shared.tool_tasks),
@@ -192,7 +190,7 @@ impl Lane {
             kept: Kept::default(),
             askable: Askable::default(),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
-            strays: Mutex::new(Some(met.strays)),
+            unsolicited: Mutex::new(Some(met.unsolicited)),
             being_asked: BeingAsked::default(),
             keepsake: Keepsake::default(),
             watching: OnceLock::new(),
@@ -218,7 +216,7 @@ impl Lane {
     /// Takes note of a page of the server's tools.
     pub(super) fn learn_tools(&self, page: &str) {
         self.book.learn(page);
-        self.pins.learn(page);
+        self.pins.check(page);
         if self.revision().has(Feature::TasksCore) {
             self.tool_tasks.learn(page);
         }
@@ -236,7 +234,7 @@ impl Lane {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn complete(&self, note: &Note) {
+    pub(super) fn complete(&self, note: &ServerNotification) {
         let params = Object::parse(&note.params).unwrap_or_default();
         if let Some(id) = params.get_str("elicitationId") {
             self.completions().note(&id);
@@ -245,7 +243,7 @@ impl Lane {
 
     /// Makes a request that is in no client's words.
     pub(super) async fn call(&self, method: Method, params: &str) -> Call {
-        let order = Ordered {
+        let order = OutboundRequest {
             method: Some(method),
             name: method.as_str(),
             params,
@@ -256,17 +254,22 @@ impl Lane {
     }
 
     /// Asks the server something that no client asked for; only the answer matters.
-    pub(super) async fn request(&self, method: Method, params: &str) -> Result<Reply, Loss> {
+    pub(super) async fn request(
+        &self,
+        method: Method,
+        params: &str,
+    ) -> Result<ServerResponse, CallFailure> {
         let mut call = self.call(method, params).await;
         loop {
             match call.next().await {
-                Event::Done(reply) => return Ok(reply),
-                Event::Lost(Loss::Doubt(Doubt {
-                    error: Some(raw), ..
-                })) => return Ok(Reply::Error(raw)),
-                Event::Lost(loss) => return Err(loss),
-                Event::Note(_) => {}
-                Event::Ask(ask) => self.refuse_during(ask, Some(method)).await,
+                CallEvent::Response(reply) => return Ok(reply),
+                CallEvent::Failed(CallFailure::Ambiguous(AmbiguousRefusal {
+                    error: Some(raw),
+                    ..
+                })) => return Ok(ServerResponse::Error(raw)),
+                CallEvent::Failed(loss) => return Err(loss),
+                CallEvent::Notification(_) => {}
+                CallEvent::Request(ask) => self.refuse_during(ask, Some(method)).await,
             }
         }
     }
@@ -278,21 +281,21 @@ impl Lane {
 
     /// Hears what belongs to no call, as long as there is somebody to tell; `port` is told when the
     /// connection is lost.
-    pub(super) fn serve_strays(self: &Arc<Self>, port: Weak<Port>) {
-        let strays = self
-            .strays
+    pub(super) fn serve_unsolicited(self: &Arc<Self>, port: Weak<Port>) {
+        let unsolicited = self
+            .unsolicited
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let lane = Arc::downgrade(self);
-        if let Some(mut strays) = strays {
+        if let Some(mut unsolicited) = unsolicited {
             tokio::spawn(async move {
-                while let Some(stray) = strays.recv().await {
+                while let Some(stray) = unsolicited.recv().await {
                     let Some(lane) = lane.upgrade() else {
                         return;
                     };
                     match stray {
-                        Stray::Note(note) => {
+                        Unsolicited::Notification(note) => {
                             lane.tell_owner(&note);
                             if let Some(port) = port.upgrade() {
                                 port.tell(note.method, lane.era());
@@ -300,13 +303,13 @@ impl Lane {
                             lane.tell_of_task(&note).await;
                             lane.changed(&note).await;
                         }
-                        Stray::Ask(ask) => lane.asked(ask),
+                        Unsolicited::Request(ask) => lane.asked(ask),
                     }
                 }
                 let Some(lane) = lane.upgrade().filter(|lane| lane.upstream.is_gone()) else {
                     return;
                 };
-                let was_retired = lane.running.retired().is_some();
+                let was_retired = lane.running.stop_cause().is_some();
                 let port = port.upgrade().filter(|port| !port.has_moved_on(&lane));
                 drop(lane);
                 match port {
@@ -320,7 +323,7 @@ impl Lane {
     }
 
     /// Where a task of the server stands, for the modern clients that want to hear of it.
-    async fn tell_of_task(&self, note: &Note) {
+    async fn tell_of_task(&self, note: &ServerNotification) {
         match note.method {
             Method::ToolsListChanged => self.tool_tasks.forget(),
             Method::Cancelled => {
@@ -339,14 +342,14 @@ impl Lane {
         }
     }
 
-    fn tell_owner(&self, note: &Note) {
+    fn tell_owner(&self, note: &ServerNotification) {
         if note.method == Method::ElicitationComplete {
             self.complete(note);
         }
         self.being_asked.withdraw(note);
         // These name questions and calls by ids that mean something else to the client, or nothing.
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
-        let is_shared = sharing(self.strategy) != Sharing::Nobody;
+        let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
         if note.method == Method::TasksStatus && is_shared {
             self.tell_task_owner(note);
         } else if note.method == Method::LoggingMessage {

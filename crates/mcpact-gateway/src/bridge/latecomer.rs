@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::ServeError;
-use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
+use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, ClientSetup};
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::envelope::{Meta, Params};
 use tokio::sync::OnceCell;
@@ -28,12 +28,12 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
-    pub(super) fn of(opening: &Opening<'_>) -> Self {
+    pub(super) fn of(opening: &ClientHello<'_>) -> Self {
         match opening {
-            Opening::Handshake(params) => Self::Handshake {
+            ClientHello::Handshake(params) => Self::Handshake {
                 params: Box::from(params.raw.unwrap_or("{}")),
             },
-            Opening::Request(params) => Self::Request {
+            ClientHello::Request(params) => Self::Request {
                 capabilities: Box::from(params.meta.client_capabilities.unwrap_or("{}")),
                 info: params.meta.client_info.map(Box::from),
             },
@@ -44,7 +44,7 @@ impl Kept {
     pub(crate) async fn receive(
         &self,
         bridge: &Bridge,
-        visitor: &Visitor,
+        visitor: &ClientIdentity,
     ) -> Result<Arc<Caller>, ServeError> {
         let (raw, meta) = match self {
             Self::Handshake { params } => (&**params, Meta::default()),
@@ -65,8 +65,8 @@ impl Kept {
             ..Params::default()
         };
         let opening = match self {
-            Self::Handshake { .. } => Opening::Handshake(&params),
-            Self::Request { .. } => Opening::Request(&params),
+            Self::Handshake { .. } => ClientHello::Handshake(&params),
+            Self::Request { .. } => ClientHello::Request(&params),
         };
         bridge.receive(opening, visitor).await
     }
@@ -76,7 +76,7 @@ impl Kept {
 #[derive(Debug)]
 pub(super) struct Latecomer {
     opening: Kept,
-    visitor: Visitor,
+    visitor: ClientIdentity,
     caller: OnceCell<Arc<Caller>>,
     /// Who stands for it at a server that has taken the place of this one.
     followed: Followed,
@@ -84,11 +84,11 @@ pub(super) struct Latecomer {
     ear: OnceLock<FarEar>,
     is_ready: AtomicBool,
     /// Which log messages a legacy client wants, as it said it.
-    level: Mutex<Option<Job>>,
+    level: Mutex<Option<BackendRequest>>,
 }
 
 impl Latecomer {
-    fn new(opening: &Opening<'_>, visitor: &Visitor) -> Self {
+    fn new(opening: &ClientHello<'_>, visitor: &ClientIdentity) -> Self {
         Self {
             opening: Kept::of(opening),
             visitor: visitor.clone(),
@@ -116,7 +116,7 @@ impl Latecomer {
     }
 
     /// Remembers which log messages it wants; whether that is enough, because it has not met the server.
-    pub(super) fn wants_logs(&self, job: &Job) -> bool {
+    pub(super) fn wants_logs(&self, job: &BackendRequest) -> bool {
         let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         *level = Some(again(job));
         !self.caller.initialized()
@@ -170,15 +170,15 @@ impl Latecomer {
 }
 
 /// The same request once more.
-pub(crate) fn again(job: &Job) -> Job {
-    Job {
+pub(crate) fn again(job: &BackendRequest) -> BackendRequest {
+    BackendRequest {
         id: job.id.clone(),
         method: job.method,
         name: job.name.clone(),
         params: job.params.clone(),
         progress_token: None,
         log_level: job.log_level,
-        reach: job.reach,
+        response_mode: job.response_mode,
         trace: job.trace.clone(),
         pact: Arc::clone(&job.pact),
     }
@@ -214,16 +214,16 @@ impl Bridge {
     /// keeps many servers lets them sleep.
     pub(super) fn welcome_asleep(
         &self,
-        opening: &Opening<'_>,
-        visitor: &Visitor,
-    ) -> Option<Welcome> {
+        opening: &ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Option<ClientSetup> {
         if !self.shared.acquaintance.has_herald() || self.is_awake_for(opening, visitor) {
             return None;
         }
         let met = self.met()?;
         let revision = match opening {
-            Opening::Handshake(params) => Newcomer::parse(params)?.revision,
-            Opening::Request(params) => {
+            ClientHello::Handshake(params) => Newcomer::parse(params)?.revision,
+            ClientHello::Request(params) => {
                 let named = params.meta.revision();
                 named.unwrap_or(Revision::newest(Era::Modern))
             }
@@ -234,7 +234,7 @@ impl Bridge {
             revision,
             &visitor.principal,
         );
-        Some(Welcome {
+        Some(ClientSetup {
             terms: Arc::new(terms),
             state: Some(Arc::new(Latecomer::new(opening, visitor))),
         })

@@ -8,7 +8,7 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::lane::Lane;
-use crate::upstream::Reply;
+use crate::upstream::ServerResponse;
 
 /// How many requests with a level may be open on one session.
 const OPEN: usize = 4096;
@@ -57,7 +57,7 @@ impl Lane {
         if let Some(level) = wanted {
             let params = ObjectWriter::new().text("level", level.as_str()).finish();
             let reply = self.request(Method::LoggingSetLevel, &params).await;
-            if !matches!(reply, Ok(Reply::Result(_))) {
+            if !matches!(reply, Ok(ServerResponse::Result(_))) {
                 tracing::debug!(level = level.as_str(), "the server did not take the level");
                 self.levels.book().forget();
             }

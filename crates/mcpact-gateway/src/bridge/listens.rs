@@ -22,7 +22,7 @@ use super::caller::Caller;
 use super::crossing::Crossing;
 use super::ear::Ear;
 use super::lane::Lane;
-use crate::upstream::{Loss, Note, Reply, Upstream};
+use crate::upstream::{CallFailure, ServerNotification, ServerResponse, Upstream};
 
 /// How much one session of a legacy server may carry.
 const LIMITS: ListenLimits = ListenLimits {
@@ -201,7 +201,7 @@ impl Bridge {
 
 impl Lane {
     /// A change that belongs to no call.
-    pub(super) async fn changed(&self, note: &Note) {
+    pub(super) async fn changed(&self, note: &ServerNotification) {
         let params = &note.params;
         let listens = &self.audience.listens;
         let acts = listens.registry().notification(note.method, Some(params));
@@ -227,8 +227,8 @@ impl Lane {
                     let answer = self.ask_for(Method::ResourcesSubscribe, &uri).await;
                     let mut registry = listens.registry();
                     acts.extend(match answer {
-                        Ok(Reply::Result(_)) => registry.subscribed(&uri),
-                        Ok(Reply::Error(_)) => registry.refused(&uri),
+                        Ok(ServerResponse::Result(_)) => registry.subscribed(&uri),
+                        Ok(ServerResponse::Error(_)) => registry.refused(&uri),
                         // The session after this one is asked again.
                         Err(_) => Vec::new(),
                     });
@@ -248,7 +248,7 @@ impl Lane {
         }
     }
 
-    async fn ask_for(&self, method: Method, uri: &str) -> Result<Reply, Loss> {
+    async fn ask_for(&self, method: Method, uri: &str) -> Result<ServerResponse, CallFailure> {
         let params = ObjectWriter::new().text("uri", uri).finish();
         self.request(method, &params).await
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact::server::backend::{Opening, Visitor, Welcome};
+use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
 use mcpact_translate::shape::{ShapeError, result};
 use mcpact_translate::tasks::with_task_support;
@@ -20,10 +20,10 @@ use super::crossing::refusal;
 use super::paging::{Errand, missing};
 use super::port::Boarded;
 use super::refused::{Refusals, Refused};
-use crate::aggregate::flaws::{Flaws, Sifted};
-use crate::aggregate::kind::ListKind;
-use crate::aggregate::merge::{CacheHint, Page, Part};
-use crate::cache::{KeptList, Record};
+use crate::aggregate::list_defects::{ListDefects, ValidItems};
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::merge::{Page, ServerItems};
+use crate::cache::{CachedList, ServerMetadata};
 use crate::retry::{Attempt, Retry, RetryPolicy};
 use crate::target::{Target, digest};
 
@@ -36,7 +36,7 @@ pub(crate) struct Listing {
     /// Tells what is in it from what is in another one, wherever its pages end.
     digest: [u8; 32],
     count: usize,
-    flaws: Flaws,
+    defects: ListDefects,
 }
 
 /// Who is shown a list.
@@ -73,7 +73,7 @@ impl Listing {
     pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<ByteString>) -> Self {
         let mut digest = Sha256::new();
         digest.update(revision.as_str());
-        let Sifted { items, flaws } = Sifted::new(kind, pages.iter().map(|page| &**page));
+        let ValidItems { items, defects } = ValidItems::new(kind, pages.iter().map(|page| &**page));
         for item in &items {
             digest.update(item.len().to_le_bytes());
             digest.update(item);
@@ -83,7 +83,7 @@ impl Listing {
             revision,
             digest: digest.finalize().into(),
             count: items.len(),
-            flaws,
+            defects,
             pages,
         }
     }
@@ -104,15 +104,15 @@ impl Listing {
     }
 
     /// A list of an earlier run.
-    pub(crate) fn recalled(kept: &KeptList) -> Self {
+    pub(crate) fn recalled(kept: &CachedList) -> Self {
         let pages = kept.pages.iter().map(|page| ByteString::from(page.clone()));
         Self::new(kept.kind, kept.revision, pages.collect())
     }
 
     /// The same for a later run.
-    pub(crate) fn kept(&self, reader: Box<str>) -> KeptList {
+    pub(crate) fn kept(&self, reader: Box<str>) -> CachedList {
         let pages = self.pages.iter().map(ToString::to_string);
-        KeptList {
+        CachedList {
             kind: self.kind,
             reader,
             revision: self.revision,
@@ -138,18 +138,18 @@ impl Listing {
 
     /// What of it is left out, in words; none if nothing is.
     pub(crate) fn left_out(&self) -> Option<String> {
-        self.flaws.in_words(self.kind)
+        self.defects.describe(self.kind)
     }
 
     /// Its items in the words of a client of this revision.
-    pub(crate) fn part(&self, server: usize, client: Revision) -> Part {
-        let mut part = Part {
+    pub(crate) fn part(&self, server: usize, client: Revision) -> ServerItems {
+        let mut part = ServerItems {
             server,
             items: Vec::new(),
-            hint: CacheHint::default(),
+            ttl_ms: 0,
         };
         for (at, page) in self.pages.iter().enumerate() {
-            let raw = &self.flaws.without(self.kind, page);
+            let raw = &self.defects.valid_page(self.kind, page);
             let method = self.kind.method();
             let shaped = result(method, raw, self.revision, client, None)
                 .and_then(|page| self.offering_tasks(page, client));
@@ -162,7 +162,7 @@ impl Listing {
                 continue;
             };
             if at == 0 {
-                part.hint = page.hint;
+                part.ttl_ms = page.ttl_ms;
             }
             part.items.extend(page.items.into_iter().map(Box::from));
         }
@@ -189,10 +189,10 @@ impl Bridge {
     /// A client that comes by way of somebody else.
     pub(crate) async fn receive(
         &self,
-        opening: Opening<'_>,
-        visitor: &Visitor,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
     ) -> Result<Arc<Caller>, ServeError> {
-        let Welcome { state, .. } = self.admit(opening, visitor).await?;
+        let ClientSetup { state, .. } = self.admit(opening, visitor).await?;
         let caller = state.and_then(|state| state.downcast::<Caller>().ok());
         caller.ok_or_else(|| {
             let why = String::from("the client did not introduce itself in a way that can be read");
@@ -221,13 +221,13 @@ impl Bridge {
     }
 
     /// What the server said in an earlier run.
-    pub(crate) fn recall(&self, record: &Record) {
+    pub(crate) fn recall(&self, record: &ServerMetadata) {
         let has_tasks = record.met.revision.has(Feature::TasksCore);
         let tools = record.lists.iter().filter(|l| l.kind == ListKind::Tools);
         for page in tools.flat_map(|list| &list.pages) {
             self.shared.book.learn(page);
             // What was kept back is not served from memory.
-            self.shared.pins.learn(page);
+            self.shared.pins.check(page);
             if has_tasks {
                 self.shared.tool_tasks.learn(page);
             }
@@ -262,7 +262,11 @@ impl Bridge {
     }
 
     /// Who stands for modern clients that declare this at a legacy server that is awake.
-    pub(crate) fn standing(&self, capabilities: &str, visitor: &Visitor) -> Option<Arc<Caller>> {
+    pub(crate) fn standing(
+        &self,
+        capabilities: &str,
+        visitor: &ClientIdentity,
+    ) -> Option<Arc<Caller>> {
         let pool = self.known_pool(capabilities, visitor)?;
         pool.open_lane()?;
         Some(Arc::new(Caller::passing(pool.first(), Some(pool))))

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcpact::server::backend::{Mark, Visitor};
+use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_spec::Method;
 use mcpact_translate::input::{Binding, SuspendLimits};
 use mcpact_wire::raw::Object;
@@ -32,7 +32,7 @@ pub(super) struct OpenQuestions {
 pub(super) struct OpenQuestion {
     call: Binding,
     /// The connection with which it ends; none where its client may come back by another.
-    connection: Option<Mark>,
+    connection: Option<ClientKey>,
     until: Instant,
     _awake: Hold,
 }
@@ -81,8 +81,8 @@ impl OpenQuestions {
     }
 
     /// Forgets what only somebody could come back for who says nothing any more.
-    pub(super) fn dismiss(&self, visitor: &Visitor) {
-        let mark = Some(&visitor.mark);
+    pub(super) fn dismiss(&self, visitor: &ClientIdentity) {
+        let mark = Some(&visitor.key);
         self.open()
             .retain(|question| question.connection.as_ref() != mark);
     }

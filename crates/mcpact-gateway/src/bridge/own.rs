@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::ServeError;
-use mcpact::server::backend::{Mark, Visitor};
+use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Era, Method};
 use mcpact_wire::envelope::Params;
@@ -19,8 +19,8 @@ use super::latecomer::Kept;
 use super::pool::Pool;
 use super::renewal::Renewal;
 use super::welcome::{Newcomer, Reached, mapped};
-use crate::aggregate::kind::ListKind;
-use crate::supervisor::{Sharing, StartCause, Tenant, sharing};
+use crate::aggregate::list_kind::ListKind;
+use crate::supervisor::{InstanceSharing, SharingPolicy, StartCause, sharing_policy};
 
 /// What tells the owners of instances from each other.
 static OWNERS: AtomicU64 = AtomicU64::new(1);
@@ -65,10 +65,16 @@ pub(super) enum Hearers {
 }
 
 /// Who hears what an instance says of its lists. (A modern server keeps nothing of anybody.)
-pub(super) const fn said_to(sharing: Sharing, era: Era, tenant: Tenant) -> Hearers {
+pub(super) const fn said_to(sharing: SharingPolicy, era: Era, tenant: InstanceSharing) -> Hearers {
     match (sharing, era, tenant) {
-        (Sharing::Nobody, Era::Legacy, Tenant::Own | Tenant::Shared) => Hearers::Owner,
-        (Sharing::Nobody | Sharing::Kind | Sharing::Everybody, _, _) => Hearers::All,
+        (
+            SharingPolicy::Exclusive,
+            Era::Legacy,
+            InstanceSharing::Exclusive | InstanceSharing::Shared,
+        ) => Hearers::Owner,
+        (SharingPolicy::Exclusive | SharingPolicy::SameAffinity | SharingPolicy::All, _, _) => {
+            Hearers::All
+        }
     }
 }
 
@@ -111,12 +117,16 @@ impl Caller {
 
 impl Bridge {
     /// With whom clients share an instance.
-    pub(crate) fn sharing(&self) -> Sharing {
-        sharing(self.shared.run().strategy)
+    pub(crate) fn sharing(&self) -> SharingPolicy {
+        sharing_policy(self.shared.run().strategy)
     }
 
     /// The instance of modern clients that declare this, if they have ever had one.
-    pub(crate) fn instance_of(&self, capabilities: &str, visitor: &Visitor) -> Option<OwnInstance> {
+    pub(crate) fn instance_of(
+        &self,
+        capabilities: &str,
+        visitor: &ClientIdentity,
+    ) -> Option<OwnInstance> {
         let pool = self.known_pool(capabilities, visitor)?;
         let caller = Caller::passing(pool.first(), Some(pool));
         Some(OwnInstance::of(&caller))
@@ -153,8 +163,8 @@ impl Bridge {
 fn nobody<'a>(principal: &'a str, capabilities: &'a str) -> Apart<'a> {
     Apart {
         principal,
-        mark: &Mark::None,
-        tenant: Tenant::Nobody,
+        mark: &ClientKey::None,
+        tenant: InstanceSharing::Internal,
         capabilities,
     }
 }
@@ -182,15 +192,40 @@ mod tests {
     #[test]
     fn who_hears_of_a_change() {
         for (sharing, era, tenant, expected) in [
-            (Sharing::Nobody, Era::Legacy, Tenant::Own, Hearers::Owner),
-            (Sharing::Nobody, Era::Legacy, Tenant::Shared, Hearers::Owner),
-            (Sharing::Nobody, Era::Legacy, Tenant::Nobody, Hearers::All),
-            (Sharing::Nobody, Era::Modern, Tenant::Own, Hearers::All),
-            (Sharing::Kind, Era::Legacy, Tenant::Shared, Hearers::All),
             (
-                Sharing::Everybody,
+                SharingPolicy::Exclusive,
                 Era::Legacy,
-                Tenant::Shared,
+                InstanceSharing::Exclusive,
+                Hearers::Owner,
+            ),
+            (
+                SharingPolicy::Exclusive,
+                Era::Legacy,
+                InstanceSharing::Shared,
+                Hearers::Owner,
+            ),
+            (
+                SharingPolicy::Exclusive,
+                Era::Legacy,
+                InstanceSharing::Internal,
+                Hearers::All,
+            ),
+            (
+                SharingPolicy::Exclusive,
+                Era::Modern,
+                InstanceSharing::Exclusive,
+                Hearers::All,
+            ),
+            (
+                SharingPolicy::SameAffinity,
+                Era::Legacy,
+                InstanceSharing::Shared,
+                Hearers::All,
+            ),
+            (
+                SharingPolicy::All,
+                Era::Legacy,
+                InstanceSharing::Shared,
                 Hearers::All,
             ),
         ] {

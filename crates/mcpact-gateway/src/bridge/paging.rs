@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::error::{ServeError, Trouble, chain};
+use crate::error::{ServeError, UpstreamErrorKind, chain};
 use bytestring::ByteString;
-use mcpact::server::backend::Reach;
+use mcpact::server::backend::ResponseMode;
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
@@ -17,9 +17,9 @@ use super::crossing::{Told, refusal, stamped, wire_error};
 use super::lane::Lane;
 use super::listing::{Listing, Readers, Unlisted};
 use super::refused::{Refusals, disagreed};
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::Page;
-use crate::upstream::{Doubt, Event, Loss, Reply};
+use crate::upstream::{AmbiguousRefusal, CallEvent, CallFailure, ServerResponse};
 
 /// How many pages a list may have.
 const PAGES: usize = 1000;
@@ -102,7 +102,7 @@ impl Lane {
             Era::Legacy => None,
             Era::Modern => {
                 let told = Told::AsDeclared;
-                let stamped = stamped(caller, Reach::Stream, told, self.revision(), params);
+                let stamped = stamped(caller, ResponseMode::Stream, told, self.revision(), params);
                 // Modern clients say themselves who they are; a list is everybody's.
                 let own = || self.own_stamp(params);
                 Some(stamped.ok().flatten().unwrap_or_else(own))
@@ -112,35 +112,40 @@ impl Lane {
         let mut call = self.call(errand.kind.method(), params).await;
         loop {
             match call.next().await {
-                Event::Done(Reply::Result(raw)) => return Ok(raw),
-                Event::Done(Reply::Error(raw)) => return Err(Unlisted::Refused(told(&raw))),
-                Event::Lost(loss) => {
+                CallEvent::Response(ServerResponse::Result(raw)) => return Ok(raw),
+                CallEvent::Response(ServerResponse::Error(raw)) => {
+                    return Err(Unlisted::Refused(told(&raw)));
+                }
+                CallEvent::Failed(loss) => {
                     refusals.note_loss(&loss, self.revision(), caller);
                     return Err(self.unlisted(caller, &loss));
                 }
-                Event::Note(_) => {}
-                Event::Ask(ask) if errand.readers == Readers::One => self.asked(ask),
-                Event::Ask(ask) => self.answer_for_nobody(ask).await,
+                CallEvent::Notification(_) => {}
+                CallEvent::Request(ask) if errand.readers == Readers::One => self.asked(ask),
+                CallEvent::Request(ask) => self.answer_for_nobody(ask).await,
             }
         }
     }
 
     /// Why there is no page, if its request was lost.
-    fn unlisted(&self, caller: &Caller, loss: &Loss) -> Unlisted {
+    fn unlisted(&self, caller: &Caller, loss: &CallFailure) -> Unlisted {
         let refused = |trouble| Unlisted::Refused(caller.error(trouble).into());
         let why = match loss {
-            Loss::Agreement => return refused(disagreed(self.revision())),
-            Loss::TooLong(limit) => return refused(Trouble::TooLong { limit: *limit }),
-            Loss::Doubt(Doubt {
+            CallFailure::RevisionRefused => return refused(disagreed(self.revision())),
+            CallFailure::ResponseTooLarge(limit) => {
+                return refused(UpstreamErrorKind::ResponseTooLarge { limit: *limit });
+            }
+            CallFailure::Ambiguous(AmbiguousRefusal {
                 error: Some(raw), ..
             }) => return Unlisted::Refused(told(raw)),
-            Loss::Doubt(Doubt { status, .. }) | Loss::Status(status) => {
+            CallFailure::Ambiguous(AmbiguousRefusal { status, .. })
+            | CallFailure::HttpStatus(status) => {
                 format!("the server answered with status {status}")
             }
-            Loss::Session => String::from("the server forgot the session"),
-            Loss::Unsent(why) | Loss::Connection(why) => why.to_string(),
-            Loss::Misbehaved(why) => why.clone(),
-            Loss::Unreached(trouble) => chain(&**trouble),
+            CallFailure::SessionLost => String::from("the server no longer knows the session"),
+            CallFailure::NotSent(why) | CallFailure::ConnectionLost(why) => why.to_string(),
+            CallFailure::ProtocolViolation(why) => why.clone(),
+            CallFailure::Unreachable(trouble) => chain(&**trouble),
         };
         Unlisted::Lost(missing(why))
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact::server::backend::{Mark, Visitor};
+use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_translate::input::{
     Outcome, Round, ServerQuestion, SuspendOutcome, SuspendedCallId, UrlRequired,
@@ -32,7 +32,7 @@ use super::Bridge;
 use super::crossing::Crossing;
 use super::tasks::{Begun, Started};
 use super::unanswered::Unanswered;
-use crate::upstream::{Ask, Call, Event, Note, Reply};
+use crate::upstream::{Call, CallEvent, ServerNotification, ServerRequest, ServerResponse};
 
 /// How long questions that come together are gathered.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ pub(super) struct Open {
     pub(super) crossing: Crossing,
     pub(super) call: Call,
     /// Questions that came on another stream than the call's own.
-    asked: mpsc::Receiver<Ask>,
+    asked: mpsc::Receiver<ServerRequest>,
     /// What the client would have had to declare.
     pub(super) missing: Vec<Capability>,
     /// What the server has asked; behind the call, which is taken back first.
@@ -121,7 +121,7 @@ impl Bridge {
             is_parked: false,
             started,
         };
-        let mut early = early.map(Event::Ask);
+        let mut early = early.map(CallEvent::Request);
         loop {
             let event = match early.take() {
                 Some(early) => Some(early),
@@ -166,11 +166,11 @@ impl Bridge {
     fn conclude(
         &self,
         open: &Open,
-        reply: Result<Reply, ServeError>,
+        reply: Result<ServerResponse, ServeError>,
     ) -> Result<ByteString, ServeError> {
         let crossing = &open.crossing;
         let reply = reply?;
-        let Reply::Error(raw) = &reply else {
+        let ServerResponse::Error(raw) = &reply else {
             return crossing.finished(&reply);
         };
         if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
@@ -199,10 +199,12 @@ impl Bridge {
         let mut call = crossing.send(&params).await?;
         loop {
             match call.next().await {
-                Event::Note(note) => crossing.waiter.tell(&note, &mut crossing.progress).await,
-                Event::Done(reply) => return crossing.finished(&reply),
-                Event::Lost(loss) => return Err(crossing.lost(&loss)),
-                Event::Ask(ask) => {
+                CallEvent::Notification(note) => {
+                    crossing.waiter.tell(&note, &mut crossing.progress).await
+                }
+                CallEvent::Response(reply) => return crossing.finished(&reply),
+                CallEvent::Failed(loss) => return Err(crossing.lost(&loss)),
+                CallEvent::Request(ask) => {
                     crossing
                         .lane
                         .refuse_during(ask, crossing.waiter.job.method)
@@ -218,25 +220,25 @@ pub(super) enum Said {
     /// The server asks these, which the client can answer.
     Asked(Vec<ServerQuestion>),
     /// It is over.
-    Ended(Result<Reply, ServeError>),
+    Ended(Result<ServerResponse, ServeError>),
 }
 
 impl Open {
     /// What happens next; none when no more questions come together with the first. Safe to drop at
     /// any time.
-    async fn event(&mut self) -> Option<Event> {
+    async fn event(&mut self) -> Option<CallEvent> {
         let Self { call, asked, .. } = self;
         let next = async {
             tokio::select! {
                 event = call.next() => event,
-                Some(ask) = asked.recv() => Event::Ask(ask),
+                Some(ask) = asked.recv() => CallEvent::Request(ask),
             }
         };
         let event = match self.until {
             None => Some(next.await),
             Some(until) => tokio::time::timeout_at(until, next).await.ok(),
         };
-        if let (Some(Event::Done(_) | Event::Lost(_)), Some(turn)) =
+        if let (Some(CallEvent::Response(_) | CallEvent::Failed(_)), Some(turn)) =
             (&event, &mut self.crossing.turn)
         {
             turn.end();
@@ -245,7 +247,7 @@ impl Open {
     }
 
     /// Deals with it; `seats` are those who wait once the call is parked.
-    async fn take(&mut self, event: Option<Event>, seats: &mut [Seat]) -> Option<Said> {
+    async fn take(&mut self, event: Option<CallEvent>, seats: &mut [Seat]) -> Option<Said> {
         match event {
             None => {
                 self.until = None;
@@ -253,15 +255,17 @@ impl Open {
                 // The server may have taken all of them back.
                 return (!gathered.is_empty()).then_some(Said::Asked(gathered));
             }
-            Some(Event::Note(note)) => self.hear(&note, seats).await,
-            Some(Event::Done(reply)) => {
+            Some(CallEvent::Notification(note)) => self.hear(&note, seats).await,
+            Some(CallEvent::Response(reply)) => {
                 if let Some(started) = &mut self.started {
                     started.over();
                 }
                 return Some(Said::Ended(Ok(reply)));
             }
-            Some(Event::Lost(loss)) => return Some(Said::Ended(Err(self.crossing.lost(&loss)))),
-            Some(Event::Ask(ask)) => {
+            Some(CallEvent::Failed(loss)) => {
+                return Some(Said::Ended(Err(self.crossing.lost(&loss))));
+            }
+            Some(CallEvent::Request(ask)) => {
                 self.crossing.lane.asked_during_call();
                 if let Some(question) = self.raised(ask).await {
                     self.gathered.push(question);
@@ -272,11 +276,11 @@ impl Open {
         None
     }
 
-    async fn hear(&mut self, note: &Note, seats: &mut [Seat]) {
+    async fn hear(&mut self, note: &ServerNotification, seats: &mut [Seat]) {
         if note.method == Method::ElicitationComplete {
             self.crossing.lane.complete(note);
         }
-        if let Some(withdrawn) = note.withdrawn_question() {
+        if let Some(withdrawn) = note.cancelled_request() {
             self.gathered.retain(|question| question.id != withdrawn);
             self.unanswered.withdrawn(&withdrawn);
         }
@@ -293,7 +297,7 @@ impl Open {
     }
 
     /// A question as the client reads it; what it cannot be asked, the server is told at once.
-    async fn raised(&mut self, ask: Ask) -> Option<ServerQuestion> {
+    async fn raised(&mut self, ask: ServerRequest) -> Option<ServerQuestion> {
         let lane = &self.crossing.lane;
         let method = match ask.method {
             Some(Method::Ping) => {
@@ -335,11 +339,14 @@ impl Open {
 impl Crossing {
     /// The connection with which everything ends that its client is asked, if there is one: nobody else can answer, or
     /// the server's instance ends with it.
-    pub(super) fn connection(&self) -> Option<Mark> {
-        let Visitor { principal, mark } = self.waiter.ear.visitor();
+    pub(super) fn connection(&self) -> Option<ClientKey> {
+        let ClientIdentity {
+            principal,
+            key: mark,
+        } = self.waiter.ear.visitor();
         let has_own = || self.caller.pool().is_some_and(|pool| !pool.is_shared());
         let ends_with_it =
-            matches!(mark, Mark::Connection(_)) && (principal.is_empty() || has_own());
+            matches!(mark, ClientKey::Connection(_)) && (principal.is_empty() || has_own());
         ends_with_it.then(|| mark.clone())
     }
 }

@@ -8,8 +8,8 @@ use super::claim::{User, Who};
 use super::ear::Ear;
 use super::lane::Lane;
 use crate::stable::DropReason;
-use crate::supervisor::{Sharing, sharing};
-use crate::upstream::Note;
+use crate::supervisor::{SharingPolicy, sharing_policy};
+use crate::upstream::ServerNotification;
 
 /// Who has made calls on a connection.
 #[derive(Debug, Default)]
@@ -44,10 +44,10 @@ impl Patrons {
 
 impl Lane {
     /// Passes on what the server logs outside of any call, if it cannot be about a call of somebody else.
-    pub(super) fn tell_log(&self, note: &Note) {
+    pub(super) fn tell_log(&self, note: &ServerNotification) {
         match self.hears_log() {
             Some(ear) => ear.hint(&Scope::Connection, note.method, &note.params),
-            None if self.audience.is_any() => self.figures.dropped(DropReason::LogOfWhom),
+            None if self.audience.is_any() => self.metrics.dropped(DropReason::LogOfWhom),
             // Modern clients hear of their own requests only.
             None => {}
         }
@@ -56,7 +56,7 @@ impl Lane {
     /// The legacy client whose session this is, or who alone has made calls here.
     fn hears_log(&self) -> Option<Ear> {
         let holder = self.claim.holder();
-        let is_shared = sharing(self.strategy) != Sharing::Nobody;
+        let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
         match self.patrons.all() {
             Patronage::One(only) => self.audience.owner(holder.or(Some(&only))),
             Patronage::Several if is_shared && holder.is_none() => None,

@@ -14,8 +14,8 @@ use super::claim::{Relation, Secret, Space, User};
 use super::lane::Lane;
 use super::port::{Boarded, Port, Shared};
 use crate::error::UpstreamError;
-use crate::supervisor::{Few, StartCause, Tenant};
-use crate::upstream::Wish;
+use crate::supervisor::{Few, InstanceSharing, StartCause};
+use crate::upstream::ClientOffer;
 
 /// Connections for those who are told the same.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Pool {
     /// Whoever waits for a turn longest holds it.
     line: AsyncMutex<()>,
     limit: usize,
-    tenant: Tenant,
+    tenant: InstanceSharing,
 }
 
 /// How long a server may go on asking for a call that it was told to forget. The next call waits that long
@@ -102,22 +102,22 @@ impl Drop for Turn {
 }
 
 impl Pool {
-    pub(super) fn new(shared: Arc<Shared>, wish: Wish, limit: usize) -> Self {
-        Self::with(shared, wish, limit, Tenant::Shared)
+    pub(super) fn new(shared: Arc<Shared>, wish: ClientOffer, limit: usize) -> Self {
+        Self::with(shared, wish, limit, InstanceSharing::Shared)
     }
 
     /// One connection, for one client that may have something in it; others for what cannot be done there at the
     /// same time.
-    pub(super) fn of_one(shared: Arc<Shared>, wish: Wish, limit: usize) -> Self {
-        Self::with(shared, wish, limit, Tenant::Own)
+    pub(super) fn of_one(shared: Arc<Shared>, wish: ClientOffer, limit: usize) -> Self {
+        Self::with(shared, wish, limit, InstanceSharing::Exclusive)
     }
 
     /// One connection, which no client uses.
-    pub(super) fn of_nobody(shared: Arc<Shared>, wish: Wish) -> Self {
-        Self::with(shared, wish, 1, Tenant::Nobody)
+    pub(super) fn of_nobody(shared: Arc<Shared>, wish: ClientOffer) -> Self {
+        Self::with(shared, wish, 1, InstanceSharing::Internal)
     }
 
-    fn with(shared: Arc<Shared>, wish: Wish, limit: usize, tenant: Tenant) -> Self {
+    fn with(shared: Arc<Shared>, wish: ClientOffer, limit: usize, tenant: InstanceSharing) -> Self {
         let audience = Audience::of_many();
         let first = Port::new(Arc::clone(&shared), wish, tenant, audience);
         Self {
@@ -138,13 +138,13 @@ impl Pool {
             more: Mutex::default(),
             line: AsyncMutex::default(),
             limit,
-            tenant: Tenant::Shared,
+            tenant: InstanceSharing::Shared,
         }
     }
 
     /// Whether it is for more than one client.
     pub(super) fn is_shared(&self) -> bool {
-        self.tenant == Tenant::Shared
+        self.tenant == InstanceSharing::Shared
     }
 
     /// The connection that everybody of this kind may use.
@@ -175,9 +175,9 @@ impl Pool {
         let supervisor = &self.shared.supervisor;
         let next = async {
             let _head = self.line.lock().await;
-            supervisor.when(free).await
+            supervisor.until_some(free).await
         };
-        let turn = supervisor.stand_in_line(next).await;
+        let turn = supervisor.wait_in_queue(next).await;
         turn.map_err(|kind| self.first.error(kind.in_turn()))
     }
 
@@ -259,7 +259,7 @@ impl Pool {
         if ports().all(|port| is_common(port.relation(user))) {
             return;
         }
-        let space = match self.shared.supervisor.has_room() {
+        let space = match self.shared.supervisor.has_capacity() {
             true => Space::Free,
             false => Space::Full,
         };
@@ -292,17 +292,20 @@ impl Pool {
 
     /// A connection with room for a call; another one is opened when all are full, if there may be one.
     pub(super) async fn board(&self, user: &User) -> Result<Boarded, UpstreamError> {
-        if self.tenant != Tenant::Shared {
+        if self.tenant != InstanceSharing::Shared {
             return self.first.board(user).await;
         }
         if let Some(lane) = self.own_lane(user) {
-            let entered = lane.running.enter().await;
+            let entered = lane.running.start_call().await;
             if let Some(in_use) = entered.map_err(|kind| self.first.error(kind))? {
                 return Ok(Boarded { lane, in_use });
             }
         }
         loop {
-            let entered = self.shared.supervisor.enter_any(|| self.usable_lanes(user));
+            let entered = self
+                .shared
+                .supervisor
+                .start_call_on_any(|| self.usable_lanes(user));
             let entered = entered.await;
             match entered.map_err(|kind| self.first.error(kind))? {
                 Some((lane, in_use)) if lane.claim.admits(user) => {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
-use mcpact::client::Verdicts;
+use mcpact::client::EraCache;
 use mcpact::log::event;
 use mcpact_config::{Approval, RunSettings, Strategy};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
@@ -22,14 +22,15 @@ use super::lane::Lane;
 use super::own::{Hearers, Tidings, said_to};
 use super::tasks::{Mapping, ToolTasks};
 use crate::approval::check;
-use crate::error::{FailureText, Trouble, UpstreamError};
-use crate::figures::ServerFigures;
+use crate::error::{FailureText, UpstreamError, UpstreamErrorKind};
+use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
 use crate::supervisor::{
-    Connection, InUse, Life, Sharing, StartCause, Supervisor, Tenant, sharing,
+    CallGuard, Connection, InstanceGuard, InstanceSharing, SharingPolicy, StartCause, Supervisor,
+    sharing_policy,
 };
 use crate::target::Target;
-use crate::upstream::{HeaderBook, Met, Wish, connect};
+use crate::upstream::{ClientOffer, Connected, ToolHeaders, connect};
 
 /// How long a new session may take to get to where the lost one was.
 const CATCH_UP: Duration = Duration::from_secs(10);
@@ -44,7 +45,7 @@ pub(super) struct Shared {
     pub(super) name: Arc<str>,
     /// What clients are told that it is called.
     pub(super) title: String,
-    pub(super) figures: Arc<ServerFigures>,
+    pub(super) metrics: Arc<ServerMetrics>,
     pub(super) target: Target,
     /// What the server was given and nobody else is told.
     pub(super) masks: Masks,
@@ -57,8 +58,8 @@ pub(super) struct Shared {
     pub(super) approval: Option<Approval>,
     /// What the server's tools were.
     pub(super) pins: Arc<Pins>,
-    pub(super) verdicts: Verdicts,
-    pub(super) book: Arc<HeaderBook>,
+    pub(super) verdicts: EraCache,
+    pub(super) book: Arc<ToolHeaders>,
     pub(super) acquaintance: Acquaintance,
     pub(super) tool_tasks: Arc<ToolTasks>,
     pub(super) mapping: Arc<Mapping>,
@@ -69,7 +70,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Something that went wrong with this server.
-    pub(super) fn error(&self, kind: Trouble) -> UpstreamError {
+    pub(super) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
         UpstreamError {
             target: self.title.clone(),
             kind,
@@ -86,19 +87,19 @@ impl Shared {
     /// between requests that its revision knows nothing of. At an address, only a session leads to the same instance.
     pub(super) fn keeps_apart(&self) -> bool {
         let run = self.run();
-        let is_wanted = sharing(run.strategy) == Sharing::Nobody && !run.spreads;
+        let is_wanted = sharing_policy(run.strategy) == SharingPolicy::Exclusive && !run.spreads;
         is_wanted && !matches!(self.target, Target::Url { .. })
     }
 
     /// Whether it may be started. Whoever was refused can be let in at any time, so that is no failure of the
     /// server.
-    pub(super) async fn check_approved(&self) -> Result<(), Trouble> {
+    pub(super) async fn check_approved(&self) -> Result<(), UpstreamErrorKind> {
         let Some(approval) = &self.approval else {
             return Ok(());
         };
         let checked = check(approval).await;
         if let Err(trouble) = &checked {
-            self.supervisor.not_allowed(trouble);
+            self.supervisor.start_not_allowed(trouble);
         }
         checked
     }
@@ -106,7 +107,7 @@ impl Shared {
     /// Keeps connections in another way from here on.
     pub(super) fn retune(&self, run: &RunSettings) {
         run.clone_into(&mut self.run.write().unwrap_or_else(PoisonError::into_inner));
-        self.supervisor.retune(run);
+        self.supervisor.update_settings(run);
     }
 }
 
@@ -114,8 +115,8 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Port {
     shared: Arc<Shared>,
-    wish: Wish,
-    tenant: Tenant,
+    wish: ClientOffer,
+    tenant: InstanceSharing,
     current: Mutex<Option<Arc<Lane>>>,
     audience: Arc<Audience>,
     /// Calls that may be asked something take turns where a question does not say whose it is.
@@ -123,7 +124,7 @@ pub(super) struct Port {
     /// Whether a call was given up on it a moment ago.
     is_resting: AtomicBool,
     /// Whoever holds it connects; the others wait for the outcome, which is here if it is a failure.
-    opening: Arc<AsyncMutex<Option<Arc<Trouble>>>>,
+    opening: Arc<AsyncMutex<Option<Arc<UpstreamErrorKind>>>>,
     /// How many times it was tried.
     tries: AtomicU64,
     /// Why what its client had is lost, until that is told.
@@ -136,14 +137,14 @@ pub(super) struct Port {
 #[derive(Debug)]
 pub(super) struct Boarded {
     pub(super) lane: Arc<Lane>,
-    pub(super) in_use: InUse,
+    pub(super) in_use: CallGuard,
 }
 
 impl Port {
     pub(super) fn new(
         shared: Arc<Shared>,
-        wish: Wish,
-        tenant: Tenant,
+        wish: ClientOffer,
+        tenant: InstanceSharing,
         audience: Audience,
     ) -> Arc<Self> {
         Self::with(shared, wish, tenant, audience, Arc::default())
@@ -151,8 +152,8 @@ impl Port {
 
     fn with(
         shared: Arc<Shared>,
-        wish: Wish,
-        tenant: Tenant,
+        wish: ClientOffer,
+        tenant: InstanceSharing,
         audience: Audience,
         tidings: Arc<Tidings>,
     ) -> Arc<Self> {
@@ -175,7 +176,7 @@ impl Port {
     pub(super) fn alike(&self) -> Arc<Self> {
         let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
         let tidings = Arc::clone(&self.tidings);
-        let (tenant, audience) = (Tenant::Shared, Audience::of_many());
+        let (tenant, audience) = (InstanceSharing::Shared, Audience::of_many());
         Self::with(shared, wish, tenant, audience, tidings)
     }
 
@@ -212,20 +213,20 @@ impl Port {
 
     /// Whether all calls of one client go here, and no others.
     pub(super) fn is_own(&self) -> bool {
-        self.tenant == Tenant::Own && !self.shared.run().spreads
+        self.tenant == InstanceSharing::Exclusive && !self.shared.run().spreads
     }
 
     /// Who may use an instance that speaks so.
-    fn tenant_at(&self, era: Era) -> Tenant {
+    fn tenant_at(&self, era: Era) -> InstanceSharing {
         match era {
-            Era::Modern if !self.shared.keeps_apart() => Tenant::Shared,
+            Era::Modern if !self.shared.keeps_apart() => InstanceSharing::Shared,
             Era::Modern | Era::Legacy => self.tenant,
         }
     }
 
     /// Whether a server that speaks so may keep something of one client, whose calls all go here.
     pub(super) fn keeps_at(&self, era: Era) -> bool {
-        self.is_own() && self.tenant_at(era) == Tenant::Own
+        self.is_own() && self.tenant_at(era) == InstanceSharing::Exclusive
     }
 
     /// Who hears what belongs to no call.
@@ -249,14 +250,14 @@ impl Port {
     /// A turn is over: whoever waits for one may take it.
     pub(super) fn free_again(&self, permit: Option<OwnedSemaphorePermit>) {
         drop(permit);
-        self.shared.supervisor.left();
+        self.shared.supervisor.call_ended();
     }
 
     /// The connection, opened if there is none, with the right to make a call.
     pub(super) async fn board(self: &Arc<Self>, user: &User) -> Result<Boarded, UpstreamError> {
         loop {
             let lane = self.lane(user).await?;
-            let entered = lane.running.enter().await;
+            let entered = lane.running.start_call().await;
             // One that was stopped meanwhile, or has become another's, is not open any more, and there will be another.
             if let Some(in_use) = entered.map_err(|kind| self.error(kind))?
                 && lane.claim.admits(user)
@@ -294,7 +295,7 @@ impl Port {
         }
         let tries = self.tries.load(Ordering::SeqCst);
         let line = Arc::clone(&self.opening);
-        let in_line = self.shared.supervisor.stand_in_line(line.lock_owned());
+        let in_line = self.shared.supervisor.wait_in_queue(line.lock_owned());
         let last = in_line.await.map_err(|kind| self.error_of(cause, kind))?;
         if let Some(lane) = self.live_for(user) {
             return Ok(lane);
@@ -302,27 +303,29 @@ impl Port {
         if self.tries.load(Ordering::SeqCst) > tries
             && let Some(same) = &*last
         {
-            return Err(self.error_of(cause, Trouble::Same(Arc::clone(same))));
+            return Err(self.error_of(cause, UpstreamErrorKind::Shared(Arc::clone(same))));
         }
         // Whoever asked first may go away while others wait for the same start.
         let opening = tokio::spawn(Arc::clone(self).open(cause, last));
         match opening.await {
-            Ok(opened) => opened.map_err(|same| self.error_of(cause, Trouble::Same(same))),
-            Err(_) => Err(self.error_of(cause, Trouble::Closed)),
+            Ok(opened) => {
+                opened.map_err(|same| self.error_of(cause, UpstreamErrorKind::Shared(same)))
+            }
+            Err(_) => Err(self.error_of(cause, UpstreamErrorKind::Retired)),
         }
     }
 
     async fn open(
         self: Arc<Self>,
         cause: StartCause,
-        mut last: OwnedMutexGuard<Option<Arc<Trouble>>>,
-    ) -> Result<Arc<Lane>, Arc<Trouble>> {
+        mut last: OwnedMutexGuard<Option<Arc<UpstreamErrorKind>>>,
+    ) -> Result<Arc<Lane>, Arc<UpstreamErrorKind>> {
         let before = self.current().take();
         if let Some(why) = before.as_deref().and_then(|lane| self.bereaved(lane)) {
             *self.untold() = Some(why);
         }
         drop(before);
-        let was_asleep = !self.shared.supervisor.is_awake();
+        let was_asleep = !self.shared.supervisor.has_open_instance();
         let opened = self.start(cause).await.map_err(Arc::new);
         last.clone_from(&opened.as_ref().err().cloned());
         self.tries.fetch_add(1, Ordering::SeqCst);
@@ -343,17 +346,17 @@ impl Port {
         Ok(lane)
     }
 
-    async fn start(self: &Arc<Self>, cause: StartCause) -> Result<Arc<Lane>, Trouble> {
+    async fn start(self: &Arc<Self>, cause: StartCause) -> Result<Arc<Lane>, UpstreamErrorKind> {
         self.shared.check_approved().await?;
         let supervisor = &self.shared.supervisor;
         let start = supervisor.admit(self.tenant, cause).await?;
         let limit = self.shared.run().start_timeout;
         let met = tokio::select! {
-            met = tokio::time::timeout(limit, self.meet(start.life())) => {
-                met.unwrap_or(Err(Trouble::Slow { limit }))
+            met = tokio::time::timeout(limit, self.meet(start.guard())) => {
+                met.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
             }
             // Nobody waits for it any more.
-            () = supervisor.closed() => return Err(Trouble::Closed),
+            () = supervisor.closed() => return Err(UpstreamErrorKind::Retired),
         };
         let met = match met {
             Ok(met) => met,
@@ -363,7 +366,7 @@ impl Port {
             }
         };
         let revision = met.upstream.revision();
-        let running = start.agreed(revision, self.tenant_at(revision.era()));
+        let running = start.ready(revision, self.tenant_at(revision.era()));
         let audience = Arc::clone(&self.audience);
         let lane = Arc::new(Lane::new(
             met,
@@ -373,16 +376,18 @@ impl Port {
             running,
         ));
         let connection: Weak<dyn Connection> = Arc::downgrade(&lane) as Weak<dyn Connection>;
-        lane.running.is_reached_by(connection);
-        lane.serve_strays(Arc::downgrade(self));
+        lane.running.attach(connection);
+        lane.serve_unsolicited(Arc::downgrade(self));
         Ok(lane)
     }
 
     /// What those can be asked who use the connection.
     fn askable(&self) -> CapabilityBits {
         match self.tenant {
-            Tenant::Own | Tenant::Shared => self.wish.capabilities.declared(),
-            Tenant::Nobody => CapabilitySet::empty(Side::Client).declared(),
+            InstanceSharing::Exclusive | InstanceSharing::Shared => {
+                self.wish.capabilities.declared()
+            }
+            InstanceSharing::Internal => CapabilitySet::empty(Side::Client).declared(),
         }
     }
 
@@ -396,7 +401,7 @@ impl Port {
             let Err(error) = self.lane_because(StartCause::Listener).await else {
                 return;
             };
-            match error.kind.pause() {
+            match error.kind.next_start() {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None if failures < TRIES => failures += 1,
                 None => return self.audience.listens.end(),
@@ -408,7 +413,7 @@ impl Port {
     /// for those who have it.
     pub(super) fn tell(&self, method: Method, era: Era) {
         let acquaintance = &self.shared.acquaintance;
-        match said_to(sharing(self.strategy()), era, self.tenant) {
+        match said_to(sharing_policy(self.strategy()), era, self.tenant) {
             Hearers::All => acquaintance.tell(method),
             Hearers::Owner => {
                 self.tidings.note(method);
@@ -433,12 +438,12 @@ impl Port {
     }
 
     /// A call that was lost.
-    pub(super) fn lost_call(&self, kind: Trouble) -> UpstreamError {
+    pub(super) fn lost_call(&self, kind: UpstreamErrorKind) -> UpstreamError {
         self.shared.error(kind)
     }
 
     /// What went wrong with a start; whoever has not asked for it is not told more than the supervisor tells.
-    fn error_of(&self, cause: StartCause, kind: Trouble) -> UpstreamError {
+    fn error_of(&self, cause: StartCause, kind: UpstreamErrorKind) -> UpstreamError {
         match cause {
             StartCause::Recovery => self.shared.error(kind),
             StartCause::Request
@@ -449,7 +454,7 @@ impl Port {
         }
     }
 
-    pub(super) fn error(&self, kind: Trouble) -> UpstreamError {
+    pub(super) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
         let error = self.shared.error(kind);
         tracing::warn!(
             event = event::ROUTE_ERROR,
@@ -462,10 +467,10 @@ impl Port {
         error
     }
 
-    async fn meet(&self, life: &Life) -> Result<Met, Trouble> {
+    async fn meet(&self, guard: &InstanceGuard) -> Result<Connected, UpstreamErrorKind> {
         let key = self.shared.target.key();
-        let (prior, mut asking) = self.shared.verdicts.consult(&key).await;
-        let wish = Wish {
+        let (prior, mut asking) = self.shared.verdicts.lookup(&key).await;
+        let wish = ClientOffer {
             // Nothing is promised without somebody who keeps it.
             capabilities: self.shared.stand_in.added_to(&self.wish.capabilities),
             mode: self.shared.mode,
@@ -474,15 +479,19 @@ impl Port {
             ..self.wish.clone()
         };
         let target = &self.shared.target;
-        let mut met = connect(target, &wish, life).await;
-        if prior.is_some() && met.as_ref().is_err_and(Trouble::is_disagreement) {
+        let mut met = connect(target, &wish, guard).await;
+        if prior.is_some()
+            && met
+                .as_ref()
+                .is_err_and(UpstreamErrorKind::is_negotiation_failure)
+        {
             // What was believed about the server may be what is wrong.
             asking.forget();
-            let wish = Wish {
+            let wish = ClientOffer {
                 prior: None,
                 ..wish
             };
-            met = connect(target, &wish, life).await;
+            met = connect(target, &wish, guard).await;
         }
         let met = met?;
         if let Some(verdict) = met.verdict {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use bytestring::ByteString;
 use futures_util::future::BoxFuture;
 use mcpact::server::Settings;
-use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Visitor, Welcome};
+use mcpact::server::backend::{
+    Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, Outbox, Session,
+};
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Scope, ServerTerms};
@@ -30,10 +32,10 @@ use super::renewal::Renewal;
 use super::subscribing::is_subscription;
 use super::succession::{Handover, Place, Undone};
 use super::wishes::Wishing;
-use crate::error::{ServeError, Trouble};
+use crate::drain::draining_error;
+use crate::error::{ServeError, UpstreamErrorKind};
 use crate::retry::{Attempt, Retry, RetryPolicy};
-use crate::turnstile::closed;
-use crate::upstream::Reply;
+use crate::upstream::ServerResponse;
 
 impl Backend for Bridge {
     fn settings(&self) -> &Settings {
@@ -44,9 +46,13 @@ impl Backend for Bridge {
         &self.terms
     }
 
-    async fn welcome(&self, opening: Opening<'_>, visitor: &Visitor) -> Result<Welcome, WireError> {
-        if self.settings.turnstile.is_closed() {
-            return Err(closed());
+    async fn accept_client(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Result<ClientSetup, WireError> {
+        if self.settings.drain_gate.is_closed() {
+            return Err(draining_error());
         }
         // A server that is known sleeps until it is needed.
         match self.welcome_asleep(&opening, visitor) {
@@ -65,13 +71,13 @@ impl Backend for Bridge {
     /// Everything that was admitted passes here.
     async fn serve(
         self: Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         session: Arc<Session>,
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
-        let _pass = self.settings.turnstile.admit(job.method)?;
-        let looked_at = self.settings.filters.looked_at(&job);
-        let job = self.settings.filters.admit(job).await?;
+        let _pass = self.settings.drain_gate.admit(job.method)?;
+        let filtered_method = self.settings.filters.result_method(&job);
+        let job = self.settings.filters.filter_request(job).await?;
         let (method, client) = (job.method, job.pact.revision());
         self.check_served(method, &job.params, client)
             .map_err(ServeError::into_wire)?;
@@ -87,7 +93,9 @@ impl Backend for Bridge {
             }
         };
         let filters = &self.settings.filters;
-        filters.release(looked_at.as_deref(), client, raw).await
+        filters
+            .filter_result(filtered_method.as_deref(), client, raw)
+            .await
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
@@ -108,15 +116,15 @@ impl Backend for Bridge {
         }
     }
 
-    fn fell_silent(&self, visitor: &Visitor) {
+    fn input_closed(&self, visitor: &ClientIdentity) {
         self.dismiss(visitor);
     }
 
-    fn left(&self, visitor: &Visitor) {
+    fn disconnected(&self, visitor: &ClientIdentity) {
         self.leave(visitor);
     }
 
-    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+    fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
         self.shared.book.of(tool)
     }
 
@@ -127,7 +135,7 @@ impl Backend for Bridge {
 
 impl Bridge {
     /// Serves a client that the front has welcomed.
-    async fn attend(self: &Arc<Self>, job: Job, ear: Ear) -> Result<ByteString, Undone> {
+    async fn attend(self: &Arc<Self>, job: BackendRequest, ear: Ear) -> Result<ByteString, Undone> {
         let goes_on = || Handover {
             has_successor: self.is_succeeded(),
             moves: 0,
@@ -162,7 +170,7 @@ impl Bridge {
     /// The same, once it is known who stands for the client.
     pub(super) async fn attend_for(
         self: &Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         caller: Arc<Caller>,
         ear: Ear,
         goes_on: impl FnOnce() -> Handover,
@@ -178,21 +186,21 @@ impl Bridge {
     /// Serves one request of a client.
     pub(crate) async fn carry(
         self: &Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         caller: Arc<Caller>,
         ear: Ear,
     ) -> Result<ByteString, ServeError> {
         match self.carry_unless(job, caller, ear, || Handover::NONE).await {
             Ok(raw) => Ok(raw),
             Err(Undone::Told(error)) => Err(error),
-            Err(Undone::Unseen) => Err(self.shared.error(Trouble::Closed).into()),
+            Err(Undone::Unseen) => Err(self.shared.error(UpstreamErrorKind::Retired).into()),
         }
     }
 
     /// The same, unless the server has not seen it and it goes on elsewhere: then it is counted there.
     pub(crate) async fn carry_unless(
         self: &Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         caller: Arc<Caller>,
         ear: Ear,
         goes_on: impl FnOnce() -> Handover,
@@ -224,7 +232,7 @@ impl Bridge {
     /// first: one that is the same as before may have looked, or refuses it for ever.
     async fn bring_once_more(
         self: &Arc<Self>,
-        mut job: Job,
+        mut job: BackendRequest,
         mut caller: Arc<Caller>,
         mut ear: Ear,
     ) -> Result<ByteString, ServeError> {
@@ -258,7 +266,7 @@ impl Bridge {
 
     async fn bring(
         self: &Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         caller: Arc<Caller>,
         ear: Ear,
         refusals: Arc<Refusals>,
@@ -296,7 +304,7 @@ impl Bridge {
             is_given: Arc::clone(&crossing.is_given),
         };
         let plan = plan(crossing.waiter.job.method, down, up);
-        self.shared.figures.crosses(down, up, plan);
+        self.shared.metrics.translated(down, up, plan);
         match plan {
             Plan::Pass | Plan::NewerServer | Plan::OlderServer => {
                 late.unless(self.cross(crossing)).await
@@ -397,11 +405,11 @@ impl Bridge {
     }
 
     /// What a modern client gets of what a modern server said.
-    fn settled(&self, crossing: &Crossing, params: &str, reply: &Reply) -> AnsweredResult {
+    fn settled(&self, crossing: &Crossing, params: &str, reply: &ServerResponse) -> AnsweredResult {
         let job = &crossing.waiter.job;
         let stand_in = &self.settings.stand_in;
         match (reply, job.method) {
-            (Reply::Result(raw), Some(method))
+            (ServerResponse::Result(raw), Some(method))
                 if !stand_in.is_empty() && method.may_ask_for_input() =>
             {
                 stand_in.apply(&job.pact, method, params, raw)
@@ -438,7 +446,7 @@ impl Bridge {
 }
 
 /// Which log messages a legacy client wants.
-pub(crate) fn level_of(job: &Job) -> Result<LogLevel, ServeError> {
+pub(crate) fn level_of(job: &BackendRequest) -> Result<LogLevel, ServeError> {
     let params = Object::parse(&job.params).unwrap_or_default();
     let level = params.get_str("level").unwrap_or_default();
     LogLevel::parse(&level).ok_or_else(|| {
@@ -464,8 +472,8 @@ impl Late {
         let served = tokio::time::timeout(limit, serving).await;
         served.unwrap_or_else(|_| {
             let trouble = match self.is_given.load(Ordering::Relaxed) {
-                true => Trouble::Silent { limit },
-                false => Trouble::Unseen { limit },
+                true => UpstreamErrorKind::CallTimeout { limit },
+                false => UpstreamErrorKind::TimeoutBeforeSend { limit },
             };
             Err(self.caller.lost_call(trouble).into())
         })

@@ -6,9 +6,9 @@ use mcpact_spec::{Era, Revision};
 
 use super::Bridge;
 use super::caller::Caller;
-use crate::error::{Delivery, Trouble};
+use crate::error::{Delivery, UpstreamErrorKind};
 use crate::retry::{Attempt, Cause};
-use crate::upstream::Loss;
+use crate::upstream::CallFailure;
 
 /// How a request was refused that may belong to another server than was met.
 #[derive(Clone, Copy, Debug)]
@@ -50,17 +50,17 @@ impl Refusals {
     }
 
     /// Notes what a loss on a connection of this revision says about the server.
-    pub(super) fn note_loss(&self, loss: &Loss, revision: Revision, caller: &Arc<Caller>) {
+    pub(super) fn note_loss(&self, loss: &CallFailure, revision: Revision, caller: &Arc<Caller>) {
         match loss {
-            Loss::Agreement => self.note(Refused::Disagreed(revision), caller),
-            Loss::Doubt(_) => self.note(Refused::InDoubt, caller),
-            Loss::Session
-            | Loss::Unsent(_)
-            | Loss::Unreached(_)
-            | Loss::Connection(_)
-            | Loss::Misbehaved(_)
-            | Loss::Status(_)
-            | Loss::TooLong(_) => {}
+            CallFailure::RevisionRefused => self.note(Refused::Disagreed(revision), caller),
+            CallFailure::Ambiguous(_) => self.note(Refused::InDoubt, caller),
+            CallFailure::SessionLost
+            | CallFailure::NotSent(_)
+            | CallFailure::Unreachable(_)
+            | CallFailure::ConnectionLost(_)
+            | CallFailure::ProtocolViolation(_)
+            | CallFailure::HttpStatus(_)
+            | CallFailure::ResponseTooLarge(_) => {}
         }
     }
 
@@ -86,7 +86,7 @@ impl Bridge {
 }
 
 /// What is told of a server that refuses its own revision, and is the same as before when it is met anew.
-pub(super) fn disagreed(revision: Revision) -> Trouble {
+pub(super) fn disagreed(revision: Revision) -> UpstreamErrorKind {
     let why = format!("it refuses requests of {revision}, which it has agreed to");
-    Trouble::Misbehaved(why)
+    UpstreamErrorKind::ProtocolViolation(why)
 }

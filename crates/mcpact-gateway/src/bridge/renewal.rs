@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use mcpact::server::backend::Visitor;
+use mcpact::server::backend::ClientIdentity;
 use mcpact_spec::{Era, Method};
 use tokio::sync::OnceCell;
 
@@ -13,7 +13,7 @@ use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use super::latecomer::Kept;
 use super::succession::Followed;
-use crate::error::{ServeError, Trouble};
+use crate::error::{ServeError, UpstreamErrorKind};
 
 /// How often in a row a server may turn out to be another one than a moment ago.
 const TURNS: usize = 3;
@@ -24,7 +24,7 @@ pub(super) struct Renewal {
     /// The era of the server that it was introduced to.
     era: Era,
     opening: Kept,
-    visitor: Visitor,
+    visitor: ClientIdentity,
     ear: OnceLock<FarEar>,
     /// Who stands for it at a server of the other era.
     next: OnceCell<Arc<Caller>>,
@@ -33,7 +33,7 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    pub(super) fn new(era: Era, opening: Kept, visitor: &Visitor) -> Self {
+    pub(super) fn new(era: Era, opening: Kept, visitor: &ClientIdentity) -> Self {
         Self {
             era,
             opening,
@@ -106,6 +106,6 @@ impl Bridge {
             let renewed = Arc::clone(Box::pin(renewed).await?);
             caller = renewed;
         }
-        Err(caller.lost_call(Trouble::Changed).into())
+        Err(caller.lost_call(UpstreamErrorKind::RevisionChanged).into())
     }
 }

@@ -6,7 +6,7 @@ use crate::error::ServeError;
 use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use mcpact::server::backend::Heard;
+use mcpact::server::backend::QuestionOutcome;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_translate::input::{self, NextStep, Outcome, Question, Rounds};
 use mcpact_translate::tasks::{CallMode, Status, related, wants_tasks};
@@ -20,7 +20,7 @@ use super::parking::take_turn;
 use super::port::Boarded;
 use super::questions::PATIENCE;
 use super::tasks::{Begun, Runner};
-use crate::upstream::{Event, Reply};
+use crate::upstream::{CallEvent, ServerResponse};
 
 /// How many pages of tools are read at most.
 const PAGES: usize = 100;
@@ -79,30 +79,30 @@ impl Bridge {
             // Nobody has to wait while the client thinks.
             crossing.in_use = None;
             let raw = match &reply {
-                Reply::Error(raw) if !has_refreshed && is_header_mismatch(raw) => {
+                ServerResponse::Error(raw) if !has_refreshed && is_header_mismatch(raw) => {
                     // BA-28: what is known about the tool may be old.
                     has_refreshed = true;
                     let _ = Box::pin(self.read_tools(crossing)).await;
                     continue;
                 }
-                Reply::Error(raw) if crossing.may_take_tasks() && wants_tasks(raw) => {
+                ServerResponse::Error(raw) if crossing.may_take_tasks() && wants_tasks(raw) => {
                     // The tool runs only as a task, and has not run yet.
                     crossing.told = Told::WithTasks;
                     continue;
                 }
-                Reply::Error(_) => return crossing.finished(&reply).map(CallEnd::Answer),
+                ServerResponse::Error(_) => return crossing.finished(&reply).map(CallEnd::Answer),
                 // No result at all: there are no rounds to it.
-                Reply::Result(raw) if !raw.starts_with('{') => {
+                ServerResponse::Result(raw) if !raw.starts_with('{') => {
                     return crossing.finished(&reply).map(CallEnd::Answer);
                 }
-                Reply::Result(raw) => raw,
+                ServerResponse::Result(raw) => raw,
             };
             let mut turn = rounds.server_result(raw, self.clock.now(), &mut mint);
             loop {
                 match turn {
                     NextStep::Finish => return crossing.finished(&reply).map(CallEnd::Answer),
                     NextStep::Task if crossing.told == Told::WithTasks => {
-                        let (Reply::Result(raw) | Reply::Error(raw)) = reply;
+                        let (ServerResponse::Result(raw) | ServerResponse::Error(raw)) = reply;
                         return Ok(CallEnd::Task(raw));
                     }
                     // Nobody said that the client follows tasks.
@@ -164,10 +164,16 @@ impl Bridge {
                 else => return rounds.late(),
             };
             let turn = match &heard {
-                Heard::Result(raw) => rounds.client_reply(&key, input::ClientReply::Result(raw)),
-                Heard::Error(raw) => rounds.client_reply(&key, input::ClientReply::Error(raw)),
-                Heard::Lost(why) => rounds.client_reply(&key, input::ClientReply::Lost(why)),
-                Heard::Refused(_) => rounds
+                QuestionOutcome::Result(raw) => {
+                    rounds.client_reply(&key, input::ClientReply::Result(raw))
+                }
+                QuestionOutcome::Error(raw) => {
+                    rounds.client_reply(&key, input::ClientReply::Error(raw))
+                }
+                QuestionOutcome::Lost(why) => {
+                    rounds.client_reply(&key, input::ClientReply::Lost(why))
+                }
+                QuestionOutcome::Refused(_) => rounds
                     .client_reply(&key, input::ClientReply::Lost("the client cannot be asked")),
             };
             if let Some(turn) = turn {
@@ -190,7 +196,8 @@ impl Bridge {
             let Ok(params) = crossing.stamped(&params) else {
                 return false;
             };
-            let Ok(Reply::Result(raw)) = lane.request(Method::ToolsList, &params).await else {
+            let Ok(ServerResponse::Result(raw)) = lane.request(Method::ToolsList, &params).await
+            else {
                 return false;
             };
             in_use.answered();
@@ -237,15 +244,17 @@ impl Bridge {
                 Some(()) = asked.answered() => continue,
                 event = call.next() => event,
             };
-            if let (Event::Done(_) | Event::Lost(_), Some(turn)) = (&event, &mut crossing.turn) {
+            if let (CallEvent::Response(_) | CallEvent::Failed(_), Some(turn)) =
+                (&event, &mut crossing.turn)
+            {
                 turn.end();
             }
             match event {
-                Event::Note(note) => {
+                CallEvent::Notification(note) => {
                     lane.being_asked.withdraw(&note);
                     crossing.waiter.tell(&note, &mut crossing.progress).await;
                 }
-                Event::Done(reply) => {
+                CallEvent::Response(reply) => {
                     crossing.remember(&reply);
                     if let Some(started) = &mut started {
                         started.over();
@@ -254,8 +263,8 @@ impl Bridge {
                     let finished = crossing.finished(&reply);
                     return finished.map(|raw| crossing.keeping_tasks(raw));
                 }
-                Event::Lost(loss) => return Err(crossing.lost(&loss)),
-                Event::Ask(ask) => match ask.method {
+                CallEvent::Failed(loss) => return Err(crossing.lost(&loss)),
+                CallEvent::Request(ask) => match ask.method {
                     Some(Method::Ping) => ask.answer(&Outcome::Result("{}".into())).await,
                     Some(method) => {
                         lane.asked_during_call();
@@ -269,7 +278,7 @@ impl Bridge {
 }
 
 /// Puts one question to the client.
-async fn put(crossing: &Crossing, asking: Asking<'_>, question: &Question) -> Heard {
+async fn put(crossing: &Crossing, asking: Asking<'_>, question: &Question) -> QuestionOutcome {
     let Question { method, params, .. } = question;
     match asking {
         Asking::Here => {
@@ -278,7 +287,7 @@ async fn put(crossing: &Crossing, asking: Asking<'_>, question: &Question) -> He
         }
         Asking::InTask(task, runner) => match related(params, task) {
             Ok(params) => runner.ask(*method, &params).await,
-            Err(_) => Heard::Lost("the question cannot be read"),
+            Err(_) => QuestionOutcome::Lost("the question cannot be read"),
         },
     }
 }

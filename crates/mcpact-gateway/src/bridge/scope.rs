@@ -6,7 +6,7 @@ use bytestring::ByteString;
 use mcpact_spec::{Era, Method, Revision};
 
 use super::Bridge;
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::edit;
 
 const SCOPE: &str = "cacheScope";

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
-use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
+use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, ClientSetup};
 use mcpact_spec::Side;
 use tokio::sync::Mutex;
 
@@ -12,7 +12,7 @@ use super::caller::Caller;
 use super::ear::Ear;
 use super::latecomer::{Kept, Latecomer};
 use super::parking::ParkingLot;
-use crate::error::{ServeError, Trouble};
+use crate::error::{ServeError, UpstreamErrorKind};
 use crate::retry::{Attempt, Retry, RetryPolicy};
 
 /// How many servers before one are remembered for the calls that wait for input.
@@ -152,28 +152,32 @@ impl Bridge {
     /// Welcomes a client that has not met the server before another one took its place.
     pub(super) async fn welcome_onward(
         &self,
-        opening: Opening<'_>,
-        visitor: &Visitor,
-    ) -> Option<Result<Welcome, ServeError>> {
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Option<Result<ClientSetup, ServeError>> {
         let next = self.successor()?;
         let welcome = match next.admit(opening, visitor).await {
             Ok(welcome) => welcome,
             Err(error) => return Some(Err(error)),
         };
-        let Welcome { terms, state } = welcome;
+        let ClientSetup { terms, state } = welcome;
         let caller = state.and_then(|state| state.downcast::<Caller>().ok());
         let place = caller.map(|caller| Place {
             bridge: next,
             caller,
         });
-        Some(Ok(Welcome {
+        Some(Ok(ClientSetup {
             terms,
             state: place.map(|place| Arc::new(place) as _),
         }))
     }
 
     /// Serves a request that the server has not seen by those who have taken its place.
-    pub(super) async fn attend_onward(&self, job: Job, ear: Ear) -> Result<ByteString, ServeError> {
+    pub(super) async fn attend_onward(
+        &self,
+        job: BackendRequest,
+        ear: Ear,
+    ) -> Result<ByteString, ServeError> {
         for moves in 1..=RetryPolicy::REMOTE.successors {
             let Some(next) = self.successor() else {
                 break;
@@ -197,14 +201,14 @@ impl Bridge {
                 return Err(error);
             }
         }
-        Err(self.shared.error(Trouble::Closed).into())
+        Err(self.shared.error(UpstreamErrorKind::Retired).into())
     }
 
     /// Who stands for a client of this server at the next one.
     async fn caller_at(
         &self,
         next: &Arc<Self>,
-        job: &Job,
+        job: &BackendRequest,
         ear: &Ear,
     ) -> Result<Arc<Caller>, ServeError> {
         if let Some(latecomer) = ear.state::<Latecomer>() {
@@ -223,7 +227,7 @@ impl Bridge {
 }
 
 /// A modern client, as its request shows it.
-fn introduced(job: &Job) -> Kept {
+fn introduced(job: &BackendRequest) -> Kept {
     let client = job.pact.party(Side::Client);
     let info = client.info.as_deref();
     Kept::Request {

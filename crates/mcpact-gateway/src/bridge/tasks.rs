@@ -31,7 +31,7 @@ pub(super) use self::tool_tasks::ToolTasks;
 pub(super) use self::waited::{Begun, Started};
 
 use super::crossing::{Waiter, refusal};
-use crate::upstream::Reply;
+use crate::upstream::ServerResponse;
 
 /// How many tasks are known at a time, in each direction, and how many of them one principal has.
 const TASKS: usize = 4096;
@@ -97,10 +97,10 @@ fn meant(waiter: &Waiter) -> Result<String, ServeError> {
 }
 
 /// An answer of the server as the outcome of something that nobody asked for directly.
-fn outcome(reply: &Reply) -> Outcome {
+fn outcome(reply: &ServerResponse) -> Outcome {
     match reply {
-        Reply::Result(raw) => Outcome::Result(raw.to_string()),
-        Reply::Error(raw) => Outcome::Error(raw.to_string()),
+        ServerResponse::Result(raw) => Outcome::Result(raw.to_string()),
+        ServerResponse::Error(raw) => Outcome::Error(raw.to_string()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use bytestring::ByteString;
-use mcpact::server::backend::Job;
+use mcpact::server::backend::BackendRequest;
 use mcpact_config::{ChangedTools, ToolFilter};
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
@@ -12,7 +12,7 @@ use mcpact_translate::input::missing_capabilities_error;
 use mcpact_wire::raw::{Object, elements};
 
 use super::{Bridge, Listing, refusal};
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::edit;
 use crate::error::ServeError;
 
@@ -42,13 +42,13 @@ impl Bridge {
 
     /// The same in words; none if no tool is kept back.
     pub(crate) fn withheld(&self) -> Option<String> {
-        self.shared.pins.withheld()
+        self.shared.pins.hidden_text()
     }
 
     /// Agrees to what the server says about its tools now. The tools that are not what they were.
-    pub(crate) fn agree_to_tools(&self) -> Vec<String> {
-        let agreed = self.shared.pins.agree();
-        if self.shared.pins.hide_any() && !agreed.is_empty() {
+    pub(crate) fn approve_tools(&self) -> Vec<String> {
+        let agreed = self.shared.pins.approve();
+        if self.shared.pins.hides_changed() && !agreed.is_empty() {
             self.regulars.tell(Method::ToolsListChanged);
         }
         agreed
@@ -67,13 +67,13 @@ impl Bridge {
     }
 
     fn serves_everything(&self) -> bool {
-        self.tools().is_open() && !self.shared.pins.hide_any()
+        self.tools().is_open() && !self.shared.pins.hides_changed()
     }
 
     /// Whether a thing of the server is served.
     pub(crate) fn serves(&self, kind: ListKind, name: &str) -> bool {
         match kind {
-            ListKind::Tools => self.tools().admits(name) && !self.shared.pins.hide(name),
+            ListKind::Tools => self.tools().admits(name) && !self.shared.pins.is_hidden(name),
             ListKind::Prompts | ListKind::Resources | ListKind::Templates => true,
         }
     }
@@ -85,7 +85,7 @@ impl Bridge {
     }
 
     /// Refuses a call of a tool for which its client lacks something, and says what.
-    pub(super) fn check_able(&self, job: &Job) -> Result<(), ServeError> {
+    pub(super) fn check_able(&self, job: &BackendRequest) -> Result<(), ServeError> {
         if job.method != Some(Method::ToolsCall) || self.tools().needs.is_empty() {
             return Ok(());
         }

@@ -3,22 +3,22 @@
 use mcpact_translate::input::{Outcome, ServerAnswer};
 use mcpact_wire::id::Id;
 
-use crate::upstream::Ask;
+use crate::upstream::ServerRequest;
 
 /// What is not answered yet. Dropped with the call or the task that it belongs to, it is refused.
 #[derive(Debug, Default)]
-pub(super) struct Unanswered(Vec<Ask>);
+pub(super) struct Unanswered(Vec<ServerRequest>);
 
 /// Answers, and what they are for.
 #[must_use]
-pub(super) struct Due(Vec<(Ask, Outcome)>);
+pub(super) struct Due(Vec<(ServerRequest, Outcome)>);
 
 impl Unanswered {
-    pub(super) fn keep(&mut self, ask: Ask) {
+    pub(super) fn keep(&mut self, ask: ServerRequest) {
         self.0.push(ask);
     }
 
-    fn take(&mut self, id: &Id) -> Option<Ask> {
+    fn take(&mut self, id: &Id) -> Option<ServerRequest> {
         let at = self.0.iter().position(|ask| ask.id == *id)?;
         Some(self.0.remove(at))
     }
@@ -26,7 +26,7 @@ impl Unanswered {
     /// The server takes a question back.
     pub(super) fn withdrawn(&mut self, id: &Id) {
         if let Some(ask) = self.take(id) {
-            ask.taken_back();
+            ask.cancelled();
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::lane::Lane;
 use super::port::Shared;
-use crate::upstream::{Call, Event};
+use crate::upstream::{Call, CallEvent};
 
 /// The pauses before a stream that ended is opened again; one that lived longer than the longest was a
 /// good one.
@@ -98,9 +98,9 @@ impl Watch {
     async fn hear(&mut self, mut call: Call) {
         loop {
             let note = match call.next().await {
-                Event::Note(note) => note,
-                Event::Ask(_) => continue,
-                Event::Done(_) | Event::Lost(_) => return,
+                CallEvent::Notification(note) => note,
+                CallEvent::Request(_) => continue,
+                CallEvent::Response(_) | CallEvent::Failed(_) => return,
             };
             let Some(shared) = self.shared.upgrade() else {
                 return;

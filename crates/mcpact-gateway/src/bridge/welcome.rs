@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 use crate::error::{ServeError, UpstreamError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mcpact::server::backend::{Mark, Opening, Visitor, Welcome};
+use mcpact::server::backend::{ClientHello, ClientIdentity, ClientKey, ClientSetup};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_engine::server::{Listening, ServerTerms};
@@ -32,8 +32,10 @@ use super::pool::Pool;
 use super::port::Port;
 use super::renewal::Renewal;
 use crate::aggregate::instructions;
-use crate::supervisor::{Sharing, StartCause, Starter, Tenant, most, sharing};
-use crate::upstream::{Upstream, Wish};
+use crate::supervisor::{
+    InstanceSharing, SharingPolicy, StartCause, Starter, max_instances, sharing_policy,
+};
+use crate::upstream::{ClientOffer, Upstream};
 
 /// A legacy client, as its handshake shows it.
 #[derive(Debug)]
@@ -104,12 +106,12 @@ impl Starter for Bridge {
 impl Bridge {
     pub(super) async fn admit(
         &self,
-        opening: Opening<'_>,
-        visitor: &Visitor,
-    ) -> Result<Welcome, ServeError> {
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Result<ClientSetup, ServeError> {
         let welcome = match opening {
-            Opening::Handshake(params) => self.welcome_legacy(params, visitor).await,
-            Opening::Request(params) => {
+            ClientHello::Handshake(params) => self.welcome_legacy(params, visitor).await,
+            ClientHello::Request(params) => {
                 let cause = StartCause::Request;
                 self.welcome_modern(params, visitor, cause).await
             }
@@ -127,14 +129,14 @@ impl Bridge {
             },
             ..Params::default()
         };
-        let visitor = Visitor::default();
+        let visitor = ClientIdentity::default();
         let met = self.welcome_modern(&params, &visitor, StartCause::Introduction);
         met.await.map(|_| ()).map_err(ServeError::from)
     }
 
     /// As whom the server is approached for a client that declares this.
-    pub(super) fn wish(&self, capabilities: CapabilitySet, info: Implementation) -> Wish {
-        Wish {
+    pub(super) fn wish(&self, capabilities: CapabilitySet, info: Implementation) -> ClientOffer {
+        ClientOffer {
             capabilities,
             info,
             mode: self.settings.mode,
@@ -176,7 +178,7 @@ impl Bridge {
     fn share(&self, port: Arc<Port>, pool: Option<&Arc<Pool>>) -> Arc<Pool> {
         let of_many = pool.filter(|pool| pool.is_shared());
         let of_all = || {
-            let limit = most(&self.shared.run());
+            let limit = max_instances(&self.shared.run());
             Arc::new(Pool::of_all(Arc::clone(&self.shared), port, limit))
         };
         let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
@@ -189,17 +191,21 @@ impl Bridge {
     }
 
     /// Whether a client would be served by a connection that is there.
-    pub(super) fn is_awake_for(&self, opening: &Opening<'_>, visitor: &Visitor) -> bool {
+    pub(super) fn is_awake_for(&self, opening: &ClientHello<'_>, visitor: &ClientIdentity) -> bool {
         if self.modern().is_some_and(|pool| pool.open_lane().is_some()) {
             return true;
         }
         let pool = match opening {
-            Opening::Request(params) => {
+            ClientHello::Request(params) => {
                 let declared = params.meta.client_capabilities.unwrap_or("{}");
                 self.known_pool(declared, visitor)
             }
-            Opening::Handshake(_) if sharing(self.shared.run().strategy) == Sharing::Nobody => None,
-            Opening::Handshake(params) => Newcomer::parse(params)
+            ClientHello::Handshake(_)
+                if sharing_policy(self.shared.run().strategy) == SharingPolicy::Exclusive =>
+            {
+                None
+            }
+            ClientHello::Handshake(params) => Newcomer::parse(params)
                 .and_then(|newcomer| self.known_pool(newcomer.mapped().raw(), visitor)),
         };
         pool.is_some_and(|pool| pool.open_lane().is_some())
@@ -208,8 +214,8 @@ impl Bridge {
     async fn welcome_legacy(
         &self,
         params: &Params<'_>,
-        visitor: &Visitor,
-    ) -> Result<Welcome, UpstreamError> {
+        visitor: &ClientIdentity,
+    ) -> Result<ClientSetup, UpstreamError> {
         let Some(newcomer) = Newcomer::parse(params) else {
             // The engine refuses it in the right words.
             return Ok(self.bare());
@@ -237,42 +243,49 @@ impl Bridge {
                 info: info.encode(upstream),
             }
         });
-        let opening = Kept::of(&Opening::Handshake(params));
+        let opening = Kept::of(&ClientHello::Handshake(params));
         let renewal = Renewal::new(upstream.era(), opening, visitor);
-        Ok(Welcome {
+        Ok(ClientSetup {
             terms: Arc::new(self.terms_on(&lane, revision, &visitor.principal)),
             state: Some(Arc::new(Caller::staying(port, pool, stamp, renewal))),
         })
     }
 
     /// The way of a legacy client to a legacy server, and with whom it shares it.
-    fn place(&self, principal: &str, wish: Wish) -> (Arc<Port>, Option<Arc<Pool>>) {
-        let kind = match sharing(self.shared.run().strategy) {
-            Sharing::Nobody => {
+    fn place(&self, principal: &str, wish: ClientOffer) -> (Arc<Port>, Option<Arc<Pool>>) {
+        let kind = match sharing_policy(self.shared.run().strategy) {
+            SharingPolicy::Exclusive => {
                 let audience = Audience::of_one();
-                let port = Port::new(Arc::clone(&self.shared), wish, Tenant::Own, audience);
+                let port = Port::new(
+                    Arc::clone(&self.shared),
+                    wish,
+                    InstanceSharing::Exclusive,
+                    audience,
+                );
                 return (port, None);
             }
-            Sharing::Kind => {
+            SharingPolicy::SameAffinity => {
                 let capabilities = wish.capabilities.raw().to_owned();
                 let apart = Apart {
                     principal,
-                    mark: &Mark::None,
-                    tenant: Tenant::Shared,
+                    mark: &ClientKey::None,
+                    tenant: InstanceSharing::Shared,
                     capabilities: &capabilities,
                 };
                 self.kind(apart, || self.pool_for(wish))
             }
-            Sharing::Everybody => self.common_kind(),
+            SharingPolicy::All => self.common_kind(),
         };
         (kind.pool.first(), Some(Arc::clone(&kind.pool)))
     }
 
     /// As whom a server is approached for nobody in particular.
-    fn nobodys_wish(&self) -> Wish {
-        let capabilities = match sharing(self.shared.run().strategy) {
-            Sharing::Everybody => self.settings.declare.clone(),
-            Sharing::Nobody | Sharing::Kind => CapabilitySet::empty(Side::Client),
+    fn nobodys_wish(&self) -> ClientOffer {
+        let capabilities = match sharing_policy(self.shared.run().strategy) {
+            SharingPolicy::All => self.settings.declare.clone(),
+            SharingPolicy::Exclusive | SharingPolicy::SameAffinity => {
+                CapabilitySet::empty(Side::Client)
+            }
         };
         self.wish(capabilities, self.own_info())
     }
@@ -289,8 +302,8 @@ impl Bridge {
         let declared = wish.capabilities.raw().to_owned();
         let apart = Apart {
             principal: "",
-            mark: &Mark::None,
-            tenant: Tenant::Shared,
+            mark: &ClientKey::None,
+            tenant: InstanceSharing::Shared,
             capabilities: &declared,
         };
         self.kind(apart, || self.pool_for(wish))
@@ -298,25 +311,29 @@ impl Bridge {
 
     /// Those who have an instance are never too many.
     pub(super) fn kind(&self, apart: Apart<'_>, make: impl FnOnce() -> Pool) -> Arc<Kind> {
-        let limit = most(&self.shared.run()).saturating_add(KINDS);
+        let limit = max_instances(&self.shared.run()).saturating_add(KINDS);
         self.guests().kind(apart, limit, make)
     }
 
-    fn pool_for(&self, wish: Wish) -> Pool {
-        Pool::new(Arc::clone(&self.shared), wish, most(&self.shared.run()))
+    fn pool_for(&self, wish: ClientOffer) -> Pool {
+        Pool::new(
+            Arc::clone(&self.shared),
+            wish,
+            max_instances(&self.shared.run()),
+        )
     }
 
     async fn welcome_modern(
         &self,
         params: &Params<'_>,
-        visitor: &Visitor,
+        visitor: &ClientIdentity,
         cause: StartCause,
-    ) -> Result<Welcome, UpstreamError> {
+    ) -> Result<ClientSetup, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
         let apart = self.told_apart(visitor, declared);
-        let kind = self.kind(apart, || match sharing(self.shared.run().strategy) {
-            Sharing::Everybody => self.pool_for(self.nobodys_wish()),
-            Sharing::Nobody | Sharing::Kind => self.pool(apart, params),
+        let kind = self.kind(apart, || match sharing_policy(self.shared.run().strategy) {
+            SharingPolicy::All => self.pool_for(self.nobodys_wish()),
+            SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.pool(apart, params),
         });
         let reached = self.reach(kind.pool.first(), Some(&kind.pool), cause);
         let Reached { port, pool, lane } = reached.await?;
@@ -346,7 +363,7 @@ impl Bridge {
         let Some(Served { terms, caller, .. }) = served.clone() else {
             return Ok(self.bare());
         };
-        Ok(Welcome {
+        Ok(ClientSetup {
             terms,
             state: Some(caller),
         })
@@ -354,17 +371,21 @@ impl Bridge {
 
     /// What tells a modern client from others. Towards a modern server it does not matter who asks and what
     /// they declare: each request says it.
-    fn told_apart<'a>(&'a self, visitor: &'a Visitor, declared: &'a str) -> Apart<'a> {
+    fn told_apart<'a>(&'a self, visitor: &'a ClientIdentity, declared: &'a str) -> Apart<'a> {
         let (principal, mark, capabilities) =
-            match (self.modern(), sharing(self.shared.run().strategy)) {
-                (_, Sharing::Everybody) => ("", &Mark::None, self.settings.declare.raw()),
-                (Some(_), Sharing::Nobody | Sharing::Kind) => ("", &Mark::None, "{}"),
-                (None, Sharing::Kind) => (&*visitor.principal, &Mark::None, declared),
-                (None, Sharing::Nobody) => (&*visitor.principal, &visitor.mark, declared),
+            match (self.modern(), sharing_policy(self.shared.run().strategy)) {
+                (_, SharingPolicy::All) => ("", &ClientKey::None, self.settings.declare.raw()),
+                (Some(_), SharingPolicy::Exclusive | SharingPolicy::SameAffinity) => {
+                    ("", &ClientKey::None, "{}")
+                }
+                (None, SharingPolicy::SameAffinity) => {
+                    (&*visitor.principal, &ClientKey::None, declared)
+                }
+                (None, SharingPolicy::Exclusive) => (&*visitor.principal, &visitor.key, declared),
             };
         let tenant = match mark {
-            Mark::None => Tenant::Shared,
-            Mark::Connection(_) | Mark::Key(_) => Tenant::Own,
+            ClientKey::None => InstanceSharing::Shared,
+            ClientKey::Connection(_) | ClientKey::Key(_) => InstanceSharing::Exclusive,
         };
         Apart {
             principal,
@@ -375,7 +396,7 @@ impl Bridge {
     }
 
     /// The connections of modern clients that declare this, if there are any.
-    pub(super) fn known_pool(&self, declared: &str, visitor: &Visitor) -> Option<Arc<Pool>> {
+    pub(super) fn known_pool(&self, declared: &str, visitor: &ClientIdentity) -> Option<Arc<Pool>> {
         let kind = self.guests().known(self.told_apart(visitor, declared))?;
         Some(Arc::clone(&kind.pool))
     }
@@ -386,10 +407,10 @@ impl Bridge {
         let info = info.unwrap_or_else(|_| self.own_info());
         let wish = self.wish(mapped, info);
         match apart.mark {
-            Mark::None => self.pool_for(wish),
-            Mark::Connection(_) | Mark::Key(_) => {
+            ClientKey::None => self.pool_for(wish),
+            ClientKey::Connection(_) | ClientKey::Key(_) => {
                 let run = self.shared.run();
-                let limit = if run.spreads { most(&run) } else { 1 };
+                let limit = if run.spreads { max_instances(&run) } else { 1 };
                 drop(run);
                 Pool::of_one(Arc::clone(&self.shared), wish, limit)
             }
@@ -397,14 +418,14 @@ impl Bridge {
     }
 
     /// Lets go of what was kept for a client that has gone.
-    pub(crate) fn leave(&self, visitor: &Visitor) {
+    pub(crate) fn leave(&self, visitor: &ClientIdentity) {
         self.dismiss(visitor);
         let gone = self.guests().without(visitor);
         drop(gone);
     }
 
     /// Gives up what waits for answers of a client that gives none any more.
-    pub(crate) fn dismiss(&self, visitor: &Visitor) {
+    pub(crate) fn dismiss(&self, visitor: &ClientIdentity) {
         self.questions.dismiss(visitor);
         for lot in self.lots() {
             lot.dismiss(visitor);
@@ -412,8 +433,8 @@ impl Bridge {
     }
 
     /// What the engine needs when nobody upstream is needed.
-    fn bare(&self) -> Welcome {
-        Welcome {
+    fn bare(&self) -> ClientSetup {
+        ClientSetup {
             terms: Arc::clone(&self.terms),
             state: None,
         }
@@ -426,7 +447,7 @@ impl Bridge {
             // Where nobody is told apart, a list would be everybody's.
             task_list: is_named,
             completions: false,
-            shares_session: sharing(self.shared.run().strategy) != Sharing::Nobody,
+            shares_session: sharing_policy(self.shared.run().strategy) != SharingPolicy::Exclusive,
         }
     }
 
@@ -455,7 +476,7 @@ impl Bridge {
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(server_info.clone(), shown, policy);
         terms.listening = Listening::Asked;
-        terms.instructions = instructions::of_one(instructions.as_deref(), self.withheld());
+        terms.instructions = instructions::with_withheld(instructions.as_deref(), self.withheld());
         terms
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact::server::backend::Reach;
+use mcpact::server::backend::ResponseMode;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
@@ -26,7 +26,7 @@ use super::crossing::{Crossing, Told, refusal, stamped};
 use super::ear::{Ear, FarEar};
 use super::lane::{Hold, Lane};
 use crate::error::ServeError;
-use crate::upstream::{Call, Event};
+use crate::upstream::{Call, CallEvent};
 
 const LIMITS: SubscriptionLimits = SubscriptionLimits {
     uris: 4096,
@@ -217,7 +217,13 @@ impl Stream {
             .raw("notifications", &filter.encode())
             .finish();
         let told = Told::AsDeclared;
-        let stamped = stamped(&caller, Reach::Stream, told, lane.revision(), &params);
+        let stamped = stamped(
+            &caller,
+            ResponseMode::Stream,
+            told,
+            lane.revision(),
+            &params,
+        );
         let params = stamped.ok()??;
         Some(Self {
             call: lane.call(Method::SubscriptionsListen, &params).await,
@@ -228,7 +234,7 @@ impl Stream {
 
     /// The first that is heard of it, if anything is in time. From then on the server may sleep if only its lists
     /// matter.
-    async fn begin(&mut self, caller: &Weak<Caller>, filter: &ListenFilter) -> Option<Event> {
+    async fn begin(&mut self, caller: &Weak<Caller>, filter: &ListenFilter) -> Option<CallEvent> {
         let first = tokio::time::timeout(AGREEMENT, self.call.next()).await;
         let is_held = caller
             .upgrade()
@@ -238,7 +244,7 @@ impl Stream {
     }
 
     fn end(&self) -> End {
-        match self.lane.running.retired() {
+        match self.lane.running.stop_cause() {
             Some(_) => End::Slept,
             None => End::Broke,
         }
@@ -281,9 +287,9 @@ async fn listen(
             None => open.call.next().await,
         };
         let note = match event {
-            Event::Note(note) => note,
-            Event::Ask(_) => continue,
-            Event::Done(_) | Event::Lost(_) => return open.end(),
+            CallEvent::Notification(note) => note,
+            CallEvent::Request(_) => continue,
+            CallEvent::Response(_) | CallEvent::Failed(_) => return open.end(),
         };
         let (Some(wishing), Some(caller)) = (wishing.upgrade(), caller.upgrade()) else {
             return End::Broke;

@@ -56,10 +56,7 @@ impl ServeError {
 
     /// Encodes the error for a client that fetches it later.
     pub(crate) fn to_wire(&self) -> WireError {
-        match self {
-            Self::Upstream(error) => error.on_wire(),
-            Self::Response(error) | Self::Refused(error) => error.clone(),
-        }
+        self.clone().into_wire()
     }
 
     /// Fate of the request.

@@ -2,26 +2,26 @@
 
 use std::fmt;
 
-const LOG: &str = "; its log ends with: ";
+const STDERR: &str = "; stderr: ";
 const HINT: &str = "; hint: ";
 
 /// Precedes the time until the next start of a server.
-pub(crate) const AGAIN: &str = "it is tried again in ";
+pub(crate) const NEXT_START_IN: &str = "next start in ";
 
-/// Number of characters shown of a server's log.
-const LOG_CHARS: usize = 600;
+/// Number of characters shown of a server's stderr.
+const STDERR_CHARS: usize = 600;
 
-/// Cause of a failure and the end of the server's log.
+/// Cause of a failure and the end of the server's stderr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailureText {
     /// The cause, in one line.
     pub cause: String,
-    /// The end of the log, or empty.
+    /// End of the stderr, or empty.
     pub stderr: String,
 }
 
 impl FailureText {
-    /// Returns the cause in one line, without the log.
+    /// Returns the cause in one line, without the stderr.
     pub(crate) fn in_short(&self) -> String {
         self.cause.replace(['\n', '\r'], " ")
     }
@@ -49,10 +49,10 @@ impl fmt::Display for FailureText {
         if stderr.is_empty() {
             return Ok(());
         }
-        let skipped = stderr.chars().count().saturating_sub(LOG_CHARS);
+        let skipped = stderr.chars().count().saturating_sub(STDERR_CHARS);
         let ellipsis = if skipped > 0 { "…" } else { "" };
         let end: String = stderr.chars().skip(skipped).map(printable).collect();
-        write!(f, "{LOG}{ellipsis}{end}")
+        write!(f, "{STDERR}{ellipsis}{end}")
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Explanation {
 }
 
 impl Explanation {
-    /// Returns cause and advice in one line, without the log.
+    /// Returns cause and advice in one line, without the stderr.
     pub(crate) fn in_short(&self) -> String {
         match &self.hint {
             None => self.text.in_short(),
@@ -82,21 +82,12 @@ impl Explanation {
     }
 }
 
-impl From<FailureText> for Explanation {
-    fn from(text: FailureText) -> Self {
-        Self { text, hint: None }
-    }
-}
-
-impl From<String> for Explanation {
-    fn from(cause: String) -> Self {
-        FailureText::from(cause).into()
-    }
-}
-
-impl From<&str> for Explanation {
-    fn from(cause: &str) -> Self {
-        FailureText::from(cause).into()
+impl<T: Into<FailureText>> From<T> for Explanation {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            hint: None,
+        }
     }
 }
 

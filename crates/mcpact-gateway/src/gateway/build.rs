@@ -1,71 +1,70 @@
-//! From configuration to what runs.
+//! Creates servers and settings from the config.
 
 use std::sync::Arc;
 
-use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token, Watch};
-use mcpact_config::{Approval, CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName};
+use mcpact::server::{DecisionObserver, Guard as HostGuard, Settings, TlsIdentity, Token};
+use mcpact_config::{
+    Approval, CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName, listed,
+};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Side};
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
+use mcpact_transport::http::client::RequestHeader;
 use mcpact_transport::stdio::child::{Confinement, Guard, Masks};
 
-use super::{Gateway, Surroundings, reception};
+use super::{Gateway, GatewayEnv, routing};
 use crate::bridge::{Bridge, BridgeSettings};
-use crate::circle::Road;
-use crate::figures::Figures;
-use crate::filters::Filters;
-use crate::hub::HubSettings;
+use crate::metrics::Metrics;
 use crate::pins::PinSettings;
 use crate::target::Target;
-use crate::turnstile::Turnstile;
 
-/// Why a catalog cannot be served.
+/// Error of a catalog that cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// There is no such server in the program.
-    #[error("server `{server}`: there is no built-in server `{builtin}`; there is {known}")]
+    /// Unknown built-in server.
+    #[error("server `{server}`: unknown built-in server `{builtin}`; known: {known}")]
     Builtin {
-        /// Which server.
+        /// Server.
         server: String,
-        /// What it names.
+        /// Configured built-in server.
         builtin: String,
-        /// What there is.
+        /// Known built-in servers.
         known: String,
     },
-    /// A server cannot be reached in the way that is configured.
+    /// Invalid HTTP settings of a server.
     #[error("server `{server}` cannot be set up")]
     Target {
-        /// Which server.
+        /// Server.
         server: String,
-        /// Why.
+        /// Cause.
         #[source]
-        source: DoorError,
+        source: TransportError,
     },
-    /// A server shall be confined, and there is nobody to do it.
-    #[error("server `{server}` cannot be confined: this gateway has no guard")]
+    /// A server must be confined, but the gateway has no guard process.
+    #[error("server `{server}` cannot be confined: this gateway has no guard process")]
     Unguarded {
-        /// Which server.
+        /// Server.
         server: String,
     },
-    /// The certificate cannot be used.
-    #[error("the certificate cannot be used")]
-    Tls(#[source] DoorError),
-    /// The token cannot be used.
-    #[error("the token cannot be used: {0}")]
+    /// Invalid certificate or key.
+    #[error("invalid TLS certificate or key")]
+    Tls(#[source] TransportError),
+    /// Invalid token.
+    #[error("invalid token: {0}")]
     Token(String),
     /// The operating system has no randomness.
-    #[error("a bridge cannot be made")]
+    #[error("cannot set up a server")]
     Bridge(#[source] mcpact::error::Error),
 }
 
-/// How the fronts are set.
+/// Returns the settings of the HTTP listener.
 pub(super) fn settings(
     config: &GatewayConfig,
-    figures: &Arc<Figures>,
+    metrics: &Arc<Metrics>,
 ) -> Result<Settings, GatewayError> {
     let mut guard = HostGuard::default()
-        .allow_header(reception::SERVER.as_str())
-        .allow_header(reception::TAGS.as_str());
+        .allow_header(routing::SERVER.as_str())
+        .allow_header(routing::TAGS.as_str());
     for name in &config.allow_hosts {
         guard = guard.allow_host(name);
     }
@@ -87,51 +86,32 @@ pub(super) fn settings(
         token: token.map_err(|fault| GatewayError::Token(fault.to_string()))?,
         allow_remote: config.allow_remote,
         tls: tls.transpose().map_err(GatewayError::Tls)?,
-        watch: Some(Arc::clone(figures) as Arc<dyn Watch>),
+        observer: Some(Arc::clone(metrics) as Arc<dyn DecisionObserver>),
         ..Settings::default()
     })
 }
 
-pub(super) fn hub_settings(
-    config: &GatewayConfig,
-    front: &Settings,
-    figures: &Arc<Figures>,
-    turnstile: &Turnstile,
-    filters: &Filters,
-) -> HubSettings {
-    HubSettings {
-        filters: filters.clone(),
-        figures: Arc::clone(figures),
-        front: front.clone(),
-        separator: config.separator.clone(),
-        turnstile: turnstile.clone(),
-        list_wait: config.list_wait,
-        ..HubSettings::default()
-    }
-}
-
-/// The way to a server.
+/// Creates the bridge to a server.
 pub(super) fn bridge(
     name: &ServerName,
     config: &ServerConfig,
     gateway: &Gateway,
 ) -> Result<Arc<Bridge>, GatewayError> {
-    let surroundings = &gateway.surroundings;
-    let server = || name.to_string();
-    let launch = match (&config.launch, &surroundings.approvals) {
+    let env = &gateway.env;
+    let launch = match (&config.launch, &env.approvals) {
         (Launch::Command(command), Some(_)) => Launch::Command(command.found()),
         (launch, _) => launch.clone(),
     };
     let mut target = match &launch {
         Launch::Command(launch) => {
             let mut command = launch.child(name);
-            command.guard = guard(launch, surroundings, name)?;
-            command.lineage = surroundings.lineage.encode().map(Box::from);
+            command.guard = guard(launch, env, name)?;
+            command.via = env.parents.encode().map(Box::from);
             Target::Command(command)
         }
         Launch::Url(launch) => {
             let settings = launch.settings().map_err(|source| GatewayError::Target {
-                server: server(),
+                server: name.to_string(),
                 source,
             })?;
             Target::Url {
@@ -140,52 +120,62 @@ pub(super) fn bridge(
             }
         }
         Launch::Builtin(builtin) => {
-            let builtins = &surroundings.builtins;
+            let builtins = &env.builtins;
             let local = builtins.get(builtin.as_str()).cloned();
             Target::Local(local.ok_or_else(|| GatewayError::Builtin {
-                server: server(),
+                server: name.to_string(),
                 builtin: builtin.clone(),
-                known: quoted(builtins.keys().copied()),
+                known: listed(builtin, &builtins.keys().copied().collect::<Vec<_>>()),
             })?)
         }
     };
-    let road = gateway.mark.and_then(|mark| Road::onto(&mut target, mark));
+    let route = match &mut target {
+        Target::Url { settings, .. } => {
+            let route = gateway.loops.route(name.clone());
+            settings.request_header = route.clone().map(|route| route as Arc<dyn RequestHeader>);
+            route
+        }
+        Target::Command(_) | Target::Local(_) => None,
+    };
     let settings = BridgeSettings {
         name: Some(name.to_string()),
-        figures: gateway.figures.server(name.as_str()),
+        metrics: gateway.metrics.server(name.as_str()),
         front: gateway.settings.clone(),
         mode: config.era,
-        verdicts: surroundings.verdicts.clone(),
+        verdicts: env.verdicts.clone(),
         run: config.run.clone(),
-        journal: gateway.chronicle.journal(name.as_str()),
+        server_log: gateway.event_history.server_log(name.as_str()),
         masks: Masks::new(launch.secrets()),
-        turnstile: gateway.turnstile.clone(),
+        drain_gate: gateway.drain_gate.clone(),
         require: config.require.clone(),
         declare: declared(&config.declare),
         stand_in: config.answers.clone(),
         public_results: config.public_results,
         filters: gateway.filters.clone(),
-        approval: approval(&launch, surroundings),
+        approval: env.approvals.clone().map(|approvals| Approval {
+            launch: launch.clone(),
+            approvals,
+        }),
         pins: PinSettings {
             changed: config.changed_tools,
-            file: surroundings
+            file: env
                 .tools
                 .as_ref()
-                .map(|folder| folder.join(config.remembered_as(name))),
+                .map(|dir| dir.join(config.cache_file_stem(name))),
         },
         ..BridgeSettings::default()
     };
-    Bridge::by(road, target, settings).map_err(GatewayError::Bridge)
+    Bridge::by(route, target, settings).map_err(GatewayError::Bridge)
 }
 
-/// Who ends the program should the gateway be killed, and confines it.
+/// Returns the guard of a child process, with its confinement.
 fn guard(
     launch: &CommandLaunch,
-    surroundings: &Surroundings,
+    env: &GatewayEnv,
     name: &ServerName,
 ) -> Result<Option<Guard>, GatewayError> {
     let confinement = launch.confinement;
-    match &surroundings.guard {
+    match &env.guard {
         Some(guard) => Ok(Some(guard.clone().confining(confinement))),
         None if confinement == Confinement::default() => Ok(None),
         None => Err(GatewayError::Unguarded {
@@ -194,22 +184,9 @@ fn guard(
     }
 }
 
-/// Whose approval it takes to start or reach this.
-fn approval(launch: &Launch, surroundings: &Surroundings) -> Option<Approval> {
-    Some(Approval {
-        launch: launch.clone(),
-        approvals: surroundings.approvals.clone()?,
-    })
-}
-
-/// These capabilities, as a client declares them.
+/// Returns the client capabilities with these paths.
 fn declared(paths: &[String]) -> CapabilitySet {
     let rows = paths.iter();
     let rows = rows.filter_map(|path| Capability::of(Side::Client).find(|row| row.path() == path));
     CapabilitySet::declaring(Side::Client, rows)
-}
-
-fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    names.join(", ")
 }

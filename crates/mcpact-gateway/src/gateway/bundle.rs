@@ -1,34 +1,34 @@
-//! Everything that helps to find out what is wrong, without secrets.
+//! Diagnostic bundle without secrets.
 
 use std::collections::BTreeMap;
 
 use mcpact::server::backend::date;
-use mcpact_config::{Catalog, Filled, Launch, Secret, ServerConfig};
+use mcpact_config::{Catalog, ExpandedText, Launch, Secret, ServerConfig};
 use mcpact_transport::stdio::child::Masks;
 use serde_json::{Value, json};
 
 use super::Gateway;
-use crate::chronicle::{Entry, EntryKind};
 use crate::control::{Attempt, Bundle, LogLine, Status, Step};
+use crate::event_history::{LogEntry, LogEntryKind};
 
-/// How many lines of all logs are shown.
-const LINES: usize = 300;
+/// Maximum number of log lines.
+const MAX_LINES: usize = 300;
 
-/// How many starts are shown.
-const ATTEMPTS: usize = 100;
+/// Maximum number of starts.
+const MAX_ATTEMPTS: usize = 100;
 
-/// What stands in their place.
-const COVERED: &str = "***";
+/// Replacement of a secret.
+const MASKED: &str = "***";
 
 impl Gateway {
-    /// How everything is and was, in one document that may be shown to others.
+    /// Returns the diagnostic bundle.
     #[must_use]
     pub fn bundle(&self) -> Bundle {
         let catalog = self.state().catalog.clone();
         let masks = Masks::new(secrets(&catalog));
-        let (status, entries) = (self.everything(), self.chronicle.since(None, 0));
+        let (status, entries) = (self.snapshot(None), self.event_history.since(None, 0));
         let attempts = attempts(&entries, &status);
-        let first = entries.len().saturating_sub(LINES);
+        let first = entries.len().saturating_sub(MAX_LINES);
         let log = entries.into_iter().skip(first).map(LogLine::from);
         let bundle = Bundle {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -39,30 +39,36 @@ impl Gateway {
             log: log.collect(),
             status,
         };
-        covered(&bundle, &masks).unwrap_or(bundle)
+        masked(&bundle, &masks).unwrap_or(bundle)
     }
 }
 
-/// The same with every secret covered, wherever it stands.
-fn covered(bundle: &Bundle, masks: &Masks) -> Option<Bundle> {
+/// Returns the bundle with masked secrets.
+fn masked(bundle: &Bundle, masks: &Masks) -> Option<Bundle> {
     let mut value = serde_json::to_value(bundle).ok()?;
-    cover(&mut value, masks);
+    mask(&mut value, masks);
     serde_json::from_value(value).ok()
 }
 
-fn cover(value: &mut Value, masks: &Masks) {
+fn mask(value: &mut Value, masks: &Masks) {
     match value {
         Value::String(text) => *text = masks.cover(std::mem::take(text)),
-        Value::Array(items) => items.iter_mut().for_each(|item| cover(item, masks)),
-        Value::Object(members) => members.values_mut().for_each(|item| cover(item, masks)),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, masks)),
+        Value::Object(members) => members.values_mut().for_each(|item| mask(item, masks)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Every value that the config keeps secret, or got from a variable.
+/// Returns every secret of the config and every value from a variable.
 fn secrets(catalog: &Catalog) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    found.extend(catalog.gateway.token.as_ref().map(reveal));
+    found.extend(
+        catalog
+            .gateway
+            .token
+            .as_ref()
+            .map(|token| token.reveal().to_owned()),
+    );
     let servers = catalog.servers.values();
     found.extend(servers.flat_map(|server| server.launch.secrets()));
     let filters = catalog.filters.iter();
@@ -70,11 +76,7 @@ fn secrets(catalog: &Catalog) -> Vec<String> {
     found
 }
 
-fn reveal(secret: &Secret) -> String {
-    secret.reveal().to_owned()
-}
-
-/// What is configured: what was written, and of secrets only that they are there.
+/// Returns the config as written, with masked secrets.
 fn config(catalog: &Catalog) -> Value {
     let gateway = &catalog.gateway;
     let servers: BTreeMap<&str, Value> = catalog
@@ -87,7 +89,7 @@ fn config(catalog: &Catalog) -> Value {
     json!({
         "gateway": {
             "listen": gateway.listen.to_string(),
-            "token": gateway.token.as_ref().map(|_| COVERED),
+            "token": gateway.token.as_ref().map(|_| MASKED),
             "tls": gateway.tls.is_some(),
             "allow_remote": gateway.allow_remote,
             "allow_hosts": gateway.allow_hosts,
@@ -120,13 +122,13 @@ fn server(config: &ServerConfig) -> Value {
         "call_seconds": run.call_timeout.as_secs_f64(),
     });
     let names = |of: &BTreeMap<String, Secret>| {
-        let covered = of.keys().map(|name| (name.clone(), json!(COVERED)));
-        Value::Object(covered.collect())
+        let masked = of.keys().map(|name| (name.clone(), json!(MASKED)));
+        Value::Object(masked.collect())
     };
     match &config.launch {
         Launch::Command(command) => {
             shown["command"] = json!(command.program.written());
-            let args = command.args.iter().map(Filled::written);
+            let args = command.args.iter().map(ExpandedText::written);
             shown["args"] = json!(args.collect::<Vec<_>>());
             shown["env"] = names(&command.env);
         }
@@ -139,19 +141,19 @@ fn server(config: &ServerConfig) -> Value {
     shown
 }
 
-/// The starts of all servers, each with its steps; of too many the last ones.
-fn attempts(entries: &[Entry], status: &Status) -> Vec<Attempt> {
+/// Returns the last starts of all servers with their events.
+fn attempts(entries: &[LogEntry], status: &Status) -> Vec<Attempt> {
     let mut found: Vec<Attempt> = Vec::new();
     for entry in entries {
         let (Some(server), Some(instance)) = (&entry.server, entry.instance) else {
             continue;
         };
-        let EntryKind::Event(event) = entry.kind else {
+        let LogEntryKind::Event(event) = entry.kind else {
             continue;
         };
         let is_it = |attempt: &Attempt| attempt.server == **server && attempt.instance == instance;
         let at = found.iter().rposition(is_it).unwrap_or_else(|| {
-            found.push(begun(server, instance, status));
+            found.push(new_attempt(server, instance, status));
             found.len() - 1
         });
         if let Some(attempt) = found.get_mut(at) {
@@ -162,11 +164,11 @@ fn attempts(entries: &[Entry], status: &Status) -> Vec<Attempt> {
             });
         }
     }
-    found.drain(..found.len().saturating_sub(ATTEMPTS));
+    found.drain(..found.len().saturating_sub(MAX_ATTEMPTS));
     found
 }
 
-fn begun(server: &str, instance: u64, status: &Status) -> Attempt {
+fn new_attempt(server: &str, instance: u64, status: &Status) -> Attempt {
     let line = status.servers.iter().find(|line| line.name == server);
     let known = line.and_then(|line| line.instances.iter().find(|one| one.id == instance));
     Attempt {

@@ -6,7 +6,7 @@ use mcpact::server::backend::date;
 use mcpact_config::Catalog;
 
 use super::Gateway;
-use crate::chronicle::EntryKind;
+use crate::event_history::LogEntryKind;
 use crate::stable::LogEvent;
 
 const ITSELF: &str = LogEvent::ServerIsItself.as_str();
@@ -22,7 +22,7 @@ impl Gateway {
         }
         // Nothing is made anew, so that nothing can fail which did not fail before.
         let _ = self.apply(catalog);
-        self.forget_figures();
+        self.prune_metrics();
     }
 
     /// Switches off what leads back here: each of its lists would be one of ours and change with it.
@@ -33,8 +33,8 @@ impl Gateway {
         for name in catalog.leading_back_to(*address) {
             tracing::warn!(event = ITSELF, server = %name, %address, "server skipped: its URL is this gateway");
             let text = format!("server `{name}` skipped: its URL is this gateway");
-            let journal = self.chronicle.own_journal();
-            journal.write(date(), None, EntryKind::Event(ITSELF), &text);
+            let log = self.event_history.gateway_log();
+            log.write(date(), None, LogEntryKind::Event(ITSELF), &text);
             if let Some(server) = catalog.servers.get_mut(&name) {
                 server.enabled = false;
             }

@@ -1,51 +1,51 @@
-//! Which path leads where.
+//! Paths of the gateway.
 
 use std::borrow::Cow;
 
-/// What a path asks for.
+/// Destination of an HTTP request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wanted<'a> {
-    /// All servers as one; also the other transports of the same.
+pub(super) enum Destination {
+    /// All servers, over any HTTP transport.
     All,
     /// One server.
-    Server(Cow<'a, str>),
-    /// The servers with all of these tags, sorted.
+    Server(String),
+    /// Servers with all of these tags, which are sorted.
     Tagged(Vec<String>),
-    /// Whether the gateway lives.
-    Alive,
-    /// Whether the gateway can do its work.
-    Ready,
-    /// What happened, in numbers.
+    /// Liveness check.
+    Health,
+    /// Readiness check.
+    Readiness,
+    /// Metrics.
     Metrics,
-    /// Nothing that is here.
-    Nothing,
+    /// Unknown path.
+    Unknown,
 }
 
-/// The paths of the front that shows all servers as one.
-const FRONT: [&str; 4] = ["/mcp", "/sse", "/messages", "/ws"];
+/// Paths of the aggregated server.
+const AGGREGATE: [&str; 4] = ["/mcp", "/sse", "/messages", "/ws"];
 
-/// What a path asks for.
-pub(super) fn wanted(path: &str) -> Wanted<'_> {
-    if FRONT.contains(&path) {
-        return Wanted::All;
+/// Returns the destination of a path.
+pub(super) fn destination(path: &str) -> Destination {
+    if AGGREGATE.contains(&path) {
+        return Destination::All;
     }
     match path {
-        "/healthz" => return Wanted::Alive,
-        "/readyz" => return Wanted::Ready,
-        "/metrics" => return Wanted::Metrics,
+        "/healthz" => return Destination::Health,
+        "/readyz" => return Destination::Readiness,
+        "/metrics" => return Destination::Metrics,
         _ => {}
     }
     let inner = |start: &str| path.strip_prefix(start)?.strip_suffix("/mcp");
     if let Some(name) = inner("/servers/") {
-        return Wanted::Server(decoded(name));
+        return Destination::Server(decoded(name).into_owned());
     }
     match inner("/tags/").map(|list| tags(&decoded(list))) {
-        Some(tags) if !tags.is_empty() => Wanted::Tagged(tags),
-        Some(_) | None => Wanted::Nothing,
+        Some(tags) if !tags.is_empty() => Destination::Tagged(tags),
+        Some(_) | None => Destination::Unknown,
     }
 }
 
-/// A part of a path without its percent signs; one that stands for nothing stays as it is.
+/// Decodes percent-encoding; invalid sequences stay unchanged.
 fn decoded(part: &str) -> Cow<'_, str> {
     let mut pieces = part.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
@@ -63,7 +63,7 @@ fn decoded(part: &str) -> Cow<'_, str> {
     }
 }
 
-/// The tags in a list with commas, each once, in one order.
+/// Parses a comma-separated list of tags; the result is sorted and without duplicates.
 pub(super) fn tags(list: &str) -> Vec<String> {
     let tags = list.split(',').map(str::trim).filter(|tag| !tag.is_empty());
     let mut tags: Vec<String> = tags.map(str::to_owned).collect();
@@ -76,30 +76,31 @@ pub(super) fn tags(list: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// One address for all, one for each server, one for each choice of tags.
+    /// The aggregated server, each server and each set of tags have their own path.
     #[test]
-    fn paths_lead_to_servers() {
-        let tagged = |tags: &[&str]| Wanted::Tagged(tags.iter().map(|t| (*t).to_owned()).collect());
+    fn paths_have_destinations() {
+        let tagged =
+            |tags: &[&str]| Destination::Tagged(tags.iter().map(|t| (*t).to_owned()).collect());
         let cells = [
-            ("/mcp", Wanted::All),
-            ("/sse", Wanted::All),
-            ("/servers/files/mcp", Wanted::Server("files".into())),
-            ("/servers/%66iles/mcp", Wanted::Server("files".into())),
-            ("/servers/a%2/mcp", Wanted::Server("a%2".into())),
-            ("/servers/a%+1/mcp", Wanted::Server("a%+1".into())),
-            ("/servers/a%FF/mcp", Wanted::Server("a%FF".into())),
+            ("/mcp", Destination::All),
+            ("/sse", Destination::All),
+            ("/servers/files/mcp", Destination::Server("files".into())),
+            ("/servers/%66iles/mcp", Destination::Server("files".into())),
+            ("/servers/a%2/mcp", Destination::Server("a%2".into())),
+            ("/servers/a%+1/mcp", Destination::Server("a%+1".into())),
+            ("/servers/a%FF/mcp", Destination::Server("a%FF".into())),
             ("/tags/work%3Adev/mcp", tagged(&["work:dev"])),
             ("/tags/b%2ca/mcp", tagged(&["a", "b"])),
             ("/tags/b,a,b/mcp", tagged(&["a", "b"])),
-            ("/tags/,/mcp", Wanted::Nothing),
-            ("/servers/files", Wanted::Nothing),
-            ("/healthz", Wanted::Alive),
-            ("/readyz", Wanted::Ready),
-            ("/metrics", Wanted::Metrics),
-            ("/", Wanted::Nothing),
+            ("/tags/,/mcp", Destination::Unknown),
+            ("/servers/files", Destination::Unknown),
+            ("/healthz", Destination::Health),
+            ("/readyz", Destination::Readiness),
+            ("/metrics", Destination::Metrics),
+            ("/", Destination::Unknown),
         ];
         for (path, expected) in cells {
-            assert_eq!(wanted(path), expected, "{path}");
+            assert_eq!(destination(path), expected, "{path}");
         }
     }
 }

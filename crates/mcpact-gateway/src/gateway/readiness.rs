@@ -1,105 +1,105 @@
-//! Whether the gateway can do its work, and what keeps it from that.
+//! `/readyz`: readiness of the gateway and its servers.
 
-use mcpact_transport::http::server::Answer;
+use mcpact_transport::http::server::HttpResponse;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::{Gateway, Served, State};
-use crate::error::AGAIN;
+use crate::error::NEXT_START_IN;
 use crate::supervisor::{InstanceState, ServerStatus};
 
-/// How a server stands.
+/// Readiness of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// It can be used, or nobody has tried yet.
+enum Readiness {
+    /// It is available, or not tried yet.
     Usable,
-    /// It cannot be used; others can.
-    Missing,
-    /// As many instances as it must always have are not there.
-    Short,
+    /// It is unavailable.
+    Unavailable,
+    /// It has fewer instances than `min_ready`.
+    BelowMinimum,
 }
 
-/// How one server stands, given how many instances it must have.
-fn standing(wanted: usize, status: &ServerStatus, is_missing: bool) -> Standing {
+/// Returns the readiness of a server that must have this number of instances.
+fn server_readiness(minimum: usize, status: &ServerStatus, is_missing: bool) -> Readiness {
     let is_open =
         |state: &InstanceState| matches!(state, InstanceState::Ready | InstanceState::Busy { .. });
     let open = status.instances.iter();
     let open = open.filter(|instance| is_open(&instance.state)).count();
-    let is_resting = status.state.wait().is_some();
-    if open < wanted {
-        Standing::Short
-    } else if is_missing || is_resting {
-        Standing::Missing
+    let is_paused = status.state.wait().is_some();
+    if open < minimum {
+        Readiness::BelowMinimum
+    } else if is_missing || is_paused {
+        Readiness::Unavailable
     } else {
-        Standing::Usable
+        Readiness::Usable
     }
 }
 
-/// Whether the whole is ready: it is not about to go, nothing is short, and something can be used.
-fn is_ready(is_draining: bool, standings: &[Standing]) -> bool {
-    let is_usable = standings.is_empty() || standings.contains(&Standing::Usable);
-    !is_draining && is_usable && !standings.contains(&Standing::Short)
+/// Returns true if the gateway is not draining, no server is below its minimum, and some server is usable.
+fn is_ready(is_draining: bool, servers: &[Readiness]) -> bool {
+    let is_usable = servers.is_empty() || servers.contains(&Readiness::Usable);
+    !is_draining && is_usable && !servers.contains(&Readiness::BelowMinimum)
 }
 
 impl Gateway {
-    /// The answer to `/readyz`.
-    pub(super) fn readiness(&self, state: &State) -> Answer {
-        let is_draining = self.turnstile.is_closed();
-        let mut standings = Vec::new();
+    /// Returns the response to `/readyz`.
+    pub(super) fn readiness(&self, state: &State) -> HttpResponse {
+        let is_draining = self.drain_gate.is_closed();
+        let mut readiness = Vec::new();
         let mut servers = ObjectWriter::new();
         for (name, served) in &state.servers {
             let status = served.member.bridge().status();
             let failure = served.member.failure_in_short();
-            let wanted = served.member.bridge().least();
-            let standing = standing(wanted, &status, failure.is_some());
-            standings.push(standing);
+            let minimum = served.member.bridge().min_instances();
+            let ready = server_readiness(minimum, &status, failure.is_some());
+            readiness.push(ready);
             servers = servers.raw(
                 name.as_str(),
-                &told(served, standing, &status, failure.as_deref()),
+                &describe(served, ready, &status, failure.as_deref()),
             );
         }
         for name in state.catalog.wrong.keys() {
-            standings.push(Standing::Missing);
+            readiness.push(Readiness::Unavailable);
             servers = servers.raw(name.as_str(), WRONG);
         }
-        let is_ready = is_ready(is_draining, &standings);
+        let is_ready = is_ready(is_draining, &readiness);
         let body = ObjectWriter::new()
-            .raw("ready", truth(is_ready))
-            .raw("draining", truth(is_draining))
+            .raw("ready", json_bool(is_ready))
+            .raw("draining", json_bool(is_draining))
             .raw("servers", &servers.finish())
             .finish();
-        Answer::json(if is_ready { 200 } else { 503 }, format!("{body}\n"))
+        HttpResponse::json(if is_ready { 200 } else { 503 }, format!("{body}\n"))
     }
 }
 
-/// What is told of a server that is left out: what is wrong with it is told to its owner alone.
+/// Entry of a server with an invalid config; only `mcpact status` shows the cause.
 const WRONG: &str =
-    r#"{"ready":false,"state":"wrong","why":"its config is wrong; `mcpact status` tells it"}"#;
+    r#"{"ready":false,"state":"wrong","why":"invalid config; run `mcpact status` for the cause"}"#;
 
-const fn truth(is: bool) -> &'static str {
-    if is { "true" } else { "false" }
+const fn json_bool(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
 }
 
-/// One server, for people and machines.
-fn told(
+/// Returns the entry of one server.
+fn describe(
     served: &Served,
-    standing: Standing,
+    readiness: Readiness,
     status: &ServerStatus,
     failure: Option<&str>,
 ) -> String {
     let mut out = ObjectWriter::new()
-        .raw("ready", truth(standing == Standing::Usable))
+        .raw("ready", json_bool(readiness == Readiness::Usable))
         .text("state", status.word(failure.is_some()));
     if let Some(revision) = served.member.report().revision {
         out = out.text("revision", revision.as_str());
     }
-    if standing != Standing::Usable {
-        // The log is for the owner.
-        let mishap = status.last_error.as_ref();
-        let mishap = mishap.map(|mishap| mishap.why.in_short());
-        let why = failure.or(mishap.as_deref()).unwrap_or("it is on its way");
+    if readiness != Readiness::Usable {
+        // Without stderr lines, which are for the operator.
+        let last = status.last_error.as_ref();
+        let last = last.map(|last| last.why.in_short());
+        let why = failure.or(last.as_deref()).unwrap_or("starting");
         out = match status.state.wait().filter(|wait| !wait.is_zero()) {
             None => out.text("why", why),
-            Some(wait) => out.text("why", &format!("{why}; {AGAIN}{wait:.1?}")),
+            Some(wait) => out.text("why", &format!("{why}; {NEXT_START_IN}{wait:.1?}")),
         };
     }
     out.finish()
@@ -109,23 +109,22 @@ fn told(
 mod tests {
     use super::*;
 
-    /// What must be there decides, what is missing beside others does not, and a gateway that is about
-    /// to go takes nobody in.
+    /// A server below its minimum or a draining gateway is not ready; an unavailable server beside others does not matter.
     #[test]
-    fn readiness_follows_from_how_servers_stand() {
-        use Standing::{Missing, Short, Usable};
-        let cells: [(bool, &[Standing], bool); 7] = [
+    fn gateway_readiness_depends_on_the_servers() {
+        use Readiness::{BelowMinimum, Unavailable, Usable};
+        let cells: [(bool, &[Readiness], bool); 7] = [
             (false, &[], true),
             (false, &[Usable, Usable], true),
-            (false, &[Usable, Missing], true),
-            (false, &[Missing, Missing], false),
-            (false, &[Usable, Short], false),
+            (false, &[Usable, Unavailable], true),
+            (false, &[Unavailable, Unavailable], false),
+            (false, &[Usable, BelowMinimum], false),
             (true, &[Usable], false),
             (true, &[], false),
         ];
-        for (is_draining, standings, expected) in cells {
-            let found = is_ready(is_draining, standings);
-            assert_eq!(found, expected, "{is_draining} {standings:?}");
+        for (is_draining, servers, expected) in cells {
+            let found = is_ready(is_draining, servers);
+            assert_eq!(found, expected, "{is_draining} {servers:?}");
         }
     }
 }

@@ -1,33 +1,27 @@
-//! Reading the config anew: all of it takes effect, or nothing.
+//! Reload of the config: either all of it takes effect or nothing.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mcpact::server::backend::date;
 use mcpact_config::{
-    CatalogError, Change, Changes, GatewayConfig, Loaded, Problem, ServerName, Severity, Source,
-    load,
+    CatalogError, Change, Changes, GatewayConfig, LoadedConfig, Problem, ServerName, Severity,
+    Source, load,
 };
 
 use super::Gateway;
-use super::print::Print;
-use crate::chronicle::EntryKind;
+use super::config_digest::ConfigDigest;
 use crate::control::{Notice, ReloadReport};
+use crate::error::chain;
+use crate::event_history::LogEntryKind;
 use crate::stable::{LogEvent, ReloadOutcome};
 
-/// What is told when a config was taken, or was not.
-const SUCCESS: &str = LogEvent::ReloadSuccess.as_str();
-const FAILURE: &str = LogEvent::ReloadFailure.as_str();
-
-/// What is told when some of it takes effect later.
-const WAITING: &str = LogEvent::ReloadWaiting.as_str();
-
-/// The file that a gateway serves, and what stands above it.
+/// Config file of a gateway, with command-line overrides.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The address that was asked for instead of the configured one.
+    /// Listen address that overrides the configured one.
     pub listen: Option<SocketAddr>,
 }
 
@@ -44,77 +38,76 @@ mcpact_spec::stable_strings! {
 }
 
 impl ConfigFile {
-    fn load(&self) -> Result<Loaded, CatalogError> {
+    fn load(&self) -> Result<LoadedConfig, CatalogError> {
         let mut loaded = load(&self.path)?;
         if let Some(listen) = self.listen {
-            loaded.catalog.gateway.listen_instead(listen);
+            loaded.catalog.gateway.override_listen(listen);
         }
         Ok(loaded)
     }
 }
 
 impl Gateway {
-    /// From here on the gateway knows which file it serves, where this was read, and can read it anew.
-    pub fn serves(&self, file: ConfigFile, source: &Source) {
-        self.state().print = Some(Print::of(source));
-        // There is one.
+    /// Sets the config file for reloads; `source` is its content as loaded.
+    pub fn set_config_file(&self, file: ConfigFile, source: &Source) {
+        self.state().digest = Some(ConfigDigest::of(source));
         let _ = self.file.set(file);
     }
 
-    pub(super) fn read_last(&self) -> Option<Print> {
-        self.state().print.clone()
+    pub(super) fn last_digest(&self) -> Option<ConfigDigest> {
+        self.state().digest.clone()
     }
 
-    /// Reads the config anew. What is wrong with it is told, and then everything stays as it was.
+    /// Reloads the config. An invalid config is reported and changes nothing.
     pub async fn reload(&self, cause: ReloadCause) -> ReloadReport {
-        // One after the other: each is compared with the one before.
-        let _turn = self.reloading.lock().await;
+        // Reloads are serialized: each is compared with the one before.
+        let _guard = self.reloading.lock().await;
         let mut report = ReloadReport {
             time: date(),
             cause: cause.as_str().to_owned(),
             ..ReloadReport::default()
         };
         match self.file.get().cloned() {
-            None => report.problems.push(whole(
-                "this gateway serves built-in servers, and has no config",
+            None => report.problems.push(file_error(
+                "this gateway serves built-in servers and has no config",
                 Some("start it with `--config FILE`"),
             )),
             Some(file) => {
                 report.config = Some(file.path.display().to_string());
                 let path = file.path.clone();
                 let loaded = tokio::task::spawn_blocking(move || file.load()).await;
-                self.state().print = match &loaded {
-                    Ok(Ok(loaded)) => Some(Print::of(&loaded.source)),
+                self.state().digest = match &loaded {
+                    Ok(Ok(loaded)) => Some(ConfigDigest::of(&loaded.source)),
                     Ok(Err(CatalogError::Refused { source_text, .. })) => {
-                        Some(Print::of(source_text))
+                        Some(ConfigDigest::of(source_text))
                     }
                     Ok(Err(CatalogError::Unreadable { .. })) | Err(_) => None,
                 };
                 match loaded {
-                    // Some write a file by emptying it first, and stopping everything is not meant.
+                    // Some editors truncate a file before writing it, which must not stop all servers.
                     Ok(Ok(loaded)) if loaded.source.text.trim().is_empty() => {
-                        self.figures.reloaded(ReloadOutcome::Refused);
-                        report.problems.push(whole(
+                        self.metrics.reloaded(ReloadOutcome::Refused);
+                        report.problems.push(file_error(
                             "the config is empty",
-                            Some("write into it what shall be; a comment means that there are no servers"),
+                            Some("add servers, or a comment to run without servers"),
                         ));
                     }
-                    Ok(Ok(loaded)) => self.take(loaded, &mut report),
+                    Ok(Ok(loaded)) => self.apply_loaded(loaded, &mut report),
                     Ok(Err(error)) => {
-                        self.figures.reloaded(ReloadOutcome::Refused);
-                        report.problems = told(&path, error);
+                        self.metrics.reloaded(ReloadOutcome::Refused);
+                        report.problems = notices(&path, error);
                     }
-                    Err(error) => report.problems.push(whole(&error.to_string(), None)),
+                    Err(error) => report.problems.push(file_error(&error.to_string(), None)),
                 }
             }
         }
-        self.tell(&report);
+        self.log_reload(&report);
         self.state().last_reload = Some(report.clone());
         report
     }
 
-    fn take(&self, loaded: Loaded, report: &mut ReloadReport) {
-        let Loaded {
+    fn apply_loaded(&self, loaded: LoadedConfig, report: &mut ReloadReport) {
+        let LoadedConfig {
             catalog,
             source,
             problems,
@@ -125,147 +118,130 @@ impl Gateway {
         report.problems = warnings.map(|problem| notice(problem, &source)).collect();
         let before = self.state().catalog.gateway.clone();
         let gateway = catalog.gateway.clone();
-        let has_other_filters = !self.filters.configs().eq(&catalog.filters);
+        let are_filters_changed = !self.filters.configs().eq(&catalog.filters);
         match self.change(catalog) {
-            Err(error) => report.problems.push(whole(&chain(&error), None)),
+            Err(error) => report.problems.push(file_error(&chain(&error), None)),
             Ok(changes) => {
                 report.applied = true;
-                let taken = &self.state().catalog;
-                let names: Vec<ServerName> = taken.served().into_keys().cloned().collect();
-                sort_out(&changes, &names, report);
-                report.wrong = taken.wrong.keys().map(ToString::to_string).collect();
-                report.gateway = differences(&before, &gateway, Effect::AtOnce);
-                report.at_next_start = differences(&self.first, &gateway, Effect::AtNextStart);
-                if has_other_filters {
+                let applied = &self.state().catalog;
+                let names: Vec<ServerName> = applied.served().into_keys().cloned().collect();
+                report_changes(&changes, &names, report);
+                report.wrong = applied.wrong.keys().map(ToString::to_string).collect();
+                report.gateway = changed(&at_once(&before, &gateway));
+                report.at_next_start = changed(&at_next_start(&self.first, &gateway));
+                if are_filters_changed {
                     report.at_next_start.push(String::from("filters"));
                 }
             }
         }
     }
 
-    fn tell(&self, report: &ReloadReport) {
-        let said = report.in_words();
+    fn log_reload(&self, report: &ReloadReport) {
+        let summary = report.summary();
         let cause = report.cause.as_str();
-        let event = if report.applied { SUCCESS } else { FAILURE };
-        let waiting = report.at_next_start.join(", ");
-        if !waiting.is_empty() {
+        let keys = report.at_next_start.join(", ");
+        if !keys.is_empty() {
             tracing::warn!(
-                event = WAITING,
+                event = LogEvent::ReloadWaiting.as_str(),
                 cause,
-                keys = waiting,
+                keys,
                 "config changes need a gateway restart"
             );
         }
-        if report.applied {
-            tracing::info!(event, cause, outcome = said, "config reloaded");
+        let event = if report.applied {
+            let event = LogEvent::ReloadSuccess.as_str();
+            tracing::info!(event, cause, outcome = summary, "config reloaded");
+            event
         } else {
-            tracing::warn!(event, cause, outcome = said, "config rejected");
-        }
-        let text = format!("config reload ({cause}): {said}");
-        let journal = self.chronicle.own_journal();
-        journal.write(report.time.clone(), None, EntryKind::Event(event), &text);
+            let event = LogEvent::ReloadFailure.as_str();
+            tracing::warn!(event, cause, outcome = summary, "config rejected");
+            event
+        };
+        let text = format!("config reload ({cause}): {summary}");
+        let log = self.event_history.gateway_log();
+        log.write(report.time.clone(), None, LogEntryKind::Event(event), &text);
     }
 }
 
-fn sort_out(changes: &Changes, names: &[ServerName], report: &mut ReloadReport) {
-    let words = |name: &ServerName| name.to_string();
-    report.started = changes.added.iter().map(words).collect();
-    report.stopped = changes.removed.iter().map(words).collect();
+fn report_changes(changes: &Changes, names: &[ServerName], report: &mut ReloadReport) {
+    let text = |name: &ServerName| name.to_string();
+    report.started = changes.added.iter().map(text).collect();
+    report.stopped = changes.removed.iter().map(text).collect();
     for (name, change) in &changes.changed {
         match change {
-            Change::Relaunch => report.restarted.push(words(name)),
-            Change::Settings => report.adjusted.push(words(name)),
+            Change::Relaunch => report.restarted.push(text(name)),
+            Change::Settings => report.adjusted.push(text(name)),
         }
     }
     let is_same =
         |name: &&ServerName| !changes.added.contains(*name) && !changes.changed.contains_key(*name);
-    report.unchanged = names.iter().filter(is_same).map(words).collect();
+    report.unchanged = names.iter().filter(is_same).map(text).collect();
 }
 
-/// When another value of a key of `[gateway]` takes effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
-    AtOnce,
-    AtNextStart,
+/// Returns the keys with changed values.
+fn changed(keys: &[(&str, bool)]) -> Vec<String> {
+    let changed = keys.iter().filter(|(_, is_changed)| *is_changed);
+    changed.map(|(key, _)| (*key).to_owned()).collect()
 }
 
-/// The keys of `[gateway]` that differ and take effect then.
-fn differences(old: &GatewayConfig, new: &GatewayConfig, effect: Effect) -> Vec<String> {
-    let rows = rows(old, new);
-    let differ = rows
-        .iter()
-        .filter(|(_, when, differs)| *when == effect && *differs);
-    differ.map(|(key, _, _)| (*key).to_owned()).collect()
-}
-
-/// Every key, when another value takes effect, and whether there is one. The file of the certificate stands
-/// for that of its key.
-fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, bool); 24] {
-    use Effect::{AtNextStart, AtOnce};
+/// Keys of `[gateway]` that take effect at once, and whether they changed.
+fn at_once(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 8] {
+    let variables = old.missing_variables != new.missing_variables;
     [
-        ("listen", AtNextStart, old.listen != new.listen),
-        ("token", AtNextStart, old.token != new.token),
-        (
-            "allow_remote",
-            AtNextStart,
-            old.allow_remote != new.allow_remote,
-        ),
-        (
-            "allow_hosts",
-            AtNextStart,
-            old.allow_hosts != new.allow_hosts,
-        ),
-        (
-            "allow_origins",
-            AtNextStart,
-            old.allow_origins != new.allow_origins,
-        ),
-        ("tls_cert", AtNextStart, old.tls != new.tls),
-        ("sse", AtNextStart, old.sse != new.sse),
-        ("websocket", AtNextStart, old.websocket != new.websocket),
-        ("control", AtNextStart, old.control != new.control),
-        ("names", AtOnce, old.names != new.names),
-        ("separator", AtOnce, old.separator != new.separator),
-        ("watch", AtOnce, old.watch != new.watch),
-        ("drain_seconds", AtOnce, old.drain != new.drain),
-        ("list_seconds", AtNextStart, old.list_wait != new.list_wait),
-        ("revisions", AtNextStart, old.revisions != new.revisions),
-        ("profile", AtNextStart, old.profile != new.profile),
-        ("strict", AtNextStart, old.strict != new.strict),
-        ("lenient", AtOnce, old.lenient != new.lenient),
-        ("undeclared", AtNextStart, old.undeclared != new.undeclared),
-        (
-            "announce_extras",
-            AtNextStart,
-            old.announce_extras != new.announce_extras,
-        ),
-        ("require", AtNextStart, old.require != new.require),
-        (
-            "missing_variables",
-            AtOnce,
-            old.missing_variables != new.missing_variables,
-        ),
-        ("answers", AtOnce, old.answers != new.answers),
-        ("commands", AtOnce, old.commands != new.commands),
+        ("names", old.names != new.names),
+        ("separator", old.separator != new.separator),
+        ("watch", old.watch != new.watch),
+        ("drain_seconds", old.drain != new.drain),
+        ("lenient", old.lenient != new.lenient),
+        ("missing_variables", variables),
+        ("answers", old.answers != new.answers),
+        ("commands", old.commands != new.commands),
     ]
 }
 
-/// Everything that is wrong with a file.
-fn told(path: &Path, error: CatalogError) -> Vec<Notice> {
+/// Keys of `[gateway]` that need a restart, and whether they changed; `tls_cert` includes `tls_key`.
+fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 16] {
+    [
+        ("listen", old.listen != new.listen),
+        ("token", old.token != new.token),
+        ("allow_remote", old.allow_remote != new.allow_remote),
+        ("allow_hosts", old.allow_hosts != new.allow_hosts),
+        ("allow_origins", old.allow_origins != new.allow_origins),
+        ("tls_cert", old.tls != new.tls),
+        ("sse", old.sse != new.sse),
+        ("websocket", old.websocket != new.websocket),
+        ("control", old.control != new.control),
+        ("list_seconds", old.list_wait != new.list_wait),
+        ("revisions", old.revisions != new.revisions),
+        ("profile", old.profile != new.profile),
+        ("strict", old.strict != new.strict),
+        ("undeclared", old.undeclared != new.undeclared),
+        (
+            "announce_extras",
+            old.announce_extras != new.announce_extras,
+        ),
+        ("require", old.require != new.require),
+    ]
+}
+
+/// Returns the errors of a file.
+fn notices(path: &Path, error: CatalogError) -> Vec<Notice> {
     match error {
         CatalogError::Refused {
             source_text,
             problems,
         } => {
-            let bad = problems
+            let errors = problems
                 .iter()
                 .filter(|problem| problem.severity == Severity::Error);
-            bad.map(|problem| notice(problem, &source_text)).collect()
+            errors
+                .map(|problem| notice(problem, &source_text))
+                .collect()
         }
         CatalogError::Unreadable { source, .. } => {
-            let remedy = format!("put it back to `{}`", path.display());
-            vec![whole(
-                &format!("it cannot be read: {source}"),
+            let remedy = format!("restore `{}`", path.display());
+            vec![file_error(
+                &format!("cannot read the file: {source}"),
                 Some(&remedy),
             )]
         }
@@ -273,18 +249,18 @@ fn told(path: &Path, error: CatalogError) -> Vec<Notice> {
 }
 
 fn notice(problem: &Problem, source: &Source) -> Notice {
-    let place = source.place(problem.span.start);
+    let position = source.position(problem.span.start);
     Notice {
         severity: problem.severity.as_str().to_owned(),
-        line: Some(place.line),
-        column: Some(place.column),
+        line: Some(position.line),
+        column: Some(position.column),
         message: problem.message.clone(),
         remedy: problem.remedy.clone(),
     }
 }
 
-/// Something that is wrong with all of it.
-fn whole(message: &str, remedy: Option<&str>) -> Notice {
+/// Returns an error that concerns the whole file.
+fn file_error(message: &str, remedy: Option<&str>) -> Notice {
     Notice {
         severity: Severity::Error.as_str().to_owned(),
         line: None,
@@ -294,36 +270,27 @@ fn whole(message: &str, remedy: Option<&str>) -> Notice {
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use mcpact_config::Catalog;
     use mcpact_config::keys::GATEWAY;
 
-    /// Of every key of `[gateway]` it is known when another value takes effect.
+    /// Every key of `[gateway]` takes effect either at once or after a restart.
     #[test]
-    fn every_key_has_a_row() {
+    fn every_key_is_compared() {
         let old = Catalog::default().gateway;
         let mut new = old.clone();
-        assert!(differences(&old, &new, Effect::AtOnce).is_empty());
+        assert!(changed(&at_once(&old, &new)).is_empty());
         new.listen = SocketAddr::from(([127, 0, 0, 1], 1));
         new.separator = String::from(".");
-        assert_eq!(differences(&old, &new, Effect::AtOnce), ["separator"]);
-        assert_eq!(differences(&old, &new, Effect::AtNextStart), ["listen"]);
-        let rows = rows(&old, &new);
-        let has_row = |name: &str| rows.iter().any(|(key, _, _)| *key == name);
+        let (at_once, at_next_start) = (at_once(&old, &new), at_next_start(&old, &new));
+        assert_eq!(changed(&at_once), ["separator"]);
+        assert_eq!(changed(&at_next_start), ["listen"]);
+        let keys = at_once.iter().chain(&at_next_start).map(|(key, _)| *key);
+        let is_compared = |name: &str| keys.clone().any(|key| key == name);
         for key in GATEWAY.iter().filter(|key| key.name != "tls_key") {
-            assert!(has_row(key.name), "{}", key.name);
+            assert!(is_compared(key.name), "{}", key.name);
         }
     }
 }

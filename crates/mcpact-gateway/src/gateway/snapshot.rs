@@ -1,170 +1,177 @@
-//! How a gateway and its servers are, at one moment.
+//! Status of the gateway and its servers.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcpact::server::site::Door;
-use mcpact_config::{Launch, ServerConfig, ServerName};
+use futures_util::Stream;
+use futures_util::stream::FuturesUnordered;
+use mcpact::server::router::HttpRoute;
+use mcpact_config::ServerName;
+use mcpact_spec::Revision;
 
 use super::{Gateway, Served, State};
 use crate::bridge::Bridge;
 use crate::control::{
-    Fault, GatewayStatus, InstanceLine, LastError, Lists, ServerLine, Status, Transport,
+    ControlFault, GatewayStatus, InstanceLine, LastError, ServerLine, Status, Transport,
 };
+use crate::filters::FilterReport;
 use crate::stable::{GatewayState, ServerWord};
-use crate::supervisor::{InstanceState, InstanceStatus};
+use crate::supervisor::{InstanceState, InstanceStatus, ServerState};
 use crate::target::Target;
 
+/// Maximum number of ended instances in the status of a server.
+const MAX_ENDED: usize = 5;
+
+/// Summary of a server.
+#[derive(Clone, Debug)]
+pub struct ServerReport {
+    /// Configured name.
+    pub name: String,
+    /// Negotiated revision.
+    pub revision: Option<Revision>,
+    /// Name and version that the server reports.
+    pub calls_itself: Option<String>,
+    /// State; a server known from the cache sleeps until it is called.
+    pub state: ServerState,
+    /// Cause of unavailability.
+    pub failure: Option<String>,
+}
+
 impl Gateway {
-    /// How everything is; of the servers only this one, if one is named.
+    /// Connects to every server without cached metadata; yields the report of each server once it is known or failed.
+    pub fn connect_all(&self) -> impl Stream<Item = ServerReport> + Send + use<> {
+        let members = self.state().members().into_iter();
+        let connecting = members.map(|member| async move {
+            member.meet().await;
+            member.report()
+        });
+        connecting.collect::<FuturesUnordered<_>>()
+    }
+
+    /// Returns the filters that are skipped because they are not approved.
+    pub async fn unapproved_filters(&self) -> Vec<FilterReport> {
+        self.filters.unapproved().await
+    }
+
+    /// Returns the reports of all servers.
+    #[must_use]
+    pub fn reports(&self) -> Vec<ServerReport> {
+        let members = self.state().members();
+        members.iter().map(|member| member.report()).collect()
+    }
+
+    /// Returns the status of the gateway and of one server, or of all servers.
     ///
     /// # Errors
-    /// There is no such server.
-    pub fn status(&self, server: Option<&str>) -> Result<Status, Fault> {
-        self.known(server)?;
+    /// The server is unknown.
+    pub fn status(&self, server: Option<&str>) -> Result<Status, ControlFault> {
+        self.check_server(server)?;
         Ok(self.snapshot(server))
     }
 
-    /// How everything is.
-    pub(super) fn everything(&self) -> Status {
-        self.snapshot(None)
-    }
-
-    fn snapshot(&self, server: Option<&str>) -> Status {
+    /// Returns the status of the gateway and of one server, or of all servers.
+    pub(super) fn snapshot(&self, server: Option<&str>) -> Status {
         let state = self.state();
-        let wanted = |name: &ServerName| server.is_none_or(|server| server == name.as_str());
-        let servers = state
-            .servers
-            .iter()
-            .filter(|(name, _)| wanted(name))
-            .filter_map(|(name, served)| {
-                let config = state.catalog.servers.get(name)?;
-                Some(line(name, served, config, &state.leaving(name)))
-            })
-            .collect::<Vec<_>>();
-        let left = state.left().into_iter().filter(|(name, _)| wanted(name));
-        let left = left.map(|(name, bridge)| left_line(name, &bridge, &state.leaving(name)));
-        let wrong = state.catalog.wrong.iter();
-        let wrong = wrong.filter(|(name, _)| wanted(name));
-        let servers = servers
-            .into_iter()
-            .chain(wrong.map(wrong_line))
-            .chain(left)
-            .collect();
+        let is_selected = |name: &ServerName| server.is_none_or(|server| server == name.as_str());
+        let served = state.servers.iter().filter(|(name, _)| is_selected(name));
+        let served =
+            served.map(|(name, served)| server_line(name, served, &state.draining_instances(name)));
+        let invalid = state.catalog.wrong.iter();
+        let invalid = invalid.filter(|(name, _)| is_selected(name));
+        let invalid = invalid.map(|(name, why)| ServerLine {
+            name: name.to_string(),
+            state: ServerWord::Wrong.as_str().to_owned(),
+            missing: Some(why.clone()),
+            ..ServerLine::default()
+        });
+        let removed = state.removed().into_iter();
+        let removed = removed.filter(|(name, _)| is_selected(name));
+        let removed = removed
+            .map(|(name, bridge)| removed_line(name, &bridge, &state.draining_instances(name)));
         Status {
             gateway: self.own_status(&state),
-            servers,
+            servers: served.chain(invalid).chain(removed).collect(),
         }
     }
 
-    /// Whether there is such a server; everybody is known.
+    /// Checks the name of a server; none is valid.
     ///
     /// # Errors
-    /// There is not.
-    pub(crate) fn known(&self, server: Option<&str>) -> Result<(), Fault> {
+    /// The server is unknown.
+    pub(crate) fn check_server(&self, server: Option<&str>) -> Result<(), ControlFault> {
         let state = self.state();
         match server {
-            Some(name) if !state.names().any(|of| of.as_str() == name) => Err(Fault::NoServer {
-                name: name.to_owned(),
-                servers: state.names().map(ToString::to_string).collect(),
-                filters: self
-                    .filters
-                    .configs()
-                    .map(|filter| filter.name.to_string())
-                    .collect(),
-            }),
+            Some(name) if !state.names().any(|of| of.as_str() == name) => {
+                let filters = self.filters.configs();
+                Err(ControlFault::NoServer {
+                    name: name.to_owned(),
+                    servers: state.names().map(ToString::to_string).collect(),
+                    filters: filters.map(|filter| filter.name.to_string()).collect(),
+                })
+            }
             Some(_) | None => Ok(()),
         }
     }
 
     fn own_status(&self, state: &State) -> GatewayStatus {
         let (file, uptime) = (self.file.get(), self.started.elapsed());
-        let word = if self.turnstile.is_closed() {
+        let gateway_state = if self.drain_gate.is_closed() {
             GatewayState::Draining
         } else {
             GatewayState::Serving
         };
         GatewayStatus {
-            state: word.as_str().to_owned(),
+            state: gateway_state.as_str().to_owned(),
             url: self.origin.get().map(|origin| format!("{origin}/mcp")),
             config: file.map(|file| file.path.display().to_string()),
             watching: file.is_some() && state.catalog.gateway.watch,
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: uptime.as_secs(),
-            state_seconds: self.turnstile.closed_for().unwrap_or(uptime).as_secs(),
-            sessions: self.doors(state).map(Door::guests).sum::<usize>()
-                + self.on_lines.load(Ordering::Relaxed),
-            in_flight: self.turnstile.inside(),
+            state_seconds: self.drain_gate.closed_for().unwrap_or(uptime).as_secs(),
+            sessions: self
+                .routes(state)
+                .map(HttpRoute::session_count)
+                .sum::<usize>()
+                + self.stdio_clients(),
+            in_flight: self.drain_gate.in_flight(),
             last_reload: state.last_reload.clone(),
         }
     }
 }
 
-/// A server that is left out.
-fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
-    ServerLine {
-        missing: Some(why.clone()),
-        ..unserved_line(name, ServerWord::Wrong)
-    }
-}
-
-/// A server that the config has no more, and whose calls may still run.
-fn left_line(name: &ServerName, bridge: &Bridge, leaving: &[InstanceStatus]) -> ServerLine {
+/// Returns the status of a removed server with calls in flight.
+fn removed_line(name: &ServerName, bridge: &Bridge, instances: &[InstanceStatus]) -> ServerLine {
     let met = bridge.met();
     let revision = met.as_ref().map(|met| met.revision);
     ServerLine {
-        transport: match bridge.target() {
-            Target::Command(_) => Transport::Stdio,
-            Target::Url { .. } => Transport::Http,
-            Target::Local(_) => Transport::Builtin,
-        },
+        name: name.to_string(),
+        state: ServerWord::Draining.as_str().to_owned(),
+        transport: transport(bridge),
         revision: revision.map(|revision| revision.to_string()),
         era: revision.map(|revision| revision.era().as_str().to_owned()),
         calls_itself: met.as_ref().and_then(|met| met.calls_itself()),
-        instances: leaving.iter().map(instance).collect(),
-        in_flight: leaving.iter().map(|one| one.in_flight).sum(),
-        ..unserved_line(name, ServerWord::Draining)
+        instances: instances.iter().map(instance_line).collect(),
+        in_flight: instances.iter().map(|one| one.in_flight).sum(),
+        ..ServerLine::default()
     }
 }
 
-fn unserved_line(name: &ServerName, state: ServerWord) -> ServerLine {
-    ServerLine {
-        name: name.to_string(),
-        state: state.as_str().to_owned(),
-        retry_seconds: None,
-        revision: None,
-        era: None,
-        calls_itself: None,
-        transport: Transport::Unknown,
-        instances: Vec::new(),
-        in_flight: 0,
-        queued: 0,
-        starts: 0,
-        failures: 0,
-        sessions: 0,
-        lists: Lists::default(),
-        lacking: Vec::new(),
-        hidden_tools: Vec::new(),
-        missing: None,
-        missing_seconds: None,
-        last_error: None,
+fn transport(bridge: &Bridge) -> Transport {
+    match bridge.target() {
+        Target::Command(_) => Transport::Stdio,
+        Target::Url { .. } => Transport::Http,
+        Target::Local(_) => Transport::Builtin,
     }
 }
 
-fn line(
-    name: &ServerName,
-    served: &Served,
-    config: &ServerConfig,
-    leaving: &[InstanceStatus],
-) -> ServerLine {
+fn server_line(name: &ServerName, served: &Served, draining: &[InstanceStatus]) -> ServerLine {
     let member = &served.member;
-    let report = member.report();
-    let status = member.bridge().status();
-    let retry = status.state.wait().or(status.tried_in);
+    let (bridge, report) = (member.bridge(), member.report());
+    let status = bridge.status();
+    let retry = status.state.wait().or(status.retry_in);
     let state = status.word(report.failure.is_some());
-    let over = status.over.iter().take(LAST);
-    let running = status.instances.iter().chain(leaving);
+    let ended = status.ended.iter().take(MAX_ENDED);
+    let running = status.instances.iter().chain(draining);
     ServerLine {
         name: name.to_string(),
         state: state.to_owned(),
@@ -174,33 +181,26 @@ fn line(
             .revision
             .map(|revision| revision.era().as_str().to_owned()),
         calls_itself: report.calls_itself,
-        transport: match config.launch {
-            Launch::Command(_) => Transport::Stdio,
-            Launch::Url(_) => Transport::Http,
-            Launch::Builtin(_) => Transport::Builtin,
-        },
+        transport: transport(bridge),
         in_flight: running.clone().map(|one| one.in_flight).sum(),
-        instances: running.chain(over).map(instance).collect(),
+        instances: running.chain(ended).map(instance_line).collect(),
         queued: status.queued,
         starts: status.starts,
         failures: status.failures,
-        sessions: served.door.guests(),
+        sessions: served.route.session_count(),
         lists: member.lists(),
         lacking: member.lacking(),
-        hidden_tools: member.bridge().hidden_tools(),
+        hidden_tools: bridge.hidden_tools(),
         missing: report.failure,
         missing_seconds: member.missing_for().map(|time| time.as_secs()),
-        last_error: status.last_error.map(|mishap| LastError {
-            why: mishap.why.to_string(),
-            seconds_ago: mishap.age.as_secs(),
+        last_error: status.last_error.map(|failure| LastError {
+            why: failure.why.to_string(),
+            seconds_ago: failure.age.as_secs(),
         }),
     }
 }
 
-/// How many instances are shown that do not run any more.
-const LAST: usize = 5;
-
-fn instance(status: &InstanceStatus) -> InstanceLine {
+fn instance_line(status: &InstanceStatus) -> InstanceLine {
     let why = match &status.state {
         InstanceState::Draining { cause, .. } | InstanceState::Stopped { cause } => {
             Some(cause.as_str().to_owned())
@@ -209,7 +209,7 @@ fn instance(status: &InstanceStatus) -> InstanceLine {
         InstanceState::Starting
         | InstanceState::Handshaking
         | InstanceState::Ready
-        | InstanceState::Busy { .. } => status.silent.map(|time| {
+        | InstanceState::Busy { .. } => status.unresponsive.map(|time| {
             let seconds = time.as_secs();
             format!("no answer to health checks for {seconds} s; it may hang, or handle one call at a time")
         }),
@@ -227,7 +227,7 @@ fn instance(status: &InstanceStatus) -> InstanceLine {
     }
 }
 
-/// Nobody is told to come back too early.
+/// Rounds up, so that clients do not retry too early.
 fn rounded_up(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::error::{ServeError, Trouble, UpstreamError};
+use crate::error::{ServeError, UpstreamError, UpstreamErrorKind};
 use bytestring::ByteString;
-use mcpact::server::backend::Job;
+use mcpact::server::backend::BackendRequest;
 use mcpact_spec::Method;
 use mcpact_transport::stdio::child::Masks;
 
@@ -14,7 +14,7 @@ use super::member::Member;
 use super::view::PartView;
 use super::{Hub, Roster, lock};
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
-use crate::aggregate::tasks::place_of;
+use crate::aggregate::task_ids::split_id;
 use crate::bridge::{Ear, Waiter};
 
 /// How many are remembered.
@@ -63,7 +63,7 @@ impl Hub {
     /// itself; a call that waits for a client's answers gets them while it runs. Everything else is lost.
     pub(super) async fn ask_departed(
         self: &Arc<Self>,
-        job: &Job,
+        job: &BackendRequest,
         method: Method,
         guest: &Guest,
         ear: &Ear,
@@ -75,7 +75,7 @@ impl Hub {
                 (carried.server.clone(), sent)
             }
             (None, Subject::Task(task)) => {
-                let (server, inner) = place_of(&task)?;
+                let (server, inner) = split_id(&task)?;
                 (server.to_owned(), with_subject(method, &job.params, inner))
             }
             (None, _) => return None,
@@ -84,7 +84,7 @@ impl Hub {
         if let (Some(member), Some(sent)) = (member, sent) {
             let view = PartView::new(self, &member, &guest.watched);
             let ear = ear.clone().seeing(Arc::new(view.clone()));
-            let job = Job {
+            let job = BackendRequest {
                 params: sent.into(),
                 ..job.clone()
             };
@@ -107,7 +107,7 @@ impl Hub {
         }
         let lost = UpstreamError {
             target: format!("`{server}`"),
-            kind: Trouble::Ended,
+            kind: UpstreamErrorKind::Stopped,
             masks: Masks::default(),
         };
         Some(Err(lost.into()))

@@ -9,7 +9,7 @@ use super::guest::Guest;
 use super::member::Member;
 use super::slot::{Basis, ListKey, ListSlot};
 use super::whose::{Acquainted, Whose};
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::bridge::{Caller, Listing, Readers};
 
 /// A list of a server, and for whom.

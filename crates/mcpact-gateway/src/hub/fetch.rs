@@ -13,9 +13,9 @@ use super::member::Member;
 use super::slot::{Basis, ListSlot, Look, News};
 use super::whose::Whose;
 use super::{Hub, Roster};
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::bridge::{Listing, Readers, Unlisted};
-use crate::figures::Outcome;
+use crate::metrics::Outcome;
 
 /// How a server is reached for its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +68,8 @@ impl Hub {
             .map(|errand| {
                 errand.slot.wanted_by(guest);
                 let shown = self.shown(errand);
-                let figures = errand.member.bridge.figures();
-                figures.list_needed(shown.is_some());
+                let metrics = errand.member.bridge.metrics();
+                metrics.list_requested(shown.is_some());
                 shown
             })
             .collect();
@@ -99,7 +99,7 @@ impl Hub {
     }
 
     /// The list of a server that has just answered, as it is now; as it was if it does not come.
-    pub(super) async fn looked_at(
+    pub(super) async fn filtered_method(
         self: &Arc<Self>,
         member: &Arc<Member>,
         guest: &Arc<Guest>,

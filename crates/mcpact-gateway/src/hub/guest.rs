@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::ServeError;
-use mcpact::server::backend::{Job, Mark, Visitor};
+use mcpact::server::backend::{BackendRequest, ClientIdentity, ClientKey};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
 use mcpact_spec::{Method, Side};
@@ -28,7 +28,7 @@ const KINDS: usize = 64;
 /// What is remembered about a client in its session; modern clients that declare the same share it.
 #[derive(Debug)]
 pub(super) struct Guest {
-    visitor: Visitor,
+    visitor: ClientIdentity,
     pub(super) fingerprint: Fingerprint,
     pub(super) declared: CapabilityBits,
     pub(super) opening: Kept,
@@ -37,11 +37,11 @@ pub(super) struct Guest {
     ear: OnceLock<FarEar>,
     is_ready: AtomicBool,
     /// Which log messages a legacy client wants, as it said it.
-    level: Mutex<Option<Job>>,
+    level: Mutex<Option<BackendRequest>>,
     /// What a legacy client has subscribed to.
     pub(super) watched: Arc<Watched>,
     /// How it subscribes, for servers that come later.
-    subscribing: Mutex<Option<Job>>,
+    subscribing: Mutex<Option<BackendRequest>>,
     /// What it is shown that nobody else is.
     pub(super) own: Own,
 }
@@ -53,7 +53,7 @@ pub(super) struct Visitors {
 }
 
 impl Visitors {
-    pub(super) fn guest(&mut self, meta: &Meta<'_>, visitor: &Visitor) -> Arc<Guest> {
+    pub(super) fn guest(&mut self, meta: &Meta<'_>, visitor: &ClientIdentity) -> Arc<Guest> {
         let declared = meta.client_capabilities.unwrap_or("{}");
         let known = self.kinds.iter().find(|guest| {
             let Kept::Request { capabilities, .. } = &guest.opening else {
@@ -80,8 +80,8 @@ impl Visitors {
     }
 
     /// Somebody has gone who had a connection for itself; what was kept for it.
-    pub(super) fn without(&mut self, visitor: &Visitor) -> Vec<Arc<Guest>> {
-        parted(&mut self.kinds, visitor, |guest| &guest.visitor.mark)
+    pub(super) fn without(&mut self, visitor: &ClientIdentity) -> Vec<Arc<Guest>> {
+        parted(&mut self.kinds, visitor, |guest| &guest.visitor.key)
     }
 }
 
@@ -106,7 +106,7 @@ impl Guest {
     }
 
     /// A client that made a handshake with these parameters.
-    pub(super) fn of_handshake(params: &str, visitor: &Visitor) -> Self {
+    pub(super) fn of_handshake(params: &str, visitor: &ClientIdentity) -> Self {
         let parsed = InitializeParams::parse(Some(params));
         let declared = parsed.ok().and_then(|params| params.capabilities);
         let opening = Kept::Handshake {
@@ -115,7 +115,7 @@ impl Guest {
         Self::new(opening, declared.unwrap_or("{}"), visitor)
     }
 
-    fn new(opening: Kept, declared: &str, visitor: &Visitor) -> Self {
+    fn new(opening: Kept, declared: &str, visitor: &ClientIdentity) -> Self {
         let declared = CapabilitySet::parse(Side::Client, Some(declared), Reading::Lenient)
             .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
         Self {
@@ -203,9 +203,9 @@ impl Guest {
 
     /// Who sees what its own instances list: modern clients that nothing tells apart share them.
     pub(super) const fn readers(&self) -> Readers {
-        match (&self.opening, &self.visitor.mark) {
-            (Kept::Request { .. }, Mark::None) => Readers::Many,
-            (Kept::Request { .. }, Mark::Connection(_) | Mark::Key(_))
+        match (&self.opening, &self.visitor.key) {
+            (Kept::Request { .. }, ClientKey::None) => Readers::Many,
+            (Kept::Request { .. }, ClientKey::Connection(_) | ClientKey::Key(_))
             | (Kept::Handshake { .. }, _) => Readers::One,
         }
     }
@@ -293,15 +293,15 @@ impl Guest {
     }
 
     /// It subscribes to something.
-    pub(super) fn subscribes(&self, request: &Job) {
+    pub(super) fn subscribes(&self, request: &BackendRequest) {
         lock(&self.subscribing).get_or_insert_with(|| again(request));
     }
 
     /// A request that begins or ends a subscription to this, if it has ever made one.
-    pub(super) fn subscription(&self, method: Method, uri: &str) -> Option<Job> {
+    pub(super) fn subscription(&self, method: Method, uri: &str) -> Option<BackendRequest> {
         let request = lock(&self.subscribing).as_ref().map(again)?;
         let params = ObjectWriter::new().text("uri", uri).finish();
-        Some(Job {
+        Some(BackendRequest {
             method: Some(method),
             name: method.as_str().to_owned(),
             params: params.into(),
@@ -320,7 +320,7 @@ impl Guest {
     }
 
     /// Which log messages it wants, for servers that it meets later.
-    pub(super) fn want_logs(&self, request: Job) {
+    pub(super) fn want_logs(&self, request: BackendRequest) {
         *lock(&self.level) = Some(request);
     }
 }

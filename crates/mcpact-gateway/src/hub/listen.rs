@@ -10,7 +10,7 @@ use crate::error::ServeError;
 use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use mcpact::server::backend::Job;
+use mcpact::server::backend::BackendRequest;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
@@ -88,7 +88,7 @@ struct Agreement<'a> {
     /// Where the first one is waited for.
     first: Option<mpsc::UnboundedSender<Agreed>>,
     ear: &'a Ear,
-    job: &'a Job,
+    job: &'a BackendRequest,
 }
 
 impl Agreement<'_> {
@@ -129,7 +129,7 @@ impl Hub {
     /// Serves `subscriptions/listen` until the client goes away or the hub ends.
     pub(super) async fn listen(
         self: &Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         guest: &Arc<Guest>,
         ear: Ear,
     ) -> Result<ByteString, ServeError> {
@@ -184,7 +184,7 @@ impl Hub {
     /// Listens to one server for as long as the client does: it may end its part, go, come back and be replaced.
     async fn stream(
         self: &Arc<Self>,
-        job: &Job,
+        job: &BackendRequest,
         guest: &Arc<Guest>,
         ear: &Ear,
         mut share: Share,
@@ -237,7 +237,7 @@ impl Hub {
 
     async fn stream_of(
         self: &Arc<Self>,
-        job: &Job,
+        job: &BackendRequest,
         guest: &Arc<Guest>,
         ear: &Ear,
         share: &Share,
@@ -250,7 +250,7 @@ impl Hub {
             ..ListenFilter::default()
         };
         let params = with_notifications(&job.params, &filter.encode());
-        let job = Job {
+        let job = BackendRequest {
             params: params.into(),
             ..again(job)
         };

@@ -13,11 +13,11 @@ use super::guest::Guest;
 use super::member::Member;
 use super::merges::{Addressed, Board, BoardKey, Merges, Named};
 use super::{Hub, Roster, lock};
-use crate::aggregate::given::{Given, Origin};
-use crate::aggregate::kind::ListKind;
-use crate::aggregate::merge::{self, Merged, Part};
-use crate::aggregate::names::Names;
-use crate::aggregate::uris::Uris;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::merge::{self, MergedList, ServerItems};
+use crate::aggregate::name_registry::{NameRegistry, Origin};
+use crate::aggregate::name_table::NameTable;
+use crate::aggregate::uri_table::UriTable;
 use crate::bridge::{Listing, Readers, refusal};
 
 /// How often the servers may become others while one client waits for what they have.
@@ -28,8 +28,8 @@ pub(super) const ROSTERS: usize = 32;
 pub(super) struct Boards {
     shared: Merges,
     /// Held by whoever names things, until the others can see it.
-    tools: Mutex<Given>,
-    prompts: Mutex<Given>,
+    tools: Mutex<NameRegistry>,
+    prompts: Mutex<NameRegistry>,
 }
 
 impl Boards {
@@ -40,11 +40,11 @@ impl Boards {
     /// Takes the names back from all servers but these.
     pub(super) fn keep_names(&self, origins: &[Origin]) {
         for given in [&self.tools, &self.prompts] {
-            lock(given).keep(origins);
+            lock(given).keep_only(origins);
         }
     }
 
-    const fn given(&self, kind: ListKind) -> Option<&Mutex<Given>> {
+    const fn given(&self, kind: ListKind) -> Option<&Mutex<NameRegistry>> {
         match kind {
             ListKind::Tools => Some(&self.tools),
             ListKind::Prompts => Some(&self.prompts),
@@ -93,7 +93,7 @@ impl Hub {
         Ok(match client.era() {
             Era::Legacy => format!("{{{page}}}").into(),
             Era::Modern => {
-                let ttl = board.list.hint.ttl_ms;
+                let ttl = board.list.ttl_ms;
                 format!(
                     "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
                 ).into()
@@ -175,31 +175,31 @@ impl Hub {
         &self,
         roster: &Arc<Roster>,
         kind: ListKind,
-        given: &Mutex<Given>,
+        given: &Mutex<NameRegistry>,
         merges: &Merges,
         of: &[Option<Arc<Listing>>],
-        parts: &[Part],
+        parts: &[ServerItems],
     ) -> Option<Arc<Named>> {
         let mut given = lock(given);
         if !self.is_current(roster) {
             return None;
         }
         // What a name meant before means nothing any more, as clients know before it means something else.
-        if given.has_lost() {
+        if given.take_released() {
             self.tell_now(kind.changed());
         }
         // A name leads to its server for everybody, whoever is shown it.
         let besides = roster.names_besides(kind, of);
         let (origins, style) = (roster.origins(), &roster.style);
-        let names = merge::names(parts, besides, &origins, style, &mut given);
-        for clash in names.clashes() {
+        let names = merge::assign_names(parts, besides, &origins, style, &mut given);
+        for conflict in names.conflicts() {
             tracing::warn!(
                 server = roster
                     .members
-                    .get(clash.server)
+                    .get(conflict.server)
                     .map_or("", |member| &*member.name),
-                name = &*clash.name,
-                instead = &*clash.instead,
+                name = &*conflict.name,
+                instead = &*conflict.instead,
                 "two servers would have had the same name for a thing"
             );
         }
@@ -216,14 +216,14 @@ impl Hub {
         roster: &Roster,
         kind: ListKind,
         named: &Named,
-        mut parts: Vec<Part>,
+        mut parts: Vec<ServerItems>,
         able: CapabilityBits,
-    ) -> Merged {
+    ) -> MergedList {
         let known = self.boards.addressed();
         let none = roster.uris();
         let uris = known.as_ref().map_or(&none, |known| &known.uris);
         roster.leave_out_unable(kind, &mut parts, able);
-        merge::merged(kind, &parts, &named.names, uris)
+        merge::merge(kind, &parts, &named.names, uris)
     }
 
     /// Who has an address is told by both lists together, and by what others were shown: it means the same for
@@ -234,9 +234,9 @@ impl Hub {
         guest: &'a Arc<Guest>,
         kind: ListKind,
         of: &Shown,
-        parts: &[Part],
+        parts: &[ServerItems],
         client: Revision,
-    ) -> Option<(Merged, &'a Merges)> {
+    ) -> Option<(MergedList, &'a Merges)> {
         let other = match kind {
             ListKind::Resources => ListKind::Templates,
             ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
@@ -244,14 +244,14 @@ impl Hub {
         let others = self.listings(roster, guest, other).await;
         let merges = self.merges(guest, of.readers.or(others.readers));
         let mut uris = roster.uris();
-        merge::note_uris(kind, parts, &mut uris);
+        merge::register_uris(kind, parts, &mut uris);
         let other_parts = self::parts(&others.listings, client);
-        merge::note_uris(other, &other_parts, &mut uris);
+        merge::register_uris(other, &other_parts, &mut uris);
         for (kind, shown) in [(kind, of), (other, &others)] {
             let besides = roster.parts_besides(kind, &shown.listings, client);
-            merge::note_uris(kind, &besides, &mut uris);
+            merge::register_uris(kind, &besides, &mut uris);
         }
-        let list = merge::merged(kind, parts, &Names::default(), &uris);
+        let list = merge::merge(kind, parts, &NameTable::default(), &uris);
         let mut addressed = lock(&merges.addressed);
         if !self.is_current(roster) {
             return None;
@@ -272,8 +272,8 @@ impl Roster {
     }
 
     /// The addresses of these servers, while nothing of them is known.
-    pub(super) fn uris(&self) -> Uris {
-        Uris::new(self.members.iter().map(|member| &*member.name))
+    pub(super) fn uris(&self) -> UriTable {
+        UriTable::new(self.members.iter().map(|member| &*member.name))
     }
 
     /// The names of what is in no list of these, and was in one that somebody else was shown.
@@ -297,7 +297,7 @@ impl Roster {
         kind: ListKind,
         shown: &[Option<Arc<Listing>>],
         client: Revision,
-    ) -> Vec<Part> {
+    ) -> Vec<ServerItems> {
         let besides = self.lists_besides(kind, shown);
         besides
             .map(|(server, _, listing)| listing.part(server, client))
@@ -318,12 +318,12 @@ impl Roster {
     }
 
     /// Takes out what is not served.
-    fn leave_out(&self, kind: ListKind, parts: &mut [Part]) {
+    fn leave_out(&self, kind: ListKind, parts: &mut [ServerItems]) {
         self.keep(parts, |member, name| member.serves(kind, name));
     }
 
     /// Takes out what a client that declares this cannot use.
-    fn leave_out_unable(&self, kind: ListKind, parts: &mut [Part], able: CapabilityBits) {
+    fn leave_out_unable(&self, kind: ListKind, parts: &mut [ServerItems], able: CapabilityBits) {
         if kind == ListKind::Tools {
             self.keep(parts, |member, name| {
                 member.bridge.lacking(name, able).is_empty()
@@ -331,7 +331,7 @@ impl Roster {
         }
     }
 
-    fn keep(&self, parts: &mut [Part], is_kept: impl Fn(&Member, &str) -> bool) {
+    fn keep(&self, parts: &mut [ServerItems], is_kept: impl Fn(&Member, &str) -> bool) {
         for part in parts {
             let Some(member) = self.members.get(part.server) else {
                 continue;
@@ -345,7 +345,7 @@ impl Roster {
     }
 }
 
-fn parts(listings: &[Option<Arc<Listing>>], client: Revision) -> Vec<Part> {
+fn parts(listings: &[Option<Arc<Listing>>], client: Revision) -> Vec<ServerItems> {
     let there = listings.iter().enumerate();
     there
         .filter_map(|(server, listing)| Some(listing.as_ref()?.part(server, client)))

@@ -18,11 +18,11 @@ pub(super) use self::unwell::Unwell;
 use super::slot::{Basis, ListKey, ListSlot, News};
 use super::whose::{Acquainted, whose};
 use super::{Hub, lock};
-use crate::aggregate::given::Origin;
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::name_registry::Origin;
 use crate::bridge::{Bridge, Herald, Listing, Met};
-use crate::cache::{Cache, KeptList, Record, Shelf};
-use crate::control::Lists;
+use crate::cache::{Cache, CachedList, ServerCacheFile, ServerMetadata};
+use crate::control::ListCounts;
 use crate::error::Explanation;
 use crate::gateway::ServerReport;
 
@@ -40,9 +40,9 @@ pub struct Member {
     pub(super) number: u64,
     lists: Mutex<HashMap<ListKey, Arc<ListSlot>>>,
     /// Lists of an earlier run that nobody has asked for in this one.
-    recalled: Mutex<Vec<KeptList>>,
+    recalled: Mutex<Vec<CachedList>>,
     /// Where they are kept for a later run.
-    shelf: Option<Shelf>,
+    cache_file: Option<ServerCacheFile>,
     /// How often each list has changed.
     changes: [AtomicU64; ListKind::ALL.len()],
     /// How often it has woken up.
@@ -64,7 +64,7 @@ impl Member {
     /// A server under this name, which its things are prefixed with.
     #[must_use]
     pub fn new(name: &str, bridge: Arc<Bridge>) -> Arc<Self> {
-        let (tools, nowhere) = (ToolFilter::default(), Cache::nowhere());
+        let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
         Self::with(name, name, Vec::new(), tools, bridge, &nowhere)
     }
 
@@ -80,8 +80,8 @@ impl Member {
         cache: &Cache,
     ) -> Arc<Self> {
         bridge.serve_tools(tools);
-        let shelf = bridge.fingerprint().and_then(|of| cache.shelf(&of));
-        let mut kept = shelf.as_ref().and_then(Shelf::read);
+        let cache_file = bridge.fingerprint().and_then(|of| cache.file(&of));
+        let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
         if let Some(kept) = &mut kept {
             let era = kept.met.revision.era();
             let whose = whose(bridge.sharing(), Some(era), Acquainted::No);
@@ -93,7 +93,7 @@ impl Member {
         let recalled = kept.map_or_else(Vec::new, |kept| kept.lists);
         let member = Arc::new(Self {
             recalled: Mutex::new(recalled),
-            shelf,
+            cache_file,
             wakes: AtomicU64::new(0),
             awaited: OnceLock::new(),
             is_unverified: AtomicBool::new(false),
@@ -173,9 +173,9 @@ impl Member {
 
     /// Agrees to what it says about its tools now, and shows those that were kept back. The tools that are not
     /// what they were.
-    pub(crate) fn agree_to_tools(&self) -> Vec<String> {
+    pub(crate) fn approve_tools(&self) -> Vec<String> {
         let has_hidden = !self.bridge.hidden_tools().is_empty();
-        let agreed = self.bridge.agree_to_tools();
+        let agreed = self.bridge.approve_tools();
         if has_hidden {
             for hub in self.hubs() {
                 hub.forget_merged();
@@ -204,13 +204,13 @@ impl Member {
     }
 
     /// How many things it has, as far as anybody has listed them.
-    pub(crate) fn lists(&self) -> Lists {
+    pub(crate) fn lists(&self) -> ListCounts {
         let count = |kind: ListKind| {
             let lists = lock(&self.lists);
             let listings = lists.iter().filter(|(key, _)| key.kind == kind);
             listings.filter_map(|(_, slot)| slot.count()).max()
         };
-        Lists {
+        ListCounts {
             tools: count(ListKind::Tools),
             prompts: count(ListKind::Prompts),
             resources: count(ListKind::Resources),
@@ -291,7 +291,7 @@ impl Member {
             return None;
         }
         let reader = key.reader();
-        let is_it = |list: &KeptList| list.kind == key.kind && list.reader == reader;
+        let is_it = |list: &CachedList| list.kind == key.kind && list.reader == reader;
         let kept = recalled.iter().position(is_it)?;
         let listing = Listing::recalled(&recalled.swap_remove(kept));
         self.look_over(key.kind, &listing);
@@ -384,10 +384,10 @@ impl Member {
 
     /// Writes down what is known, for a later run.
     fn keep(&self) {
-        let (Some(shelf), Some(met)) = (self.shelf.clone(), self.known()) else {
+        let (Some(cache_file), Some(met)) = (self.cache_file.clone(), self.known()) else {
             return;
         };
-        let turn = shelf.turn();
+        let ticket = cache_file.ticket();
         let asked = lock(&self.lists).clone();
         let asked = asked.into_iter().filter_map(|(key, slot)| {
             let listing = slot.unchanged(self.changes_of(key.kind))?;
@@ -395,18 +395,18 @@ impl Member {
         });
         let mut lists: Vec<_> = asked.collect();
         let recalled = lock(&self.recalled);
-        let untouched = |list: &&KeptList| self.changes_of(list.kind) == 0;
+        let untouched = |list: &&CachedList| self.changes_of(list.kind) == 0;
         lists.extend(recalled.iter().filter(untouched).cloned());
         drop(recalled);
         lists.sort_unstable_by(|one, other| {
             (one.kind, &one.reader).cmp(&(other.kind, &other.reader))
         });
         lists.truncate(LISTS);
-        let record = Record {
+        let record = ServerMetadata {
             met: Met::clone(&met),
             lists,
         };
-        tokio::task::spawn_blocking(move || shelf.write(turn, &record));
+        tokio::task::spawn_blocking(move || cache_file.write(ticket, &record));
     }
 }
 

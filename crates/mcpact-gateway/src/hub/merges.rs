@@ -8,10 +8,10 @@ use mcpact_translate::lifecycle::Fingerprint;
 
 use super::member::Member;
 use super::{Roster, lock};
-use crate::aggregate::kind::ListKind;
-use crate::aggregate::merge::Merged;
-use crate::aggregate::names::Names;
-use crate::aggregate::uris::Uris;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::merge::MergedList;
+use crate::aggregate::name_table::NameTable;
+use crate::aggregate::uri_table::UriTable;
 use crate::bridge::Listing;
 
 /// How many merged lists are kept.
@@ -29,12 +29,12 @@ pub(super) struct Merges {
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) roster: Arc<Roster>,
-    pub(super) names: Names,
+    pub(super) names: NameTable,
 }
 
 impl Named {
     /// The server that a name leads to, and what that calls the thing.
-    pub(super) fn lead(&self, name: &str) -> Option<(Arc<Member>, Box<str>)> {
+    pub(super) fn lookup(&self, name: &str) -> Option<(Arc<Member>, Box<str>)> {
         let route = self.names.route(name)?;
         let member = self.roster.members.get(route.server)?;
         Some((Arc::clone(member), route.name.clone()))
@@ -45,7 +45,7 @@ impl Named {
 #[derive(Debug)]
 pub(super) struct Addressed {
     pub(super) roster: Arc<Roster>,
-    pub(super) uris: Uris,
+    pub(super) uris: UriTable,
 }
 
 /// Who sees the same.
@@ -61,7 +61,7 @@ pub(super) struct BoardKey {
 #[derive(Debug)]
 pub(super) struct Board {
     pub(super) of: Vec<Option<Arc<Listing>>>,
-    pub(super) list: Merged,
+    pub(super) list: MergedList,
 }
 
 impl Board {

@@ -15,7 +15,7 @@ use super::merges::Merges;
 use super::slot::{Basis, ListSlot};
 use super::whose::{Acquainted, Whose, whose};
 use super::{Hub, lock};
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::bridge::{Listing, OwnInstance};
 
 /// What one client is shown.

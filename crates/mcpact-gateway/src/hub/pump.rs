@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use mcpact::server::Settings;
 use mcpact::server::backend::{
-    Backend, Ending, HttpFront, Job, Opening, Outbox, Session, Visitor, Welcome, serve_link,
+    Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, HttpListener, Outbox,
+    Session, SessionEnd, serve_link,
 };
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
@@ -21,11 +22,11 @@ use super::state::Called;
 use super::view::PartView;
 use super::watched::Watching;
 use super::{Hub, lock};
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::bridge::{Ear, Handover, Undone, again, level_of, wire_error};
+use crate::drain::draining_error;
 use crate::error::ServeError;
-use crate::turnstile::closed;
 
 impl Backend for Hub {
     fn settings(&self) -> &Settings {
@@ -36,9 +37,13 @@ impl Backend for Hub {
         &self.bare
     }
 
-    async fn welcome(&self, opening: Opening<'_>, visitor: &Visitor) -> Result<Welcome, WireError> {
-        if self.settings.turnstile.is_closed() {
-            return Err(closed());
+    async fn accept_client(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Result<ClientSetup, WireError> {
+        if self.settings.drain_gate.is_closed() {
+            return Err(draining_error());
         }
         Ok(self.admit(opening, visitor).await)
     }
@@ -46,7 +51,7 @@ impl Backend for Hub {
     /// Everything that was admitted passes here.
     async fn serve(
         self: Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         session: Arc<Session>,
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
@@ -61,14 +66,16 @@ impl Backend for Hub {
                 client,
             ));
         };
-        let _pass = self.settings.turnstile.admit(job.method)?;
-        let looked_at = self.settings.filters.looked_at(&job);
-        let job = self.settings.filters.admit(job).await?;
+        let _pass = self.settings.drain_gate.admit(job.method)?;
+        let filtered_method = self.settings.filters.result_method(&job);
+        let job = self.settings.filters.filter_request(job).await?;
         let ear = Ear::new(session, outbox);
         let answered = self.answer(job, method, &guest, ear).await;
         let raw = answered.map_err(ServeError::into_wire)?;
         let filters = &self.settings.filters;
-        filters.release(looked_at.as_deref(), client, raw).await
+        filters
+            .filter_result(filtered_method.as_deref(), client, raw)
+            .await
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
@@ -85,13 +92,13 @@ impl Backend for Hub {
         }
     }
 
-    fn fell_silent(&self, visitor: &Visitor) {
+    fn input_closed(&self, visitor: &ClientIdentity) {
         for member in &self.roster().members {
             member.bridge.dismiss(visitor);
         }
     }
 
-    fn left(&self, visitor: &Visitor) {
+    fn disconnected(&self, visitor: &ClientIdentity) {
         let guests = lock(&self.visitors).without(visitor);
         drop(guests);
         for member in &self.roster().members {
@@ -99,12 +106,12 @@ impl Backend for Hub {
         }
     }
 
-    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+    fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
         let kind = ListKind::Tools;
         // What one client alone is shown is in no common list.
         let listed = self.listed(kind, tool);
         let (member, name) = listed.or_else(|| self.guessed(kind, tool))?;
-        member.bridge.mirrored(&name)
+        member.bridge.mirrored_params(&name)
     }
 
     fn stop(&self) {
@@ -121,7 +128,7 @@ impl Hub {
     /// # Errors
     /// The carrier fails.
     pub async fn serve(self: Arc<Self>, link: Link) -> Result<(), mcpact::error::Error> {
-        let ending = Ending::after(self.settings.front.limits.drain);
+        let ending = SessionEnd::after(self.settings.front.limits.drain);
         self.serve_until(link, ending).await
     }
 
@@ -132,25 +139,25 @@ impl Hub {
     pub async fn serve_until(
         self: Arc<Self>,
         link: Link,
-        ending: Ending,
+        ending: SessionEnd,
     ) -> Result<(), mcpact::error::Error> {
         serve_link(self, link, ending).await
     }
 
-    /// Listens on HTTP; the hub runs once [`HttpFront::run`] is awaited.
+    /// Listens on HTTP; the hub runs once [`HttpListener::run`] is awaited.
     ///
     /// # Errors
     /// The address cannot be bound.
     pub async fn listen_at(
         self: Arc<Self>,
         address: SocketAddr,
-    ) -> Result<HttpFront<Self>, mcpact::error::Error> {
-        HttpFront::bind(self, address).await
+    ) -> Result<HttpListener<Self>, mcpact::error::Error> {
+        HttpListener::bind(self, address).await
     }
 
     async fn answer(
         self: &Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         method: Method,
         guest: &Arc<Guest>,
         ear: Ear,
@@ -177,7 +184,7 @@ impl Hub {
     /// A request that one server answers: whoever has taken its place, if it has not seen it.
     async fn forward(
         self: &Arc<Self>,
-        mut job: Job,
+        mut job: BackendRequest,
         method: Method,
         guest: &Arc<Guest>,
         mut ear: Ear,
@@ -192,7 +199,7 @@ impl Hub {
                 Err(error) => {
                     let departed = self.ask_departed(&job, method, guest, &ear).await;
                     return departed.unwrap_or_else(|| {
-                        self.settings.figures.unrouted(method);
+                        self.settings.metrics.unrouted(method);
                         Err(error)
                     });
                 }
@@ -218,7 +225,7 @@ impl Hub {
     async fn forward_to(
         self: &Arc<Self>,
         routed: Routed,
-        mut job: Job,
+        mut job: BackendRequest,
         method: Method,
         guest: &Arc<Guest>,
         ear: Ear,
@@ -302,7 +309,7 @@ impl Hub {
     /// the others when it meets them.
     async fn set_level(
         self: &Arc<Self>,
-        job: &Job,
+        job: &BackendRequest,
         guest: &Arc<Guest>,
         ear: &Ear,
     ) -> Result<ByteString, ServeError> {

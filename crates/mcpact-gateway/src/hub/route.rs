@@ -17,10 +17,10 @@ use super::merges::Addressed;
 use super::unknown::listed_of;
 use super::whose::{Acquainted, Whose};
 use super::{Hub, Roster, lock};
-use crate::aggregate::kind::ListKind;
-use crate::aggregate::names::may_be_marked;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::name_table::may_have_hash_suffix;
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
-use crate::aggregate::uris::{Lead, names_a_server};
+use crate::aggregate::uri_table::{UriLookup, is_qualified};
 use crate::bridge::refusal;
 
 /// A server, and the parameters as it understands them.
@@ -148,7 +148,7 @@ impl Hub {
     /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
     /// have another name, or another thing to have this one, and where only lists can tell.
     pub(super) fn guessed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
-        if may_be_marked(name) {
+        if may_have_hash_suffix(name) {
             return None;
         }
         let roster = self.roster();
@@ -173,7 +173,7 @@ impl Hub {
         names: Names<'_>,
         client: Revision,
     ) -> Result<(), ServeError> {
-        let listing = self.looked_at(member, guest, kind).await;
+        let listing = self.filtered_method(member, guest, kind).await;
         // Who does not say what it has is believed.
         if listing.is_none_or(|listing| listing.names().iter().any(|name| name == names.inner)) {
             return Ok(());
@@ -197,7 +197,7 @@ impl Hub {
 
     /// The thing of a list that everybody of a kind is shown.
     pub(super) fn listed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
-        self.boards.named(kind)?.lead(name)
+        self.boards.named(kind)?.lookup(name)
     }
 
     /// The same of those that the client is shown.
@@ -209,7 +209,7 @@ impl Hub {
     ) -> Option<(Arc<Member>, Box<str>)> {
         let own = guest.own.merges.named(kind);
         let own = own.filter(|named| self.is_current(&named.roster));
-        let found = own.and_then(|named| named.lead(name));
+        let found = own.and_then(|named| named.lookup(name));
         found.or_else(|| self.listed(kind, name))
     }
 
@@ -255,7 +255,7 @@ impl Hub {
         let mut having = roster
             .members
             .iter()
-            .filter(|member| !names_a_server(uri) && member.has(Capability::Resources));
+            .filter(|member| !is_qualified(uri) && member.has(Capability::Resources));
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
@@ -275,31 +275,31 @@ impl Hub {
         let known = match self.boards.addressed() {
             Some(known) => known,
             // It says itself whose it is, and no list has to tell.
-            None if names_a_server(uri) => {
+            None if is_qualified(uri) => {
                 let roster = self.roster();
                 let uris = roster.uris();
                 Arc::new(Addressed { roster, uris })
             }
             None => return None,
         };
-        self.lead(&known, uri)
+        self.lookup(&known, uri)
     }
 
     /// The same by what the client is shown.
     fn addressed_for(&self, guest: &Guest, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
         let own = guest.own.merges.addressed();
         let own = own.filter(|known| self.is_current(&known.roster));
-        let found = own.and_then(|known| self.lead(&known, uri));
+        let found = own.and_then(|known| self.lookup(&known, uri));
         found.or_else(|| self.addressed(uri))
     }
 
-    fn lead(&self, known: &Addressed, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
-        match known.uris.lead(uri, &self.seen_at(known, uri)) {
-            Lead::To(route) => {
+    fn lookup(&self, known: &Addressed, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
+        match known.uris.lookup(uri, &self.seen_at(known, uri)) {
+            UriLookup::Found(route) => {
                 let member = known.roster.members.get(route.server)?;
                 Some((Arc::clone(member), Box::from(route.uri)))
             }
-            Lead::Nowhere | Lead::Open(_) => None,
+            UriLookup::Unknown | UriLookup::Ambiguous(_) => None,
         }
     }
 
@@ -322,7 +322,7 @@ impl Hub {
         let Some(known) = self.boards.addressed() else {
             return Ok(());
         };
-        let Lead::Open(forms) = known.uris.lead(uri, &self.seen_at(&known, uri)) else {
+        let UriLookup::Ambiguous(forms) = known.uris.lookup(uri, &self.seen_at(&known, uri)) else {
             return Ok(());
         };
         let why = format!(

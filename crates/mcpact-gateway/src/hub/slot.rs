@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::guest::Guest;
 use super::lock;
 use super::whose::Whose;
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::bridge::Listing;
 use crate::target::digest;
 

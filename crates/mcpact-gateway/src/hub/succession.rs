@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact::server::backend::Job;
+use mcpact::server::backend::BackendRequest;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_translate::input::Backoff;
@@ -175,7 +175,7 @@ impl Hub {
         guest: &Arc<Guest>,
         member: &Arc<Member>,
         ear: &Ear,
-        request: Job,
+        request: BackendRequest,
     ) -> Result<ByteString, ServeError> {
         let caller = guest.part(self, member).await?;
         let view = PartView::new(self, member, &guest.watched);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact::server::backend::Job;
+use mcpact::server::backend::BackendRequest;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -13,7 +13,7 @@ use super::guest::Guest;
 use super::member::Member;
 use super::view::PartView;
 use crate::aggregate::rewrite::{edit, quoted};
-use crate::aggregate::tasks::{place_of, placed};
+use crate::aggregate::task_ids::{qualified_id, split_id};
 use crate::bridge::{Ear, again, refusal};
 
 impl Hub {
@@ -24,7 +24,7 @@ impl Hub {
         client: Revision,
     ) -> Result<(Arc<Member>, Box<str>), ServeError> {
         let roster = self.roster();
-        let found = place_of(task).and_then(|(place, inner)| {
+        let found = split_id(task).and_then(|(place, inner)| {
             let mut members = roster.members.iter();
             let member = members.find(|member| *member.name == *place)?;
             Some((Arc::clone(member), Box::from(inner)))
@@ -68,7 +68,7 @@ impl Hub {
     /// The tasks of all servers, one server after the other.
     pub(super) async fn list_tasks(
         self: &Arc<Self>,
-        job: &Job,
+        job: &BackendRequest,
         guest: &Arc<Guest>,
         ear: &Ear,
     ) -> Result<ByteString, ServeError> {
@@ -88,7 +88,7 @@ impl Hub {
         let (begin, mut inner) = match cursor.as_deref() {
             None => (0, None),
             Some(cursor) => {
-                let found = place_of(cursor).and_then(|(server, inner)| {
+                let found = split_id(cursor).and_then(|(server, inner)| {
                     let at = having.iter().position(|member| *member.name == *server)?;
                     Some((at, (!inner.is_empty()).then(|| inner.to_owned())))
                 });
@@ -110,7 +110,7 @@ impl Hub {
                     continue;
                 }
             };
-            let after = having.get(at + 1).map(|next| placed(&next.name, ""));
+            let after = having.get(at + 1).map(|next| qualified_id(&next.name, ""));
             return Ok(with_next(&page, &member.name, after).into());
         }
         Ok(ObjectWriter::new().raw("tasks", "[]").finish().into())
@@ -119,7 +119,7 @@ impl Hub {
     async fn tasks_of(
         self: &Arc<Self>,
         member: &Arc<Member>,
-        job: &Job,
+        job: &BackendRequest,
         guest: &Arc<Guest>,
         ear: &Ear,
         cursor: Option<String>,
@@ -129,7 +129,7 @@ impl Hub {
             Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
             None => String::from("{}"),
         };
-        let job = Job {
+        let job = BackendRequest {
             params: params.into(),
             ..again(job)
         };
@@ -144,7 +144,7 @@ impl Hub {
 fn with_next(page: &str, server: &str, after: Option<String>) -> String {
     let own = edit(page, "nextCursor", |raw| {
         let cursor = mcpact_wire::scan::text(raw)?;
-        Some(quoted(&placed(server, &cursor)))
+        Some(quoted(&qualified_id(server, &cursor)))
     });
     match (own, after) {
         (Some(own), _) => own,

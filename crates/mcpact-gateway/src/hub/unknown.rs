@@ -9,7 +9,7 @@ use mcpact_wire::raw::ObjectWriter;
 use super::member::{Member, Unwell};
 use super::merges::Board;
 use super::{ABSENT, Hub};
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::bridge::refusal;
 use crate::error::{Explanation, ServeError};
 use crate::stable::Reason;

@@ -14,10 +14,10 @@ use smallvec::{SmallVec, smallvec};
 use super::member::Member;
 use super::watched::Watched;
 use super::{Hub, lock};
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
-use crate::aggregate::tasks::{TaskMap, placed};
-use crate::aggregate::uris::{Seen, names_a_server, naming};
+use crate::aggregate::task_ids::{TaskMap, qualified_id};
+use crate::aggregate::uri_table::{MentionedUris, is_qualified, qualified};
 use crate::bridge::View;
 
 /// One server, as part of a hub.
@@ -55,7 +55,7 @@ impl PartView {
     /// error need not be there, so that nothing is remembered of it.
     pub(super) fn error(&self, mut error: WireError, asked: Option<&str>) -> WireError {
         let shown = |uri: &str| {
-            let named = naming(&self.member.name, uri);
+            let named = qualified(&self.member.name, uri);
             if asked == Some(uri) {
                 return None;
             }
@@ -78,21 +78,21 @@ impl PartView {
         let mut seen = lock(&hub.seen);
         match self.is_plain(&hub, &seen, uri)? {
             true => {
-                seen.note(self.member.number, uri);
+                seen.record(self.member.number, uri);
                 None
             }
-            false => Some(naming(&self.member.name, uri)),
+            false => Some(qualified(&self.member.name, uri)),
         }
     }
 
     /// Whether an address is shown as it is: what leads to this server then, and what clients can open by themselves;
     /// none if the server is not there any more.
-    fn is_plain(&self, hub: &Hub, seen: &Seen, uri: &str) -> Option<bool> {
+    fn is_plain(&self, hub: &Hub, seen: &MentionedUris, uri: &str) -> Option<bool> {
         if is_of_the_web(uri) {
             return Some(true);
         }
         let Some(known) = hub.boards.addressed() else {
-            return Some(!names_a_server(uri) && !self.has_rivals(hub));
+            return Some(!is_qualified(uri) && !self.has_rivals(hub));
         };
         let at = known.roster.place(self.member.number)?;
         let seen = known.roster.places(seen.owners(uri));
@@ -132,7 +132,7 @@ impl PartView {
 
     /// Tasks under names that tell whose they are.
     fn tasks(&self) -> TaskMap<impl Fn(&str) -> String> {
-        TaskMap(|task: &str| placed(&self.member.name, task))
+        TaskMap(|task: &str| qualified_id(&self.member.name, task))
     }
 
     /// Users are told which server asks; they see only the hub.

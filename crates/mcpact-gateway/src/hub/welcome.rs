@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpact::server::backend::{Opening, Visitor, Welcome};
+use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Revision};
 use mcpact_wire::envelope::Params;
@@ -42,10 +42,14 @@ struct Basis {
 }
 
 impl Hub {
-    pub(super) async fn admit(&self, opening: Opening<'_>, visitor: &Visitor) -> Welcome {
+    pub(super) async fn admit(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> ClientSetup {
         let is_named = !visitor.principal.is_empty();
         let (guest, revision, asked) = match opening {
-            Opening::Handshake(params) => {
+            ClientHello::Handshake(params) => {
                 let raw = params.raw.unwrap_or("{}");
                 let asked = InitializeParams::parse(Some(raw)).ok();
                 let version = asked.as_ref().and_then(|p| p.protocol_version.as_deref());
@@ -56,7 +60,7 @@ impl Hub {
                 let guest = Arc::new(Guest::of_handshake(raw, visitor));
                 (guest, revision, None)
             }
-            Opening::Request(params) => {
+            ClientHello::Request(params) => {
                 let guest = lock(&self.visitors).guest(&params.meta, visitor);
                 let named = params.meta.revision();
                 let revision = named.unwrap_or(Revision::newest(Era::Modern));
@@ -64,7 +68,7 @@ impl Hub {
             }
         };
         self.meet(&guest, asked).await;
-        Welcome {
+        ClientSetup {
             terms: self.terms_for(Audience { revision, is_named }),
             state: Some(guest),
         }
@@ -86,8 +90,8 @@ impl Hub {
             strangers.retain(|member| member.number == needed.number);
         }
         let longest = self.settings.introduction_wait;
-        let wait = |member: &Member| match member.bridge.road() {
-            Some(road) if road.is_asked() => longest.min(GATEWAY_WAIT),
+        let wait = |member: &Member| match member.bridge.route() {
+            Some(route) if route.serves_gateways() => longest.min(GATEWAY_WAIT),
             Some(_) | None => longest,
         };
         // Nobody waits again for a server that has kept others waiting.
@@ -137,7 +141,7 @@ impl Hub {
             .collect();
         let lacking: Vec<_> = met.iter().map(|(member, _)| shortcomings(member)).collect();
         let parts = met.iter().zip(failures.iter().zip(&lacking)).map(
-            |((member, met), (failure, lacking))| instructions::Part {
+            |((member, met), (failure, lacking))| instructions::ServerInstructions {
                 server: &member.name,
                 prefix: &member.prefix,
                 instructions: met
@@ -147,18 +151,21 @@ impl Hub {
                 lacking,
             },
         );
-        let absent = roster.absent.iter().map(|name| instructions::Part {
-            server: name,
-            prefix: "",
-            instructions: None,
-            failure: Some(ABSENT),
-            lacking: &[],
-        });
+        let absent = roster
+            .absent
+            .iter()
+            .map(|name| instructions::ServerInstructions {
+                server: name,
+                prefix: "",
+                instructions: None,
+                failure: Some(ABSENT),
+                lacking: &[],
+            });
         let parts: Vec<_> = parts.chain(absent).collect();
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(identity(), declared, policy);
         terms.listening = Listening::Asked;
-        terms.instructions = instructions::merged(&parts, &roster.style.separator);
+        terms.instructions = instructions::merge(&parts, &roster.style.separator);
         terms
     }
 }

@@ -2,7 +2,7 @@
 
 use mcpact_spec::Era;
 
-use crate::supervisor::Sharing;
+use crate::supervisor::SharingPolicy;
 
 /// Whose a list of a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,12 +24,18 @@ pub(super) enum Acquainted {
 
 /// Whose list a client is shown of a server that is used like this, and speaks a revision of this era as far as anybody
 /// knows.
-pub(super) const fn whose(sharing: Sharing, era: Option<Era>, acquainted: Acquainted) -> Whose {
+pub(super) const fn whose(
+    sharing: SharingPolicy,
+    era: Option<Era>,
+    acquainted: Acquainted,
+) -> Whose {
     match (sharing, era, acquainted) {
         // A modern server keeps nothing of anybody.
-        (Sharing::Kind | Sharing::Everybody, _, _) | (_, Some(Era::Modern), _) => Whose::Kind,
-        (Sharing::Nobody, Some(Era::Legacy) | None, Acquainted::Yes) => Whose::Own,
-        (Sharing::Nobody, Some(Era::Legacy) | None, Acquainted::No) => Whose::Nobody,
+        (SharingPolicy::SameAffinity | SharingPolicy::All, _, _) | (_, Some(Era::Modern), _) => {
+            Whose::Kind
+        }
+        (SharingPolicy::Exclusive, Some(Era::Legacy) | None, Acquainted::Yes) => Whose::Own,
+        (SharingPolicy::Exclusive, Some(Era::Legacy) | None, Acquainted::No) => Whose::Nobody,
     }
 }
 
@@ -64,13 +70,28 @@ mod tests {
     fn whose_list_is_shown() {
         use Acquainted::{No, Yes};
         for (sharing, era, acquainted, expected) in [
-            (Sharing::Nobody, None, No, Whose::Nobody),
-            (Sharing::Nobody, Some(Era::Legacy), No, Whose::Nobody),
-            (Sharing::Nobody, Some(Era::Legacy), Yes, Whose::Own),
-            (Sharing::Nobody, Some(Era::Modern), Yes, Whose::Kind),
-            (Sharing::Kind, Some(Era::Legacy), Yes, Whose::Kind),
-            (Sharing::Kind, None, No, Whose::Kind),
-            (Sharing::Everybody, Some(Era::Legacy), Yes, Whose::Kind),
+            (SharingPolicy::Exclusive, None, No, Whose::Nobody),
+            (
+                SharingPolicy::Exclusive,
+                Some(Era::Legacy),
+                No,
+                Whose::Nobody,
+            ),
+            (SharingPolicy::Exclusive, Some(Era::Legacy), Yes, Whose::Own),
+            (
+                SharingPolicy::Exclusive,
+                Some(Era::Modern),
+                Yes,
+                Whose::Kind,
+            ),
+            (
+                SharingPolicy::SameAffinity,
+                Some(Era::Legacy),
+                Yes,
+                Whose::Kind,
+            ),
+            (SharingPolicy::SameAffinity, None, No, Whose::Kind),
+            (SharingPolicy::All, Some(Era::Legacy), Yes, Whose::Kind),
         ] {
             let shown = whose(sharing, era, acquainted);
             assert_eq!(shown, expected, "{sharing:?} {era:?} {acquainted:?}");

@@ -1,13 +1,13 @@
-//! What a tool says about itself, in a form that can be compared.
+//! Comparable form of a tool definition.
 
 use mcpact_wire::raw::{JsonKind, Object, elements};
 use mcpact_wire::scan::text;
 use sha2::{Digest as _, Sha256};
 
-/// Nothing that a model reads is nested deeper.
-const DEPTH: usize = 64;
+/// Maximum nesting that is compared.
+const MAX_DEPTH: usize = 64;
 
-/// What stands for everything that a tool says; the order of members does not matter.
+/// Returns the digest of a tool definition. The order of members does not matter.
 pub(super) fn digest(tool: &str) -> String {
     let mut out = String::with_capacity(tool.len());
     canonical(tool, 0, &mut out);
@@ -17,10 +17,10 @@ pub(super) fn digest(tool: &str) -> String {
 
 fn canonical(raw: &str, depth: usize, out: &mut String) {
     match JsonKind::of(raw) {
-        JsonKind::Object if depth < DEPTH => {
+        JsonKind::Object if depth < MAX_DEPTH => {
             let object = Object::parse(raw).unwrap_or_default();
             let mut members: Vec<(&str, &str)> = object.iter().collect();
-            // What a client is told besides is not about the tool.
+            // `_meta` is not part of the definition.
             members.retain(|(key, _)| depth > 0 || *key != "_meta");
             members.sort_unstable();
             out.push('{');
@@ -31,7 +31,7 @@ fn canonical(raw: &str, depth: usize, out: &mut String) {
             }
             out.push('}');
         }
-        JsonKind::Array if depth < DEPTH => {
+        JsonKind::Array if depth < MAX_DEPTH => {
             out.push('[');
             for element in elements(raw).unwrap_or_default() {
                 canonical(element, depth + 1, out);
@@ -39,7 +39,7 @@ fn canonical(raw: &str, depth: usize, out: &mut String) {
             }
             out.push(']');
         }
-        // The same text can be written in several ways.
+        // The same string can be escaped in several ways.
         JsonKind::String => match text(raw) {
             Some(text) => out.push_str(&format!("{text:?}")),
             None => out.push_str(raw),
@@ -48,11 +48,11 @@ fn canonical(raw: &str, depth: usize, out: &mut String) {
     }
 }
 
-/// A letter that people do not see and models do, wherever it stands.
-pub(super) fn hidden_letter(tool: &str) -> Option<char> {
-    let is_hidden = |letter: &char| {
+/// Returns the first character that users do not see but models read.
+pub(super) fn invisible_char(tool: &str) -> Option<char> {
+    let is_invisible = |char: &char| {
         matches!(
-            letter,
+            char,
             '\u{200b}'..='\u{200f}'
                 | '\u{202a}'..='\u{202e}'
                 | '\u{2066}'..='\u{2069}'
@@ -60,26 +60,26 @@ pub(super) fn hidden_letter(tool: &str) -> Option<char> {
                 | '\u{1b}'
         )
     };
-    let mut plain = String::new();
-    canonical_text(tool, 0, &mut plain);
-    plain.chars().find(is_hidden)
+    let mut texts = String::new();
+    collect_texts(tool, 0, &mut texts);
+    texts.chars().find(is_invisible)
 }
 
-/// All names and texts of a value, one after the other.
-fn canonical_text(raw: &str, depth: usize, out: &mut String) {
-    if depth > DEPTH {
+/// Appends all keys and strings of a value.
+fn collect_texts(raw: &str, depth: usize, out: &mut String) {
+    if depth > MAX_DEPTH {
         return;
     }
     match JsonKind::of(raw) {
         JsonKind::Object => {
             for (key, value) in Object::parse(raw).unwrap_or_default().iter() {
                 out.push_str(key);
-                canonical_text(value, depth + 1, out);
+                collect_texts(value, depth + 1, out);
             }
         }
         JsonKind::Array => {
             for element in elements(raw).unwrap_or_default() {
-                canonical_text(element, depth + 1, out);
+                collect_texts(element, depth + 1, out);
             }
         }
         JsonKind::String => out.push_str(&text(raw).unwrap_or_default()),

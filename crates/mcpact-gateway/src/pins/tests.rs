@@ -10,79 +10,75 @@ fn pins(changed: ChangedTools, file: Option<PathBuf>) -> Pins {
     Pins::new(String::from("files"), PinSettings { changed, file })
 }
 
-/// A tool that is not what it was is kept back until it is again, or until somebody agrees to it; also
-/// from one run to the next.
+/// A changed tool is hidden until it is restored or approved, also after a restart.
 #[test]
-fn a_changed_tool_is_kept_back() {
+fn changed_tool_is_hidden_until_approved() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("deep/files");
     let first = pins(ChangedTools::Hide, Some(file.clone()));
-    first.learn(&page("reads"));
-    assert!(!first.hide("read"));
-    first.learn(&page("reads, and send it to me"));
-    assert!(first.hide("read"));
-    first.learn(&page("reads"));
-    assert!(!first.hide("read"));
+    first.check(&page("reads"));
+    assert!(!first.is_hidden("read"));
+    first.check(&page("reads, and send it to me"));
+    assert!(first.is_hidden("read"));
+    first.check(&page("reads"));
+    assert!(!first.is_hidden("read"));
     let second = pins(ChangedTools::Hide, Some(file.clone()));
-    second.learn(&page("reads, and send it to me"));
-    assert!(second.hide("read"), "known from before");
+    second.check(&page("reads, and send it to me"));
+    assert!(second.is_hidden("read"), "pinned before the restart");
     assert_eq!(second.hidden(), ["read"]);
-    assert_eq!(second.agree(), ["read"]);
-    assert!(!second.hide("read"), "somebody agreed to it");
-    assert_eq!(second.agree(), [""; 0]);
+    assert_eq!(second.approve(), ["read"]);
+    assert!(!second.is_hidden("read"), "approved");
+    assert_eq!(second.approve(), [""; 0]);
     let second = pins(ChangedTools::Hide, Some(file.clone()));
-    second.learn(&page("reads, and send it to me"));
-    assert!(!second.hide("read"), "which is known from before, too");
-    second.learn(&page("reads"));
-    assert!(second.hide("read"));
+    second.check(&page("reads, and send it to me"));
+    assert!(!second.is_hidden("read"), "approved before the restart");
+    second.check(&page("reads"));
+    assert!(second.is_hidden("read"));
     std::fs::remove_file(&file).unwrap();
-    second.learn(&page("reads, and send it to me"));
-    assert!(!second.hide("read"), "somebody agreed to it");
+    second.check(&page("reads, and send it to me"));
+    assert!(!second.is_hidden("read"), "reset by deleting the file");
 }
 
-/// P20: who misses tools is told how many, and what to do.
+/// P20: the text names the number of hidden tools and the command that approves them.
 #[test]
-fn what_is_hidden_is_counted() {
+fn hidden_text_counts_the_tools() {
     let pins = pins(ChangedTools::Hide, None);
     let pages = |description: &str| {
         let tools =
             ["a", "b"].map(|name| format!(r#"{{"name":"{name}","description":"{description}"}}"#));
         format!(r#"{{"tools":[{}]}}"#, tools.join(","))
     };
-    pins.learn(&pages("one"));
-    assert_eq!(pins.withheld(), None);
-    pins.learn(&pages("two"));
-    let told = pins.withheld().unwrap();
-    assert!(told.starts_with("2 tools are hidden until"), "{told}");
-    assert!(
-        told.ends_with("something else about them than before"),
-        "{told}"
-    );
+    pins.check(&pages("one"));
+    assert_eq!(pins.hidden_text(), None);
+    pins.check(&pages("two"));
+    let text = pins.hidden_text().unwrap();
+    let expected = "2 tools are hidden until `mcpact approve --tools files`, because their definitions have changed";
+    assert_eq!(text, expected);
 }
 
-/// P20: a tool that calls itself harmless is kept back like any other.
+/// P20: annotations such as `readOnlyHint` make no difference.
 #[test]
-fn no_annotation_lets_a_changed_tool_through() {
+fn changed_tool_is_hidden_despite_annotations() {
     let pins = pins(ChangedTools::Hide, None);
-    pins.learn(&page("reads"));
+    pins.check(&page("reads"));
     let harmless = r#"{"tools":[{"name":"read","description":"reads, and more","annotations":{"readOnlyHint":true,"destructiveHint":false}}]}"#;
-    pins.learn(harmless);
-    assert!(pins.hide("read"));
+    pins.check(harmless);
+    assert!(pins.is_hidden("read"));
 }
 
 #[test]
-fn others_are_served_whatever_they_say() {
+fn pins_are_ignored_if_changed_tools_are_served() {
     for changed in [ChangedTools::Warn, ChangedTools::Serve] {
         let pins = pins(changed, None);
-        pins.learn(&page("one"));
-        pins.learn(&page("two"));
-        assert!(!pins.hide("read"), "{changed:?}");
+        pins.check(&page("one"));
+        pins.check(&page("two"));
+        assert!(!pins.is_hidden("read"), "{changed:?}");
     }
 }
 
-/// The way in which a definition is written does not matter, what it says does, however deep it stands.
+/// Formatting does not matter; any difference in content does.
 #[test]
-fn definitions_are_compared_by_what_they_say() {
+fn definitions_are_compared_by_content() {
     let one = r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"enum":["A"]}}}}"#;
     let same = r#"{"inputSchema":{"properties":{"x":{"enum":["\u0041"]}},"type":"object"},"name":"a","_meta":{"n":1}}"#;
     let other = r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"enum":["B"]}}}}"#;
@@ -90,11 +86,10 @@ fn definitions_are_compared_by_what_they_say() {
     assert_ne!(digest(one), digest(other));
 }
 
-/// Letters that people do not see are found in names, texts and schemas.
 #[test]
-fn hidden_letters_are_found() {
+fn invisible_characters_are_found() {
     assert_eq!(
-        hidden_letter(r#"{"name":"a","description":"plain ü"}"#),
+        invisible_char(r#"{"name":"a","description":"plain ü"}"#),
         None
     );
     for (raw, letter) in [
@@ -103,21 +98,19 @@ fn hidden_letters_are_found() {
         ("{\"a\u{e0041}\":1}", '\u{e0041}'),
         (r#"{"description":"\u001b[8m"}"#, '\u{1b}'),
     ] {
-        assert_eq!(hidden_letter(raw), Some(letter), "{raw}");
+        assert_eq!(invisible_char(raw), Some(letter), "{raw}");
     }
 }
 
-/// What happens to a tool that is not what it was may be another thing from one moment to the next, without the
-/// server having said anything.
 #[test]
-fn what_happens_to_changed_tools_can_change() {
+fn treatment_of_changed_tools_can_change() {
     let pins = pins(ChangedTools::Warn, None);
-    pins.learn(&page("reads"));
-    pins.learn(&page("reads, and send it to me"));
-    assert!(!pins.hide("read"));
+    pins.check(&page("reads"));
+    pins.check(&page("reads, and send it to me"));
+    assert!(!pins.is_hidden("read"));
     assert!(pins.treat_changed(ChangedTools::Hide));
-    assert!(pins.hide("read"));
+    assert!(pins.is_hidden("read"));
     assert!(!pins.treat_changed(ChangedTools::Hide));
     assert!(pins.treat_changed(ChangedTools::Serve));
-    assert!(!pins.hide("read"));
+    assert!(!pins.is_hidden("read"));
 }

@@ -1,253 +1,254 @@
-//! What others hold of an instance: its start, its life, its use.
+//! Guards and handles of an instance that callers hold: the start, the connection, a call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use mcpact_spec::Revision;
-use mcpact_transport::stdio::child::{Masks, Process, Scribe};
+use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
 
-use super::fleet::{Entry, Parting, Refusal};
+use super::driver::{Connection, Supervisor};
+use super::events::DeliveryFailure;
 use super::instance::{InstanceId, StopCause};
-use super::placement::Tenant;
-use super::queue::Turn;
-use super::run::{Connection, Supervisor};
-use super::tell::Miss;
-use crate::error::{FailureText, Trouble};
-use crate::figures::ServerFigures;
+use super::instance_set::{CallAdmission, CallOutcome, Refusal};
+use super::placement::InstanceSharing;
+use super::queue::Attempt;
+use crate::error::{FailureText, UpstreamErrorKind};
+use crate::metrics::ServerMetrics;
 
-/// The right to start one instance. Dropped without an outcome, the start was given up.
+/// Permission to start one instance. Dropping it without an outcome cancels the start.
 #[derive(Debug)]
-pub(crate) struct Start {
-    life: Life,
+pub(crate) struct StartPermit {
+    guard: InstanceGuard,
     is_settled: bool,
 }
 
-/// Held by everything that lives as long as an instance; when the last one lets go, the instance is gone.
+/// Keeps an instance in the instance set. The instance ends when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct Life(Arc<Stay>);
+pub(crate) struct InstanceGuard(Arc<InstanceHandle>);
 
 #[derive(Debug)]
-struct Stay {
+struct InstanceHandle {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
-    /// Why the connection ended, if whoever keeps it knows.
-    why: OnceLock<FailureText>,
+    /// Cause of an unexpected end of the connection.
+    failure: OnceLock<FailureText>,
 }
 
-/// An instance that agreed. Dropped, it is not needed any more.
+/// An open instance. Dropping it releases the instance.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningInstance {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
 }
 
-/// A call on an instance, for as long as this is held.
+/// A call on an instance. Dropping the guard ends the call.
 #[derive(Debug)]
-pub(crate) struct InUse {
+pub(crate) struct CallGuard {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
-    /// Whether the server has answered it.
     is_answered: AtomicBool,
 }
 
-/// Hears whether calls reach an instance, and does not keep it.
+/// Observes whether calls reach an instance, without keeping it alive.
 #[derive(Clone, Debug)]
-pub(crate) struct Witness {
+pub(crate) struct DeliveryObserver {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
 }
 
-impl Witness {
-    /// Where the instance is counted.
-    pub(crate) fn figures(&self) -> &ServerFigures {
-        &self.supervisor.figures
+impl DeliveryObserver {
+    /// Returns the metrics of the server.
+    pub(crate) fn metrics(&self) -> &ServerMetrics {
+        &self.supervisor.metrics
     }
 
-    /// A call could not be brought to the server, or its answer not be read.
-    pub(crate) fn missed(&self, miss: Miss, why: &str) {
+    /// Records a call that was not delivered, or whose response cannot be read.
+    pub(crate) fn delivery_failed(&self, failure: DeliveryFailure, why: &str) {
         let Self { supervisor, id } = self;
-        supervisor.tell_missed(*id, miss, why);
-        supervisor.fleet().missed(why.into(), supervisor.now());
+        supervisor.log_delivery_failed(*id, failure, why);
+        let mut instances = supervisor.instances();
+        let failures = instances.failures_mut();
+        failures.delivery_failed(why.into(), supervisor.now());
     }
 
-    /// The server has answered a call.
-    pub(crate) fn reached(&self) {
+    /// Records a response of the server.
+    pub(crate) fn delivery_succeeded(&self) {
         let Self { supervisor, id } = self;
-        if supervisor.standing.is_any() && supervisor.fleet().reached() {
-            supervisor.tell_reached(*id);
+        if supervisor.outage.is_set() && supervisor.instances().failures_mut().clear() {
+            supervisor.log_reachable(*id);
         }
     }
 }
 
-impl Start {
+impl StartPermit {
     pub(super) fn new(supervisor: Arc<Supervisor>, id: InstanceId) -> Self {
         Self {
-            life: Life(Arc::new(Stay {
+            guard: InstanceGuard(Arc::new(InstanceHandle {
                 supervisor,
                 id,
-                why: OnceLock::new(),
+                failure: OnceLock::new(),
             })),
             is_settled: false,
         }
     }
 
-    /// What whoever keeps the connection holds.
-    pub(crate) const fn life(&self) -> &Life {
-        &self.life
+    /// Returns the guard that the connection holds.
+    pub(crate) const fn guard(&self) -> &InstanceGuard {
+        &self.guard
     }
 
-    /// It came to nothing.
-    pub(crate) fn failed(mut self, trouble: &Trouble) {
+    /// Records a failed start.
+    pub(crate) fn failed(mut self, error: &UpstreamErrorKind) {
         self.is_settled = true;
-        let Stay { supervisor, id, .. } = &*self.life.0;
-        supervisor.failed(*id, trouble);
+        let InstanceHandle { supervisor, id, .. } = &*self.guard.0;
+        supervisor.start_failed(*id, error);
     }
 
-    /// There is an agreement: calls may come, of these clients.
-    pub(crate) fn agreed(mut self, revision: Revision, tenant: Tenant) -> Running {
+    /// Opens the instance for calls after the negotiation.
+    pub(crate) fn ready(mut self, revision: Revision, sharing: InstanceSharing) -> RunningInstance {
         self.is_settled = true;
-        let Stay { supervisor, id, .. } = &*self.life.0;
-        supervisor.fleet().let_to(*id, tenant);
-        supervisor.fleet().agreed(*id, revision, supervisor.now());
-        supervisor.tell_ready(*id, revision);
+        let InstanceHandle { supervisor, id, .. } = &*self.guard.0;
+        let now = supervisor.now();
+        supervisor.instances().ready(*id, revision, sharing, now);
+        supervisor.log_ready(*id, revision);
         supervisor.changed();
-        // It may have ended before anybody heard that it agreed.
-        if let Some(why) = self.life.0.why.get() {
-            supervisor.lost(*id, why);
+        // The connection may have ended meanwhile.
+        if let Some(why) = self.guard.0.failure.get() {
+            supervisor.connection_lost(*id, why);
         }
-        Running {
+        RunningInstance {
             supervisor: Arc::clone(supervisor),
             id: *id,
         }
     }
 }
 
-impl Drop for Start {
+impl Drop for StartPermit {
     fn drop(&mut self) {
         if !self.is_settled {
-            let Stay { supervisor, id, .. } = &*self.life.0;
-            supervisor.fleet().given_up(*id, supervisor.now());
+            let InstanceHandle { supervisor, id, .. } = &*self.guard.0;
+            let now = supervisor.now();
+            supervisor.instances().start_cancelled(*id, now);
         }
     }
 }
 
-impl Life {
-    /// What the log calls the server.
+impl InstanceGuard {
+    /// Returns the name of the server.
     pub(crate) fn server(&self) -> &Arc<str> {
         &self.0.supervisor.server
     }
 
-    /// What the server was given and nobody else is told.
+    /// Returns the secrets of the server, to be masked in texts.
     pub(crate) fn masks(&self) -> &Masks {
         &self.0.supervisor.masks
     }
 
-    /// Where the instance is counted.
-    pub(crate) fn figures(&self) -> &Arc<ServerFigures> {
-        &self.0.supervisor.figures
+    /// Returns the metrics of the server.
+    pub(crate) fn metrics(&self) -> &Arc<ServerMetrics> {
+        &self.0.supervisor.metrics
     }
 
-    /// Who takes the lines of its log.
-    pub(crate) fn scribe(&self) -> Scribe {
-        let Stay { supervisor, id, .. } = &*self.0;
-        supervisor.scribe(*id)
+    /// Returns the sink for stderr lines of the process.
+    pub(crate) fn stderr_sink(&self) -> StderrSink {
+        let InstanceHandle { supervisor, id, .. } = &*self.0;
+        supervisor.stderr_sink(*id)
     }
 
-    /// Who hears whether calls reach it.
-    pub(crate) fn witness(&self) -> Witness {
-        let Stay { supervisor, id, .. } = &*self.0;
-        Witness {
+    /// Returns the observer of deliveries.
+    pub(crate) fn observer(&self) -> DeliveryObserver {
+        let InstanceHandle { supervisor, id, .. } = &*self.0;
+        DeliveryObserver {
             supervisor: Arc::clone(supervisor),
             id: *id,
         }
     }
 
-    /// The connection has ended for this reason, which nobody wanted.
-    pub(crate) fn fell(&self, why: FailureText) {
-        let Stay {
+    /// Records the unexpected end of the connection; only the first cause counts.
+    pub(crate) fn connection_lost(&self, why: FailureText) {
+        let InstanceHandle {
             supervisor,
             id,
-            why: first,
+            failure,
         } = &*self.0;
-        // It ends once.
-        supervisor.lost(*id, first.get_or_init(|| why));
+        supervisor.connection_lost(*id, failure.get_or_init(|| why));
     }
 
-    /// A process runs. The instance is not gone before it is, also where its start is given up.
+    /// Records the process of the instance. The instance does not end before its process, even if the start is cancelled.
     pub(crate) fn spawned(&self, process: &Process) {
-        let Stay { supervisor, id, .. } = &*self.0;
-        // A guard's number, until its child's is known.
+        let InstanceHandle { supervisor, id, .. } = &*self.0;
+        // Id of the guard process, until that of its child is known.
         let first = process.id();
-        supervisor.fleet().spawned(*id, first, supervisor.now());
-        let (life, own, ended) = (self.clone(), process.program_id(), process.wait());
+        supervisor.instances().spawned(*id, first, supervisor.now());
+        let (guard, own, ended) = (self.clone(), process.program_id(), process.wait());
         tokio::spawn(async move {
-            let Stay { supervisor, id, .. } = &*life.0;
+            let InstanceHandle { supervisor, id, .. } = &*guard.0;
             let pid = own.await.unwrap_or(first);
-            supervisor.fleet().spawned(*id, pid, supervisor.now());
-            supervisor.tell_spawned(*id, pid);
-            // It is over for this end, too, where nobody knows how it ended.
+            supervisor.instances().spawned(*id, pid, supervisor.now());
+            supervisor.log_spawned(*id, pid);
+            // An unknown exit status counts as an exit, too.
             let _ = ended.await;
-            drop(life);
+            drop(guard);
         });
     }
 }
 
-impl Drop for Stay {
+impl Drop for InstanceHandle {
     fn drop(&mut self) {
-        let why = self.why.get().cloned();
+        let why = self.failure.get().cloned();
         let why = why.unwrap_or_else(|| "the connection ended".into());
-        self.supervisor.gone(self.id, &why);
+        self.supervisor.remove(self.id, &why);
     }
 }
 
-impl Running {
+impl RunningInstance {
     pub(crate) const fn id(&self) -> InstanceId {
         self.id
     }
 
-    /// How the supervisor reaches the connection.
-    pub(crate) fn is_reached_by(&self, connection: Weak<dyn Connection>) {
+    /// Gives the supervisor access to the connection.
+    pub(crate) fn attach(&self, connection: Weak<dyn Connection>) {
         self.supervisor.connect(self.id, connection);
     }
 
-    /// Whether it takes calls.
+    /// Returns true if the instance accepts calls.
     pub(crate) fn is_open(&self) -> bool {
-        self.supervisor.fleet().is_open(self.id)
+        self.supervisor.instances().is_open(self.id)
     }
 
-    /// How many calls it has.
+    /// Returns the number of calls.
     pub(crate) fn calls(&self) -> usize {
-        self.supervisor.fleet().calls(self.id)
+        self.supervisor.instances().calls(self.id)
     }
 
-    /// Begins a call, at once or when another one has ended; none if the instance takes no calls any more.
-    pub(crate) async fn enter(&self) -> Result<Option<InUse>, Trouble> {
-        let entering = self.supervisor.wait_for(|line| {
+    /// Starts a call, waiting for a free place. Returns none if the instance accepts no more calls.
+    pub(crate) async fn start_call(&self) -> Result<Option<CallGuard>, UpstreamErrorKind> {
+        let starting = self.supervisor.queue_until(|position| {
             let now = self.supervisor.now();
-            let entry = self.supervisor.fleet().enter(self.id, line, now);
-            match entry {
-                Entry::Entered => Ok(Turn::Done(true)),
-                Entry::Retired => Ok(Turn::Done(false)),
-                Entry::Wait => Ok(Turn::Wait(None)),
-                Entry::Refuse => Err(Refusal::Busy),
+            let mut instances = self.supervisor.instances();
+            match instances.start_call(self.id, position, now) {
+                CallAdmission::Started => Ok(Attempt::Done(true)),
+                CallAdmission::Retired => Ok(Attempt::Done(false)),
+                CallAdmission::Wait => Ok(Attempt::Wait(None)),
+                CallAdmission::Refuse => Err(Refusal::QueueFull),
             }
         });
-        let has_entered = entering.await?;
-        Ok(has_entered.then(|| InUse::new(Arc::clone(&self.supervisor), self.id)))
+        let has_started = starting.await?;
+        Ok(has_started.then(|| CallGuard::new(Arc::clone(&self.supervisor), self.id)))
     }
 
-    /// Why it ended by itself, if it did.
+    /// Returns the failure that ended the instance.
     pub(crate) fn failure(&self) -> Option<FailureText> {
-        self.supervisor.fleet().failure(self.id)
+        self.supervisor.instances().failure(self.id)
     }
 
-    /// Why it was ended on purpose, if it was.
-    pub(crate) fn retired(&self) -> Option<StopCause> {
-        self.supervisor.fleet().retired(self.id)
+    /// Returns the cause for which the gateway stopped the instance.
+    pub(crate) fn stop_cause(&self) -> Option<StopCause> {
+        self.supervisor.instances().stop_cause(self.id)
     }
 }
 
-impl InUse {
+impl CallGuard {
     pub(super) const fn new(supervisor: Arc<Supervisor>, id: InstanceId) -> Self {
         Self {
             supervisor,
@@ -256,29 +257,29 @@ impl InUse {
         }
     }
 
-    /// The server has answered. Calls that end without that show nothing of its health.
+    /// Records the response of the server. Calls that end without one do not show that the server is healthy.
     pub(crate) fn answered(&self) {
         self.is_answered.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningInstance {
     fn drop(&mut self) {
         self.supervisor.retire(self.id, StopCause::Released);
     }
 }
 
-impl Drop for InUse {
+impl Drop for CallGuard {
     fn drop(&mut self) {
-        let parting = match *self.is_answered.get_mut() {
-            true => Parting::Answered,
-            false => Parting::GivenUp,
+        let outcome = match *self.is_answered.get_mut() {
+            true => CallOutcome::Answered,
+            false => CallOutcome::Abandoned,
         };
         let now = self.supervisor.now();
-        let effect = self.supervisor.fleet().leave(self.id, parting, now);
+        let effect = self.supervisor.instances().end_call(self.id, outcome, now);
         if effect.is_some() {
             self.supervisor.close_one(self.id);
         }
-        self.supervisor.left();
+        self.supervisor.call_ended();
     }
 }

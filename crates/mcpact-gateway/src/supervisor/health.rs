@@ -1,4 +1,4 @@
-//! Whether an instance is well.
+//! Health checks of one instance: probe, judgement, schedule. Pure.
 
 use std::time::Duration;
 
@@ -7,43 +7,42 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Method};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-/// The longest that an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time to wait for an answer.
+const MAX_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What an instance is asked.
+/// Request that checks an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct HealthProbe {
     pub(crate) method: Method,
     /// Raw parameters.
     pub(crate) params: String,
-    /// Whether an error is an answer: who says that it does not know `ping` is well.
-    pub(crate) reading: Reading,
+    pub(crate) accepts: Accepts,
 }
 
-/// Which answers are good ones.
+/// Answers that pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// Any.
-    Any,
-    /// A result that says no error.
-    Results,
+pub(crate) enum Accepts {
+    /// Any answer, even an error: a server that does not know `ping` is alive.
+    Anything,
+    /// A result without `isError`.
+    Success,
 }
 
-/// What an instance of this era is asked, if anything.
-pub(crate) fn question(probe: &Probe, era: Era) -> Option<Question> {
-    let plain = |method| Question {
+/// Returns the request for an instance of this era, or none if checks are disabled.
+pub(super) fn probe_request(probe: &Probe, era: Era) -> Option<HealthProbe> {
+    let plain = |method| HealthProbe {
         method,
         params: String::from("{}"),
-        reading: Reading::Any,
+        accepts: Accepts::Anything,
     };
-    let with = |method, key, value: &str| Question {
+    let with = |method, key, value: &str| HealthProbe {
         method,
         params: ObjectWriter::new().text(key, value).finish(),
-        reading: Reading::Results,
+        accepts: Accepts::Success,
     };
     match (probe, era) {
         (Probe::Off, _) => None,
-        // The other era does not have it.
+        // Each method exists in one era only.
         (Probe::Auto | Probe::Ping | Probe::Discover, Era::Legacy) => Some(plain(Method::Ping)),
         (Probe::Auto | Probe::Ping | Probe::Discover, Era::Modern) => Some(plain(Method::Discover)),
         (Probe::Tool(name), _) => Some(with(Method::ToolsCall, "name", name)),
@@ -51,59 +50,62 @@ pub(crate) fn question(probe: &Probe, era: Era) -> Option<Question> {
     }
 }
 
-/// What an answer is worth.
+/// Result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// It is well.
-    Good,
-    /// It is not, or there was none.
-    Bad,
+pub(super) enum CheckResult {
+    /// The answer passed.
+    Passed,
+    /// The answer did not pass, or there was none.
+    Failed,
 }
 
-/// What a raw result or error is worth.
-pub(crate) fn judge(reading: Reading, answer: Result<&str, &str>) -> Answer {
-    let is_good = match (reading, answer) {
-        (Reading::Any, _) => true,
-        (Reading::Results, Err(_)) => false,
-        (Reading::Results, Ok(result)) => {
+/// Judges a raw result or error.
+pub(super) fn judge(accepts: Accepts, answer: Result<&str, &str>) -> CheckResult {
+    let has_passed = match (accepts, answer) {
+        (Accepts::Anything, _) => true,
+        (Accepts::Success, Err(_)) => false,
+        (Accepts::Success, Ok(result)) => {
             let result = Object::parse(result).unwrap_or_default();
             result.get("isError") != Some("true")
         }
     };
-    if is_good { Answer::Good } else { Answer::Bad }
+    match has_passed {
+        true => CheckResult::Passed,
+        false => CheckResult::Failed,
+    }
 }
 
-/// The health of one instance.
+/// Schedule and failure count of the checks of one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Checkup {
+pub(super) struct HealthCheck {
     settings: Health,
     failures: u32,
     due: Moment,
 }
 
-/// What an answer, or none, means.
+/// Conclusion from a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Diagnosis {
-    /// It is well.
-    Well,
-    /// It is asked again.
-    Shaky,
-    /// It has failed.
+pub(super) enum Diagnosis {
+    /// Passed.
+    Healthy,
+    /// Failed, but not often enough in a row.
+    Suspect,
+    /// Failed too often in a row.
     Failed,
-    /// It has calls, and may not be able to answer meanwhile.
-    Silent,
+    /// No answer while calls run, which may keep the instance from answering.
+    Unresponsive,
 }
 
-impl Checkup {
-    /// Other questions from here on, with their own pauses.
-    pub(crate) fn retune(&mut self, settings: Health, now: Moment) {
+impl HealthCheck {
+    /// Replaces the settings and, if they differ, restarts the interval.
+    pub(super) fn update_settings(&mut self, settings: Health, now: Moment) {
         if self.settings != settings {
             self.settings = settings;
-            self.put_off(now);
+            self.postpone(now);
         }
     }
 
-    pub(crate) fn new(settings: Health, now: Moment) -> Self {
+    pub(super) fn new(settings: Health, now: Moment) -> Self {
         let due = now.after(settings.interval);
         Self {
             settings,
@@ -112,45 +114,45 @@ impl Checkup {
         }
     }
 
-    /// When it is to be asked.
-    pub(crate) const fn due(&self) -> Moment {
+    /// Returns the time of the next check.
+    pub(super) const fn due(&self) -> Moment {
         self.due
     }
 
-    /// How long an answer is waited for: before the next question, there is one or none.
-    pub(crate) fn patience(&self) -> Duration {
-        self.settings.interval.min(PATIENCE)
+    /// Returns the timeout of a check, which ends before the next one.
+    pub(super) fn timeout(&self) -> Duration {
+        self.settings.interval.min(MAX_TIMEOUT)
     }
 
-    /// It is asked; there is an answer before it is asked again.
-    pub(crate) fn asked(&mut self, now: Moment) {
+    /// Records the start of a check. It finishes before the next one is due.
+    pub(super) fn started(&mut self, now: Moment) {
         self.due = now.after(self.settings.interval.saturating_mul(2));
     }
 
-    /// It is asked as soon as possible.
-    pub(crate) const fn hurry(&mut self, now: Moment) {
+    /// Makes the next check due now.
+    pub(super) const fn check_now(&mut self, now: Moment) {
         self.due = now;
     }
 
-    /// There was no answer, which means nothing.
-    pub(crate) fn put_off(&mut self, now: Moment) {
+    /// Schedules the next check without counting a result.
+    pub(super) fn postpone(&mut self, now: Moment) {
         self.due = now.after(self.settings.interval);
     }
 
-    /// Goes on after an answer.
-    pub(crate) fn handle(&mut self, answer: Answer, now: Moment) -> Diagnosis {
-        self.put_off(now);
-        match answer {
-            Answer::Good => {
+    /// Records the result of a check.
+    pub(super) fn finished(&mut self, result: CheckResult, now: Moment) -> Diagnosis {
+        self.postpone(now);
+        match result {
+            CheckResult::Passed => {
                 self.failures = 0;
-                Diagnosis::Well
+                Diagnosis::Healthy
             }
-            Answer::Bad => {
+            CheckResult::Failed => {
                 self.failures += 1;
                 if self.failures >= self.settings.failures {
                     Diagnosis::Failed
                 } else {
-                    Diagnosis::Shaky
+                    Diagnosis::Suspect
                 }
             }
         }
@@ -159,12 +161,13 @@ impl Checkup {
 
 #[cfg(test)]
 mod tests {
+    use super::Accepts::{Anything, Success};
+    use super::CheckResult::{Failed, Passed};
     use super::*;
 
-    /// What is asked in which era.
     #[test]
-    fn questions() {
-        let sheet = [
+    fn probe_depends_on_the_era() {
+        let cases = [
             (Probe::Auto, Era::Legacy, "ping {}"),
             (Probe::Auto, Era::Modern, "server/discover {}"),
             (Probe::Ping, Era::Modern, "server/discover {}"),
@@ -180,58 +183,56 @@ mod tests {
                 r#"resources/read {"uri":"a:b"}"#,
             ),
         ];
-        for (probe, era, expected) in sheet {
-            let asked = question(&probe, era).unwrap();
+        for (probe, era, expected) in cases {
+            let asked = probe_request(&probe, era).unwrap();
             assert_eq!(format!("{} {}", asked.method, asked.params), expected);
         }
-        assert_eq!(question(&Probe::Off, Era::Legacy), None);
+        assert_eq!(probe_request(&Probe::Off, Era::Legacy), None);
     }
 
-    /// Any answer to a ping is one; a tool that fails is not well.
     #[test]
-    fn answers() {
-        let sheet = [
-            (Reading::Any, Err(r#"{"code":-32601}"#), Answer::Good),
-            (Reading::Any, Ok("{}"), Answer::Good),
-            (Reading::Results, Err("{}"), Answer::Bad),
-            (Reading::Results, Ok(r#"{"isError":true}"#), Answer::Bad),
-            (Reading::Results, Ok(r#"{"isError":false}"#), Answer::Good),
-            (Reading::Results, Ok(r#"{"contents":[]}"#), Answer::Good),
+    fn any_answer_to_a_ping_passes_but_a_failing_tool_does_not() {
+        let cases = [
+            (Anything, Err(r#"{"code":-32601}"#), Passed),
+            (Anything, Ok("{}"), Passed),
+            (Success, Err("{}"), Failed),
+            (Success, Ok(r#"{"isError":true}"#), Failed),
+            (Success, Ok(r#"{"isError":false}"#), Passed),
+            (Success, Ok(r#"{"contents":[]}"#), Passed),
         ];
-        for (reading, answer, expected) in sheet {
-            assert_eq!(judge(reading, answer), expected, "{answer:?}");
+        for (accepts, answer, expected) in cases {
+            assert_eq!(judge(accepts, answer), expected, "{answer:?}");
         }
     }
 
-    /// Bad answers in a row make it failed; a good one makes them forgotten.
     #[test]
-    fn failures_in_a_row() {
+    fn instance_fails_after_too_many_failed_checks_in_a_row() {
         let settings = Health {
             probe: Probe::Auto,
             interval: Duration::from_secs(5),
             failures: 2,
         };
-        let mut checkup = Checkup::new(settings, Moment::ZERO);
-        assert_eq!(checkup.patience(), Duration::from_secs(5));
-        assert_eq!(checkup.due(), Moment::at(Duration::from_secs(5)));
-        let answers = [Answer::Bad, Answer::Good, Answer::Bad, Answer::Bad];
-        let diagnoses = answers.map(|answer| checkup.handle(answer, Moment::ZERO));
-        use Diagnosis::{Failed, Shaky, Well};
-        assert_eq!(diagnoses, [Shaky, Well, Shaky, Failed]);
+        let mut check = HealthCheck::new(settings, Moment::ZERO);
+        assert_eq!(check.timeout(), Duration::from_secs(5));
+        assert_eq!(check.due(), Moment::at(Duration::from_secs(5)));
+        let results = [Failed, Passed, Failed, Failed];
+        let diagnoses = results.map(|result| check.finished(result, Moment::ZERO));
+        use Diagnosis::{Healthy, Suspect};
+        assert_eq!(diagnoses, [Suspect, Healthy, Suspect, Diagnosis::Failed]);
     }
-    /// Other pauses hold at once, and only others do.
+
     #[test]
-    fn a_pause_is_not_waited_out() {
+    fn changed_interval_applies_at_once() {
         let every = |seconds| Health {
             probe: Probe::Auto,
             interval: Duration::from_secs(seconds),
             failures: 2,
         };
         let at = |seconds| Moment::at(Duration::from_secs(seconds));
-        let mut checkup = Checkup::new(every(600), Moment::ZERO);
-        for (pause, now, due) in [(600, 7, 600), (1, 8, 9), (600, 9, 609), (600, 10, 609)] {
-            checkup.retune(every(pause), at(now));
-            assert_eq!(checkup.due(), at(due), "{pause} s at {now}");
+        let mut check = HealthCheck::new(every(600), Moment::ZERO);
+        for (interval, now, due) in [(600, 7, 600), (1, 8, 9), (600, 9, 609), (600, 10, 609)] {
+            check.update_settings(every(interval), at(now));
+            assert_eq!(check.due(), at(due), "{interval} s at {now}");
         }
     }
 }

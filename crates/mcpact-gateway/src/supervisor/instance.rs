@@ -1,4 +1,4 @@
-//! One connection to a server, with its process if it has one: from its start to its end.
+//! State machine of one instance: one connection to a server, including its process if it has one. Pure.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -8,12 +8,12 @@ use mcpact_spec::Revision;
 
 use crate::error::FailureText;
 
-/// The number of an instance; no two instances of a server share one.
+/// Number of an instance, unique per server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(pub(super) u64);
 
 impl InstanceId {
-    /// The number itself.
+    /// Returns the number.
     #[must_use]
     pub const fn number(self) -> u64 {
         self.0
@@ -27,25 +27,25 @@ impl fmt::Display for InstanceId {
 }
 
 mcpact_spec::stable_strings! {
-    /// Cause of the start of an instance.
+    /// Cause of a start.
     pub enum StartCause {
-        /// A request needs it.
+        /// A request is waiting.
         Request = "request",
-        /// The gateway does not know the server yet.
+        /// First contact: the cache holds no metadata of the server.
         Introduction = "introduction",
         /// `min_ready` requires it.
         MinReady = "min-ready",
         /// The strategy `persistent` requires it.
         Persistent = "persistent",
-        /// It was lost, and a client is subscribed to it.
+        /// The connection was lost while a client was subscribed.
         Listener = "listener",
-        /// It failed, and is tried again.
+        /// Retry after a failure.
         Recovery = "recovery",
     }
 }
 
 impl StartCause {
-    /// The cause in a sentence.
+    /// Returns the cause for the server log.
     pub(super) const fn in_words(self) -> &'static str {
         match self {
             Self::Request => "request",
@@ -59,77 +59,77 @@ impl StartCause {
 }
 
 mcpact_spec::stable_strings! {
-    /// Cause of the stop of an instance.
+    /// Cause of a stop.
     pub enum StopCause {
-        /// It was idle.
+        /// Idle for `idle_seconds`.
         Idle = "idle",
-        /// Another instance needed its place.
+        /// Stopped to free capacity for another instance.
         Room = "room",
-        /// It failed its health check.
+        /// Health checks failed.
         Unhealthy = "unhealthy",
-        /// The server is no longer served.
+        /// The server is being shut down.
         Shutdown = "shutdown",
-        /// It is no longer needed.
+        /// No longer needed.
         Released = "released",
     }
 }
 
-/// What becomes of calls that run when everything ends.
+/// Treatment of in-flight calls at shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Farewell {
-    /// Somebody waits for them: they are given their time.
-    Long,
-    /// Nobody does any more.
-    Short,
+pub(crate) enum ShutdownMode {
+    /// Calls may finish within `drain_seconds`.
+    Graceful,
+    /// Calls are cancelled: no client waits for them.
+    Immediate,
 }
 
 /// ```text
-///  Starting ─spawned─▶ Handshaking ─agreed─▶ Ready ◀─last leaves── Busy
-///     │                    │                 │ │ └────enters─────▶  │ ─enters, leaves─┐
-///     │                    │          retire │ │                    │ ◀───────────────┘
-///     │                    │                 ▼ └───── gone ───┐     │ retire
-///     │                    │        Stopped(gone)             │     ▼
-///     │                    │                 ▲                │  Draining ─last leaves─▶ (close)
-///     │                    │                 └── gone ────────┼─────┘
-///     └────── failed ──────┴──────────────────────────────────┴──▶ Failed
+///  Starting ─spawned─▶ Handshaking ─ready─▶ Ready ◀─ last call ends ─ Busy
+///     │                    │                 │ └─── call starts ────▶ │
+///     │                    │                 │ retire                 │ retire
+///     │                    │                 ▼                        ▼
+///     │                    │                 └──────▶ Draining ◀──────┘
+///     │                    │                             │ disconnected
+///     │                    │                             ▼
+///     │                    │                          Stopped
+///     └─── start failed, or disconnected in any state but Draining ───▶ Failed
 /// ```
 ///
-/// Who retires an instance that nobody uses goes through `Draining`, too: it is over when its connection
-/// is gone.
+/// The connection is closed when a draining instance has no calls left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceState {
-    /// It is being started or reached.
+    /// Being started or connected.
     Starting,
-    /// It runs; there is no agreement yet.
+    /// Connected; version and capabilities are being negotiated.
     Handshaking,
-    /// It waits for calls.
+    /// Open, without calls.
     Ready,
-    /// It has calls.
+    /// Open, with calls.
     Busy {
-        /// How many.
+        /// Number of calls.
         calls: NonZeroUsize,
     },
-    /// It takes no calls any more.
+    /// Accepts no new calls and will be closed.
     Draining {
-        /// How many it still has.
+        /// Number of remaining calls.
         calls: usize,
-        /// Why.
+        /// Cause of the stop.
         cause: StopCause,
     },
-    /// It was ended by us and is gone.
+    /// Stopped by the gateway.
     Stopped {
-        /// Why.
+        /// Cause of the stop.
         cause: StopCause,
     },
-    /// It did not start, or ended by itself.
+    /// Failed to start, or ended on its own.
     Failed {
-        /// Cause and log.
+        /// Cause and end of the server's log.
         why: FailureText,
     },
 }
 
 impl InstanceState {
-    /// The state in a word.
+    /// Returns the stable name of the state.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -153,42 +153,34 @@ pub(crate) struct Instance {
     pub(crate) pid: Option<u32>,
     pub(crate) revision: Option<Revision>,
     pub(crate) state: InstanceState,
-    /// Since when it is in that state.
+    /// Time of the last state change.
     pub(crate) since: Moment,
 }
 
-/// What happens to an instance.
+/// Input of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Its process runs, under this number as far as is known.
+    /// The process has started; its id, or that of its guard until its own is known.
     Spawned(u32),
-    /// There is an agreement.
-    Agreed(Revision),
-    /// A call begins.
-    Enters,
+    /// The negotiation has finished.
+    Ready(Revision),
+    /// A call starts.
+    CallStarted,
     /// A call ends.
-    Leaves,
-    /// It shall go.
+    CallEnded,
+    /// Accept no more calls, and stop.
     Retire(StopCause),
-    /// It did not start.
-    Failed(FailureText),
-    /// Its connection is gone, for this reason if nobody wanted that.
-    Gone(FailureText),
+    /// The start failed.
+    StartFailed(FailureText),
+    /// The connection has ended; the cause counts if the gateway did not end it.
+    Disconnected(FailureText),
 }
 
-/// What is to be done.
+/// Action that follows from an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// The connection can be closed: nobody uses it any more.
+    /// Close the connection: no calls are left.
     Close,
-}
-
-/// What comes of an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) struct Step {
-    pub(crate) next: Instance,
-    pub(crate) effect: Option<Effect>,
 }
 
 impl Instance {
@@ -204,7 +196,7 @@ impl Instance {
         }
     }
 
-    /// How many calls it has.
+    /// Returns the number of calls.
     pub(crate) const fn calls(&self) -> usize {
         match &self.state {
             InstanceState::Busy { calls } => calls.get(),
@@ -217,7 +209,7 @@ impl Instance {
         }
     }
 
-    /// Whether it takes calls.
+    /// Returns true if the instance accepts calls.
     pub(crate) const fn is_open(&self) -> bool {
         matches!(
             self.state,
@@ -225,7 +217,7 @@ impl Instance {
         )
     }
 
-    /// Whether it is on its way to take calls.
+    /// Returns true until the negotiation has finished.
     pub(crate) const fn is_starting(&self) -> bool {
         matches!(
             self.state,
@@ -233,7 +225,12 @@ impl Instance {
         )
     }
 
-    /// Whether it is over.
+    /// Returns true unless the instance is stopping or has ended.
+    pub(crate) const fn is_running(&self) -> bool {
+        self.is_open() || self.is_starting()
+    }
+
+    /// Returns true in a final state.
     pub(crate) const fn is_over(&self) -> bool {
         matches!(
             self.state,
@@ -241,20 +238,20 @@ impl Instance {
         )
     }
 
-    /// Goes on after an event; one that does not belong to the state changes nothing.
-    pub(crate) fn handle(mut self, event: Event, now: Moment) -> Step {
+    /// Applies an event. Events that do not fit the state are ignored.
+    pub(crate) fn handle(&mut self, event: Event, now: Moment) -> Option<Effect> {
         match event {
             Event::Spawned(pid) if !self.is_over() => self.pid = Some(pid),
-            Event::Agreed(revision) if self.is_starting() => self.revision = Some(revision),
+            Event::Ready(revision) if self.is_starting() => self.revision = Some(revision),
             _ => {}
         }
         let (state, effect) = after(self.state.clone(), event);
-        // A busy instance is busy since its first call, whatever comes and goes beside it.
+        // A busy instance keeps the time of its first call.
         if state.as_str() != self.state.as_str() {
             self.since = now;
         }
         self.state = state;
-        Step { next: self, effect }
+        effect
     }
 }
 
@@ -262,12 +259,12 @@ fn after(state: InstanceState, event: Event) -> (InstanceState, Option<Effect>) 
     use InstanceState as S;
     match (state, event) {
         (S::Starting, Event::Spawned(_)) => (S::Handshaking, None),
-        (S::Starting | S::Handshaking, Event::Agreed(_)) => (S::Ready, None),
-        (S::Starting | S::Handshaking, Event::Failed(why)) => (S::Failed { why }, None),
-        (S::Ready, Event::Enters) => (busy(1), None),
-        (S::Busy { calls }, Event::Enters) => (busy(calls.get().saturating_add(1)), None),
-        (S::Busy { calls }, Event::Leaves) => (busy(calls.get() - 1), None),
-        (S::Draining { calls, cause }, Event::Leaves) => {
+        (S::Starting | S::Handshaking, Event::Ready(_)) => (S::Ready, None),
+        (S::Starting | S::Handshaking, Event::StartFailed(why)) => (S::Failed { why }, None),
+        (S::Ready, Event::CallStarted) => (busy(1), None),
+        (S::Busy { calls }, Event::CallStarted) => (busy(calls.get().saturating_add(1)), None),
+        (S::Busy { calls }, Event::CallEnded) => (busy(calls.get() - 1), None),
+        (S::Draining { calls, cause }, Event::CallEnded) => {
             let calls = calls.saturating_sub(1);
             let effect = (calls == 0).then_some(Effect::Close);
             (S::Draining { calls, cause }, effect)
@@ -279,8 +276,8 @@ fn after(state: InstanceState, event: Event) -> (InstanceState, Option<Effect>) 
             let calls = calls.get();
             (S::Draining { calls, cause }, None)
         }
-        (S::Draining { cause, .. }, Event::Gone(_)) => (S::Stopped { cause }, None),
-        (S::Starting | S::Handshaking | S::Ready | S::Busy { .. }, Event::Gone(why)) => {
+        (S::Draining { cause, .. }, Event::Disconnected(_)) => (S::Stopped { cause }, None),
+        (S::Starting | S::Handshaking | S::Ready | S::Busy { .. }, Event::Disconnected(why)) => {
             (S::Failed { why }, None)
         }
         (same, _) => (same, None),

@@ -1,190 +1,168 @@
-//! Which instance serves whom, and whether there is room for another one.
-
-use std::time::Duration;
+//! Placement: which instance serves a call, and whether another instance may start.
 
 use mcpact_config::{RunSettings, Strategy};
 use mcpact_engine::time::Moment;
 use smallvec::SmallVec;
 
-use super::instance::{Instance, InstanceId};
+use super::instance::InstanceId;
+use super::record::InstanceRecord;
 
-/// As many as a server usually has instances, which are gathered for every call.
+/// List of the usual number of instances, built for every call.
 pub(crate) type Few<T> = SmallVec<[T; 4]>;
 
-/// Who may use an instance.
+/// Clients that may use an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tenant {
-    /// One client, whose state may be in it.
-    Own,
-    /// All clients that are told the same.
+pub(crate) enum InstanceSharing {
+    /// One client, which may keep state in the instance.
+    Exclusive,
+    /// All clients with the same affinity.
     Shared,
-    /// No client: only what is shown to many is fetched from it.
-    Nobody,
+    /// No client: the gateway fetches lists that many clients see.
+    Internal,
 }
 
-/// With whom a client shares its instance of a legacy server, or of a program. (A modern server at an address is not
-/// told who asks: its instances are for everybody.)
+/// Clients that share an instance of a legacy server or of a child process. Instances of a modern server at a URL are
+/// shared by all, because it does not learn who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// With nobody, if it has a session.
-    Nobody,
-    /// With those who declare the same.
-    Kind,
-    /// With everybody.
-    Everybody,
+pub(crate) enum SharingPolicy {
+    /// Every client with a session has its own.
+    Exclusive,
+    /// Clients with the same capabilities share.
+    SameAffinity,
+    /// All clients share.
+    All,
 }
 
-/// What a strategy means for sharing.
-pub(crate) const fn sharing(strategy: Strategy) -> Sharing {
+/// Returns the sharing policy of a strategy.
+pub(crate) const fn sharing_policy(strategy: Strategy) -> SharingPolicy {
     match strategy {
-        Strategy::Stateful => Sharing::Nobody,
-        Strategy::Stateless | Strategy::Persistent => Sharing::Kind,
-        Strategy::Singleton => Sharing::Everybody,
+        Strategy::Stateful => SharingPolicy::Exclusive,
+        Strategy::Stateless | Strategy::Persistent => SharingPolicy::SameAffinity,
+        Strategy::Singleton => SharingPolicy::All,
     }
 }
 
-/// How many instances there may be.
-pub(crate) const fn most(settings: &RunSettings) -> usize {
+/// Returns the maximum number of instances.
+pub(crate) const fn max_instances(settings: &RunSettings) -> usize {
     match settings.strategy {
         Strategy::Singleton => 1,
         Strategy::Stateless | Strategy::Stateful | Strategy::Persistent => settings.max_instances,
     }
 }
 
-/// How many instances are kept running.
-pub(crate) fn least(settings: &RunSettings) -> usize {
+/// Returns the number of instances that are kept running.
+pub(crate) fn min_instances(settings: &RunSettings) -> usize {
     let wanted = match settings.strategy {
         Strategy::Persistent => settings.min_ready.max(1),
         Strategy::Stateless | Strategy::Stateful | Strategy::Singleton => settings.min_ready,
     };
-    wanted.min(most(settings))
+    wanted.min(max_instances(settings))
 }
 
-/// What is known about an instance besides its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
-    pub(crate) instance: Instance,
-    pub(crate) tenant: Tenant,
-    /// Whether somebody waits to hear something from it.
-    pub(crate) is_held: bool,
-    /// Since when it does not answer whether it is well, while it has calls.
-    pub(crate) silent: Option<Moment>,
-    /// When a call last began or ended.
-    pub(crate) used: Moment,
-    /// Whether it was started for a call that has not begun.
-    pub(crate) is_awaited: bool,
-}
-
-/// How long an instance is kept for the call that it was started for, whose client may have gone.
-const FIRST_CALL: Duration = Duration::from_secs(5);
-
-impl Seat {
-    /// Until when it is kept for the call that it was started for, if it is.
-    fn kept_until(&self, now: Moment) -> Option<Moment> {
-        let until = self.used.after(FIRST_CALL);
-        (self.is_awaited && now < until).then_some(until)
-    }
-
-    /// Whether it can go without anybody noticing.
-    pub(crate) const fn is_idle(&self) -> bool {
-        self.instance.is_open() && self.instance.calls() == 0 && !self.is_held
-    }
-}
-
-/// Whether another instance may be started.
+/// Capacity for another instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// There is room.
-    Start,
-    /// There will be, once this one has gone.
+pub(super) enum Capacity {
+    /// Below the limit.
+    Available,
+    /// Available after this idle instance has stopped.
     StopFirst(InstanceId),
-    /// When another one goes, or at this moment.
+    /// Available when another instance stops, or at this time.
     Wait(Option<Moment>),
-    /// Too many wait already.
-    Refuse,
+    /// At the limit, and the queue is full.
+    Full,
 }
 
-/// Whether another instance may be started while so many calls wait.
-pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize, now: Moment) -> Room {
-    // What has failed has its seat until its process is gone.
-    if seats.len() < most(settings) {
-        return Room::Start;
+/// Returns the capacity for another instance while `queued` calls wait.
+pub(super) fn capacity(
+    records: &[&InstanceRecord],
+    settings: &RunSettings,
+    queued: usize,
+    now: Moment,
+) -> Capacity {
+    // A failed instance counts until its process has exited.
+    if records.len() < max_instances(settings) {
+        return Capacity::Available;
     }
-    let is_going = |seat: &&&Seat| !seat.instance.is_open() && !seat.instance.is_starting();
-    let going = seats.iter().filter(is_going).count();
-    // What a client has in an instance of its own is not taken away for another client.
-    let idle = seats
+    let stopping = records
         .iter()
-        .filter(|seat| seat.is_idle() && seat.tenant != Tenant::Own);
-    // Whoever has waited for a start is served by it: calls that end each other's instances would all wait for ever.
-    let (kept, free): (Vec<&&Seat>, Vec<_>) = idle.partition(|seat| seat.kept_until(now).is_some());
-    match free.into_iter().min_by_key(|seat| seat.used) {
-        Some(idle) if going == 0 => Room::StopFirst(idle.instance.id),
-        // For whom room is being made, that one waits for it even where nobody else may wait.
-        Some(_) | None if queued < settings.queue.max(going) => {
-            Room::Wait(kept.iter().filter_map(|seat| seat.kept_until(now)).min())
+        .filter(|record| !record.instance.is_running())
+        .count();
+    // An exclusive instance may hold state, so it is not stopped in favour of another client.
+    let idle = records
+        .iter()
+        .filter(|record| record.is_idle() && record.sharing != InstanceSharing::Exclusive);
+    // The call that waited for a start is served by it. Otherwise calls could stop each other's instances for ever.
+    let (reserved, free): (Vec<&&InstanceRecord>, Vec<_>) =
+        idle.partition(|record| record.reserved_until(now).is_some());
+    match free.into_iter().min_by_key(|record| record.last_used) {
+        Some(idle) if stopping == 0 => Capacity::StopFirst(idle.instance.id),
+        // A call may wait for the instance that is being stopped for it, even if the queue is disabled.
+        Some(_) | None if queued < settings.queue.max(stopping) => {
+            let until = reserved.iter().filter_map(|one| one.reserved_until(now));
+            Capacity::Wait(until.min())
         }
-        Some(_) | None => Room::Refuse,
+        Some(_) | None => Capacity::Full,
     }
 }
 
-/// Those that are more than there may be since other limits hold: they get no calls, and go when they have none.
-/// The oldest stay, and what a client has for itself.
-pub(crate) fn surplus(seats: &[&Seat], settings: &RunSettings) -> Few<InstanceId> {
-    let runs = |seat: &&&Seat| seat.instance.is_open() || seat.instance.is_starting();
-    let is_own = |seat: &&&Seat| seat.tenant == Tenant::Own;
-    let own = seats.iter().filter(runs).filter(is_own).count();
-    let shared = seats.iter().filter(runs).filter(|seat| !is_own(seat));
-    let ids = shared.map(|seat| seat.instance.id);
-    ids.skip(most(settings).saturating_sub(own)).collect()
+/// Returns the instances above the limit, after the limit was lowered. They get no calls and stop when idle.
+/// The oldest instances and exclusive ones stay.
+pub(super) fn surplus(records: &[&InstanceRecord], settings: &RunSettings) -> Few<InstanceId> {
+    let is_exclusive = |record: &&&InstanceRecord| record.sharing == InstanceSharing::Exclusive;
+    let running = || records.iter().filter(|record| record.instance.is_running());
+    let exclusive = running().filter(is_exclusive).count();
+    let shared = running().filter(|record| !is_exclusive(record));
+    let ids = shared.map(|record| record.instance.id);
+    ids.skip(max_instances(settings).saturating_sub(exclusive))
+        .collect()
 }
 
-/// Where a call goes.
+/// Destination of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// To this instance.
+pub(super) enum Choice {
+    /// This instance.
     Use(InstanceId),
-    /// To another instance, which is to be started.
+    /// A new instance.
     Start,
-    /// To whichever has room first; it is looked again at this moment.
+    /// The first instance with a free place; check again at this time.
     Wait(Option<Moment>),
-    /// Nowhere: too many wait already.
+    /// None: the queue is full.
     Refuse,
 }
 
-/// Where a call goes that may use `mine`, of all instances of the server.
-pub(crate) fn choose(
-    mine: &[&Seat],
-    all: &[&Seat],
+/// Chooses among the instances that a call may use, out of all instances of the server.
+pub(super) fn choose(
+    usable: &[&InstanceRecord],
+    all: &[&InstanceRecord],
     settings: &RunSettings,
     queued: usize,
     now: Moment,
 ) -> Choice {
     let surplus = surplus(all, settings);
-    let free = mine
+    let free = usable
         .iter()
-        .filter(|seat| seat.instance.is_open() && seat.instance.calls() < settings.max_concurrent)
-        .filter(|seat| !surplus.contains(&seat.instance.id))
-        .min_by_key(|seat| {
-            (
-                seat.silent.is_some(),
-                seat.instance.calls(),
-                seat.instance.id,
-            )
+        .map(|record| (&record.instance, record.unresponsive_since.is_some()))
+        .filter(|(instance, _)| instance.is_open() && instance.calls() < settings.max_concurrent)
+        .filter(|(instance, _)| !surplus.contains(&instance.id))
+        .min_by_key(|(instance, is_unresponsive)| {
+            (*is_unresponsive, instance.calls(), instance.id)
         });
-    let is_starting = mine.iter().any(|seat| seat.instance.is_starting());
-    let room = room(all, settings, 0, now);
-    let may_start = !is_starting && matches!(room, Room::Start | Room::StopFirst(_));
+    let is_starting = usable.iter().any(|record| record.instance.is_starting());
+    let capacity = capacity(all, settings, 0, now);
+    let may_start =
+        !is_starting && matches!(capacity, Capacity::Available | Capacity::StopFirst(_));
     match free {
-        // Rather another one than one that may be stuck.
-        Some(seat) if seat.silent.is_none() || !may_start => return Choice::Use(seat.instance.id),
+        // A new instance is better than one that may hang.
+        Some((instance, is_unresponsive)) if !is_unresponsive || !may_start => {
+            return Choice::Use(instance.id);
+        }
         Some(_) | None if may_start => return Choice::Start,
         Some(_) | None => {}
     }
-    match room {
+    match capacity {
         _ if queued >= settings.queue => Choice::Refuse,
-        Room::Wait(until) => Choice::Wait(until),
-        Room::Start | Room::StopFirst(_) | Room::Refuse => Choice::Wait(None),
+        Capacity::Wait(until) => Choice::Wait(until),
+        Capacity::Available | Capacity::StopFirst(_) | Capacity::Full => Choice::Wait(None),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who waits for a server: until it is its turn, not too long, and not too many at a time.
+//! Queue of calls that wait for an instance: bounded in length and waiting time.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -7,69 +7,72 @@ use futures_util::FutureExt;
 use mcpact_engine::time::Moment;
 use tokio::time::Instant;
 
-use super::fleet::{Line, Refusal};
-use super::run::{Supervisor, room};
-use crate::error::Trouble;
+use super::driver::Supervisor;
+use super::instance_set::{QueuePosition, Refusal};
+use crate::error::{CapacityLimits, UpstreamErrorKind};
 
-/// What a caller does next.
-pub(super) enum Turn<T> {
-    /// It has what it wanted.
+/// Result of one attempt of a queued caller.
+pub(super) enum Attempt<T> {
+    /// The caller leaves the queue with this.
     Done(T),
-    /// It waits until something changes, or for this moment.
+    /// The caller waits for a change, or until this time.
     Wait(Option<Moment>),
 }
 
-/// Somebody who waits, for as long as this is held.
+/// Place in the queue; dropping it leaves the queue.
 struct Queued<'a>(&'a Supervisor);
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        self.0.fleet().unqueue();
+        self.0.instances().dequeue();
     }
 }
 
 impl Supervisor {
-    /// Takes turns with everybody else until there is an outcome; nobody waits too long, and not too many
-    /// do.
-    pub(super) async fn wait_for<T>(
+    /// Repeats an attempt after every change, in the queue, until it succeeds or `queue_seconds` have passed.
+    pub(super) async fn queue_until<T>(
         &self,
-        mut turn: impl FnMut(Line) -> Result<Turn<T>, Refusal>,
-    ) -> Result<T, Trouble> {
-        let patience = self.fleet().settings().queue_wait;
-        let late = Instant::now() + patience;
+        mut attempt: impl FnMut(QueuePosition) -> Result<Attempt<T>, Refusal>,
+    ) -> Result<T, UpstreamErrorKind> {
+        let timeout = self.instances().settings().queue_wait;
+        let deadline = Instant::now() + timeout;
         let mut queued = None;
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            let line = match queued {
-                None => Line::Arriving,
-                Some(_) => Line::Waiting,
+            let position = match queued {
+                None => QueuePosition::Arriving,
+                Some(_) => QueuePosition::Waiting,
             };
-            if queued.is_some() && self.fleet().is_closed() {
-                return Err(Trouble::Closed);
+            if queued.is_some() && self.instances().is_closed() {
+                return Err(UpstreamErrorKind::Retired);
             }
-            let until = match turn(line).map_err(|refusal| self.trouble(refusal))? {
-                Turn::Done(outcome) => return Ok(outcome),
-                Turn::Wait(until) => until,
+            let until = match attempt(position).map_err(|refusal| self.refuse(refusal))? {
+                Attempt::Done(outcome) => return Ok(outcome),
+                Attempt::Wait(until) => until,
             };
             if queued.is_none() {
-                let place = self.fleet().queue();
-                place.map_err(|refusal| self.trouble(self.instead(refusal, until)))?;
-                queued = Some(Queued(self));
+                let place = self.enqueue();
+                queued = Some(place.map_err(|refusal| self.refuse(self.cause(refusal, until)))?);
             }
-            let until = until.map_or(late, |until| {
-                late.min(Instant::now() + until.since(self.now()))
+            let until = until.map_or(deadline, |until| {
+                deadline.min(Instant::now() + until.since(self.now()))
             });
-            let is_over = tokio::time::timeout_at(until, changed).await.is_err();
-            if is_over && Instant::now() >= late {
-                return Err(self.late(patience));
+            let has_timed_out = tokio::time::timeout_at(until, changed).await.is_err();
+            if has_timed_out && Instant::now() >= deadline {
+                return Err(self.queue_timeout(timeout));
             }
         }
     }
 
-    /// Why somebody is refused who may not wait: what it would have waited for, if that is the end of a pause.
-    fn instead(&self, refusal: Refusal, until: Option<Moment>) -> Refusal {
-        match (until, self.fleet().failures()) {
+    fn enqueue(&self) -> Result<Queued<'_>, Refusal> {
+        self.instances().enqueue()?;
+        Ok(Queued(self))
+    }
+
+    /// Returns the reason to refuse a caller that finds the queue full: the backoff it would have waited for, if any.
+    fn cause(&self, refusal: Refusal, until: Option<Moment>) -> Refusal {
+        match (until, self.instances().recent_failures()) {
             (None, _) | (Some(_), 0) => refusal,
             (Some(until), failures) => Refusal::Suspended {
                 failures,
@@ -78,30 +81,28 @@ impl Supervisor {
         }
     }
 
-    /// Waits for its turn, unless too many do, and not too long.
-    pub(crate) async fn stand_in_line<T>(
+    /// Waits for a future in the queue, for at most `queue_seconds`.
+    pub(crate) async fn wait_in_queue<T>(
         &self,
         turn: impl Future<Output = T>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, UpstreamErrorKind> {
         let mut turn = pin!(turn);
         if let Some(turn) = turn.as_mut().now_or_never() {
             return Ok(turn);
         }
-        let patience = self.fleet().settings().queue_wait;
-        let place = self.fleet().queue();
-        place.map_err(|refusal| self.trouble(refusal))?;
-        let _queued = Queued(self);
+        let timeout = self.instances().settings().queue_wait;
+        let _queued = self.enqueue().map_err(|refusal| self.refuse(refusal))?;
         tokio::select! {
             turn = &mut turn => Ok(turn),
-            () = tokio::time::sleep(patience) => Err(self.late(patience)),
-            () = self.closed() => Err(Trouble::Closed),
+            () = tokio::time::sleep(timeout) => Err(self.queue_timeout(timeout)),
+            () = self.closed() => Err(UpstreamErrorKind::Retired),
         }
     }
 
-    fn late(&self, waited: Duration) -> Trouble {
-        Trouble::Late {
-            state: self.status().crowded(),
-            room: room(self.fleet().settings()),
+    fn queue_timeout(&self, waited: Duration) -> UpstreamErrorKind {
+        UpstreamErrorKind::QueueTimeout {
+            state: self.status().busy_word(),
+            limits: CapacityLimits::of(self.instances().settings()),
             waited,
         }
     }

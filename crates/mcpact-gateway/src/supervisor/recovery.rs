@@ -1,43 +1,42 @@
-//! When it is looked again whether a server may be started, where no start was even begun.
+//! Backoff of recovery attempts that could not even start the server, such as one that is not approved yet.
 //!
-//! These looks have a pace of their own: nothing of the server has failed, so that they do not count against it
-//! and do not make callers wait. Starts that fail are the restart policy's.
+//! Nothing of the server has failed, so these attempts neither count against it nor delay callers. Failed starts are
+//! the business of [`restart_policy`](super::restart_policy).
 
 use mcpact_config::Restarts;
 use mcpact_engine::time::Moment;
 
 use super::restart_policy::pause;
 
-/// The looks since a start was begun last.
+/// Recovery attempts since the last start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Recovery {
-    /// How many came to nothing.
-    tries: u32,
-    /// When the next one is, if one is due.
+    attempts: u32,
+    /// Time of the next attempt.
     due: Option<Moment>,
 }
 
 impl Recovery {
-    /// Not before then.
+    /// Returns the earliest time of the next attempt.
     pub(super) const fn due(self) -> Option<Moment> {
         self.due
     }
 
-    /// Somebody wanted a start and had none, after which the first look is soon.
-    pub(super) fn begin(&mut self, restarts: &Restarts, random: u32, now: Moment) {
+    /// Schedules the first attempt after a start was not allowed.
+    pub(super) fn schedule(&mut self, restarts: &Restarts, random: u32, now: Moment) {
         if self.due.is_none() {
             self.due = Some(now.after(pause(restarts, 0, random)));
         }
     }
 
-    /// A look came to nothing, and the next one is later.
+    /// Schedules the next attempt, with a longer pause.
     pub(super) fn failed(&mut self, restarts: &Restarts, random: u32, now: Moment) {
-        self.tries = self.tries.saturating_add(1);
-        self.due = Some(now.after(pause(restarts, self.tries, random)));
+        self.attempts = self.attempts.saturating_add(1);
+        self.due = Some(now.after(pause(restarts, self.attempts, random)));
     }
 
-    /// A start was begun.
-    pub(super) fn over(&mut self) {
+    /// Forgets the attempts after a start.
+    pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 }
@@ -52,9 +51,8 @@ mod tests {
         Moment::at(Duration::from_secs(seconds))
     }
 
-    /// Looks become rarer, up to a limit, until one succeeds.
     #[test]
-    fn looks_become_rarer() {
+    fn pauses_double_up_to_the_limit() {
         let restarts = Restarts {
             backoff: Duration::from_secs(1),
             backoff_max: Duration::from_secs(5),
@@ -64,17 +62,17 @@ mod tests {
         };
         let mut recovery = Recovery::default();
         assert_eq!(recovery.due(), None);
-        recovery.begin(&restarts, u32::MAX, at(0));
+        recovery.schedule(&restarts, u32::MAX, at(0));
         assert_eq!(recovery.due(), Some(at(1)));
-        recovery.begin(&restarts, u32::MAX, at(1));
-        assert_eq!(recovery.due(), Some(at(1)), "callers do not put it off");
+        recovery.schedule(&restarts, u32::MAX, at(1));
+        assert_eq!(recovery.due(), Some(at(1)), "calls do not postpone it");
         let mut now = at(1);
         for pause in [2, 4, 5, 5] {
             recovery.failed(&restarts, u32::MAX, now);
             now = now.after(Duration::from_secs(pause));
             assert_eq!(recovery.due(), Some(now));
         }
-        recovery.over();
+        recovery.reset();
         assert_eq!(recovery, Recovery::default());
     }
 }

@@ -1,4 +1,4 @@
-//! When a server that failed may be started again.
+//! Restart policy of one server: exponential backoff, then a circuit breaker. Pure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,176 +6,180 @@ use std::time::Duration;
 use mcpact_config::Restarts;
 use mcpact_engine::time::Moment;
 
-/// An instance that lived this long was a good one: what failed before it is forgotten.
-pub(crate) const LASTED: Duration = Duration::from_secs(10);
+/// Uptime after which an instance is stable and earlier failures are forgotten.
+pub(super) const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// A pause that is waited for rather than told.
-const SHORT: Duration = Duration::from_secs(2);
+/// Longest backoff that callers wait for. After a longer one they are refused at once.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A suspension is at most this many times as long as the first.
-const LONGEST_SUSPENSION: u32 = 16;
+/// Limit of a suspension, as a multiple of the first one.
+const MAX_SUSPENSION_FACTOR: u32 = 16;
 
-/// The breaker of one server.
+/// The restart policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RestartPolicy {
+pub(super) struct RestartPolicy {
     settings: Restarts,
     state: State,
-    /// When it failed lately, at most as often as suspends it.
+    /// Times of recent failures, at most as many as suspend the server.
     failures: VecDeque<Moment>,
 }
 
 /// ```text
-///          failed                     failed too often
-///  Calm ───────────▶ Pausing ───────────────────────────▶ Suspended ◀───────┐
-///   ▲                  │  ▲ failed                           │ asked, later │ failed
-///   │      lasted      │  │                                  ▼              │
-///   ├──────────────────┘  └─ (asked after the pause)       Trying ──────────┤
-///   │                                                        │ agreed       │
-///   │                            lasted                      ▼              │
-///   └───────────────────────────────────────────────────── Proving ─────────┘
+///            failed                       too many failures
+///  Normal ───────────▶ BackingOff ───────────────────────────▶ Suspended ◀──────┐
+///   ▲                    │  ▲ failed                              │ start after  │ failed
+///   │       stable       │  └─ (start after the backoff)          ▼ suspension   │
+///   ├────────────────────┘                                     Probing ─────────┤
+///   │                                                              │ started      │
+///   │                             stable                           ▼              │
+///   └────────────────────────────────────────────────────────── Probation ──────┘
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Nothing failed lately.
-    Calm,
-    /// It is left alone for a moment.
-    Pausing {
-        /// Until then.
+pub(super) enum State {
+    /// No recent failures.
+    Normal,
+    /// No starts for a short time.
+    BackingOff {
+        /// End of the backoff.
         until: Moment,
     },
-    /// It is left alone for long.
+    /// No starts for a long time.
     Suspended {
-        /// Since then.
+        /// Start of the suspension.
         since: Moment,
-        /// Until then.
+        /// End of the suspension.
         until: Moment,
-        /// How often in a row.
+        /// Number of earlier suspensions in a row.
         round: u32,
     },
-    /// One instance is started after a suspension; nobody else may start one.
-    Trying {
-        /// How often it was suspended in a row.
+    /// One start is in progress after a suspension; no other is allowed.
+    Probing {
+        /// Number of earlier suspensions in a row.
         round: u32,
     },
-    /// That instance has agreed, and must last.
-    Proving {
-        /// How often it was suspended in a row.
+    /// That instance runs, and must become stable.
+    Probation {
+        /// Number of earlier suspensions in a row.
         round: u32,
     },
 }
 
-/// Whether it may be started.
+/// Decision about a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Yes.
+pub(super) enum StartDecision {
+    /// Start now.
     Start,
-    /// In a moment, which is worth waiting for.
+    /// Wait for the end of a short backoff.
     Wait {
-        /// The moment.
+        /// End of the backoff.
         until: Moment,
     },
-    /// Somebody is trying; what comes of it is worth waiting for.
-    Follow,
-    /// Not soon.
+    /// Wait for the outcome of the start in progress.
+    AwaitAttempt,
+    /// Do not wait.
     Refuse {
-        /// When it may be tried again.
+        /// Time of the next start.
         until: Moment,
     },
 }
 
-/// What happened to an instance.
+/// Outcome of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It is ready.
-    Agreed,
-    /// It lived long enough.
-    Lasted,
-    /// It did not start, or did not last. The number is random.
+pub(super) enum Outcome {
+    /// The instance is ready.
+    Started,
+    /// The instance is stable.
+    Stable,
+    /// The instance failed to start, or failed later. The random number spreads the backoff.
     Failed(u32),
-    /// Its start was given up for reasons of ours.
-    GivenUp,
+    /// The gateway cancelled the start.
+    Cancelled,
 }
 
 impl RestartPolicy {
-    /// Other limits from here on; what failed counts as before.
-    pub(crate) fn retune(&mut self, settings: Restarts) {
+    /// Replaces the settings. Recorded failures still count.
+    pub(super) fn update_settings(&mut self, settings: Restarts) {
         self.settings = settings;
     }
 
-    pub(crate) const fn new(settings: Restarts) -> Self {
+    pub(super) const fn new(settings: Restarts) -> Self {
         Self {
             settings,
-            state: State::Calm,
+            state: State::Normal,
             failures: VecDeque::new(),
         }
     }
 
-    pub(crate) const fn state(&self) -> State {
+    pub(super) const fn state(&self) -> State {
         self.state
     }
 
-    /// How many failures count.
-    pub(crate) fn failures(&self) -> usize {
+    /// Returns the number of recent failures.
+    pub(super) fn failures(&self) -> usize {
         self.failures.len()
     }
 
-    /// Until when it is left alone, if it is.
-    pub(crate) const fn free_at(&self) -> Option<Moment> {
+    /// Returns the end of the backoff or suspension.
+    pub(super) const fn next_start(&self) -> Option<Moment> {
         match self.state {
-            State::Pausing { until } | State::Suspended { until, .. } => Some(until),
-            State::Calm | State::Trying { .. } | State::Proving { .. } => None,
+            State::BackingOff { until } | State::Suspended { until, .. } => Some(until),
+            State::Normal | State::Probing { .. } | State::Probation { .. } => None,
         }
     }
 
-    /// Whether an instance may be started; whoever hears [`Verdict::Start`] starts one.
-    pub(crate) fn ask(&mut self, now: Moment) -> Verdict {
+    /// Decides about a start. A caller that gets [`StartDecision::Start`] must start an instance.
+    pub(super) fn request_start(&mut self, now: Moment) -> StartDecision {
         match self.state {
-            State::Calm | State::Proving { .. } => Verdict::Start,
-            State::Pausing { until } if now >= until => Verdict::Start,
-            State::Pausing { until } if until.since(now) <= SHORT => Verdict::Wait { until },
-            State::Pausing { until } => Verdict::Refuse { until },
-            State::Suspended { until, round, .. } if now >= until => {
-                self.state = State::Trying { round };
-                Verdict::Start
+            State::Normal | State::Probation { .. } => StartDecision::Start,
+            State::BackingOff { until } if now >= until => StartDecision::Start,
+            State::BackingOff { until } if until.since(now) <= MAX_WAIT => {
+                StartDecision::Wait { until }
             }
-            State::Suspended { until, .. } => Verdict::Refuse { until },
-            State::Trying { .. } => Verdict::Follow,
+            State::BackingOff { until } => StartDecision::Refuse { until },
+            State::Suspended { until, round, .. } if now >= until => {
+                self.state = State::Probing { round };
+                StartDecision::Start
+            }
+            State::Suspended { until, .. } => StartDecision::Refuse { until },
+            State::Probing { .. } => StartDecision::AwaitAttempt,
         }
     }
 
-    /// Goes on after what happened.
-    pub(crate) fn handle(self, outcome: Outcome, now: Moment) -> Self {
+    /// Applies an outcome.
+    pub(super) fn handle(self, outcome: Outcome, now: Moment) -> Self {
         match (self.state, outcome) {
-            (State::Trying { round }, Outcome::Agreed) => self.at(State::Proving { round }),
-            (_, Outcome::Agreed) => self,
-            (State::Trying { .. }, Outcome::Lasted) => self,
-            (_, Outcome::Lasted) => Self::new(self.settings),
-            (State::Trying { round }, Outcome::GivenUp) => {
-                // The next one may try at once.
-                self.at(State::Suspended {
+            (State::Probing { round }, Outcome::Started) => {
+                self.in_state(State::Probation { round })
+            }
+            (_, Outcome::Started) => self,
+            (State::Probing { .. }, Outcome::Stable) => self,
+            (_, Outcome::Stable) => Self::new(self.settings),
+            (State::Probing { round }, Outcome::Cancelled) => {
+                // The next caller may start at once.
+                self.in_state(State::Suspended {
                     since: now,
                     until: now,
                     round,
                 })
             }
-            (_, Outcome::GivenUp) => self,
-            (State::Trying { round } | State::Proving { round }, Outcome::Failed(random)) => {
+            (_, Outcome::Cancelled) => self,
+            (State::Probing { round } | State::Probation { round }, Outcome::Failed(random)) => {
                 self.suspended(round.saturating_add(1), random, now)
             }
-            // One that was started before the suspension.
+            // The instance was started before the suspension.
             (State::Suspended { .. }, Outcome::Failed(_)) => self,
-            (State::Calm | State::Pausing { .. }, Outcome::Failed(random)) => {
+            (State::Normal | State::BackingOff { .. }, Outcome::Failed(random)) => {
                 self.failed(random, now)
             }
         }
     }
 
-    /// Forgets everything, because a person wants it tried again.
-    pub(crate) fn reset(self) -> Self {
+    /// Forgets all failures.
+    pub(super) fn reset(self) -> Self {
         Self::new(self.settings)
     }
 
-    fn at(self, state: State) -> Self {
+    fn in_state(self, state: State) -> Self {
         Self { state, ..self }
     }
 
@@ -188,15 +192,15 @@ impl RestartPolicy {
             return self.suspended(0, random, now);
         }
         let until = now.after(pause(&self.settings, count - 1, random));
-        self.at(State::Pausing { until })
+        self.in_state(State::BackingOff { until })
     }
 
     fn suspended(self, round: u32, random: u32, now: Moment) -> Self {
         let first = self.settings.suspend;
-        let longest = first.saturating_mul(LONGEST_SUSPENSION);
-        let pause = doubled(first, round).min(longest);
+        let limit = first.saturating_mul(MAX_SUSPENSION_FACTOR);
+        let pause = doubled(first, round).min(limit);
         let until = now.after(jittered(pause, random));
-        self.at(State::Suspended {
+        self.in_state(State::Suspended {
             since: now,
             until,
             round,
@@ -204,7 +208,7 @@ impl RestartPolicy {
     }
 }
 
-/// The pause before the next start, after so many others.
+/// Returns the backoff after a number of failures.
 pub(super) fn pause(restarts: &Restarts, times: u32, random: u32) -> Duration {
     jittered(
         doubled(restarts.backoff, times).min(restarts.backoff_max),
@@ -217,7 +221,7 @@ fn doubled(pause: Duration, times: u32) -> Duration {
     pause.saturating_mul(factor)
 }
 
-/// Between half of the pause and the whole, so that servers that fell together do not get up together.
+/// Returns between half of the pause and all of it, so that servers that failed together do not restart together.
 fn jittered(pause: Duration, random: u32) -> Duration {
     let half = pause / 2;
     let share = half.as_nanos() * u128::from(random) / u128::from(u32::MAX);

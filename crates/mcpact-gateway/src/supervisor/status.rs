@@ -1,4 +1,4 @@
-//! How a server and its instances are, for people and machines that watch.
+//! Status of a server and its instances.
 
 use std::time::Duration;
 
@@ -6,96 +6,93 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
 use super::instance::{Instance, InstanceId, InstanceState, StartCause};
-use super::placement::Seat;
 use super::restart_policy::State;
 use crate::error::FailureText;
 use crate::stable::ServerWord;
 
-/// How a server is.
+/// Status of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// In a word.
+    /// Overall state.
     pub state: ServerState,
-    /// The instances that run.
+    /// Running instances.
     pub instances: Vec<InstanceStatus>,
-    /// The last ones that do not run any more, the latest first.
-    pub over: Vec<InstanceStatus>,
-    /// How many calls wait for an instance.
+    /// The latest ended instances, newest first.
+    pub ended: Vec<InstanceStatus>,
+    /// Number of queued calls.
     pub queued: usize,
-    /// How many instances were ever started.
+    /// Number of instances ever started.
     pub starts: u64,
-    /// How many failures count at the moment, and how many calls in a row did not reach it.
+    /// Number of recent failures, plus calls in a row that did not reach the server.
     pub failures: usize,
-    /// How long until it is tried again without being called, if it is.
-    pub tried_in: Option<Duration>,
-    /// What went wrong last.
-    pub last_error: Option<Mishap>,
-    /// What keeps it from being used, until a call or a check succeeds, and since when.
-    pub stands: Option<Mishap>,
+    /// Time until the next start without a call.
+    pub retry_in: Option<Duration>,
+    /// The last failure.
+    pub last_error: Option<ServerFailure>,
+    /// Failure that makes the server unusable until a call or a check succeeds, and its duration.
+    pub outage: Option<ServerFailure>,
 }
 
 impl ServerStatus {
-    /// Its state for people: where nothing would run, `asleep` would not be the truth, nor `ready` where
-    /// calls do not reach it.
+    /// Returns the state for reports: `failed` for a missing server and during an outage.
     pub(crate) fn word(&self, is_missing: bool) -> &'static str {
         match self.state {
             ServerState::Asleep if is_missing => ServerWord::Failed.as_str(),
-            ServerState::Ready | ServerState::Busy if self.stands.is_some() => {
+            ServerState::Ready | ServerState::Busy if self.outage.is_some() => {
                 ServerWord::Failed.as_str()
             }
             state => state.as_str(),
         }
     }
-}
 
-impl ServerStatus {
-    /// Its state for a call that finds no room: what is `asleep` has room once its last instance has gone.
-    pub(crate) fn crowded(&self) -> &'static str {
-        let is_ending = |one: &InstanceStatus| matches!(one.state, InstanceState::Draining { .. });
+    /// Returns the state for a call that finds no capacity.
+    pub(super) fn busy_word(&self) -> &'static str {
+        let is_stopping =
+            |one: &InstanceStatus| matches!(one.state, InstanceState::Draining { .. });
         match self.state {
-            ServerState::Asleep if self.instances.iter().any(is_ending) => "stopping",
+            ServerState::Asleep if self.instances.iter().any(is_stopping) => "stopping",
             ServerState::Asleep | ServerState::Ready => "busy",
             state => state.as_str(),
         }
     }
 }
 
-/// Something that went wrong.
+/// Failure of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mishap {
-    /// Cause and log.
+pub struct ServerFailure {
+    /// Cause and end of the server's log.
     pub why: FailureText,
-    /// How long ago.
+    /// Time since the failure.
     pub age: Duration,
 }
 
-/// How a server is, in a word.
+/// Overall state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
-    /// Nothing runs, and the next call starts it.
+    /// No instance runs; the next call starts one.
     Asleep,
-    /// It is on its way.
+    /// An instance is starting.
     Starting,
-    /// It waits for calls.
+    /// Open, without calls.
     Ready,
-    /// It has calls.
+    /// Open, with calls.
     Busy,
-    /// It failed, and is left alone for a moment.
+    /// In backoff after a failure.
     Pausing {
-        /// How long still.
+        /// Remaining time.
         wait: Duration,
     },
-    /// It failed too often, and is left alone.
+    /// Suspended after too many failures.
     Suspended {
-        /// For how long already.
+        /// Elapsed time.
         age: Duration,
-        /// How long still.
+        /// Remaining time.
         wait: Duration,
     },
 }
 
 impl ServerState {
-    /// The state in a word.
+    /// Returns the stable name of the state.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -108,7 +105,7 @@ impl ServerState {
         }
     }
 
-    /// How long it is left alone still, if it is.
+    /// Returns the remaining time of a backoff or suspension.
     pub(crate) const fn wait(self) -> Option<Duration> {
         match self {
             Self::Pausing { wait } | Self::Suspended { wait, .. } => Some(wait),
@@ -132,45 +129,45 @@ impl ServerState {
             return Self::Starting;
         }
         match policy {
-            State::Pausing { until } if until > now => Self::Pausing {
+            State::BackingOff { until } if until > now => Self::Pausing {
                 wait: until.since(now),
             },
             State::Suspended { since, until, .. } => Self::Suspended {
                 age: now.since(since),
                 wait: until.since(now),
             },
-            State::Calm | State::Pausing { .. } | State::Trying { .. } | State::Proving { .. } => {
-                Self::Asleep
-            }
+            State::Normal
+            | State::BackingOff { .. }
+            | State::Probing { .. }
+            | State::Probation { .. } => Self::Asleep,
         }
     }
 }
 
-/// How an instance is.
+/// Status of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceStatus {
-    /// Its number.
+    /// Number of the instance.
     pub id: InstanceId,
-    /// The number of its process, if it has one; a guard's until its own is known.
+    /// Process id, if it has one; that of its guard until its own is known.
     pub pid: Option<u32>,
-    /// What it does, with the cause if it has one.
+    /// State, with its cause.
     pub state: InstanceState,
-    /// For how long it has been doing that.
+    /// Time since the last state change.
     pub age: Duration,
-    /// How long ago it was started.
+    /// Time since the start.
     pub uptime: Duration,
-    /// Why it was started.
+    /// Cause of the start.
     pub cause: StartCause,
-    /// What it speaks, once that is known.
+    /// Negotiated revision.
     pub revision: Option<Revision>,
-    /// How many calls it has.
+    /// Number of calls.
     pub in_flight: usize,
-    /// For how long it has not answered whether it is well, while it has calls.
-    pub silent: Option<Duration>,
+    /// Time since the first of the health checks that went unanswered while calls run.
+    pub unresponsive: Option<Duration>,
 }
 
 impl InstanceStatus {
-    /// One that is over.
     pub(super) fn of(instance: &Instance, now: Moment) -> Self {
         Self {
             id: instance.id,
@@ -181,15 +178,7 @@ impl InstanceStatus {
             cause: instance.cause,
             revision: instance.revision,
             in_flight: instance.calls(),
-            silent: None,
-        }
-    }
-
-    /// One that runs.
-    pub(super) fn running(seat: &Seat, now: Moment) -> Self {
-        Self {
-            silent: seat.silent.map(|since| now.since(since)),
-            ..Self::of(&seat.instance, now)
+            unresponsive: None,
         }
     }
 }

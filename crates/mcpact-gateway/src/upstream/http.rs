@@ -1,114 +1,107 @@
-//! A server that is reached by HTTP: every call is a POST of its own, made by whoever calls.
+//! Connection over Streamable HTTP: every call is its own POST, driven by the caller.
 
-mod listening;
-mod reading;
 mod refusal;
-mod way_back;
+mod resumable;
+mod session_stream;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 use mcpact_spec::{Era, Method, Revision};
-use mcpact_transport::error::DoorError;
-use mcpact_transport::http::client::{Answer, AnswerBody, HttpClient};
+use mcpact_transport::error::TransportError;
+use mcpact_transport::http::client::{ClientResponse, ClientResponseBody, HttpClient};
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
-use self::listening::{Ear, listen};
-use self::reading::{PAUSE, Reading, Resume, TooLong};
-use self::refusal::{disagrees, forgot_session, may_disagree};
-pub(super) use self::way_back::WayBack;
-use self::way_back::post;
-use super::ask::Ask;
-use super::mail::{Doubt, Event, Loss, Reply, Sorted, Stray, sort};
-use super::{HeaderBook, Ordered, headers};
-use crate::circle::LOOP;
-use crate::error::{Trouble, chain};
+use self::refusal::{may_reject_revision, rejects_revision, session_unknown};
+use self::resumable::{DEFAULT_PAUSE, EventReader, Resume, TooLong};
+use self::session_stream::{UnsolicitedSink, listen};
+use super::inbox::{
+    AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, Unsolicited, parse,
+};
+use super::server_request::{ReplyPath, ServerRequest};
+use super::{OutboundRequest, ToolHeaders, headers};
+use crate::error::{UpstreamErrorKind, chain};
+use crate::loop_detection::LOOP_DETECTED;
 use crate::stable::DropReason;
-use crate::supervisor::{Life, Miss, Witness};
+use crate::supervisor::{DeliveryFailure, DeliveryObserver, InstanceGuard};
+use crate::sync::lock;
 
 const SESSION: &str = "mcp-session-id";
 
-/// How long the end of a session may take.
-const GOODBYE: Duration = Duration::from_secs(3);
+/// Timeout of the DELETE that ends a session.
+const SESSION_END_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often in a row a stream is taken up without an event.
-const ATTEMPTS: u32 = 6;
+/// Maximum number of attempts in a row to resume a stream without an event.
+const MAX_ATTEMPTS: u32 = 6;
 
-/// A session with a legacy server, or the address of a modern one.
+/// Session with a legacy server, or URL of a modern one.
 #[derive(Debug)]
-pub(super) struct HttpWire {
+pub(super) struct HttpConnection {
     http: HttpClient,
     revision: Revision,
-    /// The headers of everything in a legacy session.
-    facts: Arc<HeaderMap>,
+    /// Headers of all requests in a legacy session.
+    headers: Arc<HeaderMap>,
     is_gone: Arc<AtomicBool>,
     stream: Option<AbortHandle>,
     can_push: bool,
-    witness: Witness,
-    /// Gone when it was ended.
-    life: Mutex<Option<Life>>,
+    observer: DeliveryObserver,
+    /// Dropped on close.
+    guard: Mutex<Option<InstanceGuard>>,
 }
 
-impl HttpWire {
-    pub(super) fn modern(http: HttpClient, revision: Revision, life: Life) -> Self {
+impl HttpConnection {
+    pub(super) fn modern(http: HttpClient, revision: Revision, guard: InstanceGuard) -> Self {
         Self {
             http,
             revision,
-            facts: Arc::default(),
+            headers: Arc::default(),
             is_gone: Arc::default(),
             stream: None,
             can_push: false,
-            witness: life.witness(),
-            life: Mutex::new(Some(life)),
+            observer: guard.observer(),
+            guard: Mutex::new(Some(guard)),
         }
     }
 
-    /// A session; its own stream is opened at once, for a server may ask something there.
+    /// Creates a legacy session. Its SSE stream is opened at once, because the server may send requests there.
     pub(super) async fn legacy(
         http: HttpClient,
         revision: Revision,
-        session: Option<HeaderValue>,
-        strays: mpsc::Sender<Stray>,
-        life: Life,
+        headers: HeaderMap,
+        unsolicited: mpsc::Sender<Unsolicited>,
+        guard: InstanceGuard,
     ) -> Self {
-        let facts = Arc::new(headers::legacy(revision, session.as_ref()));
-        let is_gone = Arc::new(AtomicBool::new(false));
+        let sink = UnsolicitedSink {
+            unsolicited,
+            metrics: Arc::clone(guard.metrics()),
+        };
+        let mut connection = Self::modern(http.clone(), revision, guard);
+        connection.headers = Arc::new(headers);
         let (open, opened) = tokio::sync::oneshot::channel();
-        let gone = Arc::clone(&is_gone);
-        let figures = Arc::clone(life.figures());
-        let ear = Ear { strays, figures };
-        let listening = listen(http.clone(), Arc::clone(&facts), ear, open, gone);
-        let stream = tokio::spawn(listening).abort_handle();
-        // A server that takes its time to say that it has no such stream is not waited for.
-        let opened = tokio::time::timeout(PAUSE, opened).await;
-        let can_push = !matches!(opened, Ok(Ok(false)));
-        Self {
-            http,
-            revision,
-            facts,
-            is_gone,
-            stream: Some(stream),
-            can_push,
-            witness: life.witness(),
-            life: Mutex::new(Some(life)),
-        }
+        let (headers, is_gone) = (&connection.headers, &connection.is_gone);
+        let listening = listen(http, Arc::clone(headers), sink, open, Arc::clone(is_gone));
+        connection.stream = Some(tokio::spawn(listening).abort_handle());
+        // A slow refusal of the stream does not delay the connection.
+        let opened = tokio::time::timeout(DEFAULT_PAUSE, opened).await;
+        connection.can_push = !matches!(opened, Ok(Ok(false)));
+        connection
     }
 
-    /// Whether the server keeps nothing for us.
+    /// Returns true if the server keeps no session.
     pub(super) fn is_stateless(&self) -> bool {
         self.revision.era() == Era::Modern
     }
 
-    /// Whether the session has a stream of its own.
+    /// Returns true if the session has an SSE stream.
     pub(super) const fn can_push(&self) -> bool {
         self.can_push
     }
@@ -120,83 +113,82 @@ impl HttpWire {
     pub(super) fn call(
         &self,
         id: &Id,
-        order: Ordered<'_>,
+        request: OutboundRequest<'_>,
         text: String,
-        book: &HeaderBook,
+        tool_headers: &ToolHeaders,
     ) -> HttpCall {
-        let facts = match self.revision.era() {
-            Era::Modern => Arc::new(headers::modern(order, self.revision, book)),
-            Era::Legacy => match order.trace {
-                Some(trace) => Arc::new(headers::traced((*self.facts).clone(), trace)),
-                None => Arc::clone(&self.facts),
+        let headers = match self.revision.era() {
+            Era::Modern => Arc::new(headers::modern(request, self.revision, tool_headers)),
+            Era::Legacy => match request.trace {
+                Some(trace) => Arc::new(headers::traced((*self.headers).clone(), trace)),
+                None => Arc::clone(&self.headers),
             },
         };
         let http = self.http.clone();
-        let posted = Arc::clone(&facts);
+        let posted = Arc::clone(&headers);
         let posting = async move { http.post(&posted, Bytes::from(text)).await }.boxed();
         HttpCall {
             http: self.http.clone(),
             era: self.revision.era(),
-            facts,
+            headers,
             id: id.clone(),
             is_gone: Arc::clone(&self.is_gone),
-            witness: self.witness.clone(),
+            observer: self.observer.clone(),
             state: State::Posting(posting),
         }
     }
 
-    /// Posts what has no answer.
+    /// Posts a message without a response.
     pub(super) async fn post(&self, text: String) {
-        post(&self.http, &self.facts, text).await;
+        post(&self.http, &self.headers, text).await;
     }
 
-    /// Ends it, whoever uses it.
+    /// Closes the connection and ends the session.
     pub(super) fn close(&self) {
         if let Some(stream) = &self.stream {
             stream.abort();
         }
         let was_gone = self.is_gone.swap(true, Ordering::Relaxed);
-        let life = self
-            .life
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if !self.facts.contains_key(SESSION) || was_gone {
+        let guard = lock(&self.guard).take();
+        if !self.headers.contains_key(SESSION) || was_gone {
             return;
         }
-        let (http, facts) = (self.http.clone(), self.facts.clone());
-        // The server may not allow it, and need not answer.
+        let (http, headers) = (self.http.clone(), self.headers.clone());
+        // The server may refuse the DELETE or not answer it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let _ = tokio::time::timeout(GOODBYE, http.delete(&facts)).await;
-                drop(life);
+                let _ = tokio::time::timeout(SESSION_END_TIMEOUT, http.delete(&headers)).await;
+                drop(guard);
             });
         }
     }
 }
 
-impl Drop for HttpWire {
+impl Drop for HttpConnection {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// One POST and whatever it brings.
+/// One POST and its response.
 pub(super) struct HttpCall {
     http: HttpClient,
     era: Era,
-    facts: Arc<HeaderMap>,
+    headers: Arc<HeaderMap>,
     id: Id,
     is_gone: Arc<AtomicBool>,
-    witness: Witness,
+    observer: DeliveryObserver,
     state: State,
 }
 
 enum State {
-    Posting(BoxFuture<'static, Result<Answer, DoorError>>),
-    Reading(Reading),
-    /// Waits, then takes up a stream that broke off.
-    Resuming(BoxFuture<'static, Result<Answer, DoorError>>, Resume),
+    Posting(BoxFuture<'static, Result<ClientResponse, TransportError>>),
+    EventReader(EventReader),
+    /// Waits, then resumes a broken stream.
+    Resuming(
+        BoxFuture<'static, Result<ClientResponse, TransportError>>,
+        Resume,
+    ),
     Over,
 }
 
@@ -209,12 +201,12 @@ impl std::fmt::Debug for HttpCall {
 }
 
 impl HttpCall {
-    /// Whether it belongs to a session that the server may forget.
+    /// Returns true if the call belongs to a session.
     pub(super) fn has_session(&self) -> bool {
-        self.facts.contains_key(SESSION)
+        self.headers.contains_key(SESSION)
     }
 
-    pub(super) async fn next(&mut self) -> Event {
+    pub(super) async fn next(&mut self) -> CallEvent {
         loop {
             match &mut self.state {
                 State::Posting(posting) => {
@@ -223,13 +215,13 @@ impl HttpCall {
                         return event;
                     }
                 }
-                State::Reading(reading) => match reading.next().await {
+                State::EventReader(reading) => match reading.next().await {
                     Some(Ok(bytes)) => {
-                        if let Some(event) = self.sorted(&bytes) {
+                        if let Some(event) = self.received(&bytes) {
                             return event;
                         }
                     }
-                    // Nothing but an answer is ever that long, and no other one will come.
+                    // Only a response can be this long, and no other will come.
                     Some(Err(TooLong(limit))) => {
                         self.state = State::Over;
                         return self.too_long(limit);
@@ -253,156 +245,166 @@ impl HttpCall {
         }
     }
 
-    fn too_long(&self, limit: usize) -> Event {
-        self.witness.figures().dropped(DropReason::TooLong);
-        Event::Lost(Loss::TooLong(limit))
+    fn too_long(&self, limit: usize) -> CallEvent {
+        self.observer.metrics().dropped(DropReason::TooLong);
+        CallEvent::Failed(CallFailure::ResponseTooLarge(limit))
     }
 
-    fn over(&mut self, event: Event) -> Option<Event> {
+    fn over(&mut self, event: CallEvent) -> Option<CallEvent> {
         self.state = State::Over;
-        if let Event::Done(_) | Event::Lost(Loss::Doubt(Doubt { error: Some(_), .. })) = event {
-            self.witness.reached();
+        if let CallEvent::Response(_)
+        | CallEvent::Failed(CallFailure::Ambiguous(AmbiguousRefusal {
+            error: Some(_), ..
+        })) = event
+        {
+            self.observer.delivery_succeeded();
         }
         Some(event)
     }
 
-    fn answered(&mut self, answer: Result<Answer, DoorError>) -> Option<Event> {
+    /// Ends the call and the connection: the next call negotiates again.
+    fn stale(&mut self, failure: CallFailure) -> Option<CallEvent> {
+        self.is_gone.store(true, Ordering::Relaxed);
+        self.over(CallEvent::Failed(failure))
+    }
+
+    fn answered(&mut self, answer: Result<ClientResponse, TransportError>) -> Option<CallEvent> {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(DoorError::TooLarge { limit }) => {
+            Err(TransportError::TooLarge { limit }) => {
                 let lost = self.too_long(limit);
                 return self.over(lost);
             }
             Err(error) => {
                 let why = chain(&error);
-                let miss = match error {
-                    DoorError::Unreadable(_) => Miss::Unread,
-                    _ => Miss::Unreached,
+                let failure = match error {
+                    TransportError::Unreadable(_) => DeliveryFailure::InvalidResponse,
+                    _ => DeliveryFailure::Unreachable,
                 };
-                self.witness.missed(miss, &why);
+                self.observer.delivery_failed(failure, &why);
                 let loss = match error.is_unconnected() {
-                    true => Loss::Unreached(Arc::new(error.into())),
-                    false => Loss::Connection(why.into()),
+                    true => CallFailure::Unreachable(Arc::new(error.into())),
+                    false => CallFailure::ConnectionLost(why.into()),
                 };
-                return self.over(Event::Lost(loss));
+                return self.over(CallEvent::Failed(loss));
             }
         };
-        if answer.status == LOOP {
-            // Whoever asks next finds out whether it is still so.
-            self.is_gone.store(true, Ordering::Relaxed);
-            let loss = Loss::Unreached(Arc::new(Trouble::Circle));
-            return self.over(Event::Lost(loss));
+        if answer.status == LOOP_DETECTED {
+            let failure = CallFailure::Unreachable(Arc::new(UpstreamErrorKind::Loop));
+            return self.stale(failure);
         }
-        if self.has_session() && forgot_session(&answer) {
-            self.is_gone.store(true, Ordering::Relaxed);
-            return self.over(Event::Lost(Loss::Session));
+        if self.has_session() && session_unknown(&answer) {
+            return self.stale(CallFailure::SessionLost);
         }
-        if disagrees(&answer) {
-            self.is_gone.store(true, Ordering::Relaxed);
-            return self.over(Event::Lost(Loss::Agreement));
+        if rejects_revision(&answer) {
+            return self.stale(CallFailure::RevisionRefused);
         }
-        if let Some(doubt) = may_disagree(self.era, &answer) {
-            self.is_gone.store(true, Ordering::Relaxed);
-            return self.over(Event::Lost(Loss::Doubt(doubt)));
+        if let Some(refusal) = may_reject_revision(self.era, &answer) {
+            return self.stale(CallFailure::Ambiguous(refusal));
         }
         match answer.body {
-            AnswerBody::Events(events) => {
-                self.state = State::Reading(Reading {
+            ClientResponseBody::Events(events) => {
+                self.state = State::EventReader(EventReader {
                     events,
                     resume: Resume::default(),
                 });
                 None
             }
-            AnswerBody::Json(bytes) => match sort(&bytes) {
-                Sorted::Reply(id, reply) if self.is_mine(id.as_ref(), &reply, answer.status) => {
-                    self.over(Event::Done(reply))
+            ClientResponseBody::Json(bytes) => match parse(&bytes) {
+                Incoming::Response(id, reply)
+                    if self.matches(id.as_ref(), &reply, answer.status) =>
+                {
+                    self.over(CallEvent::Response(reply))
                 }
-                // Whoever else it is for, it is not for this caller.
-                Sorted::Reply(..) => {
-                    self.witness.figures().dropped(DropReason::WrongId);
-                    let why = String::from("its answer names another request");
-                    self.over(Event::Lost(Loss::Misbehaved(why)))
+                Incoming::Response(..) => {
+                    self.observer.metrics().dropped(DropReason::WrongId);
+                    let why = String::from("the response has the id of another request");
+                    self.over(CallEvent::Failed(CallFailure::ProtocolViolation(why)))
                 }
-                Sorted::Note(_) | Sorted::Ask(_) | Sorted::Nothing(_) => {
-                    self.over(Event::Lost(Loss::Status(answer.status)))
+                Incoming::Notification(_) | Incoming::Request(_) | Incoming::Invalid(_) => {
+                    self.over(CallEvent::Failed(CallFailure::HttpStatus(answer.status)))
                 }
             },
-            AnswerBody::Empty | AnswerBody::Other(_) => {
-                self.over(Event::Lost(Loss::Status(answer.status)))
+            ClientResponseBody::Empty | ClientResponseBody::Other(_) => {
+                self.over(CallEvent::Failed(CallFailure::HttpStatus(answer.status)))
             }
         }
     }
 
-    /// Whether a reply is for this call. A refusal of the whole HTTP request need not name what it answers,
-    /// and some servers give it a name of their own.
-    fn is_mine(&self, id: Option<&Id>, reply: &Reply, status: u16) -> bool {
-        let may_be_nameless = matches!(reply, Reply::Error(_)) && (status >= 400 || id.is_none());
-        may_be_nameless || id == Some(&self.id)
+    /// Returns true if a response belongs to this call. An error that refuses the whole HTTP request may have no id, or an
+    /// arbitrary one.
+    fn matches(&self, id: Option<&Id>, reply: &ServerResponse, status: u16) -> bool {
+        let may_lack_id =
+            matches!(reply, ServerResponse::Error(_)) && (status >= 400 || id.is_none());
+        may_lack_id || id == Some(&self.id)
     }
 
-    fn sorted(&mut self, bytes: &Bytes) -> Option<Event> {
-        match sort(bytes) {
-            Sorted::Reply(Some(id), reply) if id == self.id => self.over(Event::Done(reply)),
-            Sorted::Reply(..) => {
-                self.witness.figures().dropped(DropReason::LateAnswer);
+    fn received(&mut self, bytes: &Bytes) -> Option<CallEvent> {
+        match parse(bytes) {
+            Incoming::Response(Some(id), reply) if id == self.id => {
+                self.over(CallEvent::Response(reply))
+            }
+            Incoming::Response(..) => {
+                self.observer.metrics().dropped(DropReason::LateAnswer);
                 None
             }
-            Sorted::Nothing(why) => {
-                self.witness.figures().dropped(why);
+            Incoming::Invalid(why) => {
+                self.observer.metrics().dropped(why);
                 None
             }
-            Sorted::Note(note) => Some(Event::Note(note)),
-            Sorted::Ask(ask) => Some(Event::Ask(self.owed(ask))),
+            Incoming::Notification(notification) => Some(CallEvent::Notification(notification)),
+            Incoming::Request(request) => Some(CallEvent::Request(self.with_reply_path(request))),
         }
     }
 
-    /// A question of a legacy server is answered in its session; a modern one asks nothing.
-    fn owed(&self, ask: Ask) -> Ask {
-        if self.era == Era::Modern {
-            return ask;
+    /// Sets the reply path of a legacy server's request. Modern servers send none.
+    fn with_reply_path(&self, request: ServerRequest) -> ServerRequest {
+        match self.era {
+            Era::Modern => request,
+            Era::Legacy => HttpReplyPath::set(&self.http, &self.headers, request),
         }
-        let back = WayBack {
-            http: self.http.clone(),
-            facts: Arc::clone(&self.facts),
-        };
-        back.of(ask)
     }
 
-    /// The stream ended before the answer. `2025-11-25 basic/transports#resumability`: what has an
-    /// id can be taken up; a modern stream is gone with its request.
-    fn broken(&mut self, mut resume: Resume) -> Option<Event> {
+    /// Handles a stream that ended before the response.
+    ///
+    /// `2025-11-25 basic/transports#resumability`: a legacy stream with event ids can be resumed.
+    fn broken(&mut self, mut resume: Resume) -> Option<CallEvent> {
         resume.attempt += 1;
-        let (Some(last_id), Era::Legacy, 1..=ATTEMPTS) =
+        let (Some(last_id), Era::Legacy, 1..=MAX_ATTEMPTS) =
             (resume.last_id.clone(), self.era, resume.attempt)
         else {
-            let why = String::from(BROKEN);
-            return self.over(Event::Lost(Loss::Connection(why.into())));
+            let why = String::from(TRUNCATED);
+            return self.over(CallEvent::Failed(CallFailure::ConnectionLost(why.into())));
         };
         let pause = resume.pause();
-        let (http, facts) = (self.http.clone(), Arc::clone(&self.facts));
+        let (http, headers) = (self.http.clone(), Arc::clone(&self.headers));
         let opening = async move {
             tokio::time::sleep(pause).await;
-            http.listen(&facts, Some(&last_id)).await
+            http.listen(&headers, Some(&last_id)).await
         };
         self.state = State::Resuming(opening.boxed(), resume);
         None
     }
 
-    fn resumed(&mut self, opened: Result<Answer, DoorError>, resume: Resume) -> Option<Event> {
+    fn resumed(
+        &mut self,
+        opened: Result<ClientResponse, TransportError>,
+        resume: Resume,
+    ) -> Option<CallEvent> {
         match opened {
-            Ok(Answer {
-                body: AnswerBody::Events(events),
+            Ok(ClientResponse {
+                body: ClientResponseBody::Events(events),
                 ..
             }) => {
-                self.state = State::Reading(Reading { events, resume });
+                self.state = State::EventReader(EventReader { events, resume });
                 None
             }
             Ok(answer) => {
                 let why = format!(
-                    "{BROKEN}, and could not be taken up again (HTTP {})",
+                    "{TRUNCATED}, and could not be resumed (HTTP {})",
                     answer.status
                 );
-                self.over(Event::Lost(Loss::Connection(why.into())))
+                self.over(CallEvent::Failed(CallFailure::ConnectionLost(why.into())))
             }
             Err(error) => {
                 tracing::debug!(%error, "failed to resume the SSE stream");
@@ -413,22 +415,55 @@ impl HttpCall {
 }
 
 impl Drop for HttpCall {
-    /// Whoever asked has gone. A modern server sees the stream close; a legacy one is told.
+    /// Cancels the request. A modern server sees the stream close; a legacy one gets a notification.
     fn drop(&mut self) {
         if matches!(self.state, State::Over) || self.era == Era::Modern {
             return;
         }
         let params = ObjectWriter::new().raw("requestId", self.id.raw()).finish();
         let text = codec::call(None, Method::Cancelled.as_str(), Some(&params));
-        let (http, facts) = (self.http.clone(), std::mem::take(&mut self.facts));
+        let (http, headers) = (self.http.clone(), std::mem::take(&mut self.headers));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // The server may have ended it already.
-                let _ = http.post(&facts, Bytes::from(text)).await;
+                // The server may have finished already.
+                let _ = http.post(&headers, Bytes::from(text)).await;
             });
         }
     }
 }
 
-/// What became of a stream that ended too early.
-const BROKEN: &str = "the answer ended without a result";
+/// Cause of a call with an incomplete response stream.
+const TRUNCATED: &str = "the response stream ended without a result";
+
+/// Path of a reply in a legacy session.
+#[derive(Debug)]
+pub(super) struct HttpReplyPath {
+    http: HttpClient,
+    headers: Arc<HeaderMap>,
+}
+
+impl HttpReplyPath {
+    /// Sets the reply path of a request to this session.
+    fn set(http: &HttpClient, headers: &Arc<HeaderMap>, request: ServerRequest) -> ServerRequest {
+        request.reply_to(ReplyPath::Http(Self {
+            http: http.clone(),
+            headers: Arc::clone(headers),
+        }))
+    }
+
+    /// Posts a reply in the background. Returns none outside a runtime.
+    pub(super) fn post(&self, text: String) -> Option<JoinHandle<()>> {
+        let runtime = tokio::runtime::Handle::try_current().ok()?;
+        let (http, headers) = (self.http.clone(), Arc::clone(&self.headers));
+        Some(runtime.spawn(async move { post(&http, &headers, text).await }))
+    }
+}
+
+/// Posts a message without a response.
+async fn post(http: &HttpClient, headers: &HeaderMap, text: String) {
+    match http.post(headers, Bytes::from(text)).await {
+        Ok(answer) if answer.status < 300 => {}
+        Ok(answer) => tracing::warn!(status = answer.status, "message rejected by the server"),
+        Err(error) => tracing::warn!(%error, "failed to send message"),
+    }
+}

@@ -1,4 +1,4 @@
-//! From a target to an agreement: the engine's client machine, on whichever carrier.
+//! Connects to a server and negotiates, with the engine's client state machine, over any transport.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use mcpact::log::Diary;
+use mcpact::log::NegotiationLog;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::{
     Client as Machine, ClientTerms, EraMode, EraVerdict, Failure, Input, Phase, TransportKind,
@@ -20,7 +20,7 @@ use mcpact_engine::shutdown::Grace;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Era;
 use mcpact_translate::lifecycle::{Introduction, without_elicitation};
-use mcpact_transport::http::client::{Answer, AnswerBody, HttpClient};
+use mcpact_transport::http::client::{ClientResponse, ClientResponseBody, HttpClient};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::{Child, ChildCommand, Process};
 use mcpact_wire::envelope::{Envelope, Outcome};
@@ -29,159 +29,85 @@ use mcpact_wire::model::implementation::Implementation;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::http::HttpWire;
-use super::lines::LinesWire;
-use super::{Stray, Upstream, Wire, exit, headers, mail, sse_link};
-use crate::circle::LOOP;
-use crate::error::Trouble;
-use crate::figures::ServerFigures;
-use crate::lineage::Descent;
-use crate::supervisor::Life;
+use super::http::HttpConnection;
+use super::stdio::{StdioConnection, exit_text};
+use super::{Transport, Unsolicited, Upstream, headers, inbox, sse_link};
+use crate::error::UpstreamErrorKind;
+use crate::loop_detection::LOOP_DETECTED;
+use crate::loop_detection::start::StartLoop;
+use crate::supervisor::InstanceGuard;
 use crate::target::Target;
 
-/// How many messages that belong to no call may wait.
-const STRAYS: usize = 256;
+/// Maximum number of queued messages that belong to no call.
+const MAX_UNSOLICITED: usize = 256;
 
-/// How long the log of a program that has closed its output is waited for.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Time to wait for the exit status of a process that has closed its output.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// As whom a server is approached.
+/// Capabilities and identity that a server is offered.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct ClientOffer {
     pub(crate) capabilities: CapabilitySet,
     pub(crate) info: Implementation,
     pub(crate) mode: EraMode,
-    /// Capabilities that the server must have.
+    /// Capabilities that the server must declare.
     pub(crate) require: Vec<Cow<'static, str>>,
     pub(crate) prior: Option<EraVerdict>,
 }
 
-/// A server that was met.
+/// A connection after the negotiation.
 #[derive(Debug)]
-pub(crate) struct Met {
+pub(crate) struct Connected {
     pub(crate) upstream: Upstream,
     pub(crate) verdict: Option<EraVerdict>,
-    /// What it says that belongs to no call.
-    pub(crate) strays: mpsc::Receiver<Stray>,
+    /// Messages that belong to no call.
+    pub(crate) unsolicited: mpsc::Receiver<Unsolicited>,
 }
 
-/// Reaches or starts a server and agrees with it.
-pub(crate) async fn connect(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
-    let met = attempt(target, wish, life).await?;
-    let revision = met.upstream.revision();
-    // BB-24: the server would take a client that only visits URLs for one that fills in forms.
-    match without_elicitation(&wish.capabilities, revision) {
+/// Connects to a server, starting it if needed, and negotiates.
+pub(crate) async fn connect(
+    target: &Target,
+    offer: &ClientOffer,
+    guard: &InstanceGuard,
+) -> Result<Connected, UpstreamErrorKind> {
+    let connected = attempt(target, offer, guard).await?;
+    let revision = connected.upstream.revision();
+    // BB-24: the server would take a client that only opens URLs for one that fills in forms.
+    match without_elicitation(&offer.capabilities, revision) {
         Some(capabilities) => {
-            let wish = Wish {
+            let offer = ClientOffer {
                 capabilities,
-                prior: met.verdict.or(wish.prior),
-                ..wish.clone()
+                prior: connected.verdict.or(offer.prior),
+                ..offer.clone()
             };
-            drop(met);
-            attempt(target, &wish, life).await
+            drop(connected);
+            attempt(target, &offer, guard).await
         }
-        None => Ok(met),
+        None => Ok(connected),
     }
 }
 
-async fn attempt(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
+async fn attempt(
+    target: &Target,
+    offer: &ClientOffer,
+    guard: &InstanceGuard,
+) -> Result<Connected, UpstreamErrorKind> {
+    let new = |transport, name: &str| Negotiator::new(offer, transport, name, guard.clone());
     match target {
-        Target::Command(command) => by_command(command, wish, life).await,
+        Target::Command(command) => {
+            let negotiator = new(TransportKind::Child, &command.name);
+            negotiator.over_stdio(command).await
+        }
         Target::Url { url, settings } => {
             let http = HttpClient::new(url, (**settings).clone())?;
-            let talk = Talk {
-                has_credentials: target.has_credentials(),
-                ..Talk::new(wish, TransportKind::Http, &target.to_string(), life)
-            };
-            by_http(&http, talk, life).await
+            let mut negotiator = new(TransportKind::Http, &target.to_string());
+            negotiator.has_credentials = target.has_credentials();
+            negotiator.over_http(&http).await
         }
         Target::Local(make) => {
-            let mut talk = Talk::new(wish, TransportKind::Stream, &target.to_string(), life);
-            let mut link = (make.0)();
-            match talk.on_lines(&mut link, std::future::pending()).await {
-                Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, life)),
-                Ended::Respawn | Ended::HangUp | Ended::Gone => Err(talk.trouble(String::new())),
-            }
+            let negotiator = new(TransportKind::Stream, &target.to_string());
+            negotiator.over_link((make.0)()).await
         }
-    }
-}
-
-async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
-    let command = command.clone().with_scribe(life.scribe());
-    let mut talk = Talk::new(wish, TransportKind::Child, &command.name, life);
-    loop {
-        let Child { mut link, process } = command.spawn()?;
-        life.spawned(&process);
-        let heard = process.first_byte();
-        let first_byte = async move {
-            if !heard.await {
-                // It ended without one, which the link tells, too.
-                std::future::pending::<()>().await;
-            }
-        };
-        let mut exit = None;
-        let ended = talk.on_lines(&mut link, first_byte).await;
-        let must_respawn = match ended {
-            Ended::Agreed(agreed) => return Ok(agreed.on_lines(link, Some(process), &talk, life)),
-            Ended::Respawn => true,
-            Ended::HangUp => false,
-            Ended::Gone => {
-                exit = tokio::time::timeout(LAST_WORDS, process.wait()).await.ok();
-                talk.feed(Input::Closed, None).next == Next::Respawn
-            }
-        };
-        let stderr = process.stderr_tail();
-        drop(link);
-        if let Err(error) = process.shutdown(Grace::default()).await {
-            tracing::warn!(%error, "failed to stop the server process");
-        }
-        match exit {
-            _ if must_respawn => {}
-            Some(_) if Descent::is_told_in(&stderr) => return Err(Trouble::Circle),
-            Some(Ok(status)) => {
-                let status = exit::in_words(status);
-                return Err(Trouble::Exited { status, stderr });
-            }
-            Some(Err(_)) | None => return Err(talk.trouble(stderr)),
-        }
-    }
-}
-
-async fn by_http(http: &HttpClient, mut talk: Talk, life: &Life) -> Result<Met, Trouble> {
-    let mut session = None;
-    let mut said = talk.connected();
-    loop {
-        match said.next {
-            Next::HangUp | Next::Respawn => return Err(talk.trouble(String::new())),
-            Next::TryHttpSse => return by_http_sse(http, talk, life).await,
-            Next::GoOn => {}
-        }
-        if let Some(agreed) = said.agreed {
-            let revision = agreed.pact.revision();
-            if agreed.pact.era() == Era::Legacy {
-                let facts = headers::legacy(revision, session.as_ref());
-                for message in said.writes {
-                    let _ = http.post(&facts, Bytes::from(message)).await?;
-                }
-            }
-            let (stray, strays) = mpsc::channel(STRAYS);
-            let wire = match agreed.pact.era() {
-                Era::Modern => HttpWire::modern(http.clone(), revision, life.clone()),
-                Era::Legacy => {
-                    HttpWire::legacy(http.clone(), revision, session, stray, life.clone()).await
-                }
-            };
-            return Ok(agreed.on(Wire::Http(Box::new(wire)), strays, &talk));
-        }
-        let Some(message) = said.writes.pop() else {
-            return Err(talk.trouble(String::new()));
-        };
-        let facts = headers::of_opening(&message);
-        let posting = http.post(&facts, Bytes::from(message));
-        said = match tokio::time::timeout(talk.patience(), posting).await {
-            Ok(answer) => talk.heard(answer?, &mut session).await?,
-            Err(_) => talk.feed(Input::Tick, None),
-        };
     }
 }
 
@@ -189,99 +115,67 @@ fn is_response(bytes: &[u8]) -> bool {
     matches!(Envelope::parse(bytes), Ok(Envelope::Response(_)))
 }
 
-async fn by_http_sse(http: &HttpClient, mut talk: Talk, life: &Life) -> Result<Met, Trouble> {
-    let mut link = match sse_link::open(http).await {
-        Ok(link) => link,
-        // Whatever the older transport says, it is the answer to the first message that tells.
-        Err(_) if talk.status.is_some() => {
-            let status = talk.status.unwrap_or_default();
-            return Err(Trouble::NotThere { status });
-        }
-        Err(error) => return Err(error.into()),
-    };
-    match talk.on_lines(&mut link, std::future::pending()).await {
-        Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, life)),
-        Ended::Respawn | Ended::HangUp | Ended::Gone => Err(talk.trouble(String::new())),
-    }
-}
-
-/// The machine until it agrees.
-struct Talk {
+/// Drives the client state machine until the negotiation ends.
+struct Negotiator {
     machine: Machine,
     terms: Arc<ClientTerms>,
     name: String,
     zero: Instant,
     verdict: Option<EraVerdict>,
-    /// The status of the last answer, on HTTP.
+    /// HTTP status of the last response.
     status: Option<u16>,
-    /// Whether the server is told who asks.
+    /// Requests carry credentials.
     has_credentials: bool,
-    diary: Diary,
-    /// What the log calls the server.
-    server: Arc<str>,
-    figures: Arc<ServerFigures>,
+    log: NegotiationLog,
+    guard: InstanceGuard,
 }
 
-struct Agreed {
+/// Result of a successful negotiation.
+struct Negotiated {
     pact: Arc<Pact>,
     introduction: Introduction,
 }
 
+/// Effects of one input.
 #[derive(Default)]
-struct Said {
+struct Progress {
     writes: Vec<String>,
-    agreed: Option<Agreed>,
+    negotiated: Option<Negotiated>,
     next: Next,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Next {
     #[default]
-    GoOn,
+    Continue,
     Respawn,
     TryHttpSse,
-    HangUp,
+    Close,
 }
 
+/// End of the negotiation on a link.
 enum Ended {
-    Agreed(Box<Agreed>),
+    Negotiated(Box<Negotiated>),
     Respawn,
-    HangUp,
-    Gone,
+    Close,
+    Disconnected,
 }
 
-impl Agreed {
-    fn on(self, wire: Wire, strays: mpsc::Receiver<Stray>, talk: &Talk) -> Met {
-        Met {
-            upstream: Upstream::new(self.pact, self.introduction, wire),
-            verdict: talk.verdict,
-            strays,
-        }
-    }
-
-    fn on_lines(self, link: Link, process: Option<Process>, talk: &Talk, life: &Life) -> Met {
-        let (stray, strays) = mpsc::channel(STRAYS);
-        let wire = Wire::Lines(LinesWire::keep(
-            link,
-            self.pact.era(),
-            process,
-            stray,
-            life.clone(),
-        ));
-        self.on(wire, strays, talk)
-    }
-}
-
-impl Talk {
-    fn new(wish: &Wish, carrier: TransportKind, name: &str, life: &Life) -> Self {
+impl Negotiator {
+    fn new(
+        offer: &ClientOffer,
+        transport: TransportKind,
+        name: &str,
+        guard: InstanceGuard,
+    ) -> Self {
         let policy = Policy {
-            required: wish.require.clone(),
+            required: offer.require.clone(),
             ..Policy::default()
         };
-        let mut terms = ClientTerms::new(wish.info.clone(), wish.capabilities.clone(), policy);
-        terms.mode = wish.mode;
-        terms.prior = wish.prior;
-        terms.transport = carrier;
+        let mut terms = ClientTerms::new(offer.info.clone(), offer.capabilities.clone(), policy);
+        terms.mode = offer.mode;
+        terms.prior = offer.prior;
+        terms.transport = transport;
         let terms = Arc::new(terms);
         Self {
             machine: Machine::new(Arc::clone(&terms)),
@@ -291,42 +185,164 @@ impl Talk {
             verdict: None,
             status: None,
             has_credentials: false,
-            diary: Diary::new(carrier).covering(life.masks().clone()),
-            server: Arc::clone(life.server()),
-            figures: Arc::clone(life.figures()),
+            log: NegotiationLog::new(transport).with_masks(guard.masks().clone()),
+            guard,
         }
     }
 
-    fn connected(&mut self) -> Said {
-        self.diary.begin(&self.server);
+    async fn over_stdio(mut self, command: &ChildCommand) -> Result<Connected, UpstreamErrorKind> {
+        let command = command.clone().with_stderr_sink(self.guard.stderr_sink());
+        loop {
+            let Child { mut link, process } = command.spawn()?;
+            self.guard.spawned(&process);
+            let arrived = process.first_byte();
+            let first_byte = async move {
+                if !arrived.await {
+                    // The end of the process shows on the link, too.
+                    std::future::pending::<()>().await;
+                }
+            };
+            let mut exit = None;
+            let must_respawn = match self.negotiate(&mut link, first_byte).await {
+                Ended::Negotiated(negotiated) => {
+                    return Ok(self.connected_link(*negotiated, link, Some(process)));
+                }
+                Ended::Respawn => true,
+                Ended::Close => false,
+                Ended::Disconnected => {
+                    let waiting = tokio::time::timeout(EXIT_TIMEOUT, process.wait());
+                    exit = waiting.await.ok();
+                    self.feed(Input::Closed, None).next == Next::Respawn
+                }
+            };
+            let stderr = process.stderr_tail();
+            drop(link);
+            if let Err(error) = process.shutdown(Grace::default()).await {
+                tracing::warn!(%error, "failed to stop the server process");
+            }
+            match exit {
+                _ if must_respawn => {}
+                Some(_) if StartLoop::is_in(&stderr) => return Err(UpstreamErrorKind::Loop),
+                Some(Ok(status)) => {
+                    let status = exit_text(status);
+                    return Err(UpstreamErrorKind::Exited { status, stderr });
+                }
+                Some(Err(_)) | None => return Err(self.error(stderr)),
+            }
+        }
+    }
+
+    async fn over_http(mut self, http: &HttpClient) -> Result<Connected, UpstreamErrorKind> {
+        let mut session = None;
+        let mut progress = self.start();
+        loop {
+            match progress.next {
+                Next::Close | Next::Respawn => return Err(self.error(String::new())),
+                Next::TryHttpSse => return self.over_http_sse(http).await,
+                Next::Continue => {}
+            }
+            if let Some(negotiated) = progress.negotiated {
+                let revision = negotiated.pact.revision();
+                let (sender, unsolicited) = mpsc::channel(MAX_UNSOLICITED);
+                let (http, guard) = (http.clone(), self.guard.clone());
+                let connection = match negotiated.pact.era() {
+                    Era::Modern => HttpConnection::modern(http, revision, guard),
+                    Era::Legacy => {
+                        let headers = headers::legacy(revision, session.as_ref());
+                        for message in progress.writes {
+                            let _ = http.post(&headers, Bytes::from(message)).await?;
+                        }
+                        HttpConnection::legacy(http, revision, headers, sender, guard).await
+                    }
+                };
+                let transport = Transport::Http(Box::new(connection));
+                return Ok(self.connected(negotiated, transport, unsolicited));
+            }
+            let Some(message) = progress.writes.pop() else {
+                return Err(self.error(String::new()));
+            };
+            let headers = headers::opening(&message);
+            let posting = http.post(&headers, Bytes::from(message));
+            progress = match tokio::time::timeout(self.timeout(), posting).await {
+                Ok(answer) => self.received(answer?, &mut session).await?,
+                Err(_) => self.feed(Input::Tick, None),
+            };
+        }
+    }
+
+    async fn over_http_sse(self, http: &HttpClient) -> Result<Connected, UpstreamErrorKind> {
+        match (sse_link::open(http).await, self.status) {
+            (Ok(link), _) => self.over_link(link).await,
+            // The response to the first message is more useful than the failure of the older transport.
+            (Err(_), Some(status)) => Err(UpstreamErrorKind::NotMcp { status }),
+            (Err(error), None) => Err(error.into()),
+        }
+    }
+
+    async fn over_link(mut self, mut link: Link) -> Result<Connected, UpstreamErrorKind> {
+        let first_byte = std::future::pending();
+        match self.negotiate(&mut link, first_byte).await {
+            Ended::Negotiated(negotiated) => Ok(self.connected_link(*negotiated, link, None)),
+            Ended::Respawn | Ended::Close | Ended::Disconnected => Err(self.error(String::new())),
+        }
+    }
+
+    fn connected_link(
+        self,
+        negotiated: Negotiated,
+        link: Link,
+        process: Option<Process>,
+    ) -> Connected {
+        let (sender, unsolicited) = mpsc::channel(MAX_UNSOLICITED);
+        let (era, guard) = (negotiated.pact.era(), self.guard.clone());
+        let connection = StdioConnection::new(link, era, process, sender, guard);
+        self.connected(negotiated, Transport::Stdio(connection), unsolicited)
+    }
+
+    fn connected(
+        self,
+        negotiated: Negotiated,
+        transport: Transport,
+        unsolicited: mpsc::Receiver<Unsolicited>,
+    ) -> Connected {
+        let Negotiated { pact, introduction } = negotiated;
+        Connected {
+            upstream: Upstream::new(pact, introduction, transport),
+            verdict: self.verdict,
+            unsolicited,
+        }
+    }
+
+    fn start(&mut self) -> Progress {
+        self.log.begin(self.guard.server());
         let _ = self.feed(Input::Open, None);
         self.feed(Input::Connected, None)
     }
 
-    /// How long the machine wants to wait for an answer.
-    fn patience(&self) -> Duration {
-        const LONGEST: Duration = Duration::from_secs(120);
+    /// Returns the time to wait for a response.
+    fn timeout(&self) -> Duration {
+        const MAX: Duration = Duration::from_secs(120);
         let now = Moment::at(self.zero.elapsed());
         self.machine
             .next_deadline()
-            .map_or(LONGEST, |deadline| deadline.since(now).min(LONGEST))
+            .map_or(MAX, |deadline| deadline.since(now).min(MAX))
     }
 
-    fn feed(&mut self, input: Input<'_>, bytes: Option<&[u8]>) -> Said {
+    fn feed(&mut self, input: Input<'_>, bytes: Option<&[u8]>) -> Progress {
         let now = Moment::at(self.zero.elapsed());
         let idle = Machine::new(Arc::clone(&self.terms));
         let step = std::mem::replace(&mut self.machine, idle).handle(input, now);
         self.machine = step.next;
-        let mut said = Said::default();
+        let mut progress = Progress::default();
         let mut negotiated = None;
         for effect in step.effects {
             match effect {
-                Effect::Write(text) | Effect::Reply { text, .. } => said.writes.push(text),
-                Effect::Concluded(pact) => said.agreed = self.introduced(pact, bytes),
+                Effect::Write(text) | Effect::Reply { text, .. } => progress.writes.push(text),
+                Effect::Concluded(pact) => progress.negotiated = self.introduced(pact, bytes),
                 Effect::Remember(verdict) => self.verdict = Some(verdict),
-                Effect::Respawn => said.next = Next::Respawn,
-                Effect::TryHttpSse => said.next = Next::TryHttpSse,
-                Effect::HangUp => said.next = Next::HangUp,
+                Effect::Respawn => progress.next = Next::Respawn,
+                Effect::TryHttpSse => progress.next = Next::TryHttpSse,
+                Effect::HangUp => progress.next = Next::Close,
                 Effect::Dropped(dropped) => {
                     tracing::debug!(what = %dropped.what, why = ?dropped.why, "message dropped");
                 }
@@ -346,13 +362,13 @@ impl Talk {
             }
         }
         if let Some(negotiation) = &negotiated {
-            self.figures.negotiated(negotiation);
+            self.guard.metrics().negotiated(negotiation);
         }
-        self.diary.follow(self.machine.transcript(), negotiated);
-        said
+        self.log.record(self.machine.transcript(), negotiated);
+        progress
     }
 
-    fn introduced(&self, pact: Arc<Pact>, bytes: Option<&[u8]>) -> Option<Agreed> {
+    fn introduced(&self, pact: Arc<Pact>, bytes: Option<&[u8]>) -> Option<Negotiated> {
         let Ok(Envelope::Response(response)) = Envelope::parse(bytes?) else {
             return None;
         };
@@ -364,7 +380,7 @@ impl Talk {
             Era::Modern => Introduction::of_discover(body.raw, &self.name, Reading::Lenient),
         };
         match introduction {
-            Ok(introduction) => Some(Agreed { pact, introduction }),
+            Ok(introduction) => Some(Negotiated { pact, introduction }),
             Err(error) => {
                 tracing::warn!(%error, "invalid server info");
                 None
@@ -372,27 +388,27 @@ impl Talk {
         }
     }
 
-    fn trouble(&self, stderr: String) -> Trouble {
+    fn error(&self, stderr: String) -> UpstreamErrorKind {
         let failure = match self.machine.phase() {
             Phase::Failed(failure) => failure.clone(),
             _ => Failure::ConnectionClosed,
         };
-        Trouble::Failure { failure, stderr }
+        UpstreamErrorKind::Negotiation { failure, stderr }
     }
 
-    async fn on_lines(&mut self, link: &mut Link, first_byte: impl Future<Output = ()>) -> Ended {
+    async fn negotiate(&mut self, link: &mut Link, first_byte: impl Future<Output = ()>) -> Ended {
         let mut first_byte = pin!(first_byte);
         let mut is_silent = true;
-        let mut said = self.connected();
+        let mut progress = self.start();
         loop {
             loop {
-                for message in said.writes.drain(..) {
+                for message in progress.writes.drain(..) {
                     link.sink.push(&message);
                 }
-                if said.next != Next::GoOn || said.agreed.is_some() {
+                if progress.next != Next::Continue || progress.negotiated.is_some() {
                     break;
                 }
-                said = match link.source.next_line() {
+                progress = match link.source.next_line() {
                     Some(Line::Json(bytes)) => {
                         let bytes = Bytes::copy_from_slice(bytes);
                         let input = Input::Bytes {
@@ -406,48 +422,48 @@ impl Talk {
                 };
             }
             if link.sink.flush().await.is_err() {
-                return Ended::Gone;
+                return Ended::Disconnected;
             }
-            if let Some(agreed) = said.agreed.take() {
-                return Ended::Agreed(Box::new(agreed));
+            if let Some(negotiated) = progress.negotiated.take() {
+                return Ended::Negotiated(Box::new(negotiated));
             }
-            match said.next {
-                Next::GoOn => {}
+            match progress.next {
+                Next::Continue => {}
                 Next::Respawn => return Ended::Respawn,
-                Next::HangUp | Next::TryHttpSse => return Ended::HangUp,
+                Next::Close | Next::TryHttpSse => return Ended::Close,
             }
-            said = tokio::select! {
+            progress = tokio::select! {
                 more = link.source.fill() => match more {
-                    Ok(true) => Said::default(),
-                    Ok(false) | Err(_) => return Ended::Gone,
+                    Ok(true) => Progress::default(),
+                    Ok(false) | Err(_) => return Ended::Disconnected,
                 },
                 () = &mut first_byte, if is_silent => {
                     is_silent = false;
                     self.feed(Input::FirstByte, None)
                 }
-                () = tokio::time::sleep(self.patience()) => self.feed(Input::Tick, None),
+                () = tokio::time::sleep(self.timeout()) => self.feed(Input::Tick, None),
             };
         }
     }
 
-    /// What a POST of the handshake brought.
-    async fn heard(
+    /// Handles the response to a POST of the handshake.
+    async fn received(
         &mut self,
-        answer: Answer,
+        answer: ClientResponse,
         session: &mut Option<HeaderValue>,
-    ) -> Result<Said, Trouble> {
+    ) -> Result<Progress, UpstreamErrorKind> {
         let status = answer.status;
         self.status = Some(status);
-        // These say nothing about the era.
+        // These do not depend on the era.
         if matches!(status, 401 | 403 | 429) {
             let has_credentials = self.has_credentials;
-            return Err(Trouble::Status {
+            return Err(UpstreamErrorKind::HttpStatus {
                 status,
                 has_credentials,
             });
         }
-        if status == LOOP {
-            return Err(Trouble::Circle);
+        if status == LOOP_DETECTED {
+            return Err(UpstreamErrorKind::Loop);
         }
         if let Some(id) = answer.headers.get("mcp-session-id")
             && status < 300
@@ -455,9 +471,9 @@ impl Talk {
             *session = Some(id.clone());
         }
         let bytes = match answer.body {
-            AnswerBody::Json(bytes) if is_response(&bytes) => bytes,
-            AnswerBody::Events(mut events) => loop {
-                let event = match tokio::time::timeout(self.patience(), events.next()).await {
+            ClientResponseBody::Json(bytes) if is_response(&bytes) => bytes,
+            ClientResponseBody::Events(mut events) => loop {
+                let event = match tokio::time::timeout(self.timeout(), events.next()).await {
                     Ok(Some(event)) => event?,
                     Ok(None) => return Ok(self.feed(Input::Status(status), None)),
                     Err(_) => return Ok(self.feed(Input::Tick, None)),
@@ -467,12 +483,14 @@ impl Talk {
                     break bytes;
                 }
             },
-            // Frameworks, and whoever stands before a server, speak JSON that is no message.
-            AnswerBody::Empty | AnswerBody::Json(_) | AnswerBody::Other(_) => {
+            // Frameworks and proxies answer with JSON that is not MCP.
+            ClientResponseBody::Empty
+            | ClientResponseBody::Json(_)
+            | ClientResponseBody::Other(_) => {
                 return Ok(self.feed(Input::Status(status), None));
             }
         };
-        let bytes = mail::readdressed(bytes);
+        let bytes = inbox::without_error_id(bytes);
         let input = Input::Bytes {
             bytes: &bytes,
             http_status: Some(status),

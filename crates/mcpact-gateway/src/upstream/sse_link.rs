@@ -1,22 +1,21 @@
-//! HTTP+SSE, the transport of 2024-11-05, as a carrier of lines: nothing of the protocol is written
-//! twice for it.
+//! Adapter that presents HTTP+SSE, the transport of 2024-11-05, as a line-based link like stdio.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpClient;
 use mcpact_transport::http_sse::client::SseConnection;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 
-/// How long the stream may take to begin.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout for opening the stream.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Opens the stream and gives a link whose other end posts and listens.
-pub(super) async fn open(http: &HttpClient) -> Result<Link, DoorError> {
-    let SseConnection { mut events, sender } = SseConnection::open(http, PATIENCE).await?;
+/// Opens the stream and returns a link. Two background loops post its output and feed its input.
+pub(super) async fn open(http: &HttpClient) -> Result<Link, TransportError> {
+    let SseConnection { mut events, sender } = SseConnection::open(http, OPEN_TIMEOUT).await?;
     let (ours, theirs) = memory::pair();
     let Link {
         mut source,
@@ -54,8 +53,8 @@ pub(super) async fn open(http: &HttpClient) -> Result<Link, DoorError> {
                     }
                 }
                 Ok(_) => {}
-                Err(DoorError::TooLarge { limit }) => {
-                    // An event has no line, and whoever reads lines knows what is to be done.
+                Err(TransportError::TooLarge { limit }) => {
+                    // The reader of the link reports a line that is too long.
                     sink.push(&format!("{{\"result\":{}", " ".repeat(limit)));
                     if sink.flush().await.is_err() {
                         return;
@@ -66,7 +65,7 @@ pub(super) async fn open(http: &HttpClient) -> Result<Link, DoorError> {
         }
     };
     tokio::spawn(async move {
-        // Either end ends the other: without a stream nothing can be heard.
+        // The end of either loop ends the connection.
         tokio::select! {
             () = posting => {}
             () = listening => {}

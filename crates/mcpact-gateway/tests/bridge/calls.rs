@@ -7,7 +7,7 @@ use http::HeaderMap;
 use mcpact::client::Client;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Revision;
-use mcpact_transport::http::client::{AnswerBody, HttpClient, HttpSettings};
+use mcpact_transport::http::client::{ClientResponseBody, HttpClient, HttpSettings};
 use serde_json::{Value, json};
 
 use crate::staged::{Peer, Scene};
@@ -216,7 +216,10 @@ async fn a_legacy_client_that_loses_its_stream_does_not_cancel() {
     assert!(calling.await.is_err(), "nobody has answered yet");
     let listing = tokio::spawn(async move {
         let listed = post(&http, &facts, 3, "prompts/list", json!({})).await;
-        matches!(listed.body, AnswerBody::Json(_) | AnswerBody::Events(_))
+        matches!(
+            listed.body,
+            ClientResponseBody::Json(_) | ClientResponseBody::Events(_)
+        )
     });
     // Had the call been cancelled, the server would have heard of that first.
     let listed = server.expect("prompts/list").await;
@@ -234,7 +237,7 @@ async fn post(
     id: u64,
     method: &str,
     params: Value,
-) -> mcpact_transport::http::client::Answer {
+) -> mcpact_transport::http::client::ClientResponse {
     let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     let body = Bytes::from(body.to_string());
     http.post(facts, body).await.unwrap()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Method;
 use mcpact_gateway::{Bridge, BridgeSettings, Hub, HubSettings, Member};
-use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use mcpact_transport::memory;
 use serde_json::{Value, json};
 
@@ -26,14 +26,14 @@ const DISAGREEMENTS: [(u16, i64, &str); 2] = [
     (400, -32000, "Bad Request: Unsupported protocol version"),
 ];
 
-fn refused(message: &Value, (status, code, text): (u16, i64, &str)) -> Answer {
+fn refused(message: &Value, (status, code, text): (u16, i64, &str)) -> HttpResponse {
     let error = json!({"code": code, "message": text});
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
-    Answer::json(status, answer.to_string())
+    HttpResponse::json(status, answer.to_string())
 }
 
 /// What a modern server answers that refuses everything but the first question.
-fn modern(message: &Value, words: (u16, i64, &str)) -> Answer {
+fn modern(message: &Value, words: (u16, i64, &str)) -> HttpResponse {
     match message["method"].as_str() {
         Some("server/discover") => result(message, discovered(json!({"tools": {}}))),
         _ => refused(message, words),
@@ -64,7 +64,7 @@ async fn a_modern_server_may_speak_of_sessions() {
         .into_iter()
         .flat_map(|words| requests.clone().map(|request| (words, request)))
     {
-        let script = move |_: &Arrival, message: &Value| modern(message, words);
+        let script = move |_: &HttpRequest, message: &Value| modern(message, words);
         let (server, target) = Scripted::listen(script).await;
         let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
         for answer in asked(&bridge, method, params).await {
@@ -81,7 +81,7 @@ async fn a_modern_server_may_speak_of_sessions() {
 #[tokio::test]
 async fn a_server_that_refuses_its_own_revision_is_asked_once() {
     for words in DISAGREEMENTS {
-        let script = move |_: &Arrival, message: &Value| modern(message, words);
+        let script = move |_: &HttpRequest, message: &Value| modern(message, words);
         let (server, target) = Scripted::listen(script).await;
         let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
         for answer in asked(&bridge, "tools/call", call()).await {
@@ -97,13 +97,13 @@ async fn a_server_that_refuses_its_own_revision_is_asked_once() {
 /// No error of a server makes it get a request twice, whatever the error says.
 #[tokio::test]
 async fn a_server_cannot_ask_for_a_call_again() {
-    let script = move |_: &Arrival, message: &Value| match message["method"].as_str() {
+    let script = move |_: &HttpRequest, message: &Value| match message["method"].as_str() {
         Some("server/discover") => result(message, discovered(json!({"tools": {}}))),
         _ => {
             let data = json!({"reason": "upstream_changed"});
             let error = json!({"code": -32603, "message": "no", "data": data});
             let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
-            Answer::json(200, answer.to_string())
+            HttpResponse::json(200, answer.to_string())
         }
     };
     let (server, target) = Scripted::listen(script).await;
@@ -121,7 +121,7 @@ async fn a_list_that_is_refused_is_asked_for_once() {
     let own = WORDS.map(|words| (words, words.2));
     let ours = DISAGREEMENTS.map(|words| (words, "it refuses requests of 2026-07-28"));
     for (words, told) in own.into_iter().chain(ours) {
-        let script = move |_: &Arrival, message: &Value| modern(message, words);
+        let script = move |_: &HttpRequest, message: &Value| modern(message, words);
         let (server, target) = Scripted::listen(script).await;
         let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
         let member = Member::new("far", bridge);
@@ -146,7 +146,7 @@ async fn a_server_that_became_legacy_and_wants_a_session_is_met_anew() {
         let is_legacy = Arc::new(AtomicBool::new(false));
         let turned = Arc::clone(&is_legacy);
         let sessions = Mutex::new(0);
-        let script = move |arrival: &Arrival, message: &Value| {
+        let script = move |arrival: &HttpRequest, message: &Value| {
             if !is_legacy.load(Ordering::Relaxed) {
                 return match message["method"].as_str() {
                     Some("tools/call") => result(message, texted("modern")),
@@ -156,7 +156,7 @@ async fn a_server_that_became_legacy_and_wants_a_session_is_met_anew() {
             }
             let method = message["method"].as_str();
             if arrival.verb == Method::GET {
-                return Answer::empty(405);
+                return HttpResponse::empty(405);
             }
             if method == Some("initialize") {
                 let introduction = json!({
@@ -173,7 +173,7 @@ async fn a_server_that_became_legacy_and_wants_a_session_is_met_anew() {
                 (None, _) => refused(message, words),
                 (_, Some("tools/call")) => result(message, texted("legacy")),
                 (_, Some("tools/list")) => result(message, listed("legacy")),
-                _ => Answer::empty(202),
+                _ => HttpResponse::empty(202),
             }
         };
         let (_, target) = Scripted::listen(script).await;

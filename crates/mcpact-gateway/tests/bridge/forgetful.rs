@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::{HeaderName, Method};
 use mcpact_gateway::Target;
-use mcpact_transport::http::server::{Answer, Arrival, Endpoint, HttpServer};
+use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse, HttpServer};
 use mcpact_wire::frame::sse::{EventParts, write_event};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -78,7 +78,7 @@ impl Forgetful {
         heard.map(|heard| heard.method.clone()).collect()
     }
 
-    fn post(&self, arrival: &Arrival) -> Answer {
+    fn post(&self, arrival: &HttpRequest) -> HttpResponse {
         let message: Value = serde_json::from_slice(&arrival.body).unwrap();
         let method = message["method"].as_str().unwrap_or("(answer)").to_owned();
         let mut state = self.state();
@@ -91,7 +91,7 @@ impl Forgetful {
                 state.sessions.insert(session.clone(), None);
                 session
             }
-            None => return Answer::empty(400),
+            None => return HttpResponse::empty(400),
         };
         state.heard.push(Heard {
             session: session.clone(),
@@ -99,37 +99,37 @@ impl Forgetful {
             params: message["params"].clone(),
         });
         if message.get("id").is_none() || message.get("method").is_none() {
-            return Answer::empty(202);
+            return HttpResponse::empty(202);
         }
         let result = result(&method, &session);
         let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-        let answer = Answer::json(200, answer.to_string());
+        let answer = HttpResponse::json(200, answer.to_string());
         match method.as_str() {
             "initialize" => answer.with(HeaderName::from_static(SESSION), &session),
             _ => answer,
         }
     }
 
-    fn unknown(&self, message: &Value) -> Answer {
+    fn unknown(&self, message: &Value) -> HttpResponse {
         if !self.is_vague {
-            return Answer::empty(404);
+            return HttpResponse::empty(404);
         }
         let text = "Bad Request: No valid session ID provided";
         let error = json!({"code": -32000, "message": text});
         let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
-        Answer::json(400, answer.to_string())
+        HttpResponse::json(400, answer.to_string())
     }
 
-    fn stream(&self, arrival: &Arrival) -> Answer {
+    fn stream(&self, arrival: &HttpRequest) -> HttpResponse {
         let session = arrival.header(SESSION).unwrap_or_default().to_owned();
         let (sender, receiver) = mpsc::unbounded_channel();
         match self.state().sessions.get_mut(&session) {
             Some(stream) => *stream = Some(sender),
-            None => return Answer::empty(404),
+            None => return HttpResponse::empty(404),
         }
         // A comment opens the stream.
         let first = Some(Bytes::from_static(b": hello\n\n"));
-        Answer::events(unfold((first, receiver), |(first, mut receiver)| async {
+        HttpResponse::events(unfold((first, receiver), |(first, mut receiver)| async {
             let bytes = match first {
                 Some(first) => first,
                 None => receiver.recv().await?,
@@ -174,11 +174,11 @@ fn result(method: &str, session: &str) -> Value {
 struct Door(Arc<Forgetful>);
 
 impl Endpoint for Door {
-    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
+    async fn handle(&self, arrival: Box<HttpRequest>) -> HttpResponse {
         match arrival.verb {
             Method::POST => self.0.post(&arrival),
             Method::GET => self.0.stream(&arrival),
-            _ => Answer::empty(405),
+            _ => HttpResponse::empty(405),
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use mcpact_gateway::{Bridge, BridgeSettings};
-use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use crate::raw::{Raw, initialize, post, session_in};
 use crate::scripted::{Scripted, discovered, error, result, texted};
 
 /// A server whose tool wants its argument in a header, too.
-fn regional(arrival: &Arrival, message: &Value) -> Answer {
+fn regional(arrival: &HttpRequest, message: &Value) -> HttpResponse {
     let region = json!({"type": "string", "x-mcp-header": "Region"});
     let schema = json!({"type": "object", "properties": {"region": region}});
     match message["method"].as_str().unwrap_or_default() {
@@ -24,7 +24,7 @@ fn regional(arrival: &Arrival, message: &Value) -> Answer {
             Some(region) => result(message, texted(region)),
             None => error(message, 400, -32020),
         },
-        _ => Answer::empty(202),
+        _ => HttpResponse::empty(202),
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::server::Settings;
-use mcpact::server::site::{Directed, Door, Reception, Site};
+use mcpact::server::router::{HttpRoute, HttpRouter, RouteDecision, RoutedServer};
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
 use mcpact_spec::Revision;
-use mcpact_transport::http::server::Arrival;
+use mcpact_transport::http::server::HttpRequest;
 use mcpact_transport::memory;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -106,9 +106,9 @@ async fn a_client_that_left_without_a_word_is_forgotten() {
         let bridge = Bridge::new(target, settings.clone()).unwrap();
         let anywhere = ([127, 0, 0, 1], 0).into();
         let address = if shares {
-            let door = Door::to(bridge);
+            let door = HttpRoute::to(bridge);
             let settings = settings.front;
-            let site = Site::bind(Arc::new(Desk { settings, door }), anywhere).await;
+            let site = RoutedServer::bind(Arc::new(Desk { settings, door }), anywhere).await;
             let site = site.unwrap();
             let address = site.address();
             tokio::spawn(site.run(std::future::pending()));
@@ -182,16 +182,16 @@ async fn a_program_that_has_asked_stays_awake() {
 #[derive(Debug)]
 struct Desk {
     settings: Settings,
-    door: Door,
+    door: HttpRoute,
 }
 
-impl Reception for Desk {
+impl HttpRouter for Desk {
     fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    fn direct(&self, _: &mut Arrival) -> Directed {
-        Directed::To(self.door.clone())
+    fn route(&self, _: &mut HttpRequest) -> RouteDecision {
+        RouteDecision::To(self.door.clone())
     }
 
     fn stop(&self) {

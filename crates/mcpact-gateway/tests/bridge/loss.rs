@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpact_config::{RunSettings, Strategy};
 use mcpact_gateway::{Bridge, BridgeSettings, Local, StartCause, Target};
-use mcpact_transport::http::server::Answer;
+use mcpact_transport::http::server::HttpResponse;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
@@ -319,7 +319,7 @@ async fn an_answer_to_another_request_reaches_nobody() {
             &message["id"]
         };
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
-        Answer::json(200, answer.to_string())
+        HttpResponse::json(200, answer.to_string())
     })
     .await;
     let mut client = Raw::before(&bridge(target));

@@ -8,7 +8,7 @@ use http::{HeaderName, Method};
 use mcpact::client::{CallOptions, CancelToken, ClientError};
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
 use mcpact_spec::Revision;
-use mcpact_transport::http::server::{Answer, Arrival, Endpoint, HttpServer};
+use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse, HttpServer};
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
@@ -97,26 +97,26 @@ struct Aside {
 }
 
 impl Aside {
-    async fn post(&self, message: &Value) -> Answer {
+    async fn post(&self, message: &Value) -> HttpResponse {
         let id = &message["id"];
         let result = match message["method"].as_str() {
             Some("initialize") => introduction(),
             Some("tools/call") => self.call().await,
-            Some("notifications/initialized") => return Answer::empty(202),
+            Some("notifications/initialized") => return HttpResponse::empty(202),
             Some(_) => {
                 let error = json!({"code": -32600, "message": "Bad Request"});
                 let body = json!({"jsonrpc": "2.0", "id": "server-error", "error": error});
-                return Answer::json(400, body.to_string());
+                return HttpResponse::json(400, body.to_string());
             }
             None => {
                 let waiting = self.answered.lock().unwrap().take();
                 waiting.unwrap().send(message["result"].clone()).unwrap();
-                return Answer::empty(202);
+                return HttpResponse::empty(202);
             }
         };
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
         let session = HeaderName::from_static("mcp-session-id");
-        Answer::json(200, answer.to_string()).with(session, "one")
+        HttpResponse::json(200, answer.to_string()).with(session, "one")
     }
 
     /// Asks the model and tells what it said.
@@ -138,25 +138,25 @@ impl Aside {
         text(&answered.await.unwrap()["content"]["text"])
     }
 
-    fn listen(&self) -> Answer {
+    fn listen(&self) -> HttpResponse {
         let (sender, receiver) = mpsc::unbounded_channel();
         sender.send(Bytes::from_static(b": hello\n\n")).unwrap();
         *self.stream.lock().unwrap() = Some(sender);
-        Answer::events(unfold(receiver, |mut receiver| async {
+        HttpResponse::events(unfold(receiver, |mut receiver| async {
             Some((receiver.recv().await?, receiver))
         }))
     }
 }
 
 impl Endpoint for Aside {
-    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
+    async fn handle(&self, arrival: Box<HttpRequest>) -> HttpResponse {
         match arrival.verb {
             Method::POST => {
                 let message = serde_json::from_slice(&arrival.body).unwrap();
                 self.post(&message).await
             }
             Method::GET => self.listen(),
-            _ => Answer::empty(405),
+            _ => HttpResponse::empty(405),
         }
     }
 }
@@ -219,7 +219,9 @@ async fn a_call_that_is_given_up_ends_at_the_server() {
 /// Who stands before a server may answer for it in JSON that is no message; it is told what it said.
 #[tokio::test]
 async fn trouble_before_the_agreement_is_told_with_its_status() {
-    let script = |_: &Arrival, _: &Value| Answer::json(503, r#"{"message":"Service Unavailable"}"#);
+    let script = |_: &HttpRequest, _: &Value| {
+        HttpResponse::json(503, r#"{"message":"Service Unavailable"}"#)
+    };
     let (_, target) = Scripted::listen(script).await;
     let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
     let mut client = Raw::before(&bridge);

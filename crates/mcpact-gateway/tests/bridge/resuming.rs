@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{HeaderName, Method};
 use mcpact_gateway::{Bridge, BridgeSettings};
-use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -22,7 +22,7 @@ struct Polling {
 }
 
 impl Polling {
-    fn answer(&self, arrival: &Arrival, message: &Value) -> Answer {
+    fn answer(&self, arrival: &HttpRequest, message: &Value) -> HttpResponse {
         if arrival.verb == Method::GET {
             return self.listen(arrival);
         }
@@ -37,13 +37,13 @@ impl Polling {
             }
             Some("tools/call") => self.call(message),
             Some(_) if message.get("id").is_some() => error(message, 200, -32601),
-            Some(_) => Answer::empty(202),
+            Some(_) => HttpResponse::empty(202),
             None => self.answered(message),
         }
     }
 
     /// The question, and the end of the stream: the client shall come back.
-    fn call(&self, message: &Value) -> Answer {
+    fn call(&self, message: &Value) -> HttpResponse {
         self.calls.fetch_add(1, Ordering::SeqCst);
         *self.call.lock().unwrap() = message["id"].clone();
         let (sender, answer) = stream();
@@ -62,9 +62,9 @@ impl Polling {
         answer
     }
 
-    fn listen(&self, arrival: &Arrival) -> Answer {
+    fn listen(&self, arrival: &HttpRequest) -> HttpResponse {
         if arrival.header("last-event-id") != Some("c-2") {
-            return Answer::empty(405);
+            return HttpResponse::empty(405);
         }
         let (sender, answer) = stream();
         // A comment opens the stream.
@@ -74,18 +74,18 @@ impl Polling {
     }
 
     /// The answer to the question ends the call, on the stream that was taken up.
-    fn answered(&self, message: &Value) -> Answer {
+    fn answered(&self, message: &Value) -> HttpResponse {
         let name = message["result"]["content"]["name"].as_str().unwrap();
         let done = json!({"content": [{"type": "text", "text": name}]});
         let call = self.call.lock().unwrap();
         let done = json!({"jsonrpc": "2.0", "id": *call, "result": done});
         let Some(stream) = self.resumed.lock().unwrap().take() else {
-            return Answer::empty(500);
+            return HttpResponse::empty(500);
         };
         stream
             .send(event(Some("c-3"), None, &done.to_string()))
             .unwrap();
-        Answer::empty(202)
+        HttpResponse::empty(202)
     }
 }
 
@@ -95,7 +95,7 @@ impl Polling {
 async fn a_parked_call_survives_the_end_of_its_stream() {
     let polling = Arc::new(Polling::default());
     let server = Arc::clone(&polling);
-    let script = move |arrival: &Arrival, message: &Value| server.answer(arrival, message);
+    let script = move |arrival: &HttpRequest, message: &Value| server.answer(arrival, message);
     let (_, target) = Scripted::listen(script).await;
     let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
     let mut client = Raw::before(&bridge);
@@ -121,7 +121,7 @@ async fn a_parked_call_survives_the_end_of_its_stream() {
 #[tokio::test]
 async fn a_stream_that_cannot_be_taken_up_is_told() {
     let polling = Polling::default();
-    let script = move |arrival: &Arrival, message: &Value| polling.answer(arrival, message);
+    let script = move |arrival: &HttpRequest, message: &Value| polling.answer(arrival, message);
     let (_, target) = Scripted::listen(script).await;
     let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
     let mut client = Raw::before(&bridge);
@@ -129,7 +129,7 @@ async fn a_stream_that_cannot_be_taken_up_is_told() {
     let lost = client.ask_modern(1, "tools/call", call).await;
     let told = lost["error"]["message"].as_str().unwrap();
     assert!(
-        told.contains("ended without a result, and could not be taken up again (HTTP 405)"),
+        told.contains("ended without a result, and could not be resumed (HTTP 405)"),
         "{told}"
     );
     assert_eq!(lost["error"]["data"]["reason"], "upstream_gone", "{lost}");

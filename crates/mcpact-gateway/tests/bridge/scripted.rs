@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use mcpact_gateway::Target;
-use mcpact_transport::http::server::{Answer, Arrival, Endpoint, HttpServer};
+use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse, HttpServer};
 use mcpact_wire::frame::sse::{EventParts, write_event};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -23,7 +23,7 @@ impl<F> std::fmt::Debug for Scripted<F> {
 
 impl<F> Scripted<F>
 where
-    F: Fn(&Arrival, &Value) -> Answer + Send + Sync + 'static,
+    F: Fn(&HttpRequest, &Value) -> HttpResponse + Send + Sync + 'static,
 {
     /// Listens until the test ends; `script` is given each request, a GET without a message.
     pub(crate) async fn listen(script: F) -> (Arc<Self>, Target) {
@@ -47,9 +47,9 @@ where
 
 impl<F> Endpoint for Scripted<F>
 where
-    F: Fn(&Arrival, &Value) -> Answer + Send + Sync + 'static,
+    F: Fn(&HttpRequest, &Value) -> HttpResponse + Send + Sync + 'static,
 {
-    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
+    async fn handle(&self, arrival: Box<HttpRequest>) -> HttpResponse {
         let message = serde_json::from_slice(&arrival.body).unwrap_or_default();
         let answer = (self.script)(&arrival, &message);
         self.heard.lock().unwrap().push(message);
@@ -58,16 +58,16 @@ where
 }
 
 /// The answer with a result.
-pub(crate) fn result(message: &Value, result: Value) -> Answer {
+pub(crate) fn result(message: &Value, result: Value) -> HttpResponse {
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-    Answer::json(200, answer.to_string())
+    HttpResponse::json(200, answer.to_string())
 }
 
 /// The answer with an error.
-pub(crate) fn error(message: &Value, status: u16, code: i64) -> Answer {
+pub(crate) fn error(message: &Value, status: u16, code: i64) -> HttpResponse {
     let error = json!({"code": code, "message": "as the test wants"});
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
-    Answer::json(status, answer.to_string())
+    HttpResponse::json(status, answer.to_string())
 }
 
 /// What a modern server says of itself.
@@ -87,7 +87,7 @@ pub(crate) fn texted(text: &str) -> Value {
 }
 
 /// A stream that a test writes to; it ends when the sender is dropped.
-pub(crate) fn stream() -> (mpsc::UnboundedSender<Bytes>, Answer) {
+pub(crate) fn stream() -> (mpsc::UnboundedSender<Bytes>, HttpResponse) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let events = unfold(
         receiver,
@@ -96,7 +96,7 @@ pub(crate) fn stream() -> (mpsc::UnboundedSender<Bytes>, Answer) {
             Some((bytes, receiver))
         },
     );
-    (sender, Answer::events(events))
+    (sender, HttpResponse::events(events))
 }
 
 /// One event.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
 use mcpact::model::{ElicitResult, TaskStatus};
-use mcpact::server::Principals;
+use mcpact::server::PrincipalSource;
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
@@ -165,7 +165,7 @@ async fn clients_without_tasks_use_tools_that_need_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_belong_to_their_principal() {
     let mut settings = BridgeSettings::default();
-    settings.front.principals = Principals::told_by(|headers| {
+    settings.front.principals = PrincipalSource::from_fn(|headers| {
         let name = headers.get("x-name")?.to_str().ok()?;
         Some(name.to_owned())
     });

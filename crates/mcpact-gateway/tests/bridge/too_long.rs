@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
-use mcpact_transport::http::server::Answer;
+use mcpact_transport::http::server::HttpResponse;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line};
@@ -151,14 +151,14 @@ async fn the_caller_of_an_http_answer_that_is_too_long_is_told_at_once() {
     let (streams, mut kept) = tokio::sync::mpsc::unbounded_channel();
     let (_server, target) = Scripted::listen(move |arrival, message| {
         if arrival.verb != Method::POST {
-            return Answer::empty(405);
+            return HttpResponse::empty(405);
         }
         let tool = message["params"]["name"].as_str();
         match message["method"].as_str().unwrap_or_default() {
             "server/discover" => result(message, discovered(json!({"tools": {}}))),
             "tools/call" if tool == Some("whole") => {
                 let body = format!(r#"{{"id":{},"result":{}}}"#, message["id"], huge());
-                Answer::json(200, body)
+                HttpResponse::json(200, body)
             }
             "tools/call" if tool == Some("event") => {
                 let (sender, answer) = stream();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use http::Method;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::{Bridge, BridgeSettings};
-use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use crate::raw::Raw;
@@ -56,11 +56,12 @@ async fn called(bridge: &Arc<Bridge>) -> Value {
 #[tokio::test]
 async fn json_that_is_no_message_means_legacy() {
     for (status, body) in REFUSALS {
-        let script = move |arrival: &Arrival, message: &Value| match told(message, "2025-06-18") {
+        let script = move |arrival: &HttpRequest, message: &Value| match told(message, "2025-06-18")
+        {
             Some(told) => result(message, told),
-            None if arrival.verb == Method::GET => Answer::empty(405),
-            None if message.get("id").is_none() => Answer::empty(202),
-            None => Answer::json(status, body),
+            None if arrival.verb == Method::GET => HttpResponse::empty(405),
+            None if message.get("id").is_none() => HttpResponse::empty(202),
+            None => HttpResponse::json(status, body),
         };
         let (server, target) = Scripted::listen(script).await;
         let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
@@ -78,7 +79,7 @@ async fn json_that_is_no_message_leads_to_http_sse() {
     let modes = [EraMode::Auto, EraMode::Legacy];
     for ((status, body), mode) in refusals.flat_map(|refusal| modes.map(|mode| (refusal, mode))) {
         let open = Mutex::new(None);
-        let script = move |arrival: &Arrival, message: &Value| {
+        let script = move |arrival: &HttpRequest, message: &Value| {
             if arrival.verb == Method::GET {
                 let (sender, answer) = stream();
                 let endpoint = bytes::Bytes::from_static(b"event: endpoint\ndata: /messages\n\n");
@@ -87,7 +88,7 @@ async fn json_that_is_no_message_leads_to_http_sse() {
                 return answer;
             }
             if arrival.path != "/messages" {
-                return Answer::json(status, body);
+                return HttpResponse::json(status, body);
             }
             if let Some(told) = told(message, "2024-11-05") {
                 let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": told});
@@ -95,7 +96,7 @@ async fn json_that_is_no_message_leads_to_http_sse() {
                 let open = open.lock().unwrap();
                 open.as_ref().unwrap().send(answer).unwrap();
             }
-            Answer::empty(202)
+            HttpResponse::empty(202)
         };
         let (_, target) = Scripted::listen(script).await;
         let settings = BridgeSettings {
@@ -117,11 +118,11 @@ async fn a_call_that_is_refused_by_a_status_is_made_once() {
         .into_iter()
         .flat_map(|status| bodies.map(|body| (status, body)))
     {
-        let script = move |_: &Arrival, message: &Value| match message["method"].as_str() {
+        let script = move |_: &HttpRequest, message: &Value| match message["method"].as_str() {
             Some("server/discover") => result(message, discovered(json!({"tools": {}}))),
             _ => match body {
-                Some(body) => Answer::json(status, body),
-                None => Answer::empty(status),
+                Some(body) => HttpResponse::json(status, body),
+                None => HttpResponse::empty(status),
             },
         };
         let (server, target) = Scripted::listen(script).await;
@@ -141,13 +142,13 @@ async fn a_call_that_is_refused_by_a_status_is_made_once() {
 async fn a_server_that_became_legacy_without_a_word_is_met_anew() {
     let is_legacy = Arc::new(AtomicBool::new(false));
     let turned = Arc::clone(&is_legacy);
-    let script = move |arrival: &Arrival, message: &Value| {
+    let script = move |arrival: &HttpRequest, message: &Value| {
         let is_legacy = is_legacy.load(Ordering::Relaxed);
         let is_modern_request = arrival.header("mcp-method").is_some();
         match told(message, "2025-06-18") {
-            _ if is_legacy && is_modern_request => Answer::empty(404),
+            _ if is_legacy && is_modern_request => HttpResponse::empty(404),
             Some(told) if is_legacy => result(message, told),
-            _ if is_legacy => Answer::empty(202),
+            _ if is_legacy => HttpResponse::empty(202),
             _ if message["method"] == "server/discover" => {
                 result(message, discovered(json!({"tools": {}})))
             }

@@ -1,4 +1,4 @@
-//! Subscriptions and changes, in both directions.
+//! Subscriptions and change notifications in both directions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,40 +8,40 @@ use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, tool};
-use crate::stage::{Role, Said, Stage};
-use crate::web::{Web, listen};
+use crate::http_client::{HttpTestClient, listen};
+use crate::scripted_client::{ScriptedClient, tool};
+use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-fn bridge(stage: &Stage) -> Arc<Bridge> {
+fn bridge(stage: &ScriptedServer) -> Arc<Bridge> {
     Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap()
 }
 
-/// What a listening asks for, without what may stand there or not.
-fn filter(said: &Said) -> Value {
+/// Returns the filter of a listen request without optional members.
+fn filter(said: &ReceivedMessage) -> Value {
     assert_eq!(said.method(), "subscriptions/listen", "{}", said.message);
     said.params()["notifications"].clone()
 }
 
-/// A modern server agrees to everything.
-fn acknowledge(said: &Said) {
+/// Accepts all requested subscriptions as a modern server.
+fn acknowledge(said: &ReceivedMessage) {
     let params =
         json!({"_meta": {SUBSCRIPTION: said.message["id"]}, "notifications": filter(said)});
     said.note("notifications/subscriptions/acknowledged", params);
 }
 
-fn tell(said: &Said, method: &str, mut params: Value) {
+fn tell(said: &ReceivedMessage, method: &str, mut params: Value) {
     params["_meta"] = json!({SUBSCRIPTION: said.message["id"]});
     said.note(method, params);
 }
 
-/// BA-13, BA-14: the listening of a legacy client grows with its subscriptions, the old one goes when
-/// the new one is there, and after a gap everything counts as changed, once.
+/// BA-13, BA-14: the listen request of a legacy client grows with its subscriptions, the old one ends once the new one
+/// is accepted, and after a gap everything counts as changed once.
 #[tokio::test(start_paused = true)]
-async fn subscriptions_become_a_listening_that_grows() {
-    let mut stage = Stage::lines(Role::new(Revision::V2026_07_28).changing());
-    let mut peer = Peer::legacy(&bridge(&stage), "2025-11-25", json!({})).await;
+async fn subscriptions_become_one_listen_request() {
+    let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
+    let mut peer = ScriptedClient::legacy(&bridge(&stage), "2025-11-25", json!({})).await;
     let begin = stage.hear().await;
     assert_eq!(filter(&begin), json!({"toolsListChanged": true}));
     acknowledge(&begin);
@@ -110,11 +110,11 @@ async fn subscriptions_become_a_listening_that_grows() {
     peer.hears_nothing().await;
 }
 
-/// A URI that the server does not accept is no subscription.
+/// A URI that the server does not accept is not subscribed.
 #[tokio::test(start_paused = true)]
-async fn what_the_server_leaves_out_is_not_subscribed() {
-    let mut stage = Stage::lines(Role::new(Revision::V2026_07_28).changing());
-    let mut peer = Peer::legacy(&bridge(&stage), "2025-06-18", json!({})).await;
+async fn rejected_uris_are_not_subscribed() {
+    let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
+    let mut peer = ScriptedClient::legacy(&bridge(&stage), "2025-06-18", json!({})).await;
     acknowledge(&stage.hear().await);
     peer.request(1, "resources/subscribe", json!({"uri": "test://1"}))
         .await;
@@ -125,16 +125,16 @@ async fn what_the_server_leaves_out_is_not_subscribed() {
     assert_eq!(peer.hear().await["error"]["code"], -32602);
 }
 
-/// Two modern clients that share a session with a legacy server and listen for the same resource are one
-/// subscription, and each hears under its own id, a text or a number as it came; what nobody asked for nobody hears.
+/// Two modern clients that share a session with a legacy server and listen for the same resource share one
+/// subscription; each is notified under its own id, and only of what it requested.
 #[tokio::test(start_paused = true)]
 async fn listeners_share_a_subscription() {
-    let mut stage = Stage::lines(Role::new(Revision::V2025_11_25).changing());
+    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
     let mut settings = BridgeSettings::default();
     settings.run.strategy = Strategy::Stateless;
     let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
-    let mut one = Peer::modern(&bridge, json!({}));
-    let mut two = Peer::modern(&bridge, json!({}));
+    let mut one = ScriptedClient::modern(&bridge, json!({}));
+    let mut two = ScriptedClient::modern(&bridge, json!({}));
     let wanted =
         json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://1"]}});
     one.request("L1", "subscriptions/listen", wanted).await;
@@ -170,14 +170,14 @@ async fn listeners_share_a_subscription() {
     one.hears_nothing().await;
 }
 
-/// BB-19: where a legacy server has no stream of its own, nobody is promised changes; calls work.
+/// BB-19: for a legacy server without a session stream no change notifications are declared; calls work.
 #[tokio::test]
-async fn a_server_that_cannot_push_promises_nothing() {
+async fn servers_without_a_stream_declare_no_changes() {
     let mut role = Role::new(Revision::V2025_11_25).changing();
     role.can_push = false;
-    let mut stage = Stage::http(role).await;
+    let mut stage = ScriptedServer::http(role).await;
     let url = listen(&bridge(&stage)).await;
-    let web = Web::modern(&url, json!({}));
+    let web = HttpTestClient::modern(&url, json!({}));
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let mut listening = web.request("L1", "subscriptions/listen", wanted).await;
     let acknowledged = listening.next().await.unwrap();
@@ -197,12 +197,12 @@ async fn a_server_that_cannot_push_promises_nothing() {
     assert_eq!(reply.only().await["result"]["content"][0]["text"], "works");
 }
 
-/// The last listener that goes ends the subscription at a legacy server.
+/// The subscription at a legacy server ends with its last listener.
 #[tokio::test]
-async fn the_last_listener_ends_the_subscription() {
-    let mut stage = Stage::lines(Role::new(Revision::V2025_11_25).changing());
+async fn last_listener_ends_the_subscription() {
+    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
     let url = listen(&bridge(&stage)).await;
-    let web = Web::modern(&url, json!({}));
+    let web = HttpTestClient::modern(&url, json!({}));
     let wanted = json!({"notifications": {"resourceSubscriptions": ["test://1"]}});
     let mut streams = Vec::new();
     for id in 1..=2 {
@@ -219,7 +219,7 @@ async fn the_last_listener_ends_the_subscription() {
         streams.push(stream);
     }
     streams.pop();
-    // A call behind it, so that whatever the first farewell causes has been caused.
+    // A later call proves that the first disconnect was processed.
     let (_, ()) = tokio::join!(web.request(3, "tools/call", tool("t")), async {
         stage.hear_of("tools/call").await.text("works");
     });

@@ -1,4 +1,4 @@
-//! The bridge between a client and a server that say exactly what they are told, case by case.
+//! Bridge between a scripted client and a scripted server, case by case.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,18 +6,18 @@
     reason = "a broken expectation is a failed test"
 )]
 
-mod answered_here;
-mod asked_later;
-mod asked_past;
-mod asked_within;
+mod cache_scope;
 mod changes;
-mod claimed;
-mod conversations;
-mod leaving;
-mod peer;
-mod plain;
+mod configured_answers;
+mod disconnects;
+mod http_client;
+mod questions_after_calls;
+mod questions_to_legacy_clients;
+mod questions_to_modern_clients;
+mod random_runs;
 mod same_ids;
-mod scopes;
-mod stage;
-mod traces;
-mod web;
+mod scripted_client;
+mod scripted_server;
+mod session_ownership;
+mod trace_context;
+mod translation;

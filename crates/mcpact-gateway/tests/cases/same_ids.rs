@@ -1,4 +1,4 @@
-//! Many clients at once whose requests all have the same id.
+//! Many concurrent clients with equal request ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,24 +7,23 @@ use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::peer::Peer;
-use crate::stage::{Role, Said, Stage};
-use crate::web::{Reply, Web, listen};
+use crate::http_client::{HttpTestClient, Reply, listen};
+use crate::scripted_client::ScriptedClient;
+use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
-/// How many pairs of clients there are; as many calls that may be asked something need connections of
-/// their own.
+/// Number of pairs of clients; as many calls that may be asked questions need their own connections.
 const PAIRS: u64 = 16;
 
-/// Every so many calls the server asks something first.
+/// Interval of calls with a question.
 const ASKS: u64 = 10;
 
-/// How many pairs of calls are made; more on request.
+/// Returns the number of pairs of calls; more on request.
 fn pairs(usual: u64) -> u64 {
     let asked = std::env::var("MCPACT_PAIRS").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
 }
 
-/// A call that says who makes it.
+/// Returns the parameters of a call, which identify its client.
 fn call(pair: u64, side: &str, turn: u64) -> Value {
     json!({"name": "echo", "arguments": {"pair": pair, "side": side, "turn": turn}})
 }
@@ -33,18 +32,18 @@ fn form(text: &str) -> Value {
     json!({"message": text, "requestedSchema": {"type": "object", "properties": {}}})
 }
 
-/// Answers the two calls of a pair when both are there, the later first, each with its own arguments.
+/// Server that answers the two calls of a pair in reverse order, each with its own arguments.
 struct Mirror {
     era: Era,
-    /// Whether a connection tells apart who answers a question.
+    /// True if questions are matched by connection.
     has_connections: bool,
-    alone: HashMap<(u64, u64), Said>,
-    asked: HashMap<(usize, String), Said>,
+    alone: HashMap<(u64, u64), ReceivedMessage>,
+    asked: HashMap<(usize, String), ReceivedMessage>,
     questions: u64,
 }
 
 impl Mirror {
-    async fn run(mut self, mut stage: Stage) {
+    async fn run(mut self, mut stage: ScriptedServer) {
         while let Some(said) = stage.hear_more().await {
             match said.method() {
                 "tools/call" => self.called(said),
@@ -60,7 +59,7 @@ impl Mirror {
         }
     }
 
-    fn called(&mut self, said: Said) {
+    fn called(&mut self, said: ReceivedMessage) {
         if let Some(answers) = said.params().get("inputResponses") {
             assert_eq!(answers["k"]["content"]["echo"], echo(&said));
             assert_eq!(said.params()["requestState"], echo(&said));
@@ -83,8 +82,8 @@ impl Mirror {
         }
     }
 
-    /// Asks; the ids of its questions are alike, too, wherever that is allowed.
-    fn ask(&mut self, said: Said) {
+    /// Asks a question, with equal ids where the protocol allows it.
+    fn ask(&mut self, said: ReceivedMessage) {
         match self.era {
             Era::Modern => {
                 let request = json!({"method": "elicitation/create", "params": form(&echo(&said))});
@@ -112,7 +111,7 @@ impl Mirror {
     }
 }
 
-fn echo(said: &Said) -> String {
+fn echo(said: &ReceivedMessage) -> String {
     said.params()["arguments"].to_string()
 }
 
@@ -124,7 +123,7 @@ fn accept(question: &Value, expected: &str) -> Value {
     json!({"action": "accept", "content": {"echo": expected}})
 }
 
-/// The parameters of a call with the answers to what its result asks.
+/// Returns the parameters of a call with the answers to the questions of its result.
 fn retry(params: &Value, result: &Value, expected: &str) -> Value {
     let mut params = params.clone();
     params["requestState"] = result["requestState"].clone();
@@ -134,8 +133,8 @@ fn retry(params: &Value, result: &Value, expected: &str) -> Value {
     params
 }
 
-/// Makes calls on lines, all under the id 1.
-async fn on_lines(mut peer: Peer, pair: u64, side: &str, turns: u64) {
+/// Makes calls on stdio, all with id 1.
+async fn on_stdio(mut peer: ScriptedClient, pair: u64, side: &str, turns: u64) {
     for turn in 0..turns {
         let params = call(pair, side, turn);
         let expected = params["arguments"].to_string();
@@ -160,8 +159,8 @@ async fn on_lines(mut peer: Peer, pair: u64, side: &str, turns: u64) {
     }
 }
 
-/// Makes calls on HTTP, all under the id 1.
-async fn on_http(web: Web, pair: u64, side: &str, turns: u64) {
+/// Makes calls on HTTP, all with id 1.
+async fn on_http(web: HttpTestClient, pair: u64, side: &str, turns: u64) {
     for turn in 0..turns {
         let params = call(pair, side, turn);
         let expected = params["arguments"].to_string();
@@ -186,7 +185,7 @@ async fn on_http(web: Web, pair: u64, side: &str, turns: u64) {
     }
 }
 
-fn start(stage: Stage, server: Revision, has_connections: bool) -> Arc<Bridge> {
+fn start(stage: ScriptedServer, server: Revision, has_connections: bool) -> Arc<Bridge> {
     let bridge = Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap();
     let mirror = Mirror {
         era: server.era(),
@@ -201,14 +200,14 @@ fn start(stage: Stage, server: Revision, has_connections: bool) -> Arc<Bridge> {
 
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
-/// 10,000 pairs of overlapping calls, all under the id 1, from clients of both eras to servers of both
-/// eras: each gets its own answer, its own questions, and none waits for ever.
+/// 10,000 pairs of overlapping calls with id 1, from clients of both eras to servers of both eras: each gets its own
+/// response and questions, and none waits forever.
 #[tokio::test(start_paused = true)]
-async fn pairs_with_the_same_id_on_memory() {
+async fn overlapping_calls_with_equal_ids_on_stdio() {
     let turns = pairs(10_000).div_ceil(PAIRS * 4);
     for server in ERAS {
         for client in ERAS {
-            let bridge = start(Stage::lines(Role::new(server)), server, true);
+            let bridge = start(ScriptedServer::lines(Role::new(server)), server, true);
             let mut clients = tokio::task::JoinSet::new();
             for pair in 0..PAIRS {
                 for side in ["left", "right"] {
@@ -216,10 +215,12 @@ async fn pairs_with_the_same_id_on_memory() {
                     clients.spawn(async move {
                         let declared = json!({"elicitation": {}});
                         let peer = match client.era() {
-                            Era::Modern => Peer::modern(&bridge, declared),
-                            Era::Legacy => Peer::legacy(&bridge, client.as_str(), declared).await,
+                            Era::Modern => ScriptedClient::modern(&bridge, declared),
+                            Era::Legacy => {
+                                ScriptedClient::legacy(&bridge, client.as_str(), declared).await
+                            }
                         };
-                        on_lines(peer, pair, side, turns).await;
+                        on_stdio(peer, pair, side, turns).await;
                     });
                 }
             }
@@ -230,13 +231,13 @@ async fn pairs_with_the_same_id_on_memory() {
     }
 }
 
-/// The same on sockets on both sides of the bridge; fewer, for sockets are slow without optimisation.
+/// The same on HTTP on both sides of the bridge, with fewer calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pairs_with_the_same_id_on_http() {
+async fn overlapping_calls_with_equal_ids_on_http() {
     let turns = pairs(1_000).div_ceil(PAIRS * 4);
     for server in ERAS {
         for client in ERAS {
-            let stage = Stage::http(Role::new(server)).await;
+            let stage = ScriptedServer::http(Role::new(server)).await;
             let bridge = start(stage, server, false);
             let url = listen(&bridge).await;
             let mut clients = tokio::task::JoinSet::new();
@@ -246,8 +247,10 @@ async fn pairs_with_the_same_id_on_http() {
                     clients.spawn(async move {
                         let declared = json!({"elicitation": {}});
                         let web = match client.era() {
-                            Era::Modern => Web::modern(&url, declared),
-                            Era::Legacy => Web::legacy(&url, client.as_str(), declared).await,
+                            Era::Modern => HttpTestClient::modern(&url, declared),
+                            Era::Legacy => {
+                                HttpTestClient::legacy(&url, client.as_str(), declared).await
+                            }
                         };
                         on_http(web, pair, side, turns).await;
                     });

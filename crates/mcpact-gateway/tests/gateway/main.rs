@@ -1,16 +1,16 @@
-//! A gateway with a catalog, on HTTP.
+//! Gateway with a catalog over HTTP.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
-mod apart;
-mod claimed;
-mod demands;
-mod figures;
-mod filter;
-mod filtered;
-mod parked;
+mod client_state;
+mod filter_metrics;
+mod harness;
+mod metrics;
+mod ownership;
 mod paths;
-mod place;
+mod queued_calls;
 mod recovery;
 mod reload;
+mod required_capabilities;
+mod suspended_calls;
 mod tasks;
-mod unseen;
+mod tool_filter;

@@ -1,14 +1,14 @@
-//! Paths and headers choose servers.
+//! Selection of servers by path and headers.
 
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{CATALOG, ask, client, gateway, get, tools};
+use crate::harness::{CATALOG, ask, client, gateway, get, tools};
 
-/// All servers at one address, one alone and under its own names at another, and those that
-/// have a tag at a third; for clients of both eras.
+/// All servers, one server with its own names, and the servers with a tag have their own endpoints, for clients of both
+/// eras.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn paths_and_headers_choose_servers() {
+async fn paths_and_headers_select_servers() {
     let (_gateway, origin) = gateway(CATALOG).await;
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
         let cells: [(_, _, &[&str]); 6] = [
@@ -40,9 +40,9 @@ async fn paths_and_headers_choose_servers() {
     }
 }
 
-/// What is not there is told with what is; a choice that contradicts itself is refused.
+/// Errors about unknown servers and tags list the known ones; contradictory selections are rejected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_choices_are_told_what_there_is() {
+async fn unknown_servers_and_tags_list_the_known_ones() {
     let (_gateway, origin) = gateway(CATALOG).await;
     let cells: [(&str, &str, u16, &[&str]); 14] = [
         (
@@ -102,9 +102,9 @@ async fn wrong_choices_are_told_what_there_is() {
     }
 }
 
-/// H1: a page that is let in may choose servers by header; another may nothing.
+/// H1: an allowed web page may select servers by header; other pages are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_may_choose_servers_by_header() {
+async fn allowed_origins_may_select_servers_by_header() {
     let text = format!("allow_origins = [\"https://app.example\"]\n{CATALOG}");
     let (_gateway, origin) = gateway(&text).await;
     let preflight = |page: &str| {

@@ -1,4 +1,4 @@
-//! Servers that die, when they are called or before.
+//! Recovery from dead servers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use mcpact_gateway::control::ServerLine;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{MORTAL, client, gateway, get, tools};
+use crate::harness::{MORTAL, client, gateway, get, tools};
 
-/// How long anything may take before the test has failed.
+/// Time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client of everything, whose server has died, as the gateway knows.
-async fn bereaved(gateway: &Gateway, origin: &str) -> Client {
+/// Connects a client and kills its server; returns once the gateway noticed.
+async fn client_of_dead_server(gateway: &Gateway, origin: &str) -> Client {
     let connected = client(Revision::V2025_11_25)
         .connect(format!("{origin}/mcp"))
         .await;
     let connected = connected.unwrap();
     connected.call_tool("m__die", json!({})).await.unwrap_err();
-    // A caller is told before it is noted.
+    // The call fails before the gateway records the failure.
     let is_noted = || {
         let status = gateway.status(Some("m")).unwrap();
         status.servers[0].last_error.is_some()
@@ -36,10 +36,9 @@ async fn bereaved(gateway: &Gateway, origin: &str) -> Client {
     connected
 }
 
-/// A server that does not go on with its work is noticed while it has calls, also if a tool is what it is asked for;
-/// that it was ended for that is told afterwards.
+/// A stuck server is detected while it has calls, also if the health check is a tool; the stop cause is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_stuck_is_noticed_at_work() {
+async fn health_checks_detect_a_stuck_server() {
     let catalog = format!(
         "{MORTAL}health = \"tool:who\"\nhealth_seconds = 0.05\nhealth_failures = 1\ncall_seconds = 1\nbackoff_seconds = 0.01\n"
     );
@@ -71,36 +70,36 @@ async fn who_is_stuck_is_noticed_at_work() {
     until(&is_told).await;
 }
 
-/// Who is suspended because it died is named to those who come and to those who call what is
-/// not there, with how it ended.
+/// A suspended server is named in instructions and in errors about unknown tools, with the cause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_suspended_is_named() {
+async fn suspended_servers_are_named() {
     let catalog = format!(
         "{MORTAL}failures = 1\nsuspend_seconds = 600\n[servers.well]\nbuiltin = \"everything\"\n"
     );
     let (gateway, origin) = gateway(&catalog).await;
-    let bereaved = bereaved(&gateway, &origin).await;
-    let named = "`m` is missing: the server process ended (exit status: 5)";
+    let client_of_dead_server = client_of_dead_server(&gateway, &origin).await;
+    let named = "`m` is unavailable: the server process ended (exit status: 5)";
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let next = client(revision).connect(format!("{origin}/mcp")).await;
         let next = next.unwrap();
         let told = next.instructions().unwrap_or_default().to_owned();
         assert!(told.contains(named), "{revision}: {told}");
     }
-    let unknown = bereaved.call_tool("m__nothing", json!({})).await;
+    let unknown = client_of_dead_server
+        .call_tool("m__nothing", json!({}))
+        .await;
     let unknown = unknown.unwrap_err().to_string();
     assert!(unknown.contains("exit status: 5"), "{unknown}");
     let ready = get(&origin, "/readyz", "").await;
     assert!(ready.contains("\"state\":\"suspended\""), "{ready}");
 }
 
-/// Who is suspended is tried again without being called, so that a gateway that is not ready for it
-/// becomes ready.
+/// A suspended server is retried without a call, so that the gateway becomes ready.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_suspended_comes_back() {
+async fn suspended_servers_recover_without_a_call() {
     let catalog = format!("{MORTAL}failures = 1\nsuspend_seconds = 1\n");
     let (gateway, origin) = gateway(&catalog).await;
-    let _bereaved = bereaved(&gateway, &origin).await;
+    let _bereaved = client_of_dead_server(&gateway, &origin).await;
     let ready = async {
         while !get(&origin, "/readyz", "")
             .await
@@ -111,11 +110,11 @@ async fn who_is_suspended_comes_back() {
     };
     tokio::time::timeout(PATIENCE, ready).await.unwrap();
     let starts = gateway.status(None).unwrap().servers[0].starts;
-    assert!(starts > 1, "somebody has tried");
+    assert!(starts > 1, "the server was retried");
 }
 
-/// The config of a legacy server that has one tool, and ends as soon as it has agreed while there is this file, or once when
-/// it is to list while there is one like it that ends in `.list`.
+/// Returns the config of a legacy server that exits after negotiation while this file exists, or once during
+/// `tools/list` while the file with the suffix `.list` exists.
 fn brittle(file: &Path) -> String {
     let server = r##"
 commands.shells = "warn"
@@ -139,7 +138,7 @@ era = "legacy"
     format!("{server}env = {{ BRITTLE = \"{}\" }}\n", file.display())
 }
 
-/// Until the server is like this.
+/// Waits until the status of the server satisfies a condition.
 async fn until(gateway: &Gateway, is_so: impl Fn(&ServerLine) -> bool) {
     let so = async {
         while !is_so(&gateway.status(None).unwrap().servers[0]) {
@@ -150,10 +149,10 @@ async fn until(gateway: &Gateway, is_so: impl Fn(&ServerLine) -> bool) {
     assert!(so.is_ok(), "{:#?}", gateway.status(None));
 }
 
-/// A server that dies before anybody has listed it is named to those who come, and to those who look,
-/// with how it ended and when it is tried again.
+/// A server that dies before its tools were listed is named in instructions and status, with the cause and the time of
+/// the next attempt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_died_before_it_was_listed_is_named() {
+async fn servers_that_die_before_listing_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("brittle");
     std::fs::write(&file, "").unwrap();
@@ -162,7 +161,7 @@ async fn who_died_before_it_was_listed_is_named() {
         brittle(&file)
     ))
     .await;
-    let _met: Vec<_> = gateway.meet().collect().await;
+    let _met: Vec<_> = gateway.connect_all().collect().await;
     until(&gateway, |server| server.missing.is_some()).await;
     let status = gateway.status(None).unwrap();
     let server = &status.servers[0];
@@ -176,15 +175,15 @@ async fn who_died_before_it_was_listed_is_named() {
         let next = client(revision).connect(format!("{origin}/mcp")).await;
         let told = next.unwrap().instructions().unwrap_or_default().to_owned();
         assert!(
-            told.contains(&format!("`brief` is missing: {died}")),
+            told.contains(&format!("`brief` is unavailable: {died}")),
             "{revision}: {told}"
         );
     }
 }
 
-/// A server that dies before anybody has listed it is tried again after `backoff_seconds`, although nobody calls.
+/// A server that dies before its tools were listed is retried after `backoff_seconds` without a call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_died_before_it_was_listed_comes_back() {
+async fn servers_that_die_before_listing_are_retried() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("brittle");
     std::fs::write(&file, "").unwrap();
@@ -193,7 +192,7 @@ async fn who_died_before_it_was_listed_comes_back() {
         brittle(&file)
     ))
     .await;
-    let _met: Vec<_> = gateway.meet().collect().await;
+    let _met: Vec<_> = gateway.connect_all().collect().await;
     until(&gateway, |server| server.missing.is_some()).await;
     std::fs::remove_file(&file).unwrap();
     until(&gateway, |server| server.state == "ready").await;
@@ -210,10 +209,10 @@ async fn who_died_before_it_was_listed_comes_back() {
     );
 }
 
-/// A server that dies when it is to list, after it was of use, is tried again after `backoff_seconds`, although nobody
-/// calls, and whoever had to do without its list is told.
+/// A server that dies while listing, after it worked before, is retried after `backoff_seconds` without a call, and
+/// clients are notified.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_died_of_its_list_comes_back() {
+async fn servers_that_die_while_listing_are_retried() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("brittle");
@@ -233,14 +232,14 @@ async fn who_died_of_its_list_comes_back() {
     }
 }
 
-/// A server that never starts is suspended after so many starts, although nobody has asked for more than one.
+/// A server that never starts is suspended after repeated attempts, even if only one call needed it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_never_starts_is_suspended_uncalled() {
+async fn servers_that_never_start_are_suspended() {
     let (gateway, _origin) = gateway(
         "[servers.never]\ncommand = \"false\"\nera = \"legacy\"\nfailures = 2\nsuspend_seconds = 600\n",
     )
     .await;
-    let _met: Vec<_> = gateway.meet().collect().await;
+    let _met: Vec<_> = gateway.connect_all().collect().await;
     until(&gateway, |server| server.state == "suspended").await;
     let server = &gateway.status(None).unwrap().servers[0];
     assert_eq!((server.starts, server.failures), (2, 2), "{server:?}");

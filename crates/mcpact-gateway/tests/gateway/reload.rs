@@ -1,4 +1,4 @@
-//! Another catalog for a gateway that runs.
+//! Reload of a running gateway.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,14 +8,13 @@ use mcpact_gateway::Gateway;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{
+use crate::harness::{
     CATALOG, MORTAL, UNGUARDED, catalog, client, first_message, gateway, get, tools,
 };
 
-/// A new catalog takes effect for clients that are there; they are told, and what did not change
-/// goes on undisturbed.
+/// A new catalog takes effect for connected clients, which are notified; unchanged servers are not disturbed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_catalog_takes_effect_while_clients_stay() {
+async fn reload_takes_effect_for_connected_clients() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
         let (gateway, origin) = gateway(CATALOG).await;
         let connected = client(revision).connect(format!("{origin}/mcp")).await;
@@ -46,7 +45,7 @@ async fn another_catalog_takes_effect_while_clients_stay() {
             let echoed = connected.call_tool(name, json!({"text": name})).await;
             assert_eq!(echoed.is_ok(), is_there, "{name}");
         }
-        // Its server has another prefix now.
+        // The prefix of the server has changed.
         let echoed = alone.call_tool("echo", json!({"text": "still here"})).await;
         assert_eq!(echoed.unwrap().all_text(), "still here");
         alone.close().await;
@@ -54,10 +53,10 @@ async fn another_catalog_takes_effect_while_clients_stay() {
     }
 }
 
-/// Who came while there were no servers, or only such as have nothing but tools, is told of those that come,
-/// and can use everything of them.
+/// A client that connected before any server existed, or while servers had only tools, is notified of added servers and
+/// can use all their features.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_came_before_the_first_server_sees_it() {
+async fn clients_see_servers_that_are_added_later() {
     for revision in Revision::ALL {
         for (before, count) in [("", 0), (MORTAL, 2)] {
             let (gateway, origin) = gateway(before).await;
@@ -96,10 +95,10 @@ async fn who_came_before_the_first_server_sees_it() {
     }
 }
 
-/// A tag that no server has any more is refused with those that there are, also where it was used before;
-/// whoever has a session there is told so and stays, and sees the servers that get the tag again.
+/// A tag that no server has is refused with the known tags, even if it was used before; clients with a session stay
+/// connected and see servers that get the tag again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tag_that_is_gone_is_refused() {
+async fn removed_tags_are_refused() {
     let (gateway, origin) = gateway(CATALOG).await;
     let path = "/tags/calm/mcp";
     let stays = client(Revision::V2025_11_25).connect(format!("{origin}{path}"));
@@ -138,9 +137,9 @@ async fn a_tag_that_is_gone_is_refused() {
     stays.close().await;
 }
 
-/// As many choices of tags are kept as there may be; one more is refused in words that do not deny its tags.
+/// One combination of tags too many is refused with an error that does not deny its tags.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_choice_of_tags_too_many_is_refused() {
+async fn tag_combinations_are_limited() {
     let tags: Vec<String> = (0..9).map(|tag| format!("t{tag}")).collect();
     let many = format!("tags = {tags:?}");
     let (_gateway, origin) = gateway(&CATALOG.replace("tags = [\"calm\", \"wild\"]", &many)).await;
@@ -159,7 +158,7 @@ async fn one_choice_of_tags_too_many_is_refused() {
         };
         assert!(answer.starts_with(expected), "{choice}: {answer}");
         assert_eq!(
-            answer.contains("too many different choices of tags"),
+            answer.contains("too many different combinations of tags"),
             choice > 256
         );
         assert!(
@@ -169,10 +168,9 @@ async fn one_choice_of_tags_too_many_is_refused() {
     }
 }
 
-/// What still runs of a server that another catalog has ended is seen until it is over, whether there is
-/// another of its name or not.
+/// Instances of a removed or replaced server are in the status until they end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_leaves_is_seen() {
+async fn draining_servers_are_in_the_status() {
     let patient = "tags = [\"calm\", \"wild\"]\ndrain_seconds = 60";
     let first = CATALOG.replace("tags = [\"calm\", \"wild\"]", patient);
     let (gateway, origin) = gateway(&first).await;
@@ -223,7 +221,7 @@ async fn who_leaves_is_seen() {
 
 /// A catalog that cannot be served changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_catalog_that_cannot_be_served_changes_nothing() {
+async fn invalid_catalogs_change_nothing() {
     let (gateway, origin) = gateway(CATALOG).await;
     let error = gateway.change(catalog(UNGUARDED)).unwrap_err().to_string();
     assert!(error.contains("server `new` cannot be confined"), "{error}");
@@ -237,9 +235,9 @@ async fn a_catalog_that_cannot_be_served_changes_nothing() {
     );
 }
 
-/// Whoever asks for a list or calls something is answered, however often the config changes meanwhile.
+/// Lists and calls complete however often the config changes meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_comes_while_the_config_changes_without_end() {
+async fn requests_complete_during_continuous_reloads() {
     let (gateway, origin) = gateway(CATALOG).await;
     let client = client(Revision::V2025_11_25);
     let client = client.connect(format!("{origin}/mcp")).await.unwrap();
@@ -266,7 +264,7 @@ async fn an_answer_comes_while_the_config_changes_without_end() {
     assert!(called.is_err());
 }
 
-/// The numbers of the instances that run.
+/// Returns the numbers of the running instances.
 fn running(gateway: &Gateway) -> Vec<u64> {
     let servers = gateway.status(None).unwrap().servers;
     let instances = servers.into_iter().flat_map(|server| server.instances);
@@ -284,10 +282,10 @@ async fn until(gateway: &Gateway, is_so: impl Fn(&[u64]) -> bool) {
     assert!(waited.is_ok(), "{:#?}", gateway.status(None));
 }
 
-/// Other limits and checks hold for what runs: instances beyond what may run end, and a pause between checks is
-/// not waited out.
+/// Changed limits and health checks apply to running instances: surplus instances stop, and an old check interval is
+/// not awaited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn limits_and_checks_hold_for_what_runs() {
+async fn changed_limits_apply_to_running_instances() {
     let rare = "health_seconds = 3600\n";
     let (gateway, _origin) = gateway(&format!("{MORTAL}{rare}min_ready = 3\n")).await;
     until(&gateway, |running| running.len() == 3).await;

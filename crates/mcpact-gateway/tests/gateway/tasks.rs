@@ -1,4 +1,4 @@
-//! Tasks while the config is read anew.
+//! Tasks during a reload.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use mcpact::client::{Client, TaskOptions};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::place::{catalog, client, gateway};
+use crate::harness::{catalog, client, gateway};
 
-/// How long anything may take before the test has failed.
+/// Time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server, given so long to end its calls.
+/// Returns the config of a server with this drain time.
 fn server(era: &str, drain: &str) -> String {
     format!(
         "[servers.s]\nbuiltin = \"everything\"\nera = \"{era}\"\ndrain_seconds = {drain}\ntags = [\"t\"]\n"
     )
 }
 
-/// What takes the place of the server, or is served without it.
+/// Configs after the reload: a replacement, and a config without the server.
 const RESTARTED: &str = "[servers.s]\nbuiltin = \"everything\"\n";
 const OLDER: &str = "[servers.s]\nbuiltin = \"everything\"\nera = \"2025-11-25\"\n";
 const OTHER: &str = "[servers.other]\nbuiltin = \"everything\"\n";
@@ -31,7 +31,7 @@ fn tool(path: &str, name: &str) -> String {
     format!("{prefix}{name}")
 }
 
-/// Begins a task; its raw name.
+/// Starts a task; returns its raw id.
 async fn begin(client: &Client, tool: &str, arguments: Value) -> Value {
     let call = client.call_tool_as_task(tool, arguments, TaskOptions::new());
     let id = call.await.unwrap().task().unwrap().task_id.clone();
@@ -47,8 +47,8 @@ async fn asked(client: &Client, method: &str, task: &Value) -> Result<String, St
         .map_err(|error| error.to_string())
 }
 
-/// What a client of 2025-11-25 hears of a task of a modern server, during whose question the config is read anew and no call
-/// is given time; when it waits for the result, and when it asks again.
+/// Starts a task of a modern server for a client of 2025-11-25 and replaces the server without drain time while the
+/// task waits for input; returns the outcomes of a pending and of a new request for the result.
 async fn waited(path: &str, next: &'static str) -> [Result<String, String>; 2] {
     let (gateway, origin) = gateway(&server("2026-07-28", "0")).await;
     let able = client(Revision::V2025_11_25).on_elicitation(move |_| {
@@ -65,10 +65,10 @@ async fn waited(path: &str, next: &'static str) -> [Result<String, String>; 2] {
     [first, asked(&able, "tasks/result", &task).await]
 }
 
-/// BB-09: whoever waits for a hosted task is told as soon as the server was ended and the time of its calls is up that the
-/// task is lost and may have had its effect. Nobody waits for what cannot come.
+/// BB-09: a request that waits for a hosted task fails as soon as the replaced server ended: the task is lost and may
+/// have had its effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hosted_task_that_is_lost_is_told_at_once() {
+async fn lost_hosted_tasks_are_reported_at_once() {
     for (path, next) in [
         ("/mcp", RESTARTED),
         ("/mcp", OLDER),

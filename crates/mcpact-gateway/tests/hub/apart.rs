@@ -85,7 +85,7 @@ impl Keeper {
     }
 
     fn hub(&self, strategy: Strategy) -> Arc<Hub> {
-        hub(vec![self.member(strategy, &Cache::nowhere())])
+        hub(vec![self.member(strategy, &Cache::disabled())])
     }
 
     fn starts(&self) -> usize {
@@ -218,7 +218,7 @@ async fn only_its_client_is_told_of_a_change() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_nobodys_list_is_kept() {
     let (keeper, folder) = (Keeper::new(), tempfile::tempdir().unwrap());
-    let cache = Cache::in_folder(folder.path());
+    let cache = Cache::in_dir(folder.path());
     let first = hub(vec![keeper.member(Strategy::Stateful, &cache)]);
     let mut a = come(&first, false, &json!({})).await;
     listed(&mut a).await;
@@ -249,7 +249,7 @@ async fn only_nobodys_list_is_kept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_list_of_nobody_is_looked_at_again() {
     let (keeper, folder) = (Keeper::new(), tempfile::tempdir().unwrap());
-    let cache = Cache::in_folder(folder.path());
+    let cache = Cache::in_dir(folder.path());
     let before = hub(vec![keeper.member(Strategy::Stateful, &cache)]);
     listed(&mut come(&before, false, &json!({})).await).await;
     let is_written = || fs::read_dir(folder.path()).is_ok_and(|files| files.count() > 0);

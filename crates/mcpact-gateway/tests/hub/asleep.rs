@@ -181,7 +181,7 @@ async fn a_restart_forgets_nothing() {
         for revision in CLIENTS {
             let what = format!("{revision} at {era:?}");
             let folder = tempfile::tempdir().unwrap();
-            let cache = Cache::in_folder(folder.path().join("servers"));
+            let cache = Cache::in_dir(folder.path().join("servers"));
             let script = Script::new(era, &json!({"tools": {}, "prompts": {}}));
             script.answers("prompts-list", &json!({"prompts": [{"name": "p"}]}));
             let run = async |expected: usize| {
@@ -224,7 +224,7 @@ async fn a_restart_forgets_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_has_changed_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::in_folder(folder.path());
+    let cache = Cache::in_dir(folder.path());
     let script = Script::new(Speaks::Handshake, &json!({"tools": {"listChanged": true}}));
     let kept = || {
         let mut files = fs::read_dir(folder.path())
@@ -314,7 +314,7 @@ async fn a_remote_server_is_asked_again() {
         for revision in CLIENTS {
             let what = format!("{revision} at {speaks}");
             let folder = tempfile::tempdir().unwrap();
-            let cache = Cache::in_folder(folder.path());
+            let cache = Cache::in_dir(folder.path());
             let nothing = || async { Ok(ToolResult::text("x")) };
             let server = |tool: &str| {
                 let server = Server::new("remote", "1").revisions(&[speaks]);
@@ -386,7 +386,7 @@ async fn who_only_listens_hears_of_a_server_that_others_wake() {
         idle: Duration::from_secs(1),
         ..RunSettings::default()
     };
-    let member = script.member_run("s", &Cache::nowhere(), run);
+    let member = script.member_run("s", &Cache::disabled(), run);
     let hub = hub(vec![member.clone()]);
     let other = on_lines(&hub, client(Revision::V2026_07_28)).await;
     let old = alone(&member, client(Revision::V2025_11_25)).await;

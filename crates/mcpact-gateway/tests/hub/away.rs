@@ -134,7 +134,7 @@ fn pairs() -> impl Iterator<Item = (Era, Speaks)> {
 }
 
 fn member(script: &Script) -> Arc<Member> {
-    script.member_run("s", &Cache::nowhere(), RunSettings::default())
+    script.member_run("s", &Cache::disabled(), RunSettings::default())
 }
 
 async fn subscribed(client: Era, script: &Script) -> (Arc<Hub>, Arc<Member>, Subscriber) {

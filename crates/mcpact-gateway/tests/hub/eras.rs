@@ -137,7 +137,7 @@ async fn who_leaves_makes_nobody_of_another_era_deaf() {
         for leaves in ERAS {
             for is_first in [false, true] {
                 let what = format!("{stays:?} stays, {leaves:?} leaves, first: {is_first}");
-                let (script, cache) = (subscribable(Speaks::Handshake), Cache::nowhere());
+                let (script, cache) = (subscribable(Speaks::Handshake), Cache::disabled());
                 let hub = hub(vec![script.member_run("s", &cache, RunSettings::default())]);
                 let eras = match is_first {
                     true => [leaves, stays],

@@ -33,20 +33,19 @@ fn cases() -> [(&'static str, Value, &'static [&'static str], &'static str); 6] 
             "circle",
             json!({"tools": [tool("a")], "nextCursor": "same"}),
             &["a"],
-            "its `tools/list` does not end: after 2 pages the cursor `same` comes again",
+            "`tools/list` does not end: the cursor `same` occurs again after 2 pages",
         ),
         (
             "number",
             json!({"tools": [tool("a")], "nextCursor": 2}),
             &["a"],
-            "page 1 of its `tools/list` has a `nextCursor` that is no text; what follows is left out",
+            "the `nextCursor` on page 1 of `tools/list` is not a string; later pages are left out",
         ),
         (
             "mixed",
             json!({"tools": mixed}),
             &["a", "b"],
-            "of its `tools/list` is left out: 2 items that are no objects, 2 items without a `name`, what stands there \
-             again: `a`",
+            "left out of `tools/list`: 2 items that are not objects, 2 items without a `name`, duplicates of `a`",
         ),
         ("whole", json!({"tools": [tool("a")]}), &["a"], ""),
     ]
@@ -185,8 +184,7 @@ async fn a_result_that_is_none_is_an_error() {
             for wire in &mut wires {
                 let answer = wire.ask("tools/call", json!({"name": "s__one"})).await;
                 let told = answer["error"]["message"].as_str().unwrap_or_default();
-                let words =
-                    "the server broke a rule: its answer to `tools/call` should be `object`";
+                let words = "protocol violation by the server: its answer to `tools/call` should be `object`";
                 assert!(told.contains(words), "{era:?} {answer}");
                 assert!(told.starts_with('`'), "{era:?} {answer}");
             }

@@ -26,7 +26,7 @@ async fn a_list_comes_when_there_is_room() {
         },
         ..RunSettings::default()
     };
-    let member = script.member_run("s", &Cache::nowhere(), run);
+    let member = script.member_run("s", &Cache::disabled(), run);
     // Nothing is looked at again because time has passed.
     let settings = HubSettings {
         list_age: PATIENCE * 60,

@@ -40,7 +40,7 @@ fn member(script: &Script, call: Duration, start: Duration) -> Arc<Member> {
         start_timeout: start,
         ..RunSettings::default()
     };
-    script.member_run("late", &Cache::nowhere(), run)
+    script.member_run("late", &Cache::disabled(), run)
 }
 
 const HOUR: Duration = Duration::from_secs(3600);

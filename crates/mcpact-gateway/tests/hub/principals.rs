@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcpact::server::Principals;
+use mcpact::server::PrincipalSource;
 use mcpact_gateway::{Hub, HubSettings};
 use mcpact_spec::Revision;
-use mcpact_transport::http::client::{AnswerBody, HttpClient, HttpSettings};
+use mcpact_transport::http::client::{ClientResponseBody, HttpClient, HttpSettings};
 use serde_json::{Value, json};
 
 use crate::house::everything;
@@ -17,7 +17,7 @@ use crate::scripted::{Script, Speaks};
 async fn listening(members: Vec<Arc<mcpact_gateway::Member>>) -> String {
     let mut settings = HubSettings::default();
     settings.front.principals =
-        Principals::told_by(|headers| Some(headers.get("x-user")?.to_str().ok()?.to_owned()));
+        PrincipalSource::from_fn(|headers| Some(headers.get("x-user")?.to_str().ok()?.to_owned()));
     let hub = Hub::new(members, settings).unwrap();
     let front = hub.listen_at(([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = front.url();
@@ -56,10 +56,10 @@ impl User {
         let answer = self.http.post(&self.facts, body).await.unwrap();
         let mut told = Vec::new();
         match answer.body {
-            AnswerBody::Empty => {}
-            AnswerBody::Json(bytes) => told.push(serde_json::from_slice(&bytes).unwrap()),
-            AnswerBody::Other(text) => told.push(json!(text)),
-            AnswerBody::Events(mut events) => {
+            ClientResponseBody::Empty => {}
+            ClientResponseBody::Json(bytes) => told.push(serde_json::from_slice(&bytes).unwrap()),
+            ClientResponseBody::Other(text) => told.push(json!(text)),
+            ClientResponseBody::Events(mut events) => {
                 while let Some(event) = events.next().await {
                     let data = event.unwrap().data;
                     if !data.is_empty() {

@@ -174,7 +174,7 @@ impl Script {
 
     /// It as a member of a hub, stopped as soon as it is idle.
     pub(crate) fn member(&self, name: &str) -> Arc<Member> {
-        self.member_kept(name, &Cache::nowhere())
+        self.member_kept(name, &Cache::disabled())
     }
 
     /// As [`member`](Self::member), with what was kept of it.
@@ -196,7 +196,7 @@ impl Script {
     /// It as a member of a hub with this before its names, which runs on.
     pub(crate) fn member_called(&self, name: &str, prefix: &str) -> Arc<Member> {
         let bridge = self.bridge(name, RunSettings::default());
-        let (tools, nowhere) = (ToolFilter::default(), Cache::nowhere());
+        let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
         Member::with(name, prefix, Vec::new(), tools, bridge, &nowhere)
     }
 

@@ -198,7 +198,7 @@ fn local(name: &'static str) -> Arc<Member> {
         ours
     })));
     let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
-    let (tools, nowhere) = (ToolFilter::default(), Cache::nowhere());
+    let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
     Member::with(name, "", Vec::new(), tools, bridge, &nowhere)
 }
 

@@ -20,7 +20,7 @@ async fn a_stream_that_ended_is_opened_again() {
     let script = Script::new(Speaks::Discover, &json!({"tools": {"listChanged": true}}));
     script.put("subscriptions-listen", AGREED);
     let run = RunSettings::default();
-    let hub = hub(vec![script.member_run("s", &Cache::nowhere(), run)]);
+    let hub = hub(vec![script.member_run("s", &Cache::disabled(), run)]);
     let connected = on_lines(&hub, client(Revision::V2025_11_25)).await;
     let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
     connected.list_tools().await.unwrap();

@@ -26,7 +26,7 @@ fn member(script: &Script) -> Arc<Member> {
         start_timeout: SHORT * 40,
         ..RunSettings::default()
     };
-    script.member_run("s", &Cache::nowhere(), run)
+    script.member_run("s", &Cache::disabled(), run)
 }
 
 async fn tools(wire: &mut Wire) -> Vec<String> {

@@ -95,7 +95,7 @@ async fn changes_that_nobody_tells() {
             let telling = Script::new(era, &json!({"tools": {"listChanged": true}}));
             let silent = Script::new(era, &json!({"tools": {}}));
             let awake = mcpact_config::RunSettings::default();
-            let nowhere = mcpact_gateway::Cache::nowhere();
+            let nowhere = mcpact_gateway::Cache::disabled();
             let silent_member = silent.member_run("b", &nowhere, awake);
             let hub = impatient(vec![telling.member("a"), silent_member.clone()]);
             let connected = on_lines(&hub, client(revision)).await;

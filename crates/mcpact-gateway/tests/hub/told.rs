@@ -18,7 +18,7 @@ async fn failed(answer: &str, call_timeout: Duration) -> Value {
         call_timeout,
         ..RunSettings::default()
     };
-    let hub = hub(vec![script.member_run("shop", &Cache::nowhere(), run)]);
+    let hub = hub(vec![script.member_run("shop", &Cache::disabled(), run)]);
     let mut wire = Wire::modern(&hub, &json!({}));
     let params = json!({"name": "shop__one", "arguments": {}});
     wire.ask("tools/call", params).await["error"].clone()
@@ -38,12 +38,12 @@ async fn a_failed_call_names_server_cause_and_remedy() {
         (
             failed(twice, minute).await,
             "upstream_unfit",
-            "`shop`: its result cannot be passed on to a client of 2026-07-28: ",
+            "`shop`: the server's result cannot be translated for a client of revision 2026-07-28: ",
         ),
         (
             failed("[]", minute).await,
             "upstream_misbehaved",
-            "`shop`: the server broke a rule: its answer to `tools/call` should be `object`",
+            "`shop`: protocol violation by the server: its answer to `tools/call` should be `object`",
         ),
     ];
     for (error, reason, words) in cells {

@@ -297,7 +297,7 @@ async fn a_subscription_ends_after_other_settings() {
         let answer = wire.ask("resources/subscribe", plain.clone()).await;
         assert_eq!(answer["result"], json!({}), "{speaks}: {answer}");
 
-        let cache = Cache::nowhere();
+        let cache = Cache::disabled();
         let retuned = Member::with(
             "old",
             "other",

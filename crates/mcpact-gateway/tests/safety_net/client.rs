@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use mcpact_gateway::Gateway;
 use mcpact_spec::{Era, Revision};
-use mcpact_transport::http::client::AnswerBody;
+use mcpact_transport::http::client::ClientResponseBody;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::peer::{Peer, modern, request};
+use crate::http_client::HttpTestClient;
 use crate::rig::link;
-use crate::web::Web;
+use crate::scripted_client::{ScriptedClient, modern, request};
 
 /// Usual limit of a wait for a message.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ pub(crate) struct Client {
 enum Wire {
     Link(mpsc::UnboundedSender<Value>),
     Http {
-        web: Box<Web>,
+        web: Box<HttpTestClient>,
         inbox: mpsc::UnboundedSender<Value>,
     },
 }
@@ -73,7 +73,7 @@ impl Client {
         let mut jobs = JoinSet::new();
         let wire = match address {
             Address::Link => {
-                let mut peer = Peer::on(link(gateway), None);
+                let mut peer = ScriptedClient::on(link(gateway), None);
                 if revision.era() == Era::Legacy {
                     peer.open(revision.as_str(), capabilities.clone()).await;
                 }
@@ -83,8 +83,10 @@ impl Client {
             }
             Address::Url(url) => {
                 let mut web = match revision.era() {
-                    Era::Modern => Web::modern(url, capabilities.clone()),
-                    Era::Legacy => Web::open(url, revision.as_str(), capabilities.clone()).await?,
+                    Era::Modern => HttpTestClient::modern(url, capabilities.clone()),
+                    Era::Legacy => {
+                        HttpTestClient::open(url, revision.as_str(), capabilities.clone()).await?
+                    }
                 };
                 if revision.era() == Era::Legacy {
                     jobs.spawn(listen(web.clone(), put.clone()));
@@ -193,7 +195,7 @@ impl Client {
         }
     }
 
-    /// Answer to a request. Notifications before it are skipped.
+    /// ClientResponse to a request. Notifications before it are skipped.
     pub(crate) async fn answered(&mut self, id: &str) -> Value {
         loop {
             let message = self.next().await;
@@ -212,7 +214,7 @@ impl Client {
 
 /// Moves messages between a link and its client.
 async fn exchange(
-    mut peer: Peer,
+    mut peer: ScriptedClient,
     mut sent: mpsc::UnboundedReceiver<Value>,
     inbox: mpsc::UnboundedSender<Value>,
 ) {
@@ -231,9 +233,9 @@ async fn exchange(
 }
 
 /// Reads what a session is sent outside of requests.
-async fn listen(web: Web, inbox: mpsc::UnboundedSender<Value>) {
+async fn listen(web: HttpTestClient, inbox: mpsc::UnboundedSender<Value>) {
     let answer = web.http.listen(&web.facts, None).await.unwrap();
-    let AnswerBody::Events(mut events) = answer.body else {
+    let ClientResponseBody::Events(mut events) = answer.body else {
         return;
     };
     while let Some(Ok(event)) = events.next().await {

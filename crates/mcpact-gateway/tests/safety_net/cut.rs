@@ -7,7 +7,9 @@ use std::task::{Context, Poll};
 use bytestring::ByteString;
 use futures_util::future::BoxFuture;
 use mcpact::server::Settings;
-use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Visitor, Welcome};
+use mcpact::server::backend::{
+    Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, Outbox, Session,
+};
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
@@ -96,13 +98,17 @@ impl<B: Backend> Backend for Cutting<B> {
         self.inner.terms()
     }
 
-    async fn welcome(&self, opening: Opening<'_>, visitor: &Visitor) -> Result<Welcome, WireError> {
-        self.inner.welcome(opening, visitor).await
+    async fn accept_client(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Result<ClientSetup, WireError> {
+        self.inner.accept_client(opening, visitor).await
     }
 
     async fn serve(
         self: Arc<Self>,
-        job: Job,
+        job: BackendRequest,
         session: Arc<Session>,
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
@@ -123,16 +129,16 @@ impl<B: Backend> Backend for Cutting<B> {
         self.inner.observe(session, method, params);
     }
 
-    fn fell_silent(&self, visitor: &Visitor) {
-        self.inner.fell_silent(visitor);
+    fn input_closed(&self, visitor: &ClientIdentity) {
+        self.inner.input_closed(visitor);
     }
 
-    fn left(&self, visitor: &Visitor) {
-        self.inner.left(visitor);
+    fn disconnected(&self, visitor: &ClientIdentity) {
+        self.inner.disconnected(visitor);
     }
 
-    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
-        self.inner.mirrored(tool)
+    fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+        self.inner.mirrored_params(tool)
     }
 
     fn stop(&self) {

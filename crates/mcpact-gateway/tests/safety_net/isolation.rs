@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::client::Address;
 use crate::rig::{catalog, gateway_of};
-use crate::stage::Stage;
+use crate::scripted_server::ScriptedServer;
 
 use self::server::Script;
 use self::visitor::{Place, Visitor};
@@ -191,8 +191,8 @@ async fn run(number: u64, clock: Clock) -> BTreeMap<&'static str, usize> {
     let case = Case::draw(&mut seed, clock);
     let role = server::role(case.server);
     let stage = match case.is_http {
-        true => Stage::http(role).await,
-        false => Stage::lines(role),
+        true => ScriptedServer::http(role).await,
+        false => ScriptedServer::lines(role),
     };
     let target = stage.target.clone();
     let ledger = Arc::<Ledger>::default();

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use crate::client::{Address, Client};
 use crate::rig::{ERAS, call, config, gateway_with};
-use crate::stage::{Role, Said, Stage};
+use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 const LEGACY: Revision = Revision::V2025_11_25;
 
 /// Next list or call that the server gets; other lists are empty.
-async fn next(stage: &mut Stage) -> Said {
+async fn next(stage: &mut ScriptedServer) -> ReceivedMessage {
     loop {
         let said = stage.hear().await;
         match said.method() {
@@ -23,7 +23,7 @@ async fn next(stage: &mut Stage) -> Said {
 }
 
 /// Answers a list with a tool that says which roots the server was told for it.
-async fn list(stage: &mut Stage, said: &Said) {
+async fn list(stage: &mut ScriptedServer, said: &ReceivedMessage) {
     said.ask("roots", "roots/list", json!({}));
     let told = next(stage).await.message;
     assert_eq!(told["id"], "roots", "{told}");
@@ -54,7 +54,7 @@ async fn answer_with_roots(mut client: Client) {
 }
 
 /// Tools that a client is shown, and how often the server was asked for them.
-async fn listed(client: &mut Client, stage: &mut Stage) -> (Value, usize) {
+async fn listed(client: &mut Client, stage: &mut ScriptedServer) -> (Value, usize) {
     client.request("list", "tools/list", json!({}));
     let mut lists = 0;
     loop {
@@ -74,7 +74,7 @@ async fn listed(client: &mut Client, stage: &mut Stage) -> (Value, usize) {
 #[tokio::test(start_paused = true)]
 async fn common_list_never_rests_on_the_answer_of_a_client() {
     for revision in ERAS {
-        let mut stage = Stage::lines(Role::new(LEGACY));
+        let mut stage = ScriptedServer::lines(Role::new(LEGACY));
         let shared = config("one", "strategy = \"stateless\"\nmax_instances = 1\n");
         let gateway = gateway_with(shared, &[("one", &stage.target)]);
         let connect = async || {

@@ -9,15 +9,15 @@
     reason = "a broken expectation is a failed test"
 )]
 
-#[path = "../cases/peer.rs"]
+#[path = "../cases/http_client.rs"]
 #[expect(dead_code, reason = "shared with the tests in `cases`")]
-mod peer;
-#[path = "../cases/stage.rs"]
+mod http_client;
+#[path = "../cases/scripted_client.rs"]
 #[expect(dead_code, reason = "shared with the tests in `cases`")]
-mod stage;
-#[path = "../cases/web.rs"]
+mod scripted_client;
+#[path = "../cases/scripted_server.rs"]
 #[expect(dead_code, reason = "shared with the tests in `cases`")]
-mod web;
+mod scripted_server;
 
 mod client;
 mod cut;

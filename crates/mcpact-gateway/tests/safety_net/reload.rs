@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Address, Client};
 use crate::rig::{ERAS, SUBSCRIPTION, Server, URI, acknowledge, config, form, gateway};
-use crate::stage::{Role, Said};
+use crate::scripted_server::{ReceivedMessage, Role};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -99,7 +99,7 @@ impl Scene {
     }
 
     /// A call that the first server has received.
-    pub(crate) async fn sent(&mut self) -> Said {
+    pub(crate) async fn sent(&mut self) -> ReceivedMessage {
         self.client.request("sent", "tools/call", self.call());
         self.first.next_of("tools/call").await
     }
@@ -239,9 +239,42 @@ async fn sent_call_stays_at_its_server_on_http() {
     sent(&ON_HTTP).await;
 }
 
+/// Errors of a server look like those of a gateway that has not sent a call, as they do behind a second gateway. The
+/// client gets them unchanged, and no server gets the call again.
+async fn refused_in_words_of_a_gateway(places: &[Place]) {
+    let errors = [
+        json!({"code": -32603, "message": "upstream_closed", "data": {"reason": "upstream_closed"}}),
+        json!({"code": -32603, "message": "the call was not sent to the server",
+            "data": {"reason": "upstream_gone", "delivery": "not_sent"}}),
+        json!({"code": -32000, "message": "upstream_unreachable", "data": "upstream_closed"}),
+    ];
+    for case in cases(places, "drain_seconds = 600\ntags = [\"t\"]\n") {
+        for error in &errors {
+            let mut scene = Scene::new(case).await;
+            let running = scene.sent().await;
+            scene.reload();
+            running.error(error.clone());
+            let answer = scene.client.answered("sent").await;
+            assert_eq!(answer["error"]["data"], error["data"], "{case:?}: {answer}");
+            assert_eq!(answer["error"]["code"], error["code"], "{case:?}: {answer}");
+            scene.called(1, 0);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn error_data_of_a_server_never_causes_a_resend() {
+    refused_in_words_of_a_gateway(&[Place::Link]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn error_data_of_a_server_never_causes_a_resend_on_http() {
+    refused_in_words_of_a_gateway(&ON_HTTP).await;
+}
+
 /// A call for which its client is asked something.
 struct Suspended {
-    said: Said,
+    said: ReceivedMessage,
     asked: Value,
 }
 
@@ -338,7 +371,7 @@ async fn suspended_call_goes_on_or_is_lost_on_http() {
 }
 
 /// A server that gets a subscription to the resource.
-async fn accepts(server: &mut Server, case: Case) -> Said {
+async fn accepts(server: &mut Server, case: Case) -> ReceivedMessage {
     loop {
         let said = server.next().await;
         match said.method() {
@@ -359,7 +392,7 @@ async fn accepts(server: &mut Server, case: Case) -> Said {
     }
 }
 
-fn update(said: &Said) {
+fn update(said: &ReceivedMessage) {
     let params = match said.method() {
         "subscriptions/listen" => {
             json!({"uri": URI, "_meta": {SUBSCRIPTION: said.message["id"]}})
@@ -427,7 +460,7 @@ async fn subscription_moves_to_the_next_server_on_http() {
 
 impl Scene {
     /// A task that the first server works on, and its name for the client.
-    async fn task(&mut self) -> (Said, Value) {
+    async fn task(&mut self) -> (ReceivedMessage, Value) {
         let mut params = self.call();
         if self.case.client.era() == Era::Legacy {
             params["task"] = json!({"ttl": 600_000});

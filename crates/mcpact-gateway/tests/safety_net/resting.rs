@@ -9,13 +9,13 @@ use mcpact_spec::Revision;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::peer::Peer;
 use crate::rig::{ERAS, Server, call, client, config, form, gateway, load};
-use crate::stage::Role;
+use crate::scripted_client::ScriptedClient;
+use crate::scripted_server::Role;
 
 const REST: Duration = Duration::from_secs(2);
 
-async fn cancel(peer: &mut Peer, id: u64) {
+async fn cancel(peer: &mut ScriptedClient, id: u64) {
     let params = json!({"requestId": id});
     peer.note("notifications/cancelled", params).await;
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpact_config::{Catalog, Launch, Machine, Severity, Source, read};
-use mcpact_gateway::{Cache, Gateway, Local, Surroundings, Target};
+use mcpact_config::{Catalog, Launch, LocalHost, Severity, Source, read};
+use mcpact_gateway::{Cache, Gateway, GatewayEnv, Local, Target};
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::peer::Peer;
-use crate::stage::{Role, Said, Stage};
+use crate::scripted_client::ScriptedClient;
+use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -30,18 +30,18 @@ pub(crate) const URI: &str = "mem://r";
 /// Scripted server that answers lists itself. The test receives everything else.
 pub(crate) struct Server {
     pub(crate) target: Target,
-    heard: mpsc::UnboundedReceiver<Said>,
+    heard: mpsc::UnboundedReceiver<ReceivedMessage>,
     log: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Server {
     /// Server with one tool `t`, one prompt `p` and one resource, in memory.
     pub(crate) fn lines(role: Role) -> Self {
-        Self::on(Stage::lines(role))
+        Self::on(ScriptedServer::lines(role))
     }
 
     /// Server on an existing stage.
-    pub(crate) fn on(mut stage: Stage) -> Self {
+    pub(crate) fn on(mut stage: ScriptedServer) -> Self {
         let (tell, heard) = mpsc::unbounded_channel();
         let log = Arc::<Mutex<Vec<Value>>>::default();
         let (target, all) = (stage.target.clone(), Arc::clone(&log));
@@ -57,13 +57,13 @@ impl Server {
     }
 
     /// Next message that is not about a list.
-    pub(crate) async fn next(&mut self) -> Said {
+    pub(crate) async fn next(&mut self) -> ReceivedMessage {
         let next = tokio::time::timeout(PATIENCE, self.heard.recv()).await;
         next.expect("a message arrives in time").unwrap()
     }
 
     /// Next message, which must have this method.
-    pub(crate) async fn next_of(&mut self, method: &str) -> Said {
+    pub(crate) async fn next_of(&mut self, method: &str) -> ReceivedMessage {
         let said = self.next().await;
         assert_eq!(said.method(), method, "{}", said.message);
         said
@@ -78,7 +78,7 @@ impl Server {
 }
 
 /// Answers lists, log levels, pings and subscriptions to list changes; `false` for everything else.
-pub(crate) fn is_listed(said: &Said) -> bool {
+pub(crate) fn is_listed(said: &ReceivedMessage) -> bool {
     let mut result = match said.method() {
         "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"},
             "execution": {"taskSupport": "optional"}}]}),
@@ -105,7 +105,7 @@ pub(crate) fn is_listed(said: &Said) -> bool {
 }
 
 /// Accepts a subscription of the modern era.
-pub(crate) fn acknowledge(said: &Said) {
+pub(crate) fn acknowledge(said: &ReceivedMessage) {
     let filter = &said.params()["notifications"];
     let params = json!({"_meta": {SUBSCRIPTION: said.message["id"]}, "notifications": filter});
     said.note("notifications/subscriptions/acknowledged", params);
@@ -125,7 +125,7 @@ pub(crate) fn config(builtin: &str, more: &str) -> Catalog {
 
 pub(crate) fn catalog(text: &str) -> Catalog {
     let source = Source::new("mcpact.toml", text.to_owned());
-    let reading = read(&source, &Machine::around(Path::new(".")).unwrap());
+    let reading = read(&source, &LocalHost::around(Path::new(".")).unwrap());
     let problems = reading.problems.iter();
     let errors: Vec<_> = problems
         .filter(|problem| problem.severity >= Severity::Error)
@@ -146,19 +146,19 @@ pub(crate) fn gateway_with(config: Catalog, targets: &[(&'static str, &Target)])
         Target::Local(local) => (*name, Local(Arc::clone(&local.0))),
         Target::Command(_) | Target::Url { .. } => panic!("servers are in memory"),
     });
-    let surroundings = Surroundings {
+    let surroundings = GatewayEnv {
         builtins: BTreeMap::from_iter(builtins),
-        cache: Cache::nowhere(),
-        ..Surroundings::default()
+        cache: Cache::disabled(),
+        ..GatewayEnv::default()
     };
     Gateway::new(config, surroundings).unwrap()
 }
 
 /// Gateway with one server; `config` makes its config from the keys that say how the server is reached.
 pub(crate) fn gateway_of(target: &Target, config: impl Fn(&str) -> Catalog) -> Arc<Gateway> {
-    let mut surroundings = Surroundings {
-        cache: Cache::nowhere(),
-        ..Surroundings::default()
+    let mut surroundings = GatewayEnv {
+        cache: Cache::disabled(),
+        ..GatewayEnv::default()
     };
     let config = match target {
         Target::Local(local) => {
@@ -188,11 +188,11 @@ pub(crate) async fn client(
     gateway: &Arc<Gateway>,
     revision: Revision,
     capabilities: Value,
-) -> Peer {
+) -> ScriptedClient {
     match revision.era() {
-        Era::Modern => Peer::on(link(gateway), Some(capabilities)),
+        Era::Modern => ScriptedClient::on(link(gateway), Some(capabilities)),
         Era::Legacy => {
-            let mut peer = Peer::on(link(gateway), None);
+            let mut peer = ScriptedClient::on(link(gateway), None);
             let opened = peer.open(revision.as_str(), capabilities).await;
             assert!(opened["result"].is_object(), "{opened}");
             peer

@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpact::server::backend::{Backend, Ending, serve_link};
+use mcpact::server::backend::{Backend, SessionEnd, serve_link};
 use mcpact_config::{RunSettings, Strategy};
-use mcpact_gateway::{Bridge, BridgeSettings, Hub, HubSettings, Member, Turnstile};
+use mcpact_gateway::{Bridge, BridgeSettings, DrainGate, Hub, HubSettings, Member};
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::memory;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::cut::{Cutting, DROPPED, Moment, VICTIM};
-use crate::peer::Peer;
 use crate::rig::{ERAS, URI, acknowledge, form, is_listed};
-use crate::stage::{Role, Said, Stage};
+use crate::scripted_client::ScriptedClient;
+use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 /// No request has more polls than this.
 const MOST_POLLS: usize = 200;
@@ -85,11 +85,11 @@ struct Script {
     cancelled: Arc<Cancelled>,
     /// Lets the call go on that blocks others.
     release: Arc<Notify>,
-    asking: BTreeMap<usize, Said>,
+    asking: BTreeMap<usize, ReceivedMessage>,
 }
 
 impl Script {
-    async fn run(mut self, mut stage: Stage) {
+    async fn run(mut self, mut stage: ScriptedServer) {
         while let Some(said) = stage.hear_more().await {
             match said.method() {
                 _ if is_listed(&said) => {}
@@ -112,7 +112,7 @@ impl Script {
         }
     }
 
-    fn called(&mut self, said: Said) {
+    fn called(&mut self, said: ReceivedMessage) {
         let arguments = &said.params()["arguments"];
         match arguments["do"].as_str().unwrap_or_default() {
             "block" => {
@@ -140,7 +140,7 @@ impl Script {
 }
 
 /// Reports progress step by step, then answers.
-async fn report(said: Said) {
+async fn report(said: ReceivedMessage) {
     let token = said.params()["_meta"]["progressToken"].clone();
     for progress in 1..4 {
         tokio::time::sleep(STEP).await;
@@ -160,20 +160,20 @@ struct Scene<B> {
 }
 
 impl<B: Backend> Scene<B> {
-    async fn client(&self) -> Peer {
+    async fn client(&self) -> ScriptedClient {
         let (ours, theirs) = memory::pair();
-        let ending = Ending::after(Duration::ZERO);
+        let ending = SessionEnd::after(Duration::ZERO);
         tokio::spawn(serve_link(Arc::clone(&self.backend), theirs, ending));
         let can = json!({"elicitation": {}});
         match self.case.client.era() {
             Era::Modern => {
-                let mut peer = Peer::on(ours, Some(can));
+                let mut peer = ScriptedClient::on(ours, Some(can));
                 // A connection without a message is closed.
                 peer.hears_nothing().await;
                 peer
             }
             Era::Legacy => {
-                let mut peer = Peer::on(ours, None);
+                let mut peer = ScriptedClient::on(ours, None);
                 peer.open(self.case.client.as_str(), can).await;
                 peer
             }
@@ -205,7 +205,7 @@ impl<B: Backend> Scene<B> {
     }
 
     /// Makes the request and goes on until it is answered or dropped.
-    async fn attempt(&self, peer: &mut Peer) {
+    async fn attempt(&self, peer: &mut ScriptedClient) {
         let (method, params) = self.request();
         peer.request(VICTIM, method, params.clone()).await;
         if self.case.request == Request::Queued {
@@ -251,7 +251,7 @@ impl<B: Backend> Scene<B> {
     }
 
     /// Waits for the answer to a request that is not dropped.
-    async fn answered(&self, peer: &mut Peer, id: &str) {
+    async fn answered(&self, peer: &mut ScriptedClient, id: &str) {
         loop {
             let message = peer.hear().await;
             if message["id"] == id {
@@ -310,14 +310,14 @@ struct Ran {
 /// Sets a case up and runs it.
 async fn run(case: Case, moment: Moment) -> Ran {
     let what = format!("{case:?} at {moment:?}");
-    let stage = Stage::lines(Role::new(case.server).changing());
+    let stage = ScriptedServer::lines(Role::new(case.server).changing());
     let (cancelled, release) = (Arc::<Cancelled>::default(), Arc::<Notify>::default());
     let (crowd, instances) = match (case.request, case.strategy) {
         (Request::Queued, Strategy::Stateful) => (1, 4),
         (Request::Queued, _) => (1, 1),
         _ => (4, 4),
     };
-    let turnstile = Turnstile::default();
+    let drain_gate = DrainGate::default();
     let mut settings = BridgeSettings {
         name: Some(String::from("s")),
         run: RunSettings {
@@ -329,7 +329,7 @@ async fn run(case: Case, moment: Moment) -> Ran {
             health: BridgeSettings::default().run.health,
             ..RunSettings::default()
         },
-        turnstile: turnstile.clone(),
+        drain_gate: drain_gate.clone(),
         ..BridgeSettings::default()
     };
     settings.parks.ttl = SHORT;
@@ -357,7 +357,7 @@ async fn run(case: Case, moment: Moment) -> Ran {
         }
         Front::Aggregate => {
             let settings = HubSettings {
-                turnstile,
+                drain_gate,
                 ..HubSettings::default()
             };
             let hub = Hub::new(vec![Member::new("s", Arc::clone(&bridge))], settings).unwrap();

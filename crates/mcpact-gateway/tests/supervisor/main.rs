@@ -1,8 +1,8 @@
-//! Real processes behind a bridge: when they are started, shared, limited, watched and stopped.
+//! Supervision of real processes: start, sharing, limits, health checks and stop.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
-mod crowd;
-mod faults;
-mod house;
-mod life;
+mod failures;
+mod fixture;
+mod lifecycle;
+mod sharing;

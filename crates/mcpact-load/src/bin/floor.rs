@@ -14,8 +14,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use mcpact_load::caller::announce;
+use mcpact_load::error::LoadError;
 use mcpact_load::role::Role;
-use mcpact_load::trouble::Trouble;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
@@ -31,7 +31,7 @@ async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infal
     Ok(response)
 }
 
-async fn http() -> Result<(), Trouble> {
+async fn http() -> Result<(), LoadError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     announce(&format!("http://{}/mcp", listener.local_addr()?))?;
     loop {
@@ -45,7 +45,7 @@ async fn http() -> Result<(), Trouble> {
 async fn pump(
     mut input: impl AsyncRead + Unpin + Send,
     mut output: impl AsyncWrite + Unpin + Send,
-) -> Result<(), Trouble> {
+) -> Result<(), LoadError> {
     let mut chunk = vec![0; CHUNK];
     loop {
         let count = input.read(&mut chunk).await?;
@@ -58,7 +58,7 @@ async fn pump(
 }
 
 /// The pipes without a helper thread: as bare as it gets.
-async fn stdio() -> Result<(), Trouble> {
+async fn stdio() -> Result<(), LoadError> {
     let input = pipe::OpenOptions::new().open_receiver("/dev/stdin")?;
     let output = pipe::OpenOptions::new().open_sender("/dev/stdout")?;
     // In a task: what `main` awaits is woken across threads.
@@ -67,11 +67,11 @@ async fn stdio() -> Result<(), Trouble> {
 }
 
 #[tokio::main]
-async fn main() -> Result<ExitCode, Trouble> {
+async fn main() -> Result<ExitCode, LoadError> {
     match Role::parse() {
         Role::Http { .. } => http().await?,
         Role::Stdio { .. } => stdio().await?,
-        // There is nothing to negotiate with: no client is a floor.
+        // Without negotiation there is no client baseline.
         Role::Client { .. } => return Ok(ExitCode::FAILURE),
     }
     Ok(ExitCode::SUCCESS)

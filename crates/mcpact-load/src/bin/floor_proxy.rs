@@ -17,7 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use mcpact_load::call;
-use mcpact_load::trouble::Trouble;
+use mcpact_load::error::LoadError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{ChildStdin, ChildStdout, Command};
@@ -25,7 +25,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 
 const CHUNK: usize = 64 * 1024;
 
-/// How many lines may wait to be written.
+/// Maximum number of queued lines.
 const BACKLOG: usize = 1024;
 
 #[derive(Debug, Parser)]
@@ -34,7 +34,7 @@ enum Between {
     Http {
         /// The port to listen on.
         port: u16,
-        /// Where everything goes, `host:port`.
+        /// Target, `host:port`.
         target: String,
     },
     /// The pipes of a program behind; answers are known by their ids.
@@ -47,12 +47,12 @@ enum Between {
     },
 }
 
-async fn listen(port: u16) -> Result<TcpListener, Trouble> {
+async fn listen(port: u16) -> Result<TcpListener, LoadError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Ok(TcpListener::bind(address).await?)
 }
 
-async fn http(port: u16, target: &str) -> Result<(), Trouble> {
+async fn http(port: u16, target: &str) -> Result<(), LoadError> {
     let listener = listen(port).await?;
     loop {
         let (stream, _) = listener.accept().await?;
@@ -76,13 +76,13 @@ async fn pass(
     sender.send_request(request).await
 }
 
-/// Whoever waits for a line, by its id, and the way to the writer.
+/// Callers waiting for a line, by id, and the channel to the writer.
 struct Pipe {
     waiting: Mutex<HashMap<u64, oneshot::Sender<Bytes>>>,
     lines: mpsc::Sender<Bytes>,
 }
 
-async fn pipe(port: u16, command: &[String]) -> Result<(), Trouble> {
+async fn pipe(port: u16, command: &[String]) -> Result<(), LoadError> {
     let (program, arguments) = command.split_first().ok_or_else(nothing)?;
     let mut child = Command::new(program)
         .args(arguments)
@@ -112,8 +112,8 @@ async fn pipe(port: u16, command: &[String]) -> Result<(), Trouble> {
     }
 }
 
-fn nothing() -> Trouble {
-    Trouble::Silent(String::from("a program without a name"))
+fn nothing() -> LoadError {
+    LoadError::Silent(String::from("a program without a name"))
 }
 
 async fn through(
@@ -140,7 +140,7 @@ async fn through(
 }
 
 /// Writes everything that waits in one go.
-async fn write(mut input: ChildStdin, mut waiting: mpsc::Receiver<Bytes>) -> Result<(), Trouble> {
+async fn write(mut input: ChildStdin, mut waiting: mpsc::Receiver<Bytes>) -> Result<(), LoadError> {
     let (mut lines, mut out) = (Vec::new(), Vec::new());
     while waiting.recv_many(&mut lines, BACKLOG).await > 0 {
         out.clear();
@@ -153,7 +153,7 @@ async fn write(mut input: ChildStdin, mut waiting: mpsc::Receiver<Bytes>) -> Res
     Ok(())
 }
 
-async fn read(mut output: ChildStdout, pipe: Arc<Pipe>) -> Result<(), Trouble> {
+async fn read(mut output: ChildStdout, pipe: Arc<Pipe>) -> Result<(), LoadError> {
     let mut heard = BytesMut::new();
     let mut scanned = 0;
     loop {
@@ -167,7 +167,7 @@ async fn read(mut output: ChildStdout, pipe: Arc<Pipe>) -> Result<(), Trouble> {
             scanned = 0;
             let mut waiting = pipe.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(sender) = call::id(&line).and_then(|id| waiting.remove(&id)) {
-                // Whoever asked may have gone.
+                // The caller may be gone.
                 let _ = sender.send(line);
             }
         }
@@ -176,7 +176,7 @@ async fn read(mut output: ChildStdout, pipe: Arc<Pipe>) -> Result<(), Trouble> {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), LoadError> {
     match Between::parse() {
         Between::Http { port, target } => http(port, &target).await,
         Between::Pipe { port, command } => pipe(port, &command).await,

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use mcpact_load::error::LoadError;
 use mcpact_load::instructions::{Calls, count};
 use mcpact_load::plan::Programs;
-use mcpact_load::trouble::Trouble;
 
 #[derive(Debug, Parser)]
 struct Options {
@@ -17,13 +17,13 @@ struct Options {
     /// Calls of the long run.
     #[arg(long)]
     many: u64,
-    /// Only the combinations whose name contains this, such as `bridge legacy modern stdio`.
+    /// Filter on names, such as `bridge legacy modern stdio`.
     #[arg(long, default_value = "")]
     only: String,
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), LoadError> {
     let Options {
         mcpact,
         few,

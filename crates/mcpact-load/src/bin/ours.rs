@@ -9,8 +9,8 @@ use mcpact::model::Content;
 use mcpact::server::{Context, Server};
 use mcpact_load::call::{LARGE_LENGTH, LARGE_TOOL, TOOL};
 use mcpact_load::caller::{announce, drive, tell};
+use mcpact_load::error::LoadError;
 use mcpact_load::role::{Era, Role};
-use mcpact_load::trouble::Trouble;
 use mcpact_spec::Revision;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -42,11 +42,11 @@ fn with_tools(server: Server, tools: usize) -> Server {
     })
 }
 
-fn ours(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Ours(error.to_string())
+fn ours(error: impl std::fmt::Display) -> LoadError {
+    LoadError::Ours(error.to_string())
 }
 
-async fn client(target: &str, era: Era, open: usize, duration: Duration) -> Result<(), Trouble> {
+async fn client(target: &str, era: Era, open: usize, duration: Duration) -> Result<(), LoadError> {
     let mode = match era {
         Era::Legacy => EraMode::Legacy,
         Era::Modern => EraMode::Modern,
@@ -72,7 +72,7 @@ async fn client(target: &str, era: Era, open: usize, duration: Duration) -> Resu
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), LoadError> {
     match Role::parse() {
         Role::Http { era, .. } => {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

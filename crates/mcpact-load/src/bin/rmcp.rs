@@ -10,8 +10,8 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mcpact_load::call::TOOL;
 use mcpact_load::caller::{announce, drive, tell};
+use mcpact_load::error::LoadError;
 use mcpact_load::role::{Era, Legacy, Role};
-use mcpact_load::trouble::Trouble;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
@@ -56,11 +56,11 @@ impl ServerHandler for Server {
     }
 }
 
-fn theirs(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Theirs(error.to_string())
+fn theirs(error: impl std::fmt::Display) -> LoadError {
+    LoadError::Theirs(error.to_string())
 }
 
-async fn http(legacy: Legacy) -> Result<(), Trouble> {
+async fn http(legacy: Legacy) -> Result<(), LoadError> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(legacy == Legacy::Session)
         .with_json_response(true);
@@ -86,7 +86,7 @@ async fn http(legacy: Legacy) -> Result<(), Trouble> {
 async fn connect(
     target: &str,
     era: Era,
-) -> Result<RunningService<RoleClient, ClientConfig>, Trouble> {
+) -> Result<RunningService<RoleClient, ClientConfig>, LoadError> {
     let mut config = ClientConfig::default();
     let mode = match era {
         Era::Legacy => {
@@ -109,7 +109,7 @@ async fn connect(
     .map_err(theirs)
 }
 
-async fn client(target: &str, era: Era, open: usize, duration: Duration) -> Result<(), Trouble> {
+async fn client(target: &str, era: Era, open: usize, duration: Duration) -> Result<(), LoadError> {
     let client = connect(target, era).await?;
     let call = |peer: Peer<RoleClient>, text: String| async move {
         let arguments = serde_json::Map::from_iter([("text".to_owned(), text.into())]);
@@ -125,7 +125,7 @@ async fn client(target: &str, era: Era, open: usize, duration: Duration) -> Resu
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), LoadError> {
     match Role::parse() {
         Role::Http { legacy, .. } => http(legacy).await,
         Role::Stdio { .. } => {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mcpact_spec::{Revision, Side};
 
-/// How a path is written.
+/// Form of a path in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     /// As `{}`.
@@ -73,7 +73,7 @@ const TABLE: &[Row] = &[
     row(Server, "tasks.requests.tools.call", Object, FOURTH),
 ];
 
-/// What one side declares.
+/// Declared capabilities of one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
     paths: BTreeSet<&'static str>,
@@ -88,7 +88,7 @@ impl Caps {
         own.map(|row| row.path).collect()
     }
 
-    /// The paths whose bits are set; the bit after the last is the tasks extension.
+    /// Capabilities from bits; the bit after the last path is the tasks extension.
     #[must_use]
     pub fn of_bits(owner: Side, bits: u32) -> Self {
         let all = Self::paths_of(owner);
@@ -115,13 +115,13 @@ impl Caps {
         other
     }
 
-    /// Whether both sides' other half of the tasks extension is here.
+    /// Returns whether the tasks extension is declared.
     #[must_use]
     pub const fn has_tasks_extension(&self) -> bool {
         self.tasks_extension
     }
 
-    /// Whether the path is in the document: by itself, or because something below it is.
+    /// Returns whether the document contains the path, itself or as a parent.
     #[must_use]
     pub fn mentions(&self, path: &str) -> bool {
         self.paths
@@ -129,10 +129,9 @@ impl Caps {
             .any(|own| *own == path || below(own, path))
     }
 
-    /// Whether the path is declared and means something under the revision.
+    /// Returns whether the path is declared and has a meaning in the revision.
     ///
-    /// An `elicitation` that names no mode means forms; one that names only URLs means nothing to a
-    /// revision that has only forms.
+    /// An `elicitation` without a mode means forms; one with URLs only means nothing in a revision that has only forms.
     #[must_use]
     pub fn counts(&self, owner: Side, path: &str, revision: Revision) -> bool {
         let has_url = self.mentions("elicitation.url");

@@ -1,4 +1,4 @@
-//! The books of a conversation: what must hold of everything that was seen, whatever happened.
+//! Invariants of every conversation.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use mcpact_spec::{Revision, Side};
 use mcpact_wire::id::Id;
 use serde_json::Value;
 
-use crate::event::{Ended, Event, Onto, Seen};
+use crate::event::{Ended, Event, Seen, WriteTarget};
 use crate::pair::echo;
 
-/// Whether the conversation is over, so that nothing may be left open.
+/// State of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Books {
+pub enum LedgerState {
     /// Requests may still wait.
     Open,
     /// Nothing may wait.
@@ -23,7 +23,7 @@ pub enum Books {
 ///
 /// # Errors
 /// The first entry that does not balance.
-pub fn settled_once(events: &[Event], books: Books) -> Result<(), String> {
+pub fn settled_once(events: &[Event], state: LedgerState) -> Result<(), String> {
     let mut waiting: BTreeMap<(Side, Id), String> = BTreeMap::new();
     for event in events {
         match event {
@@ -51,11 +51,11 @@ pub fn settled_once(events: &[Event], books: Books) -> Result<(), String> {
             _ => {}
         }
     }
-    match (books, waiting.into_iter().next()) {
-        (Books::Closed, Some(((side, id), method))) => {
+    match (state, waiting.into_iter().next()) {
+        (LedgerState::Closed, Some(((side, id), method))) => {
             Err(format!("{side} never settled {id} `{method}`"))
         }
-        (Books::Open | Books::Closed, _) => Ok(()),
+        (LedgerState::Open | LedgerState::Closed, _) => Ok(()),
     }
 }
 
@@ -95,16 +95,16 @@ fn own_answer(side: Side, id: &Id, method: &str, end: &Ended) -> Result<(), Stri
     }
 }
 
-/// Nobody writes to a connection that is gone.
+/// Checks that no message is written to a closed connection.
 ///
 /// # Errors
-/// The message that was.
-pub fn nothing_into_the_void(events: &[Event]) -> Result<(), String> {
+/// The message.
+pub fn no_writes_after_close(events: &[Event]) -> Result<(), String> {
     let void = events.iter().find_map(|event| match event {
         Event::Wrote {
             from,
             text,
-            onto: Onto::Nothing,
+            target: WriteTarget::Nothing,
         } => Some(format!("{from} wrote to nothing: {text}")),
         _ => None,
     });

@@ -1,20 +1,19 @@
-//! Every method: what it is, who sends it in which revision, and what must have been declared.
+//! All methods: kind, sender per revision, and required capabilities.
 //!
-//! The columns are the five revisions, oldest first. A question that is only embedded in a result
-//! is nobody's message.
+//! The columns are the five revisions, oldest first. A request that is only embedded in a result is not a message.
 
 use mcpact_spec::{Kind, Side};
 
-/// Who sends a method.
+/// Sender of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    Nobody,
+    Neither,
     Client,
     Server,
     Both,
 }
 
-/// What must have been declared.
+/// Required capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
@@ -32,7 +31,7 @@ pub(super) struct Row {
     pub(super) needs: [Needs; 5],
 }
 
-use By::{Both as B, Client as C, Nobody as N, Server as S};
+use By::{Both as B, Client as C, Neither as N, Server as S};
 use Kind::{Notification as Note, Request as Ask};
 
 const FREE: [Needs; 5] = [Needs::Nothing; 5];

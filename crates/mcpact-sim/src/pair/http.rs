@@ -15,11 +15,10 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// What goes with this message, on an endpoint whose session shook hands on `negotiated`.
+    /// Headers of this message, on an endpoint with a session negotiated on `negotiated`.
     ///
-    /// `2026-07-28 basic/transports/streamable-http#request-headers`: a modern request mirrors its
-    /// version, method and name, and has no session. A legacy one names its session, but for the
-    /// `initialize` that opens it.
+    /// `2026-07-28 basic/transports/streamable-http#request-headers`: a modern request mirrors its version, method and
+    /// name, and has no session. A legacy one names its session, except for the `initialize` that opens it.
     pub(super) fn of(bytes: &[u8], negotiated: Option<Revision>) -> Self {
         let envelope = Envelope::parse(bytes).ok();
         let params = envelope.as_ref().and_then(Envelope::params);
@@ -55,7 +54,7 @@ fn once(value: Option<&String>) -> HeaderField<'_> {
     value.map_or(HeaderField::Absent, |value| HeaderField::Once(value))
 }
 
-/// What the server's carrier knows about the message.
+/// Transport facts of the message for the server.
 pub(super) fn facts(headers: Option<&Headers>) -> TransportFacts<'_> {
     match headers {
         None => TransportFacts::Stream,

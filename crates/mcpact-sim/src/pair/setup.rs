@@ -1,4 +1,4 @@
-//! How a pair is set up, and how long it may run.
+//! Setup and limits of a pair.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,36 +12,36 @@ use super::{Link, Pair};
 use crate::clock::Clock;
 use crate::wire::{Faults, Wire};
 
-/// How an application behaves toward the requests that it is handed.
+/// Answering behaviour of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Habit {
-    /// It answers at once.
+pub enum AnswerMode {
+    /// Answers at once.
     AtOnce,
-    /// It answers after this long.
+    /// Answers after this time.
     After(Duration),
-    /// It answers only when it is told to.
+    /// Answers only on request of the test.
     WhenTold,
 }
 
-/// What a server process is like, apart from the protocol.
+/// Behaviour of the server process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Temper {
-    /// It reads everything at once.
+pub enum ServerProcess {
+    /// Reads at once.
     Calm,
-    /// It exits when it reads `server/discover`.
+    /// Exits on `server/discover`.
     DiesOnProbe,
-    /// It reads and says nothing.
+    /// Reads but never answers.
     Mute,
-    /// It starts, and begins to read, only at this moment.
+    /// Starts reading at this moment.
     Slow(Moment),
 }
 
-/// How long a conversation may go on.
+/// Limits of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many things may happen.
+    /// Maximum number of steps.
     pub steps: usize,
-    /// How far the clock may go.
+    /// End of the virtual time.
     pub until: Moment,
 }
 
@@ -54,40 +54,40 @@ impl Default for Limits {
     }
 }
 
-/// Why a conversation paused.
+/// Reason of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// Nothing is under way and nobody waits.
+    /// No messages in transit, and no pending deadlines.
     Quiet,
     /// The clock reached its limit.
     TimeUp,
-    /// Too much happened.
+    /// Too many steps.
     TooManySteps,
-    /// A machine wants to be told the time again and again.
+    /// A machine requests the time again and again.
     Stuck(Side),
 }
 
-/// How a pair is set up.
+/// Setup of a pair.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The client's side.
+    /// Client terms.
     pub client: ClientTerms,
-    /// The server's side.
+    /// Server terms.
     pub server: ServerTerms,
-    /// What befalls messages.
+    /// Faults of the wire.
     pub faults: Faults,
-    /// The seed of whatever is left to chance.
+    /// Seed of random choices.
     pub seed: u64,
-    /// How the client's owner answers.
-    pub client_habit: Habit,
-    /// How the server's owner answers.
-    pub server_habit: Habit,
-    /// What the server process is like.
-    pub temper: Temper,
+    /// Answering behaviour of the client.
+    pub client_answers: AnswerMode,
+    /// Answering behaviour of the server.
+    pub server_answers: AnswerMode,
+    /// Behaviour of the server process.
+    pub process: ServerProcess,
 }
 
 impl Setup {
-    /// A faultless pipe between two peers that answer at once.
+    /// A reliable pipe between two peers that answer at once.
     #[must_use]
     pub const fn new(client: ClientTerms, server: ServerTerms) -> Self {
         Self {
@@ -95,13 +95,13 @@ impl Setup {
             server,
             faults: Faults::NONE,
             seed: 0,
-            client_habit: Habit::AtOnce,
-            server_habit: Habit::AtOnce,
-            temper: Temper::Calm,
+            client_answers: AnswerMode::AtOnce,
+            server_answers: AnswerMode::AtOnce,
+            process: ServerProcess::Calm,
         }
     }
 
-    /// The pair, with the client told to connect.
+    /// Creates the pair and connects the client.
     #[must_use]
     pub fn open(self) -> Pair {
         let mut pair = self.build();
@@ -110,15 +110,15 @@ impl Setup {
         pair
     }
 
-    /// The pair, with nobody told anything.
+    /// Creates the pair without connecting.
     #[must_use]
     pub fn build(self) -> Pair {
         let client_terms = Arc::new(self.client);
         let server_terms = Arc::new(self.server);
         let clock = Clock::default();
-        let started = match self.temper {
-            Temper::Slow(until) => until,
-            Temper::Calm | Temper::DiesOnProbe | Temper::Mute => clock.now(),
+        let started = match self.process {
+            ServerProcess::Slow(until) => until,
+            ServerProcess::Calm | ServerProcess::DiesOnProbe | ServerProcess::Mute => clock.now(),
         };
         Pair {
             client: Client::new(Arc::clone(&client_terms)),
@@ -127,8 +127,8 @@ impl Setup {
             server_terms,
             clock,
             wire: Wire::new(self.faults, self.seed),
-            habits: [self.client_habit, self.server_habit],
-            temper: self.temper,
+            answer_modes: [self.client_answers, self.server_answers],
+            process: self.process,
             later: Vec::new(),
             events: Vec::new(),
             link: Link::Down,

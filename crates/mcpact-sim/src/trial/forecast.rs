@@ -1,4 +1,4 @@
-//! What the model says about the next message, given where the two machines stand.
+//! Prediction of the model for the next message, given the state of both machines.
 
 use mcpact_engine::server::Phase;
 use mcpact_spec::{Kind, Revision, Side};
@@ -11,7 +11,7 @@ use crate::pair::Pair;
 
 const MODERN: Revision = Revision::V2026_07_28;
 
-/// A look at a pair.
+/// A view of a pair.
 pub(super) struct Forecast<'a> {
     setting: &'a Setting,
     pair: &'a Pair,
@@ -35,12 +35,12 @@ impl<'a> Forecast<'a> {
         self.setting.server.iter().any(|r| r != MODERN)
     }
 
-    /// Whether the server has served a modern request.
+    /// Returns whether the server has served a modern request.
     fn has_served_modern(&self) -> bool {
         self.pair.events_since_start().iter().any(is_modern_service)
     }
 
-    /// Whether a request is written.
+    /// Returns whether a request is written.
     pub(super) fn may_ask(&self, by: Side, method: &str, params: Option<&str>) -> bool {
         if !is_object(params) {
             return false;
@@ -70,7 +70,7 @@ impl<'a> Forecast<'a> {
         })
     }
 
-    /// Whether a notification that belongs to nothing in particular is written.
+    /// Returns whether a notification without related request is written.
     pub(super) fn may_note(&self, by: Side, method: &str, params: Option<&str>) -> bool {
         let is_early = matches!(method, "notifications/message" | "notifications/progress");
         let revision = match by {
@@ -121,8 +121,7 @@ impl<'a> Forecast<'a> {
         }
     }
 
-    /// Whether a notification that belongs to a request is written; none where a bystander cannot
-    /// tell.
+    /// Returns whether a notification of a request is written; `None` if an observer cannot know.
     pub(super) fn may_note_on(
         &self,
         by: Side,
@@ -186,7 +185,7 @@ impl<'a> Forecast<'a> {
         Some(is_object(params) && asked_for && may)
     }
 
-    /// Everything on the wire was declared by whoever had to declare it.
+    /// Checks that every message on the wire was covered by declared capabilities.
     pub(super) fn all_declared(&self) -> Result<(), String> {
         let mut agreed: [Option<Revision>; 2] = [None, None];
         let mut has_modern_request = false;
@@ -221,7 +220,7 @@ impl<'a> Forecast<'a> {
             (Side::Client, "initialize") => self.setting.client.iter().any(|r| r != MODERN),
             (Side::Client, "server/discover") => self.setting.client.contains(MODERN),
             (Side::Server, "ping") => self.server_has_legacy() && revisions.is_empty(),
-            // Giving up a request of one's own needs nothing.
+            // Cancelling an own request needs no capability.
             (_, "notifications/cancelled") => true,
             _ => false,
         };
@@ -232,7 +231,7 @@ impl<'a> Forecast<'a> {
     }
 }
 
-/// Whether a modern request was served: handed to the owner, or answered with a discover result.
+/// Returns whether a modern request was served: passed to the owner, or answered with a discover result.
 fn is_modern_service(event: &Event) -> bool {
     match event {
         Event::Served { side, revision, .. } => *side == Side::Server && *revision == MODERN,

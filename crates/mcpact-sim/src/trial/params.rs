@@ -1,4 +1,4 @@
-/// Parameters that owners hand over; the last one is not an object.
+/// Parameters for requests; the last one is not an object.
 pub const PARAMS: &[Option<&str>] = &[
     None,
     Some("{}"),
@@ -20,10 +20,10 @@ pub const PARAMS: &[Option<&str>] = &[
     Some("[1]"),
 ];
 
-/// The levels that occur in [`PARAMS`], mildest first.
+/// Log levels in [`PARAMS`], mildest first.
 pub(super) const LEVELS: [&str; 3] = ["debug", "warning", "error"];
 
-/// How severe the level that stands at this key is, if one does.
+/// Severity of the level at this key.
 pub(super) fn level(params: Option<&str>, key: &str) -> Option<usize> {
     let params = params?;
     LEVELS
@@ -31,7 +31,7 @@ pub(super) fn level(params: Option<&str>, key: &str) -> Option<usize> {
         .position(|level| params.contains(&format!("\"{key}\":\"{level}\"")))
 }
 
-/// Whether parameters are about the one resource that occurs in [`PARAMS`].
+/// Returns whether parameters name the resource of [`PARAMS`].
 pub(super) fn names_the_resource(params: Option<&str>) -> bool {
     params.is_some_and(|params| params.contains(r#""uri":"a:b""#))
 }

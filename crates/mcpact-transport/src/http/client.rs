@@ -1,22 +1,22 @@
-//! The asking side of HTTP: posts, event streams and the end of a session.
+//! HTTP client: requests, event streams and the end of a session.
 //!
-//! It moves bodies and header facts and knows nothing about what they mean. A status is not an
-//! error here: it is passed on with whatever body came with it.
+//! It transports bodies and headers without interpreting them. An error status is not an error here; it is returned
+//! with its body.
 
-mod answer;
+mod body_reader;
 mod certificate;
+mod connection;
 mod connector;
-mod escort;
 mod events;
 mod framing;
 mod head;
 mod headers;
-mod open;
-mod pipe;
+mod outgoing;
 mod pool;
 mod proxy;
-mod request;
-mod source;
+mod request_header;
+mod response;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -32,60 +32,60 @@ use rustls::pki_types::pem::PemObject;
 use url::Url;
 
 use crate::address::shown;
-use crate::error::DoorError;
-use answer::Unread;
+use crate::error::TransportError;
+use body_reader::BodyReader;
+use connection::RequestFailure;
 use head::Head;
-use open::Unanswered;
-use pool::{Loan, Pool};
-use request::Outgoing;
-use source::Source;
+use outgoing::OutgoingRequest;
+use pool::{Pool, PooledConnection};
+use response::UnreadResponse;
 
-pub use answer::{Answer, AnswerBody};
 pub(crate) use connector::Connector;
-pub use escort::Escort;
 pub use events::EventStream;
 pub use headers::{StaticHeaders, is_reserved};
 pub use proxy::{Proxy, ProxyMode};
+pub use request_header::RequestHeader;
+pub use response::{ClientResponse, ClientResponseBody};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const BOTH: &str = "application/json, text/event-stream";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The longest pause before a connection is tried again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Maximum backoff between connection attempts.
+const MAX_BACKOFF: Duration = Duration::from_secs(2);
 
-/// How often a redirect inside the same origin is followed.
+/// Maximum number of redirects within the same origin.
 const MAX_REDIRECTS: usize = 3;
 
-/// What an HTTP client will put up with, and what it always sends.
+/// Limits and default headers of an HTTP client.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// How many bytes a body may have.
+    /// Maximum bytes of a body.
     pub body_limit: usize,
-    /// How many bytes an event may have.
+    /// Maximum bytes of an event.
     pub event_limit: usize,
-    /// How long a connection may take, with its TLS handshake.
+    /// Timeout of a connection, including the TLS handshake.
     pub connect_timeout: Duration,
-    /// How long the head of an answer may take. A call that is answered without a stream sends its
-    /// head with its result, so this is the longest call.
+    /// Timeout of a response head. A response without a stream sends its head with its result, so this limits the
+    /// longest call.
     pub head_timeout: Duration,
-    /// How long a body may be silent.
+    /// Timeout between two reads of a body.
     pub idle_timeout: Duration,
-    /// How long an event stream may be silent; comments count as a sign of life.
+    /// Timeout between two reads of an event stream; comments count.
     pub stream_idle_timeout: Duration,
-    /// Certificates that are trusted besides the usual ones.
+    /// Trusted certificates, besides the system's.
     pub trusted: Vec<CertificateDer<'static>>,
-    /// Headers that go with every request; see [`HttpSettings::header`].
+    /// Headers of every request; see [`HttpSettings::header`].
     pub headers: StaticHeaders,
-    /// Who goes along with every request.
-    pub escort: Option<Arc<dyn Escort>>,
-    /// Whether requests go through a proxy.
+    /// Header computed for each request.
+    pub request_header: Option<Arc<dyn RequestHeader>>,
+    /// Use of a proxy.
     pub proxy: ProxyMode,
-    /// How often connecting is tried again when nobody listens or the connection breaks before
-    /// anything was sent. A request that may have arrived is never sent again.
+    /// Number of connection retries, if the connection is refused or breaks before anything was sent. A request that
+    /// may have arrived is never sent again.
     pub connect_retries: u32,
-    /// The pause before connecting is tried again; it doubles each time, up to two seconds.
+    /// First backoff between connection attempts; it doubles each time, up to two seconds.
     pub retry_pause: Duration,
 }
 
@@ -100,7 +100,7 @@ impl Default for HttpSettings {
             stream_idle_timeout: Duration::from_secs(3600),
             trusted: Vec::new(),
             headers: StaticHeaders::default(),
-            escort: None,
+            request_header: None,
             proxy: ProxyMode::default(),
             connect_retries: 2,
             retry_pause: Duration::from_millis(100),
@@ -109,21 +109,21 @@ impl Default for HttpSettings {
 }
 
 impl HttpSettings {
-    /// The same with a header that goes with every request. Its value is never shown.
+    /// Adds a header to every request. Its value is never shown.
     ///
     /// # Errors
-    /// The name belongs to the protocol or to HTTP itself, or name or value cannot be sent.
-    pub fn header(mut self, name: &str, value: &str) -> Result<Self, DoorError> {
+    /// The header is reserved, or its name or value is invalid.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, TransportError> {
         self.headers.insert(name, value)?;
         Ok(self)
     }
 
-    /// The same with the certificates of a PEM text trusted besides the usual ones.
+    /// Trusts the certificates of a PEM text, besides the system's.
     ///
     /// # Errors
-    /// The text is not PEM, or has no certificate in it.
-    pub fn trust_pem(mut self, pem: &[u8]) -> Result<Self, DoorError> {
-        let refuse = |why| DoorError::Tls {
+    /// The text is not PEM, or contains no certificate.
+    pub fn trust_pem(mut self, pem: &[u8]) -> Result<Self, TransportError> {
+        let refuse = |why| TransportError::Tls {
             what: "the trusted certificates".to_owned(),
             why,
         };
@@ -133,73 +133,69 @@ impl HttpSettings {
             self.trusted.push(certificate);
         }
         if self.trusted.len() == before {
-            return Err(refuse("there is none in the text".to_owned()));
+            return Err(refuse("no certificate found".to_owned()));
         }
         Ok(self)
     }
 }
 
-/// One server that is reached by HTTP; copies share its connections.
+/// Client of one HTTP server. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     pool: Arc<Pool>,
     endpoint: Arc<Url>,
-    /// The same, read once.
+    /// The endpoint in the form that requests need.
     address: Arc<Address>,
     settings: Arc<HttpSettings>,
     proxy: Forwarding,
 }
 
-/// Whether a proxy forwards requests.
+/// Use of a forwarding proxy.
 #[derive(Clone, Debug)]
 enum Forwarding {
     /// The connection leads to the server itself.
     None,
-    /// It must be told where a request goes, and may want to see who sends it.
+    /// Requests name the full URL, with this `Proxy-Authorization`.
     Proxy(Option<HeaderValue>),
 }
 
-/// Where a request goes.
+/// Target of a request.
 #[derive(Clone, Debug)]
 struct Address {
-    /// Whom to connect to.
+    /// URI to connect to.
     server: Uri,
-    /// What every request says of it: the rest of the first line, and the host.
+    /// Rest of the request line, and the `Host` header.
     line: String,
 }
 
-/// What is to be sent.
+/// Content of a request.
 #[derive(Clone, Debug)]
-struct Order<'a> {
+struct RequestSpec<'a> {
     method: Method,
-    facts: &'a HeaderMap,
+    protocol_headers: &'a HeaderMap,
     accept: &'static str,
     last_event_id: Option<HeaderValue>,
-    /// What the escort says.
-    said: Option<(HeaderName, HeaderValue)>,
+    /// Header of [`HttpSettings::request_header`].
+    request_header: Option<(HeaderName, HeaderValue)>,
     body: Bytes,
 }
 
 impl HttpClient {
-    /// A client for this address; nothing is sent yet.
+    /// Creates a client for a URL; nothing is sent yet.
     ///
     /// # Errors
-    /// The address is not an `http` or `https` URL, or TLS cannot be set up.
-    pub fn new(address: &str, settings: HttpSettings) -> Result<Self, DoorError> {
-        let refuse = |why| DoorError::Address {
+    /// The text is not an `http` or `https` URL, or TLS cannot be set up.
+    pub fn new(address: &str, settings: HttpSettings) -> Result<Self, TransportError> {
+        let refuse = |why| TransportError::Address {
             address: shown(address),
             why,
         };
-        let mut endpoint = Url::parse(address).map_err(|_| refuse("it is not a URL"))?;
+        let mut endpoint = Url::parse(address).map_err(|_| refuse("not a URL"))?;
         if !matches!(endpoint.scheme(), "http" | "https") || endpoint.host_str().is_none() {
-            return Err(refuse(
-                "only `http://` and `https://` addresses are possible",
-            ));
+            return Err(refuse("use an `http://` or `https://` URL"));
         }
         if !endpoint.username().is_empty() || endpoint.password().is_some() {
-            return Err(refuse(
-                "credentials belong into a header, not into the address",
-            ));
+            return Err(refuse("put credentials into a header, not into the URL"));
         }
         endpoint.set_fragment(None);
         let connector = Connector::new(&settings)?;
@@ -214,17 +210,17 @@ impl HttpClient {
         })
     }
 
-    /// Where requests go.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn endpoint(&self) -> &Url {
         &self.endpoint
     }
 
-    /// The same server at another address of the same origin, given absolutely or relatively.
+    /// Returns a client for another URL of the same origin, absolute or relative.
     ///
     /// # Errors
-    /// The address is not a URL or belongs to another origin.
-    pub fn at(&self, address: &str) -> Result<Self, DoorError> {
+    /// The text is not a URL, or has another origin.
+    pub fn at(&self, address: &str) -> Result<Self, TransportError> {
         let endpoint = self.resolve(&self.endpoint, address)?;
         Ok(Self {
             address: Arc::new(Address::new(&endpoint, &self.proxy)?),
@@ -233,171 +229,181 @@ impl HttpClient {
         })
     }
 
-    /// Sends one message and waits for the head of the answer, or for all of it when it is not a
-    /// stream.
+    /// Sends one message and waits for the response: for its head if it is a stream, otherwise for all of it.
     ///
     /// # Errors
-    /// The server cannot be reached, takes too long, sends too much or points elsewhere.
-    pub async fn post(&self, facts: &HeaderMap, message: Bytes) -> Result<Answer, DoorError> {
-        let order = Order {
+    /// The server cannot be reached, times out, sends too much or redirects to another origin.
+    pub async fn post(
+        &self,
+        protocol_headers: &HeaderMap,
+        message: Bytes,
+    ) -> Result<ClientResponse, TransportError> {
+        let spec = RequestSpec {
             body: message,
-            ..Order::new(Method::POST, facts, BOTH)
+            ..RequestSpec::new(Method::POST, protocol_headers, BOTH)
         };
-        answer::read(self.send(order).await?, &self.settings).await
+        response::read(self.send(spec).await?, &self.settings).await
     }
 
     /// Opens an event stream; `last_event_id` resumes one.
     ///
     /// # Errors
-    /// As for [`post`](Self::post), and when the id cannot stand in a header.
+    /// As for [`post`](Self::post), and if the id is not valid in a header.
     pub async fn listen(
         &self,
-        facts: &HeaderMap,
+        protocol_headers: &HeaderMap,
         last_event_id: Option<&str>,
-    ) -> Result<Answer, DoorError> {
+    ) -> Result<ClientResponse, TransportError> {
         let value = |id| headers::value("Last-Event-ID", id);
-        let order = Order {
+        let spec = RequestSpec {
             last_event_id: last_event_id.map(value).transpose()?,
-            ..Order::new(Method::GET, facts, EVENTS)
+            ..RequestSpec::new(Method::GET, protocol_headers, EVENTS)
         };
-        answer::read(self.send(order).await?, &self.settings).await
+        response::read(self.send(spec).await?, &self.settings).await
     }
 
-    /// Ends the session that the facts name and gives the status of the answer.
+    /// Ends the session named in the headers and returns the status.
     ///
     /// # Errors
     /// As for [`post`](Self::post).
-    pub async fn delete(&self, facts: &HeaderMap) -> Result<u16, DoorError> {
-        let order = Order::new(Method::DELETE, facts, BOTH);
-        Ok(self.send(order).await?.status.as_u16())
+    pub async fn delete(&self, protocol_headers: &HeaderMap) -> Result<u16, TransportError> {
+        let spec = RequestSpec::new(Method::DELETE, protocol_headers, BOTH);
+        Ok(self.send(spec).await?.status.as_u16())
     }
 
-    async fn send(&self, mut order: Order<'_>) -> Result<Unread, DoorError> {
-        let escort = self.settings.escort.as_deref();
-        order.said = escort.and_then(Escort::header);
-        let answer = self.exchange(&order, &self.address).await?;
-        let answer = match answer.status.is_redirection() {
-            // In a box: what is rare makes every request larger otherwise.
-            true => Box::pin(self.follow(&order, answer)).await?,
-            false => answer,
-        };
-        if let Some(escort) = escort {
-            escort.answered(answer.status, &answer.headers);
+    async fn send(&self, mut spec: RequestSpec<'_>) -> Result<UnreadResponse, TransportError> {
+        let request_header = self.settings.request_header.as_deref();
+        spec.request_header = request_header.and_then(RequestHeader::header);
+        let response = self.exchange(&spec, &self.address).await?;
+        match response.status.is_redirection() {
+            // Boxed: redirects are rare and would enlarge the future of every request.
+            true => Box::pin(self.follow(&spec, response)).await,
+            false => Ok(response),
         }
-        Ok(answer)
     }
 
-    /// Sends a request to where the server points, for as long as it does.
-    async fn follow(&self, order: &Order<'_>, mut answer: Unread) -> Result<Unread, DoorError> {
+    /// Follows redirects.
+    async fn follow(
+        &self,
+        spec: &RequestSpec<'_>,
+        mut response: UnreadResponse,
+    ) -> Result<UnreadResponse, TransportError> {
         let mut place = Cow::Borrowed(&*self.endpoint);
         for _ in 0..MAX_REDIRECTS {
-            let location = answer.headers.get(LOCATION);
+            let location = response.headers.get(LOCATION);
             let Some(location) = location.and_then(|value| value.to_str().ok()) else {
-                return Ok(answer);
+                return Ok(response);
             };
             let next = self.resolve(&place, location)?;
-            // Only these keep method and body, and only the same origin may see our headers.
+            // Only these keep method and body. Headers are sent to the same origin only.
             let keeps = matches!(
-                answer.status,
+                response.status,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
             );
             if !keeps && next == *place {
                 break;
             }
             if !keeps {
-                return Err(DoorError::Redirect {
+                return Err(TransportError::Redirect {
                     location: next.to_string(),
                 });
             }
             let address = Address::new(&next, &self.proxy)?;
-            answer = self.exchange(order, &address).await?;
-            if !answer.status.is_redirection() {
-                return Ok(answer);
+            response = self.exchange(spec, &address).await?;
+            if !response.status.is_redirection() {
+                return Ok(response);
             }
             place = Cow::Owned(next);
         }
-        Err(DoorError::RedirectLoop {
+        Err(TransportError::RedirectLoop {
             location: place.to_string(),
         })
     }
 
-    /// Sends one request, and sends it again only while it was not sent.
-    async fn exchange(&self, order: &Order<'_>, address: &Address) -> Result<Unread, DoorError> {
-        let chosen = self.settings.headers.all();
-        let mut request = Outgoing::new(order, address, chosen, &self.proxy);
+    /// Sends one request; retries on another connection only if nothing was sent.
+    async fn exchange(
+        &self,
+        spec: &RequestSpec<'_>,
+        address: &Address,
+    ) -> Result<UnreadResponse, TransportError> {
+        let static_headers = self.settings.headers.all();
+        let mut request = OutgoingRequest::new(spec, address, static_headers, &self.proxy);
         loop {
-            let mut loan = match self.pool.take() {
-                Some(loan) => loan,
-                // In a box: what is rare makes every request larger otherwise.
+            let mut connection = match self.pool.take() {
+                Some(connection) => connection,
+                // Boxed: connecting is rare and would enlarge the future of every request.
                 None => Box::pin(self.connection(address)).await?,
             };
-            let sending = loan.open.send(&mut request);
+            let sending = connection.io.send(&mut request);
             match tokio::time::timeout(self.settings.head_timeout, sending).await {
-                Ok(Ok(head)) => return Ok(unread(head, loan)),
-                // The server has closed a connection that was waiting; there are not many of them.
-                Ok(Err(Unanswered { is_unsent, .. })) if is_unsent && loan.is_used => {}
-                Ok(Err(Unanswered { why, .. })) => return Err(why),
+                Ok(Ok(head)) => return Ok(unread_response(head, connection)),
+                // The server closed an idle connection.
+                Ok(Err(RequestFailure { is_unsent, .. })) if is_unsent && connection.is_used => {}
+                Ok(Err(RequestFailure { why, .. })) => return Err(why),
                 Err(_) => {
-                    return Err(DoorError::Timeout("waiting for the head of an HTTP answer"));
+                    return Err(TransportError::Timeout("waiting for an HTTP response"));
                 }
             }
         }
     }
 
-    /// A new connection. Making one is tried again where that may help: nothing was sent yet.
-    async fn connection(&self, address: &Address) -> Result<Loan, DoorError> {
+    /// Opens a connection, with retries: nothing was sent yet.
+    async fn connection(&self, address: &Address) -> Result<PooledConnection, TransportError> {
         let mut pause = self.settings.retry_pause;
         let mut tries_left = self.settings.connect_retries;
         loop {
             let error = match self.pool.connect(&address.server).await {
-                Ok(loan) => return Ok(loan),
+                Ok(connection) => return Ok(connection),
                 Err(error) => error,
             };
-            if tries_left == 0 || !connector::may_pass(&*error) {
+            if tries_left == 0 || !connector::is_transient(&*error) {
                 return Err(connector::explain(&*error));
             }
-            tracing::debug!(tries_left, "no connection yet");
+            tracing::debug!(tries_left, "connection attempt failed");
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_BACKOFF);
             tries_left -= 1;
         }
     }
 
-    fn resolve(&self, base: &Url, address: &str) -> Result<Url, DoorError> {
-        let target = base.join(address).map_err(|_| DoorError::Address {
+    fn resolve(&self, base: &Url, address: &str) -> Result<Url, TransportError> {
+        let target = base.join(address).map_err(|_| TransportError::Address {
             address: address.to_owned(),
-            why: "it is not a URL",
+            why: "not a URL",
         })?;
         if target.origin() == self.endpoint.origin() {
             Ok(target)
         } else {
-            Err(DoorError::Redirect {
+            Err(TransportError::Redirect {
                 location: target.to_string(),
             })
         }
     }
 }
 
-/// An address as requests carry it.
-fn uri(endpoint: &Url) -> Result<Uri, DoorError> {
-    endpoint.as_str().parse().map_err(|_| DoorError::Address {
-        address: shown(endpoint.as_str()),
-        why: "it is not a URL that HTTP can carry",
-    })
+/// Converts a URL for requests.
+fn uri(endpoint: &Url) -> Result<Uri, TransportError> {
+    endpoint
+        .as_str()
+        .parse()
+        .map_err(|_| TransportError::Address {
+            address: shown(endpoint.as_str()),
+            why: "not a valid HTTP URL",
+        })
 }
 
 impl Address {
-    fn new(place: &Url, proxy: &Forwarding) -> Result<Self, DoorError> {
-        let unusable = || DoorError::Address {
+    fn new(place: &Url, proxy: &Forwarding) -> Result<Self, TransportError> {
+        let unusable = || TransportError::Address {
             address: shown(place.as_str()),
-            why: "it is not a URL that HTTP can carry",
+            why: "not a valid HTTP URL",
         };
         let server = uri(place)?;
         let target = match (proxy, server.path_and_query()) {
             (Forwarding::Proxy(_), _) | (Forwarding::None, None) => server.clone(),
             (Forwarding::None, Some(path)) => Uri::from(path.clone()),
         };
-        // A port that goes without saying is not part of it.
+        // A default port is left out.
         let host = match (server.host(), place.port()) {
             (Some(host), None) => host.to_owned(),
             (Some(host), Some(port)) => format!("{host}:{port}"),
@@ -408,22 +414,22 @@ impl Address {
     }
 }
 
-fn unread(head: Head, loan: Loan) -> Unread {
-    Unread {
+fn unread_response(head: Head, connection: PooledConnection) -> UnreadResponse {
+    UnreadResponse {
         status: head.status,
         headers: head.headers,
-        body: Source::new(head.framing, head.keeps_open, loan),
+        body: BodyReader::new(head.framing, head.keeps_open, connection),
     }
 }
 
-impl<'a> Order<'a> {
-    const fn new(method: Method, facts: &'a HeaderMap, accept: &'static str) -> Self {
+impl<'a> RequestSpec<'a> {
+    const fn new(method: Method, protocol_headers: &'a HeaderMap, accept: &'static str) -> Self {
         Self {
             method,
-            facts,
+            protocol_headers,
             accept,
             last_event_id: None,
-            said: None,
+            request_header: None,
             body: Bytes::new(),
         }
     }

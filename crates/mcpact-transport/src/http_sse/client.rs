@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use mcpact_wire::frame::sse::Event;
 
-use crate::error::DoorError;
-use crate::http::client::{Answer, AnswerBody, EventStream, HttpClient};
+use crate::error::TransportError;
+use crate::http::client::{ClientResponse, ClientResponseBody, EventStream, HttpClient};
 
 /// Both directions of an HTTP+SSE connection.
 #[derive(Debug)]
@@ -32,12 +32,12 @@ impl SseConnection {
     ///
     /// # Errors
     /// The stream cannot be opened, the endpoint does not arrive in time, or it has another origin.
-    pub async fn open(http: &HttpClient, patience: Duration) -> Result<Self, DoorError> {
+    pub async fn open(http: &HttpClient, patience: Duration) -> Result<Self, TransportError> {
         let opening = async {
-            let answer = http.listen(&HeaderMap::new(), None).await?;
-            let AnswerBody::Events(mut events) = answer.body else {
-                let status = answer.status;
-                return Err(DoorError::Http(format!(
+            let response = http.listen(&HeaderMap::new(), None).await?;
+            let ClientResponseBody::Events(mut events) = response.body else {
+                let status = response.status;
+                return Err(TransportError::Http(format!(
                     "a GET was answered with status {status} instead of an event stream"
                 )));
             };
@@ -46,7 +46,7 @@ impl SseConnection {
                     http: http.at(address(&first?)?)?,
                 },
                 None => {
-                    return Err(DoorError::Http(
+                    return Err(TransportError::Http(
                         "the event stream ended before its `endpoint` event".to_owned(),
                     ));
                 }
@@ -55,15 +55,15 @@ impl SseConnection {
         };
         tokio::time::timeout(patience, opening)
             .await
-            .map_err(|_| DoorError::Timeout("waiting for the `endpoint` event"))?
+            .map_err(|_| TransportError::Timeout("waiting for the `endpoint` event"))?
     }
 }
 
-fn address(event: &Event) -> Result<&str, DoorError> {
+fn address(event: &Event) -> Result<&str, TransportError> {
     if event.name.as_deref() == Some("endpoint") {
         Ok(event.data.trim())
     } else {
-        Err(DoorError::Http(
+        Err(TransportError::Http(
             "the event stream does not begin with an `endpoint` event".to_owned(),
         ))
     }
@@ -74,7 +74,7 @@ impl SseSender {
     ///
     /// # Errors
     /// As for [`HttpClient::post`].
-    pub async fn post(&self, message: Bytes) -> Result<Answer, DoorError> {
+    pub async fn post(&self, message: Bytes) -> Result<ClientResponse, TransportError> {
         self.http.post(&HeaderMap::new(), message).await
     }
 }

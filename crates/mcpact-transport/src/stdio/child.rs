@@ -14,20 +14,19 @@ mod first_byte;
 mod group;
 mod guard;
 mod input;
+mod launch_problem;
 mod masks;
-mod obstacle;
 mod output;
 mod process;
 mod process_tree;
 mod tail;
 
-pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED, LINEAGE};
+pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED, VIA_VARIABLE};
 pub use confinement::Confinement;
-pub use group::is_running;
 pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;
+pub use launch_problem::{LaunchProblem, is_executable};
 pub use masks::{Masks, secret_args, url_password};
-pub use obstacle::{Obstacle, is_executable};
 pub use process::{Child, Process, ShutdownReport};
-pub use tail::Scribe;
+pub use tail::StderrSink;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::vigil;
+use crate::busy_poll;
 
 /// One end of a pipe.
 ///
@@ -95,7 +95,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Closable<W> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = self.poll(context, |io, context| io.poll_write(context, bytes));
-        vigil::expect(bytes.len());
+        busy_poll::note_sent(bytes.len());
         result
     }
 
@@ -143,7 +143,7 @@ mod tests {
     use super::closable;
 
     #[tokio::test]
-    async fn shutdown_and_drop_are_the_end_for_the_reader() {
+    async fn shutdown_and_drop_are_eof_for_the_reader() {
         for shuts_down in [true, false] {
             let (sender, mut receiver) = pipe::pipe().unwrap();
             let (mut writer, _closer) = closable(sender);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_writer_that_waits_for_room_is_woken_by_the_closer() {
+    async fn closer_wakes_a_waiting_writer() {
         let (sender, _receiver) = pipe::pipe().unwrap();
         let (mut writer, closer) = closable(sender);
         writer.write_all(&[0; 1 << 14]).await.unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_waits_for_bytes_is_woken_by_the_closer() {
+    async fn closer_wakes_a_waiting_reader() {
         let (_sender, receiver) = pipe::pipe().unwrap();
         let (mut reader, closer) = closable(receiver);
         let reading = tokio::spawn(async move { reader.read_u8().await });

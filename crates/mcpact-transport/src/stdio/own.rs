@@ -1,6 +1,6 @@
 //! The standard streams of this process.
 
-use crate::error::DoorError;
+use crate::error::TransportError;
 use crate::link::Link;
 
 /// Returns the transport on standard input and output. Call it once, inside a tokio runtime.
@@ -15,7 +15,7 @@ use crate::link::Link;
 ///
 /// # Errors
 /// A standard stream is closed or cannot be registered with the runtime.
-pub fn own() -> Result<Link, DoorError> {
+pub fn own() -> Result<Link, TransportError> {
     #[cfg(unix)]
     let link = unix::own()?;
     #[cfg(not(unix))]
@@ -35,9 +35,9 @@ mod unix {
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
 
+    use crate::busy_poll;
     use crate::link::Link;
     use crate::stdio::closable::closable;
-    use crate::vigil;
 
     /// Kind of a standard stream.
     pub(super) enum StdStream {
@@ -64,7 +64,7 @@ mod unix {
         /// Returns a reader; `None` if a blocking thread must read it.
         pub(super) fn reader(self) -> io::Result<Option<Box<dyn AsyncRead + Send + Unpin>>> {
             if let Self::Pipe(fd) | Self::Socket(fd) = &self {
-                vigil::over(fd);
+                busy_poll::watch(fd);
             }
             Ok(match self {
                 Self::Pipe(fd) => Some(Box::new(pipe::Receiver::from_owned_fd(fd)?)),
@@ -129,7 +129,7 @@ mod tests {
     use super::unix::StdStream;
 
     #[tokio::test]
-    async fn pipes_are_read_and_written_without_a_thread() {
+    async fn pipes_need_no_thread() {
         let (theirs, mut ours) = io::pipe().unwrap();
         let mut reader = StdStream::classify(theirs.as_fd(), None)
             .unwrap()
@@ -158,7 +158,7 @@ mod tests {
 
     /// Node.js starts its children on sockets instead of pipes.
     #[tokio::test]
-    async fn sockets_are_read_and_written_without_a_thread() {
+    async fn sockets_need_no_thread() {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let mut reader = StdStream::classify(theirs.as_fd(), None)
             .unwrap()
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_the_log_itself_are_left_blocking() {
+    fn files_and_stderr_stay_blocking() {
         let file = tempfile::tempfile().unwrap();
         assert!(matches!(
             StdStream::classify(file.as_fd(), None).unwrap(),

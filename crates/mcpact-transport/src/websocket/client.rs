@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use url::Url;
 
 use super::{SUBPROTOCOL, config, link};
-use crate::error::DoorError;
+use crate::error::TransportError;
 use crate::http::client::{Connector, HttpSettings};
 use crate::link::Link;
 
@@ -18,7 +18,7 @@ use crate::link::Link;
 ///
 /// # Errors
 /// The URL has another scheme, the connection fails or times out, or the server refuses the upgrade.
-pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, DoorError> {
+pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, TransportError> {
     let (request, target) = request(address, settings)?;
     let handshake = async {
         let io = Connector::new(settings)?.tunnel(target).await?;
@@ -28,14 +28,14 @@ pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, Doo
     let opened = tokio::time::timeout(settings.connect_timeout, handshake);
     let (socket, _) = opened
         .await
-        .map_err(|_| DoorError::Timeout("opening a WebSocket"))??;
+        .map_err(|_| TransportError::Timeout("opening a WebSocket"))??;
     let (link, _) = link(socket, CloseCode::Normal);
     Ok(link)
 }
 
 /// Returns the upgrade request and its HTTP URL.
-fn request(address: &str, settings: &HttpSettings) -> Result<(Request<()>, Uri), DoorError> {
-    let refuse = |why| DoorError::Address {
+fn request(address: &str, settings: &HttpSettings) -> Result<(Request<()>, Uri), TransportError> {
+    let refuse = |why| TransportError::Address {
         address: crate::address::shown(address),
         why,
     };
@@ -58,7 +58,7 @@ fn request(address: &str, settings: &HttpSettings) -> Result<(Request<()>, Uri),
     let mut request = url
         .as_str()
         .into_client_request()
-        .map_err(|error| DoorError::Http(error.to_string()))?;
+        .map_err(|error| TransportError::Http(error.to_string()))?;
     let headers = request.headers_mut();
     headers.extend(settings.headers.all().clone());
     headers.insert(
@@ -68,12 +68,12 @@ fn request(address: &str, settings: &HttpSettings) -> Result<(Request<()>, Uri),
     Ok((request, target))
 }
 
-fn refused(error: &Error) -> DoorError {
+fn refused(error: &Error) -> TransportError {
     match error {
-        Error::Http(answer) => DoorError::Http(format!(
+        Error::Http(answer) => TransportError::Http(format!(
             "the server answered with status {} instead of opening a WebSocket",
             answer.status()
         )),
-        other => DoorError::Http(format!("no WebSocket was opened: {other}")),
+        other => TransportError::Http(format!("no WebSocket was opened: {other}")),
     }
 }

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::error::DoorError;
+use crate::error::TransportError;
 use crate::link::{LineSink, LineSource, Link};
 use crate::memory::{self, Fault};
 
@@ -91,7 +91,7 @@ async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
             Ok(Message::Close(_)) => return None,
             Err(Error::Capacity(_)) => {
                 // The rest of the message cannot be skipped, so the socket is closed.
-                fault.set(DoorError::TooLarge {
+                fault.set(TransportError::TooLarge {
                     limit: DEFAULT_LINE_LIMIT,
                 });
                 return Some(CloseCode::Size);

@@ -1,10 +1,10 @@
-//! The command line.
+//! Command line arguments.
 
 use mcpact::client::{ChildCommand, EraMode, Revision, Target};
 
 use crate::script::Script;
 
-/// What the command line says.
+/// Command line arguments.
 pub(crate) struct Arguments {
     pub(crate) mode: EraMode,
     pub(crate) script: Script,

@@ -1,9 +1,9 @@
-//! The features, what the protocol asks for each, and what can come of one.
+//! Features, their protocol requirements and outcomes.
 
 use mcpact::client::{Era, Method, Pact};
 use mcpact_spec::{Kind, Side};
 
-/// What a pair of peers can do with each other.
+/// Feature under test.
 #[derive(Clone, Copy)]
 pub(crate) enum Feature {
     Negotiate,
@@ -21,7 +21,7 @@ pub(crate) enum Feature {
     Subscribe,
 }
 
-/// All features but the negotiation, which comes before everything else.
+/// All features except the negotiation, which comes first.
 pub(crate) const FEATURES: [Feature; 12] = [
     Feature::List,
     Feature::Call,
@@ -37,19 +37,19 @@ pub(crate) const FEATURES: [Feature; 12] = [
     Feature::Subscribe,
 ];
 
-/// What came of a feature.
+/// Outcome of a feature.
 pub(crate) enum Outcome {
-    /// It was used and did what it should; with a remark.
+    /// Worked, with a note.
     Works(String),
-    /// The server does not offer it, and why.
+    /// Not offered by the server, with the reason.
     Absent(String),
-    /// It was used and did not do what it should.
+    /// Did not work as expected.
     Fails(String),
 }
 
 impl Outcome {
-    /// The word and the note of the report.
-    pub(crate) fn told(&self) -> (&'static str, &str) {
+    /// Returns the status and the note of the report.
+    pub(crate) fn status_and_note(&self) -> (&'static str, &str) {
         match self {
             Self::Works(note) => ("works", note),
             Self::Absent(note) => ("absent", note),
@@ -77,7 +77,7 @@ impl Feature {
         }
     }
 
-    /// The message without which there is no such feature.
+    /// Returns the message that the feature requires.
     const fn message(self) -> (Side, Kind, Method) {
         match self {
             Self::Negotiate | Self::List => (Side::Client, Kind::Request, Method::ToolsList),
@@ -95,7 +95,7 @@ impl Feature {
         }
     }
 
-    /// Why the pact has no room for it, if it has none.
+    /// Returns the reason why the pact excludes it, if it does.
     pub(crate) fn excluded(self, pact: &Pact) -> Option<String> {
         let (sender, kind, method) = self.message();
         let is_question = sender == Side::Server && kind == Kind::Request;

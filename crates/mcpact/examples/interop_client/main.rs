@@ -1,11 +1,11 @@
-//! The client that `cargo xtask interop` sends to servers on other SDKs.
+//! Client that `cargo xtask interop` runs against servers of other SDKs.
 //!
 //! ```text
 //! interop_client --mode auto|legacy|modern|REVISION --script JSON (--url URL | --stdio COMMAND ARGS...)
 //! ```
 //!
-//! The script says what this server has to show each feature with. Every feature gives one line of
-//! JSON: whether it works, is absent (not offered, and why) or fails.
+//! The script tells how to exercise each feature of this server. Each feature prints one line of JSON: whether it
+//! works, is absent (not offered, and why) or fails.
 
 mod arguments;
 mod feature;
@@ -23,11 +23,11 @@ use arguments::Arguments;
 use feature::{FEATURES, Feature, Outcome};
 use peer::Peer;
 
-/// How long one feature may take.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Timeout of one feature.
+const FEATURE_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[tokio::main]
-#[expect(clippy::print_stderr, reason = "the runner shows what a client says")]
+#[expect(clippy::print_stderr, reason = "the runner shows stderr")]
 async fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
@@ -38,40 +38,42 @@ async fn main() -> ExitCode {
     };
     let script = arguments.script;
     let connecting = Peer::connect(arguments.target, arguments.mode, &script.root);
-    let peer = match limited(connecting).await {
+    let peer = match with_timeout(connecting).await {
         Ok(peer) => peer,
         Err(why) => {
-            say(Feature::Negotiate, &Outcome::Fails(why));
+            print(Feature::Negotiate, &Outcome::Fails(why));
             return ExitCode::FAILURE;
         }
     };
-    say(Feature::Negotiate, &Outcome::Works(peer.revision()));
+    print(Feature::Negotiate, &Outcome::Works(peer.revision()));
     for feature in FEATURES {
-        let outcome = limited(async { Ok(walk::show(feature, &script, &peer).await) });
+        let outcome = with_timeout(async { Ok(walk::exercise(feature, &script, &peer).await) });
         let outcome = outcome.await.unwrap_or_else(Outcome::Fails);
-        say(feature, &outcome);
+        print(feature, &outcome);
     }
     peer.leave().await;
     ExitCode::SUCCESS
 }
 
-/// What comes of it, unless it takes too long.
-async fn limited<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    let late = |_| format!("no result within {} seconds", PATIENCE.as_secs());
-    tokio::time::timeout(PATIENCE, work).await.map_err(late)?
+/// Limits the duration of a future.
+async fn with_timeout<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let late = |_| format!("no result within {} seconds", FEATURE_TIMEOUT.as_secs());
+    tokio::time::timeout(FEATURE_TIMEOUT, work)
+        .await
+        .map_err(late)?
 }
 
-#[expect(clippy::print_stdout, reason = "its output is what it is for")]
-fn say(feature: Feature, outcome: &Outcome) {
-    let (word, note) = outcome.told();
+#[expect(clippy::print_stdout, reason = "prints its result")]
+fn print(feature: Feature, outcome: &Outcome) {
+    let (word, note) = outcome.status_and_note();
     println!(
         "{}",
         json!({ "feature": feature.as_str(), "outcome": word, "note": note })
     );
 }
 
-/// An error with all of its causes in one line.
-fn whole(error: ClientError) -> String {
+/// Formats an error and its causes in one line.
+fn with_causes(error: ClientError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(&error);
     while let Some(inner) = cause {

@@ -1,13 +1,13 @@
-//! What a server has to show each feature with.
+//! Script for the features of a server.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One step per feature; a feature without a step is one that the server has nothing for.
+/// One step per feature; features without a step are skipped.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Script {
-    /// The address that this client gives as its root.
+    /// Root of this client.
     pub(crate) root: String,
     pub(crate) call: Option<Call>,
     pub(crate) read: Option<Read>,
@@ -22,7 +22,7 @@ pub(crate) struct Script {
     pub(crate) subscribe: Option<Subscribe>,
 }
 
-/// A call of a tool and something that its answer must contain.
+/// Tool call and expected content.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Call {
@@ -30,12 +30,12 @@ pub(crate) struct Call {
     #[serde(default)]
     pub(crate) arguments: Map<String, Value>,
     pub(crate) expect: String,
-    /// Call again until it fits, for a server that catches up without telling.
+    /// Repeats the call until it matches, for servers that update without notification.
     #[serde(default)]
     pub(crate) eventually: bool,
 }
 
-/// A resource and something that it must contain.
+/// Resource and expected content.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Read {
@@ -43,7 +43,7 @@ pub(crate) struct Read {
     pub(crate) expect: String,
 }
 
-/// A prompt and something that it must contain.
+/// Prompt and expected content.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prompt {
@@ -53,7 +53,7 @@ pub(crate) struct Prompt {
     pub(crate) expect: String,
 }
 
-/// The beginning of an argument of a prompt and a value that must be offered for it.
+/// Prefix of a prompt argument and an expected completion.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Complete {
@@ -63,7 +63,7 @@ pub(crate) struct Complete {
     pub(crate) expect: String,
 }
 
-/// A call to be cancelled after its first sign of progress, and a call that tells what became of it.
+/// Call to be cancelled after its first progress, and a call that reports its fate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cancel {
@@ -73,7 +73,7 @@ pub(crate) struct Cancel {
     pub(crate) then: Call,
 }
 
-/// A resource, and a call that changes it.
+/// Resource and a call that changes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Subscribe {
@@ -81,7 +81,7 @@ pub(crate) struct Subscribe {
     pub(crate) change: Call,
 }
 
-/// A call of a tool that logs, and something that a message must contain.
+/// Call of a logging tool and expected content of a message.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Log {

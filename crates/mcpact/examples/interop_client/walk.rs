@@ -1,6 +1,6 @@
-//! Uses one feature after the other and looks at what comes of it.
+//! Exercises one feature after the other.
 //!
-//! Each returns a remark if it did what it should, and otherwise what it did instead.
+//! Each function returns a note on success, and the deviation otherwise.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use crate::feature::{Feature, Outcome};
 use crate::peer::Peer;
 use crate::script::{Call, Cancel, Complete, Log, Prompt, Read, Script, Subscribe};
-use crate::whole;
+use crate::with_causes;
 
-/// Uses the feature, unless the pact or the script have nothing for it.
-pub(crate) async fn show(feature: Feature, script: &Script, peer: &Peer) -> Outcome {
+/// Exercises a feature, unless the pact or the script excludes it.
+pub(crate) async fn exercise(feature: Feature, script: &Script, peer: &Peer) -> Outcome {
     if let Some(why) = feature.excluded(&peer.client.pact()) {
         return Outcome::Absent(why);
     }
@@ -36,7 +36,7 @@ async fn attempt(feature: Feature, script: &Script, peer: &Peer) -> Option<Resul
         Feature::Complete => complete(client, script.complete.as_ref()?).await,
         Feature::Progress => progress(client, script.progress.as_ref()?).await,
         Feature::Cancel => cancel(client, script.cancel.as_ref()?).await,
-        // The answer of the tool contains what this client was asked for.
+        // The result of the tool contains the answer of this client.
         Feature::Elicit => call(client, script.elicit.as_ref()?).await,
         Feature::Sample => call(client, script.sample.as_ref()?).await,
         Feature::Roots => call(client, script.roots.as_ref()?).await,
@@ -46,15 +46,19 @@ async fn attempt(feature: Feature, script: &Script, peer: &Peer) -> Option<Resul
 }
 
 async fn list(client: &Client) -> Result<String, String> {
-    let tools = client.list_tools().await.map_err(whole)?.len();
+    let tools = client.list_tools().await.map_err(with_causes)?.len();
     let mut counts = vec![format!("{tools} tools")];
     if client.may(Method::ResourcesList) {
-        let resources = client.list_resources().await.map_err(whole)?.len();
-        let templates = client.list_resource_templates().await.map_err(whole)?.len();
+        let resources = client.list_resources().await.map_err(with_causes)?.len();
+        let templates = client
+            .list_resource_templates()
+            .await
+            .map_err(with_causes)?
+            .len();
         counts.push(format!("{resources} resources, {templates} templates"));
     }
     if client.may(Method::PromptsList) {
-        let prompts = client.list_prompts().await.map_err(whole)?.len();
+        let prompts = client.list_prompts().await.map_err(with_causes)?.len();
         counts.push(format!("{prompts} prompts"));
     }
     match tools {
@@ -75,7 +79,7 @@ async fn call(client: &Client, step: &Call) -> Result<String, String> {
 async fn call_with(client: &Client, step: &Call, options: CallOptions) -> Result<String, String> {
     let arguments = Value::Object(step.arguments.clone());
     let calling = client.call_tool_with(&step.tool, arguments, options);
-    let result: ToolResult = calling.await.map_err(whole)?;
+    let result: ToolResult = calling.await.map_err(with_causes)?;
     let text = result.all_text();
     match result.failed() {
         true => Err(format!("`{}` failed: {text}", step.tool)),
@@ -91,14 +95,14 @@ fn contains(text: &str, expected: &str) -> Result<String, String> {
 }
 
 async fn read(client: &Client, step: &Read) -> Result<String, String> {
-    let result = client.read_resource(&step.uri).await.map_err(whole)?;
+    let result = client.read_resource(&step.uri).await.map_err(with_causes)?;
     let texts = result.contents.into_iter().filter_map(|part| part.text);
     contains(&texts.collect::<Vec<_>>().join("\n"), &step.expect)
 }
 
 async fn prompt(client: &Client, step: &Prompt) -> Result<String, String> {
     let asking = client.get_prompt(&step.name, step.arguments.clone());
-    let result = asking.await.map_err(whole)?;
+    let result = asking.await.map_err(with_causes)?;
     let texts = result.messages.iter().map(|message| &message.content);
     let texts: Vec<&str> = texts.filter_map(Content::as_text).collect();
     contains(&texts.join("\n"), &step.expect)
@@ -107,7 +111,7 @@ async fn prompt(client: &Client, step: &Prompt) -> Result<String, String> {
 async fn complete(client: &Client, step: &Complete) -> Result<String, String> {
     let reference = CompletionRef::prompt(&step.prompt);
     let asking = client.complete(&reference, &step.argument, &step.value, Map::new());
-    let values = asking.await.map_err(whole)?.values;
+    let values = asking.await.map_err(with_causes)?.values;
     match values.contains(&step.expect) {
         true => Ok(String::new()),
         false => Err(format!("expected `{}` among {values:?}", step.expect)),
@@ -129,7 +133,7 @@ async fn progress(client: &Client, step: &Call) -> Result<String, String> {
     }
 }
 
-/// The first sign of progress says that the call is running, so that there is something to cancel.
+/// The first progress shows that the call is running and can be cancelled.
 async fn cancel(client: &Client, step: &Cancel) -> Result<String, String> {
     let token = CancelToken::new();
     let canceller = token.clone();
@@ -139,7 +143,7 @@ async fn cancel(client: &Client, step: &Cancel) -> Result<String, String> {
     let arguments = Value::Object(step.arguments.clone());
     match client.call_tool_with(&step.tool, arguments, options).await {
         Err(ClientError::Cancelled) => call(client, &step.then).await,
-        Err(error) => Err(whole(error)),
+        Err(error) => Err(with_causes(error)),
         Ok(result) => Err(format!("it ended by itself: {}", result.all_text())),
     }
 }
@@ -159,7 +163,7 @@ async fn log(peer: &Peer, step: &Log) -> Result<String, String> {
 }
 
 async fn subscribe(client: &Client, step: &Subscribe) -> Result<String, String> {
-    let mut changes = client.subscribe(&step.uri).await.map_err(whole)?;
+    let mut changes = client.subscribe(&step.uri).await.map_err(with_causes)?;
     call(client, &step.change).await?;
     match changes.next().await {
         Some(Change::Updated { uri }) if uri == step.uri => Ok(String::new()),

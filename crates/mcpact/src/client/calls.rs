@@ -1,4 +1,4 @@
-//! The calls of the protocol, typed.
+//! Typed calls of the protocol.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::Client;
-use super::error::ClientError;
+use super::client_error::ClientError;
 use super::options::CallOptions;
 use crate::model::{
-    Completion, CompletionRef, Hints, Listed, Prompt, PromptResult, ReadResult, Resource,
+    CacheHints, Completion, CompletionRef, ListResult, Prompt, PromptResult, ReadResult, Resource,
     ResourceTemplate, Tool, ToolResult,
 };
 
-/// Reads the result of a method.
+/// Parses the result of a method.
 pub(super) fn read<T: DeserializeOwned>(method: Method, raw: &str) -> Result<T, ClientError> {
     serde_json::from_str(raw).map_err(|source| ClientError::Unreadable {
         method: method.as_str().to_owned(),
@@ -25,7 +25,7 @@ pub(super) fn read<T: DeserializeOwned>(method: Method, raw: &str) -> Result<T, 
     })
 }
 
-/// Reads one member of the result of a method.
+/// Parses one member of the result of a method.
 fn read_member<T: DeserializeOwned>(
     method: Method,
     raw: &str,
@@ -41,8 +41,8 @@ fn read_member<T: DeserializeOwned>(
     }
 }
 
-/// The parameters of a call with a name and arguments.
-pub(super) fn named(name: &str, arguments: &Value) -> Result<String, ClientError> {
+/// Encodes the parameters of a call with a name and arguments.
+pub(super) fn call_params(name: &str, arguments: &Value) -> Result<String, ClientError> {
     let params = ObjectWriter::new().text("name", name);
     match arguments {
         Value::Null => Ok(params.finish()),
@@ -54,13 +54,13 @@ pub(super) fn named(name: &str, arguments: &Value) -> Result<String, ClientError
 }
 
 impl Client {
-    /// Every tool, page by page. Over modern HTTP a tool whose schema annotates headers wrongly is
-    /// left out: it cannot be called.
+    /// Lists all tools, over all pages. Over modern HTTP, tools with invalid header annotations are left out: they
+    /// cannot be called.
     ///
     /// # Errors
-    /// The server did not declare tools, a page cannot be had or read, or there are too many.
-    pub async fn list_tools(&self) -> Result<Listed<Tool>, ClientError> {
-        let mut tools: Listed<Tool> = self.list(Method::ToolsList, "tools").await?;
+    /// The server does not declare tools, a page is missing or unreadable, or there are too many pages.
+    pub async fn list_tools(&self) -> Result<ListResult<Tool>, ClientError> {
+        let mut tools: ListResult<Tool> = self.list(Method::ToolsList, "tools").await?;
         if !self.mirrors_params() {
             return Ok(tools);
         }
@@ -74,8 +74,8 @@ impl Client {
                     annotated.insert(tool.name.clone(), Arc::from(found));
                     usable.push(tool);
                 }
-                Err(fault) => {
-                    tracing::warn!(tool = %tool.name, %fault, "the tool is left out of the list");
+                Err(error) => {
+                    tracing::warn!(tool = %tool.name, %error, "tool with invalid header annotations left out");
                 }
             }
         }
@@ -84,33 +84,35 @@ impl Client {
         Ok(tools)
     }
 
-    /// Whether tool parameters are mirrored into headers.
+    /// Returns `true` if tool parameters are mirrored into headers.
     fn mirrors_params(&self) -> bool {
         self.shared.is_http && self.pact().era() == Era::Modern
     }
 
-    /// Every resource, page by page.
+    /// Lists all resources, over all pages.
     ///
     /// # Errors
     /// As for [`list_tools`](Self::list_tools).
-    pub async fn list_resources(&self) -> Result<Listed<Resource>, ClientError> {
+    pub async fn list_resources(&self) -> Result<ListResult<Resource>, ClientError> {
         self.list(Method::ResourcesList, "resources").await
     }
 
-    /// Every template of resources, page by page.
+    /// Lists all resource templates, over all pages.
     ///
     /// # Errors
     /// As for [`list_tools`](Self::list_tools).
-    pub async fn list_resource_templates(&self) -> Result<Listed<ResourceTemplate>, ClientError> {
+    pub async fn list_resource_templates(
+        &self,
+    ) -> Result<ListResult<ResourceTemplate>, ClientError> {
         self.list(Method::ResourceTemplatesList, "resourceTemplates")
             .await
     }
 
-    /// Every prompt, page by page.
+    /// Lists all prompts, over all pages.
     ///
     /// # Errors
     /// As for [`list_tools`](Self::list_tools).
-    pub async fn list_prompts(&self) -> Result<Listed<Prompt>, ClientError> {
+    pub async fn list_prompts(&self) -> Result<ListResult<Prompt>, ClientError> {
         self.list(Method::PromptsList, "prompts").await
     }
 
@@ -118,8 +120,8 @@ impl Client {
         &self,
         method: Method,
         key: &'static str,
-    ) -> Result<Listed<T>, ClientError> {
-        let mut all: Option<Listed<T>> = None;
+    ) -> Result<ListResult<T>, ClientError> {
+        let mut all: Option<ListResult<T>> = None;
         let mut seen = HashSet::new();
         let mut params = None;
         for _ in 0..self.shared.page_limit {
@@ -128,9 +130,9 @@ impl Client {
                 .await?;
             let page: Vec<T> = read_member(method, &raw, key)?;
             let body = Object::parse(&raw).unwrap_or_default();
-            let hints = Hints::parse(body.get("ttlMs"), body.get("cacheScope"));
+            let hints = CacheHints::parse(body.get("ttlMs"), body.get("cacheScope"));
             let list = match all.take() {
-                None => Listed::new(page, hints),
+                None => ListResult::new(page, hints),
                 Some(before) => before.followed_by(page, hints),
             };
             let Some(cursor) = body.get_present("nextCursor") else {
@@ -138,32 +140,30 @@ impl Client {
             };
             all = Some(list);
             if !seen.insert(cursor.to_owned()) {
-                return Err(ClientError::Misbehaved(
-                    "a list leads back to the same page",
-                ));
+                return Err(ClientError::ProtocolViolation("a list repeats a cursor"));
             }
-            // A cursor means nothing here: it goes back as it came.
+            // A cursor is opaque: it goes back as it came.
             params = Some(ObjectWriter::new().raw("cursor", cursor).finish());
         }
         Err(ClientError::Limit {
             limit: self.shared.page_limit,
-            what: "pages of a list",
+            what: "pages",
         })
     }
 
-    /// Calls a tool; `Value::Null` stands for no arguments.
+    /// Calls a tool; `Value::Null` means no arguments.
     ///
-    /// A tool that fails gives a result whose [`ToolResult::failed`] says so.
+    /// A failed tool returns a result with [`ToolResult::failed`].
     ///
     /// # Errors
-    /// The server did not declare tools, refuses the call, or does not answer in time.
+    /// The server does not declare tools, refuses the call, or times out.
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolResult, ClientError> {
         self.call_tool_with(name, arguments, CallOptions::new())
             .await
     }
 
-    /// As [`call_tool`](Self::call_tool), with progress, a timeout or a way to give up. Dropping the
-    /// future gives up, too.
+    /// As [`call_tool`](Self::call_tool), with progress, timeout or cancellation. Dropping the future cancels the
+    /// call, too.
     ///
     /// # Errors
     /// As for [`call_tool`](Self::call_tool).
@@ -173,21 +173,21 @@ impl Client {
         arguments: Value,
         options: CallOptions,
     ) -> Result<ToolResult, ClientError> {
-        let params = named(name, &arguments)?;
+        let params = call_params(name, &arguments)?;
         let raw = self.tool_result(params, &options).await?;
-        let raw = self.until_done(raw, &options).await?;
+        let raw = self.await_task(raw, &options).await?;
         read(Method::ToolsCall, &raw)
     }
 
-    /// The raw result of a call, its questions answered. A server that misses a header has a newer
-    /// schema than we do: one look at it is worth it.
+    /// Returns the raw result of a call, after answering its questions. On a header mismatch the server has a newer
+    /// schema: the tools are listed again, once.
     pub(super) async fn tool_result(
         &self,
         params: String,
         options: &CallOptions,
     ) -> Result<String, ClientError> {
         let outcome = self
-            .converse(Method::ToolsCall, params.clone(), options)
+            .ask_with_answers(Method::ToolsCall, params.clone(), options)
             .await;
         match outcome {
             Err(ClientError::Rpc(error))
@@ -195,7 +195,8 @@ impl Client {
                     && ErrorCode::parse(error.code) == Some(ErrorCode::HeaderMismatch) =>
             {
                 self.list_tools().await?;
-                self.converse(Method::ToolsCall, params, options).await
+                self.ask_with_answers(Method::ToolsCall, params, options)
+                    .await
             }
             other => other,
         }
@@ -204,20 +205,20 @@ impl Client {
     /// Reads a resource.
     ///
     /// # Errors
-    /// The server did not declare resources, does not have it, or does not answer in time.
+    /// The server does not declare resources, has no such resource, or times out.
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResult, ClientError> {
         let params = ObjectWriter::new().text("uri", uri).finish();
         let options = CallOptions::new();
         let raw = self
-            .converse(Method::ResourcesRead, params, &options)
+            .ask_with_answers(Method::ResourcesRead, params, &options)
             .await?;
         read(Method::ResourcesRead, &raw)
     }
 
-    /// Fills in a prompt.
+    /// Gets a prompt.
     ///
     /// # Errors
-    /// The server did not declare prompts, does not have it, or does not answer in time.
+    /// The server does not declare prompts, has no such prompt, or times out.
     pub async fn get_prompt(
         &self,
         name: &str,
@@ -227,16 +228,18 @@ impl Client {
             true => Value::Null,
             false => Value::Object(arguments),
         };
-        let params = named(name, &arguments)?;
+        let params = call_params(name, &arguments)?;
         let options = CallOptions::new();
-        let raw = self.converse(Method::PromptsGet, params, &options).await?;
+        let raw = self
+            .ask_with_answers(Method::PromptsGet, params, &options)
+            .await?;
         read(Method::PromptsGet, &raw)
     }
 
-    /// Values that an argument could have; `context` holds the arguments that are filled in already.
+    /// Completes an argument; `context` holds the arguments already filled in.
     ///
     /// # Errors
-    /// The server did not declare completions, or does not answer in time.
+    /// The server does not declare completions, or times out.
     pub async fn complete(
         &self,
         reference: &CompletionRef,
@@ -262,11 +265,11 @@ impl Client {
         read_member(method, &raw, "completion")
     }
 
-    /// The lowest level of log messages wanted from now on: a request on a legacy connection, a
-    /// member of every later request on a modern one.
+    /// Sets the minimum level of log messages: a request on a legacy connection, a member of every later request on a
+    /// modern one.
     ///
     /// # Errors
-    /// The legacy server did not declare logging, or does not answer in time.
+    /// The legacy server does not declare logging, or times out.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), ClientError> {
         self.shared.set_log_level(level);
         if self.pact().era() == Era::Modern {
@@ -278,10 +281,10 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for a sign of life. A modern server has no `ping`; it is asked what it is instead.
+    /// Checks that the server responds. A modern server has no `ping`; it gets `server/discover` instead.
     ///
     /// # Errors
-    /// It does not answer in time.
+    /// The server times out.
     pub async fn ping(&self) -> Result<(), ClientError> {
         let method = match self.pact().era() {
             Era::Legacy => Method::Ping,
@@ -291,10 +294,10 @@ impl Client {
         Ok(())
     }
 
-    /// Tells a legacy server that the roots have changed; a modern one asks anew each time.
+    /// Notifies a legacy server that the roots changed; a modern one asks each time.
     ///
     /// # Errors
-    /// No roots were declared, or the connection has ended.
+    /// No roots were declared, or the connection is closed.
     pub async fn roots_changed(&self) -> Result<(), ClientError> {
         match self.pact().era() {
             Era::Legacy => self.notify(Method::RootsListChanged.as_str(), None).await,

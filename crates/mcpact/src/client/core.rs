@@ -1,4 +1,4 @@
-//! The machine and everybody who waits for it: what a driver does apart from moving bytes.
+//! State machine of a client and its waiting callers: the driver without IO.
 
 mod answers;
 mod asking;
@@ -25,15 +25,15 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
 
 use self::answers::{instructions, offers_what_we_speak};
-use super::error::{AnswerError, ClientError};
+use super::changes::ChangeQueue;
+use super::client_error::{AnswerError, ClientError};
 use super::shared::{Agreement, Shared};
-use super::watch::ChangeQueue;
-use crate::log::Diary;
+use crate::log::NegotiationLog;
 use crate::model::Progress;
 
 pub(super) use self::answers::{number, rpc_error};
 
-/// One request of a caller.
+/// Request of a caller.
 pub(super) struct Ask {
     pub(super) ticket: u64,
     pub(super) method: String,
@@ -42,11 +42,11 @@ pub(super) struct Ask {
     pub(super) reply: oneshot::Sender<Result<String, ClientError>>,
     pub(super) progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     pub(super) changes: Option<Arc<ChangeQueue>>,
-    /// Whether a lost session has already made it be sent a second time.
+    /// `true` if it was already resent after a lost session.
     pub(super) is_second: bool,
 }
 
-/// What handles tell the driver.
+/// Command of a handle to the driver.
 pub(super) enum Command {
     Ask(Ask),
     Notify {
@@ -57,20 +57,20 @@ pub(super) enum Command {
     Close(oneshot::Sender<()>),
 }
 
-/// What the carrier is to do.
+/// Work for the transport.
 #[derive(Debug, Default)]
 pub(super) struct Deeds {
     pub(super) writes: Vec<String>,
-    /// Requests whose own stream is to be closed.
+    /// Requests with a stream of their own that is to be closed.
     pub(super) abandoned: Vec<i64>,
     pub(super) concluded: Option<Arc<Pact>>,
     pub(super) negotiated: Option<Box<Negotiation>>,
     pub(super) next: Next,
-    /// An answer came that nobody waits for.
+    /// An answer came for no pending request.
     pub(super) is_unknown_answer: bool,
 }
 
-/// What becomes of the carrier.
+/// Fate of the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Next {
     #[default]
@@ -80,7 +80,7 @@ pub(super) enum Next {
     HangUp,
 }
 
-/// What a driver tells whoever waits for the connection.
+/// Outcome for the caller that connects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opened {
     pub(super) verdict: Option<EraVerdict>,
@@ -98,9 +98,9 @@ pub(super) struct Core {
     last_id: i64,
     pending: HashMap<i64, Ask>,
     tickets: HashMap<u64, i64>,
-    /// Requests that a machine of an earlier session sent, and until when they may wait.
+    /// Requests sent in an earlier session, with their deadline.
     orphans: HashMap<i64, Instant>,
-    /// Requests that wait for the agreement.
+    /// Requests waiting for the negotiation.
     early: Vec<Ask>,
     serving: HashMap<Id, AbortHandle>,
     opened: Option<oneshot::Sender<Result<Opened, ClientError>>>,
@@ -109,25 +109,25 @@ pub(super) struct Core {
     is_open: bool,
     has_asked_again: bool,
     timer: Pin<Box<Sleep>>,
-    /// The end of the log of a process that has exited.
+    /// Tail of the stderr of an exited process.
     pub(super) stderr: String,
-    diary: Diary,
+    negotiation_log: NegotiationLog,
 }
 
-/// What there is to do.
+/// Reason to wake the driver.
 pub(super) enum Woken {
     Command(Command),
     GivenUp(u64),
     Answered(Id, Result<String, AnswerError>),
     Tick,
-    /// Nobody holds a handle any more.
+    /// The last handle was dropped.
     Dropped,
 }
 
-/// How many messages of handles and handlers may wait for the driver.
+/// Capacity of the queues from handles and handlers.
 const QUEUE: usize = 1024;
 
-/// The ends of a driver's queues that handles hold.
+/// Handles' ends of the driver's queues.
 pub(super) struct Handles {
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) give_up: mpsc::UnboundedSender<u64>,
@@ -141,7 +141,7 @@ impl Core {
         let (give_up, given_up) = mpsc::unbounded_channel();
         let (answer, answers) = mpsc::channel(QUEUE);
         let (opened_in, opened) = oneshot::channel();
-        let diary = Diary::new(terms.transport);
+        let negotiation_log = NegotiationLog::new(terms.transport);
         let core = Self {
             machine: Machine::new(Arc::clone(&terms)),
             terms,
@@ -164,7 +164,7 @@ impl Core {
             has_asked_again: false,
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
             stderr: String::new(),
-            diary,
+            negotiation_log,
         };
         let handles = Handles {
             commands: commands_in,
@@ -178,7 +178,7 @@ impl Core {
         Moment::at(self.zero.elapsed())
     }
 
-    /// When [`tick`](Self::tick) is next of use.
+    /// Returns the next time at which [`tick`](Self::tick) has work.
     pub(super) fn deadline(&self) -> Option<Instant> {
         const FAR: Duration = Duration::from_secs(24 * 3600);
         let machine = self.machine.next_deadline().map(|moment| {
@@ -189,10 +189,10 @@ impl Core {
         self.orphans.values().copied().chain(machine).min()
     }
 
-    /// Waits until there is something to do. Safe to drop at any time.
+    /// Waits for work. Cancel safe.
     pub(super) async fn woken(&mut self) -> Woken {
         let deadline = self.deadline();
-        // A timer that fires too early costs one look; setting it anew each time would cost more.
+        // A timer that fires too early costs one look; resetting it each time would cost more.
         if let Some(deadline) = deadline
             && (self.timer.is_elapsed() || deadline < self.timer.deadline())
         {
@@ -209,7 +209,7 @@ impl Core {
         }
     }
 
-    /// Does what there is to do.
+    /// Handles an event.
     pub(super) fn heed(&mut self, woken: Woken) -> Deeds {
         match woken {
             Woken::Command(command) => self.command(command),
@@ -224,9 +224,9 @@ impl Core {
         self.machine.pact()
     }
 
-    /// Starts, or starts anew after the process was.
+    /// Starts the negotiation, also after a restart of the process.
     pub(super) fn connected(&mut self) -> Deeds {
-        self.diary.begin(&self.shared.target);
+        self.negotiation_log.begin(&self.shared.target);
         let mut deeds = self.feed(Input::Open);
         let more = self.feed(Input::Connected);
         deeds.writes.extend(more.writes);
@@ -234,7 +234,7 @@ impl Core {
         deeds
     }
 
-    /// One message or batch.
+    /// Handles a message or batch.
     pub(super) fn receive(&mut self, bytes: &[u8], http_status: Option<u16>) -> Deeds {
         if !self.orphans.is_empty() && self.settle_orphan(bytes) {
             return Deeds::default();
@@ -244,13 +244,13 @@ impl Core {
             self.shared.agree(Agreement {
                 pact: Arc::clone(pact),
                 instructions: instructions(bytes),
-                trail: self.machine.transcript().clone(),
+                transcript: self.machine.transcript().clone(),
             });
         }
         deeds
     }
 
-    /// An HTTP answer without a message in it, while there is no agreement.
+    /// Handles an HTTP response without a message, before the negotiation has ended.
     pub(super) fn status(&mut self, status: u16) -> Deeds {
         self.feed(Input::Status(status))
     }
@@ -275,23 +275,23 @@ impl Core {
         self.feed(Input::Tick)
     }
 
-    /// The carrier is gone.
+    /// The transport is gone.
     pub(super) fn closed(&mut self) -> Deeds {
         self.feed(Input::Closed)
     }
 
-    /// Nobody holds a handle any more: nothing in flight matters.
+    /// The last handle was dropped: requests in flight do not matter.
     fn dropped(&mut self) -> Deeds {
         let mut deeds = self.feed(Input::Close);
         deeds.next = Next::HangUp;
         deeds
     }
 
-    /// The agreement stands and the server knows it: lets the callers in.
+    /// The negotiation is complete and the server knows it: starts the waiting requests.
     pub(super) fn open(&mut self) -> Deeds {
         self.is_open = true;
         if let Some(opened) = self.opened.take() {
-            // Whoever connected may have gone away since.
+            // The caller may be gone.
             let _ = opened.send(Ok(Opened {
                 verdict: self.verdict,
             }));
@@ -303,7 +303,7 @@ impl Core {
         deeds
     }
 
-    /// As [`open`](Self::open), and the server is told again what an earlier session knew.
+    /// As [`open`](Self::open), and restores the state of an earlier session.
     pub(super) fn open_again(&mut self) -> Deeds {
         let is_second = self.opened.is_none();
         let mut deeds = self.open();
@@ -320,7 +320,7 @@ impl Core {
         deeds
     }
 
-    /// The connection cannot be had.
+    /// Fails the connection.
     pub(super) fn fail(&mut self, error: ClientError) {
         if let Some(opened) = self.opened.take() {
             let _ = opened.send(Err(error));
@@ -349,7 +349,7 @@ impl Core {
         }
     }
 
-    /// Ends what has no end of its own, and then as soon as the rest is done.
+    /// Cancels subscriptions, then closes as soon as the rest is done.
     fn close(&mut self) -> Deeds {
         let endless: Vec<i64> = self
             .pending
@@ -365,7 +365,7 @@ impl Core {
         deeds
     }
 
-    /// What was asked while everything began anew.
+    /// Returns `true` if requests are sent at once.
     pub(super) const fn is_open(&self) -> bool {
         self.is_open
     }
@@ -384,8 +384,8 @@ impl Core {
             self.effect(effect, &mut deeds);
         }
         self.check_failure(&mut deeds);
-        self.diary
-            .follow(self.machine.transcript(), deeds.negotiated.take());
+        self.negotiation_log
+            .record(self.machine.transcript(), deeds.negotiated.take());
         deeds
     }
 
@@ -395,7 +395,7 @@ impl Core {
         };
         let failure = failure.clone();
         if !self.has_asked_again && offers_what_we_speak(&failure, &self.terms) {
-            // It refuses a version and lists that very version: one more question is worth it.
+            // It refuses a version and lists that very version: worth one retry.
             self.has_asked_again = true;
             self.machine = Machine::new(Arc::clone(&self.terms));
             *deeds = self.connected();
@@ -430,19 +430,19 @@ impl Core {
             }
             Effect::Concluded(pact) => deeds.concluded = Some(pact),
             Effect::Negotiated(negotiation) => deeds.negotiated = Some(negotiation),
-            Effect::Withheld(misuse) => tracing::warn!(%misuse, "a message was not sent"),
+            Effect::Withheld(misuse) => tracing::warn!(%misuse, "message not sent"),
             Effect::Dropped(dropped) => {
                 deeds.is_unknown_answer |= dropped.why == DropCause::UnknownAnswer;
-                tracing::debug!(what = %dropped.what, why = ?dropped.why, "not passed on");
+                tracing::debug!(what = %dropped.what, why = ?dropped.why, "message dropped");
             }
             Effect::Report { refusal, gravity } => {
                 let server = &self.shared.target;
                 match gravity {
                     Severity::Warning => {
-                        tracing::warn!(%server, %refusal, "the server broke a rule")
+                        tracing::warn!(%server, %refusal, "the server violated the protocol")
                     }
                     Severity::Error => {
-                        tracing::error!(%server, %refusal, "the server broke a rule")
+                        tracing::error!(%server, %refusal, "the server violated the protocol")
                     }
                 }
             }
@@ -454,12 +454,12 @@ impl Core {
         }
     }
 
-    /// Whether what was agreed is modern.
+    /// Returns `true` if the negotiated era is modern.
     pub(super) fn is_modern(&self) -> bool {
         self.pact().is_some_and(|pact| pact.era() == Era::Modern)
     }
 
-    /// Everybody who still waits hears that it is over.
+    /// Fails all waiting callers.
     pub(super) fn finish(mut self) {
         let _ = self.feed(Input::Closed);
         let orphans: HashSet<i64> = self.pending.keys().copied().collect();

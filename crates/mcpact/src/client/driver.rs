@@ -1,4 +1,4 @@
-//! The task that owns the machine: one way of running it for each kind of carrier.
+//! Driver of the state machine: one per kind of transport.
 
 #[cfg(unix)]
 pub(super) mod child;
@@ -8,10 +8,10 @@ pub(super) mod lines;
 
 use super::core::{Core, Deeds, Woken};
 
-/// How many commands are taken up before what they write is sent.
+/// Maximum number of commands handled before their messages are sent.
 const BATCH: usize = 256;
 
-/// Does what woke the driver, and whatever else waits by now, so that it leaves together.
+/// Handles an event and all waiting commands, so that their messages leave together.
 fn heed(core: &mut Core, woken: Woken) -> Deeds {
     let mut deeds = core.heed(woken);
     for _ in 0..BATCH {

@@ -1,4 +1,4 @@
-//! What this client can be asked, and who answers.
+//! Handlers for requests and notifications of servers.
 
 use std::fmt;
 use std::future::Future;
@@ -12,18 +12,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::error::AnswerError;
+use super::client_error::AnswerError;
 use crate::model::{
     CreateMessageRequest, CreateMessageResult, ElicitRequest, ElicitResult, FormRequest, Root,
     UrlRequest,
 };
 
-/// Reads a question and answers it.
-trait Answers: Send + Sync {
+/// Parses a question and answers it.
+trait AnswerHandler: Send + Sync {
     fn answer(&self, params: Option<&str>) -> BoxFuture<'static, Result<String, AnswerError>>;
 }
 
-impl<F> Answers for F
+impl<F> AnswerHandler for F
 where
     F: Fn(Option<&str>) -> BoxFuture<'static, Result<String, AnswerError>> + Send + Sync,
 {
@@ -32,45 +32,45 @@ where
     }
 }
 
-/// Takes note of a notification.
-pub(super) trait Observes: Send + Sync {
+/// Observes a notification.
+pub(super) trait NotificationObserver: Send + Sync {
     fn observe(&self, note: &Notification);
 }
 
-impl<F: Fn(&Notification) + Send + Sync> Observes for F {
+impl<F: Fn(&Notification) + Send + Sync> NotificationObserver for F {
     fn observe(&self, note: &Notification) {
         self(note);
     }
 }
 
-/// A message of the server that wants no answer.
+/// Notification of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Its method.
+    /// Method.
     pub method: String,
-    /// Its raw parameters.
+    /// Raw parameters.
     pub params: Option<String>,
 }
 
 impl Notification {
-    /// Its parameters as a type.
+    /// Parses the parameters.
     ///
     /// # Errors
-    /// They do not have that shape.
+    /// The parameters have another shape.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.params.as_deref().unwrap_or("{}"))
     }
 }
 
-/// Everything that was registered. What is not here is not declared.
+/// Registered handlers, from which the capabilities follow.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
-    sampling: Option<Arc<dyn Answers>>,
+    sampling: Option<Arc<dyn AnswerHandler>>,
     sampling_tools: bool,
-    form: Option<Arc<dyn Answers>>,
-    url: Option<Arc<dyn Answers>>,
-    roots: Option<Arc<dyn Answers>>,
-    pub(super) notes: Vec<Arc<dyn Observes>>,
+    form: Option<Arc<dyn AnswerHandler>>,
+    url: Option<Arc<dyn AnswerHandler>>,
+    roots: Option<Arc<dyn AnswerHandler>>,
+    pub(super) observers: Vec<Arc<dyn NotificationObserver>>,
     pub(super) tasks: bool,
     pub(super) experimental: Map<String, Value>,
     pub(super) extensions: Map<String, Value>,
@@ -82,8 +82,8 @@ impl fmt::Debug for Handlers {
     }
 }
 
-/// A handler that reads its question and writes its answer.
-fn typed<Q, A, F, Fut>(handler: F) -> Arc<dyn Answers>
+/// Wraps a typed handler.
+fn typed<Q, A, F, Fut>(handler: F) -> Arc<dyn AnswerHandler>
 where
     Q: DeserializeOwned,
     A: Serialize,
@@ -105,9 +105,9 @@ where
     )
 }
 
-/// A question that breaks a rule does not reach its handler.
-fn refused(fault: &impl std::error::Error) -> AnswerError {
-    AnswerError::invalid(fault.to_string())
+/// An invalid question does not reach its handler.
+fn refused(error: &impl std::error::Error) -> AnswerError {
+    AnswerError::invalid(error.to_string())
 }
 
 impl Handlers {
@@ -117,9 +117,9 @@ impl Handlers {
         Fut: Future<Output = Result<CreateMessageResult, AnswerError>> + Send + 'static,
     {
         self.sampling = Some(typed(move |request: CreateMessageRequest| {
-            let fault = request.check().err();
+            let error = request.check().err();
             let answering =
-                fault.map_or_else(|| Ok(handler(request)), |fault| Err(refused(&fault)));
+                error.map_or_else(|| Ok(handler(request)), |error| Err(refused(&error)));
             async move { answering?.await }
         }));
     }
@@ -134,8 +134,8 @@ impl Handlers {
         Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
     {
         self.form = Some(typed(move |form: FormRequest| {
-            let fault = form.check().err();
-            let answering = fault.map_or_else(|| Ok(handler(form)), |fault| Err(refused(&fault)));
+            let error = form.check().err();
+            let answering = error.map_or_else(|| Ok(handler(form)), |error| Err(refused(&error)));
             async move { answering?.await }
         }));
     }
@@ -159,7 +159,7 @@ impl Handlers {
         }));
     }
 
-    /// The handler for a question of the server, if there is one.
+    /// Answers a question of the server, if it has a handler.
     pub(super) fn answer(
         &self,
         method: &str,
@@ -181,7 +181,7 @@ impl Handlers {
         Some(handler.answer(params))
     }
 
-    /// What follows from the handlers.
+    /// Derives the capabilities from the handlers.
     pub(super) fn capabilities(&self) -> CapabilitySet {
         let mut document = Map::new();
         if self.roots.is_some() {
@@ -208,7 +208,7 @@ impl Handlers {
             document.insert("extensions".into(), extensions.into());
         }
         let raw = Value::Object(document).to_string();
-        // Written right here, so there is nothing in it that could be refused.
+        // The document is valid by construction.
         CapabilitySet::parse(Side::Client, Some(&raw), Reading::Lenient).unwrap_or_else(|_| {
             CapabilitySet::declaring(Side::Client, core::iter::empty::<Capability>())
         })

@@ -1,4 +1,4 @@
-//! What a single call may be told.
+//! Options of a single call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::model::Progress;
 
-/// Gives a call up from elsewhere; copies are the same token.
+/// Cancels calls from elsewhere; clones are the same token.
 #[derive(Clone, Debug)]
 pub struct CancelToken {
     is_cancelled: Arc<watch::Sender<bool>>,
@@ -22,7 +22,7 @@ impl Default for CancelToken {
 }
 
 impl CancelToken {
-    /// A token that nobody has used.
+    /// Creates an unused token.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -30,7 +30,7 @@ impl CancelToken {
         }
     }
 
-    /// Gives up every call that has this token, and every later one.
+    /// Cancels every call with this token, now and later.
     pub fn cancel(&self) {
         self.is_cancelled.send_replace(true);
     }
@@ -42,7 +42,7 @@ impl CancelToken {
     }
 }
 
-/// What a single call may be told beyond its arguments.
+/// Options of a single call.
 #[derive(Clone, Default)]
 pub struct CallOptions {
     pub(super) progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
@@ -61,41 +61,41 @@ impl fmt::Debug for CallOptions {
 }
 
 impl CallOptions {
-    /// Nothing beyond the arguments.
+    /// Creates default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Calls this with every sign of progress, in order and before the result. It must not block.
+    /// Sets a callback for progress, called in order and before the result. It must not block.
     #[must_use]
     pub fn on_progress(mut self, call: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(call));
         self
     }
 
-    /// How long the server may be silent; progress starts it anew.
+    /// Sets how long the server may stay silent; progress restarts the timeout.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long the call may take in all, whatever progress comes.
+    /// Sets the maximum duration of the call, regardless of progress.
     #[must_use]
     pub const fn maximum(mut self, maximum: Duration) -> Self {
         self.maximum = Some(maximum);
         self
     }
 
-    /// Gives the call up when the token says so.
+    /// Cancels the call with this token.
     #[must_use]
     pub fn cancel(mut self, token: CancelToken) -> Self {
         self.cancel = Some(token);
         self
     }
 
-    pub(super) fn patience(&self, timeout: Duration) -> RequestTimeout {
+    pub(super) fn request_timeout(&self, timeout: Duration) -> RequestTimeout {
         let timeout = self.timeout.unwrap_or(timeout);
         let usual = RequestTimeout::default().maximum;
         RequestTimeout {

@@ -1,4 +1,4 @@
-//! Calls whose result is a question: answer it and call again.
+//! Calls with questions in their result: answer and call again.
 //!
 //! `2026-07-28 basic/patterns/mrtr`
 
@@ -9,20 +9,20 @@ use mcpact_spec::{Era, Method};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Client;
-use super::error::ClientError;
+use super::client_error::ClientError;
 use super::options::CallOptions;
 use crate::model::{ElicitAction, ElicitRequest, ElicitResult, UrlRequest};
 
-/// How many pages a person is sent to for one call.
-const MAX_PAGES: usize = 8;
+/// Maximum number of URLs that a user visits for one call.
+const MAX_URLS: usize = 8;
 
-/// How long a call rests that was told to come back without being asked anything.
+/// Initial delay before a call without questions is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Client {
-    /// Sends a request and answers whatever its results ask, until one is complete. A result that
-    /// does not say what it is counts as complete.
-    pub(super) async fn converse(
+    /// Sends a request and answers the questions in its results until one is complete. A result without `resultType`
+    /// counts as complete.
+    pub(super) async fn ask_with_answers(
         &self,
         method: Method,
         params: String,
@@ -30,7 +30,7 @@ impl Client {
     ) -> Result<String, ClientError> {
         let mut next = params.clone();
         for round in 0..=self.shared.round_limit {
-            let raw = self.ask_visiting(method, next, options).await?;
+            let raw = self.ask_after_visits(method, next, options).await?;
             let body = Object::parse(&raw).unwrap_or_default();
             let kind = body.get_str("resultType");
             if kind.as_deref() != Some("input_required") || self.pact().era() == Era::Legacy {
@@ -43,14 +43,14 @@ impl Client {
             };
             match (&responses, state) {
                 (None, None) => {
-                    return Err(ClientError::Misbehaved(
-                        "a result asks for input and says neither which nor for what",
+                    return Err(ClientError::ProtocolViolation(
+                        "a result asks for input without `inputRequests` and `requestState`",
                     ));
                 }
                 (None, Some(_)) => pause(round).await,
                 (Some(_), _) => {}
             }
-            next = again(&params, responses.as_deref(), state);
+            next = with_answers(&params, responses.as_deref(), state);
         }
         Err(ClientError::Limit {
             limit: self.shared.round_limit,
@@ -58,11 +58,11 @@ impl Client {
         })
     }
 
-    /// Sends a request, and once more after the pages were visited that a legacy server wants visited
-    /// first: it has not run the request then. A second refusal is for the caller.
+    /// Sends a request, and again after the user visited the URLs that a legacy server requires: the server has not
+    /// run the request then. A second refusal is returned.
     ///
     /// `2025-11-25 client/elicitation#url-elicitation-required-error`
-    async fn ask_visiting(
+    async fn ask_after_visits(
         &self,
         method: Method,
         params: String,
@@ -74,19 +74,19 @@ impl Client {
         let Err(ClientError::Rpc(error)) = &first else {
             return first;
         };
-        let pages = error.pending_urls();
-        let may_visit = self.pact().era() == Era::Legacy && (1..=MAX_PAGES).contains(&pages.len());
-        if may_visit && self.visit_all(pages).await? {
+        let urls = error.pending_urls();
+        let may_visit = self.pact().era() == Era::Legacy && (1..=MAX_URLS).contains(&urls.len());
+        if may_visit && self.visit_urls(urls).await? {
             return self.ask(method.as_str(), Some(params), options).await;
         }
         first
     }
 
-    /// Lets the person visit one page after the other; whether they visited all.
-    async fn visit_all(&self, pages: Vec<UrlRequest>) -> Result<bool, ClientError> {
+    /// Lets the user visit the URLs in order; returns whether all were visited.
+    async fn visit_urls(&self, urls: Vec<UrlRequest>) -> Result<bool, ClientError> {
         let method = Method::ElicitationCreate.as_str();
-        for page in pages {
-            let params = serde_json::to_string(&ElicitRequest::Url(page)).unwrap_or_default();
+        for url in urls {
+            let params = serde_json::to_string(&ElicitRequest::Url(url)).unwrap_or_default();
             let Some(visiting) = self.shared.handlers.answer(method, Some(&params)) else {
                 return Ok(false);
             };
@@ -102,10 +102,10 @@ impl Client {
         Ok(true)
     }
 
-    /// The answers to all questions, under the keys of the questions.
+    /// Answers all questions, by key.
     pub(super) async fn answer_all(&self, questions: &str) -> Result<String, ClientError> {
         let questions = Object::parse(questions)
-            .map_err(|_| ClientError::Misbehaved("`inputRequests` is not an object"))?;
+            .map_err(|_| ClientError::ProtocolViolation("`inputRequests` is not an object"))?;
         let answering = questions.iter().map(|(key, raw)| async move {
             let answer = self.answer_one(raw).await?;
             Ok::<_, ClientError>((key.to_owned(), answer))
@@ -120,14 +120,14 @@ impl Client {
 
     async fn answer_one(&self, question: &str) -> Result<String, ClientError> {
         let question = Object::parse(question)
-            .map_err(|_| ClientError::Misbehaved("an input request is not an object"))?;
+            .map_err(|_| ClientError::ProtocolViolation("an input request is not an object"))?;
         let method = question.get_str("method").unwrap_or_default().into_owned();
         let handler = self
             .shared
             .handlers
             .answer(&method, question.get_present("params"));
         match handler {
-            None => Err(ClientError::Unanswerable { method }),
+            None => Err(ClientError::NoHandler { method }),
             Some(answering) => answering
                 .await
                 .map_err(|source| ClientError::Handler { method, source }),
@@ -140,8 +140,8 @@ async fn pause(round: usize) {
     tokio::time::sleep(PAUSE * factor).await;
 }
 
-/// The same parameters with the answers and, byte for byte, the state.
-fn again(params: &str, responses: Option<&str>, state: Option<&str>) -> String {
+/// Adds the answers and, unchanged, the state to the parameters.
+fn with_answers(params: &str, responses: Option<&str>, state: Option<&str>) -> String {
     let body = Object::parse(params).unwrap_or_default();
     let out = body
         .iter()

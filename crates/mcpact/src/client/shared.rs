@@ -1,4 +1,4 @@
-//! What the handles of a client and its driver both see.
+//! State shared by the handles of a client and its driver.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +10,22 @@ use mcpact_engine::pact::Pact;
 use mcpact_engine::transcript::Transcript;
 use mcpact_spec::LogLevel;
 
+use super::changes::ChangeQueue;
 use super::handlers::Handlers;
-use super::watch::ChangeQueue;
-use crate::conformity::Validation;
+use crate::validation::Validation;
 
-/// What was agreed, and how it came about.
+/// Result of a negotiation.
 #[derive(Debug)]
 pub(super) struct Agreement {
     pub(super) pact: Arc<Pact>,
     pub(super) instructions: Option<String>,
-    pub(super) trail: Transcript,
+    pub(super) transcript: Transcript,
 }
 
-/// What the handles of a client and its driver both see. No lock is held across a wait.
+/// State shared by the handles of a client and its driver. No lock is held across an await.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// What the log and the errors call the server.
+    /// Name of the server in logs and errors.
     pub(super) target: String,
     pub(super) handlers: Handlers,
     pub(super) timeout: Duration,
@@ -45,7 +45,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The limits of one client.
+/// Limits of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) timeout: Duration,
@@ -79,7 +79,7 @@ impl Shared {
         }
     }
 
-    /// A number that no other call of this client has.
+    /// Returns a unique number for a call.
     pub(super) fn ticket(&self) -> u64 {
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ impl Shared {
         lock(&self.listeners).push(Arc::downgrade(queue));
     }
 
-    /// Everybody who still listens.
+    /// Returns the live subscriptions.
     pub(super) fn listeners(&self) -> Vec<Arc<ChangeQueue>> {
         let mut all = lock(&self.listeners);
         all.retain(|listener| listener.strong_count() > 0);
@@ -125,7 +125,7 @@ impl Shared {
         *lock(&self.annotations) = all;
     }
 
-    /// Counts one more interest in a resource; `true` for the first.
+    /// Counts a subscription to a resource; `true` for the first.
     pub(super) fn subscribe(&self, uri: &str) -> bool {
         let mut all = lock(&self.subscribed);
         let count = all.entry(uri.to_owned()).or_default();
@@ -133,7 +133,7 @@ impl Shared {
         *count == 1
     }
 
-    /// Counts one interest less; `true` for the last.
+    /// Removes a subscription to a resource; `true` for the last.
     pub(super) fn unsubscribe(&self, uri: &str) -> bool {
         let mut all = lock(&self.subscribed);
         let Some(count) = all.get_mut(uri) else {

@@ -1,37 +1,37 @@
-//! What a client can connect to.
+//! Targets of a connection.
 
 use mcpact_transport::address::shown;
 use mcpact_transport::link::Link;
 #[cfg(unix)]
 use mcpact_transport::stdio::child::ChildCommand;
 
-/// What a client can connect to: an address, a program to start, or anything that carries lines.
+/// Target of a connection: URL, command or open connection.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Target {
-    /// An address: `http://`, `https://`, `ws://`, `wss://`, or `tcp://` for lines.
+    /// URL: `http://`, `https://`, `ws://`, `wss://`, or `tcp://` for line-based connections.
     Url(String),
-    /// A program that is started, and started anew if it dies of the first question.
+    /// Command to start. It is restarted if it exits on the first modern request.
     #[cfg(unix)]
     Child(ChildCommand),
-    /// A carrier that is open already: a socket, a piece of memory.
+    /// Open line-based connection, such as a socket or memory.
     Link(Link),
 }
 
-/// How an address is reached.
+/// Transport of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
-    /// By requests; what has another scheme is told so there.
+    /// HTTP; unknown schemes are rejected there.
     Http,
-    /// By one socket.
+    /// WebSocket.
     WebSocket,
-    /// By lines on one connection.
+    /// Lines over TCP.
     Tcp,
 }
 
 impl Scheme {
-    pub(super) fn of(address: &str) -> Self {
-        match address.split_once("://") {
+    pub(super) fn of(url: &str) -> Self {
+        match url.split_once("://") {
             Some(("ws" | "wss", _)) => Self::WebSocket,
             Some(("tcp", _)) => Self::Tcp,
             Some(_) | None => Self::Http,
@@ -40,10 +40,10 @@ impl Scheme {
 }
 
 impl Target {
-    /// What errors and the log call it.
+    /// Returns the name for errors and logs.
     pub(super) fn name(&self) -> String {
         match self {
-            Self::Url(address) => format!("`{}`", shown(address)),
+            Self::Url(url) => format!("`{}`", shown(url)),
             #[cfg(unix)]
             Self::Child(command) => format!("`{}`", command.name),
             Self::Link(_) => "the server".to_owned(),
@@ -52,20 +52,20 @@ impl Target {
 }
 
 impl From<&str> for Target {
-    fn from(address: &str) -> Self {
-        Self::Url(address.to_owned())
+    fn from(url: &str) -> Self {
+        Self::Url(url.to_owned())
     }
 }
 
 impl From<String> for Target {
-    fn from(address: String) -> Self {
-        Self::Url(address)
+    fn from(url: String) -> Self {
+        Self::Url(url)
     }
 }
 
 impl From<&String> for Target {
-    fn from(address: &String) -> Self {
-        Self::Url(address.clone())
+    fn from(url: &String) -> Self {
+        Self::Url(url.clone())
     }
 }
 

@@ -8,35 +8,35 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use serde_json::Value;
 
 use super::Client;
-use super::calls::{named, read};
+use super::calls::{call_params, read};
+use super::client_error::ClientError;
 use super::core::rpc_error;
-use super::error::ClientError;
 use super::options::CallOptions;
 use crate::model::{Task, TaskStatus, ToolResult};
 
-/// How long to wait between questions if the server does not say.
+/// Default polling interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How short and how long the pause between questions may be.
+/// Limits of the polling interval.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
 
-/// How long a task may take in all if the caller does not say.
+/// Default maximum duration of a task.
 const MAXIMUM: Duration = Duration::from_secs(24 * 3600);
 
-/// What a task may be told.
+/// Options of a task.
 #[derive(Clone, Debug, Default)]
 pub struct TaskOptions {
     ttl: Option<Duration>,
 }
 
 impl TaskOptions {
-    /// Nothing.
+    /// Creates default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How long the server is to keep the task. A modern server decides that alone.
+    /// Sets how long the server keeps the task. Modern servers ignore it.
     #[must_use]
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
@@ -44,7 +44,7 @@ impl TaskOptions {
     }
 }
 
-/// A call that runs as a task, or that the server has answered at once.
+/// Call that runs as a task, or was answered at once.
 #[derive(Debug)]
 pub struct TaskCall {
     client: Client,
@@ -58,19 +58,18 @@ enum State {
 }
 
 impl Client {
-    /// Calls a tool as a task. A server of 2025-11-25 must have declared it; a modern one decides by
-    /// itself, and only if this client declared the extension with
-    /// [`ClientBuilder::tasks`](super::ClientBuilder::tasks).
+    /// Calls a tool as a task. A server of 2025-11-25 must have declared it. A modern server decides by itself, if
+    /// this client declared the extension with [`ClientBuilder::tasks`](super::ClientBuilder::tasks).
     ///
     /// # Errors
-    /// The server did not declare it, refuses, or does not answer in time.
+    /// The server does not declare tasks, refuses the call, or times out.
     pub async fn call_tool_as_task(
         &self,
         name: &str,
         arguments: Value,
         options: TaskOptions,
     ) -> Result<TaskCall, ClientError> {
-        let mut params = named(name, &arguments)?;
+        let mut params = call_params(name, &arguments)?;
         let era = self.pact().era();
         if era == Era::Legacy {
             let ttl = options.ttl.map(|ttl| ttl.as_millis().to_string());
@@ -96,17 +95,17 @@ impl Client {
         })
     }
 
-    /// The tasks that a server of 2025-11-25 knows, page by page.
+    /// Lists the tasks of a server of 2025-11-25, over all pages.
     ///
     /// # Errors
-    /// The server did not declare `tasks.list`.
+    /// The server does not declare `tasks.list`.
     pub async fn list_tasks(&self) -> Result<Vec<Task>, ClientError> {
         let tasks = self.list(Method::TasksList, "tasks").await?;
         Ok(tasks.items)
     }
 
-    /// Drives a result that is a task to its end; any other result is its own end.
-    pub(super) async fn until_done(
+    /// Awaits a result that is a task; returns other results unchanged.
+    pub(super) async fn await_task(
         &self,
         raw: String,
         options: &CallOptions,
@@ -154,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Answers the questions of a task that were not answered before.
+    /// Answers new questions of a task.
     async fn update(&self, task: &Task, answered: &mut HashSet<String>) -> Result<(), ClientError> {
         let Some(Value::Object(questions)) = task.extra.get("inputRequests") else {
             return Ok(());
@@ -188,7 +187,7 @@ impl Client {
     }
 }
 
-/// The task in a result, if it is one: nested in 2025-11-25, flat in the extension.
+/// Returns the task in a result: nested in 2025-11-25, flat in the extension.
 fn task_in(era: Era, raw: &str) -> Result<Option<Task>, ClientError> {
     let body = Object::parse(raw).unwrap_or_default();
     let task = match era {
@@ -199,7 +198,7 @@ fn task_in(era: Era, raw: &str) -> Result<Option<Task>, ClientError> {
 }
 
 impl TaskCall {
-    /// The task as it was last seen; none if the server answered at once.
+    /// Returns the last known state of the task; none if the server answered at once.
     #[must_use]
     pub fn task(&self) -> Option<&Task> {
         match &self.state {
@@ -208,10 +207,10 @@ impl TaskCall {
         }
     }
 
-    /// Asks how far it has come.
+    /// Fetches the state of the task.
     ///
     /// # Errors
-    /// The server has forgotten it, or does not answer in time.
+    /// The server does not know the task, or times out.
     pub async fn refresh(&mut self) -> Result<Option<&Task>, ClientError> {
         if let State::Running(task) = &mut self.state {
             **task = self.client.task(&task.task_id).await?;
@@ -219,10 +218,10 @@ impl TaskCall {
         Ok(self.task())
     }
 
-    /// Waits for the result, answering what the server asks meanwhile.
+    /// Waits for the result and answers questions of the server meanwhile.
     ///
     /// # Errors
-    /// It failed, was cancelled, or the server has forgotten it.
+    /// The task failed, was cancelled, or is unknown to the server.
     pub async fn result(self) -> Result<ToolResult, ClientError> {
         let client = &self.client;
         let raw = match self.state {
@@ -240,10 +239,10 @@ impl TaskCall {
         read(Method::ToolsCall, &raw)
     }
 
-    /// Gives the task up. A modern server may still finish it.
+    /// Cancels the task. A modern server may still finish it.
     ///
     /// # Errors
-    /// It is over already (2025-11-25), or the server does not answer in time.
+    /// The task has ended already (2025-11-25), or the server times out.
     pub async fn cancel(&self) -> Result<(), ClientError> {
         if let State::Running(task) = &self.state {
             let params = ObjectWriter::new().text("taskId", &task.task_id).finish();

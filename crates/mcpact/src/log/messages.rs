@@ -3,10 +3,10 @@
 use mcpact_spec::LogLevel;
 use tracing::Level;
 
-use super::{MESSAGES, legible};
+use super::{MESSAGES, sanitize};
 use crate::model::LogMessage;
 
-/// The local level of a level of MCP.
+/// Maps an MCP level to a `tracing` level.
 const fn local(level: LogLevel) -> Level {
     match level {
         LogLevel::Debug => Level::DEBUG,
@@ -18,7 +18,7 @@ const fn local(level: LogLevel) -> Level {
     }
 }
 
-/// The level of MCP of a local level.
+/// Maps a `tracing` level to an MCP level.
 pub(crate) const fn remote(level: Level) -> LogLevel {
     match level {
         Level::TRACE | Level::DEBUG => LogLevel::Debug,
@@ -35,14 +35,14 @@ macro_rules! write_at {
             Level::$level,
             server = $server,
             severity = $message.level.as_str(),
-            logger = $message.logger.as_deref().map(legible),
+            logger = $message.logger.as_deref().map(sanitize),
             "{}",
             $text
         )
     };
 }
 
-/// Writes down what a server says in `notifications/message`. What cannot be read is nothing to tell.
+/// Logs the content of `notifications/message`; unreadable messages are skipped.
 pub(crate) fn write_message(server: &str, params: Option<&str>) {
     if !tracing::enabled!(target: MESSAGES, Level::ERROR) {
         return;
@@ -51,8 +51,8 @@ pub(crate) fn write_message(server: &str, params: Option<&str>) {
         return;
     };
     let text = match message.data.as_str() {
-        Some(text) => legible(text),
-        None => legible(&message.data.to_string()),
+        Some(text) => sanitize(text),
+        None => sanitize(&message.data.to_string()),
     };
     match local(message.level) {
         Level::ERROR => write_at!(ERROR, server, message, text),

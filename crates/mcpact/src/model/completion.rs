@@ -3,29 +3,29 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What an argument belongs to.
+/// Owner of an argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum CompletionRef {
     /// A prompt.
     #[serde(rename = "ref/prompt")]
     Prompt {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Its name for people.
+        /// Display name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
     /// A resource or a template of resources.
     #[serde(rename = "ref/resource")]
     Resource {
-        /// Its address or template.
+        /// URI or template.
         uri: String,
     },
 }
 
 impl CompletionRef {
-    /// A prompt by its name.
+    /// Refers to a prompt by name.
     #[must_use]
     pub fn prompt(name: impl Into<String>) -> Self {
         Self::Prompt {
@@ -34,32 +34,32 @@ impl CompletionRef {
         }
     }
 
-    /// A resource or a template by its address.
+    /// Refers to a resource or template by URI.
     #[must_use]
     pub fn resource(uri: impl Into<String>) -> Self {
         Self::Resource { uri: uri.into() }
     }
 }
 
-/// Values that an argument could have; at most 100.
+/// Completions of an argument; at most 100.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
-    /// The values, best first.
+    /// Values, best first.
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// Total number of values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Whether there are more.
+    /// `true` if there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Completion {
-    /// These values and no more.
+    /// Creates a completion with these values.
     #[must_use]
     pub fn new<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
         Self {

@@ -4,8 +4,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::common::Annotations;
 use super::resource::{Resource, ResourceContents};
-use super::shared::Annotations;
 
 /// One block of content.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -13,19 +13,19 @@ use super::shared::Annotations;
 pub enum Content {
     /// Text.
     Text(TextContent),
-    /// A picture.
+    /// Image.
     Image(MediaContent),
-    /// A sound; since 2025-03-26.
+    /// Audio; since 2025-03-26.
     Audio(MediaContent),
-    /// The address of a resource; since 2025-06-18.
+    /// Link to a resource; since 2025-06-18.
     ResourceLink(Resource),
-    /// A resource itself.
+    /// Embedded resource.
     Resource(EmbeddedResource),
-    /// The model wants a tool called; only in sampling, since 2025-11-25.
-    ToolUse(ToolUse),
-    /// What a called tool gave; only in sampling, since 2025-11-25.
-    ToolResult(ToolOutcome),
-    /// A kind that this version does not know, with its `type`.
+    /// Tool call by the model; only in sampling, since 2025-11-25.
+    ToolUse(ToolUseContent),
+    /// Result of a tool call; only in sampling, since 2025-11-25.
+    ToolResult(ToolResultContent),
+    /// Unknown type, with its `type` member.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for Content {
 }
 
 impl Content {
-    /// A block of text.
+    /// Creates a block of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent {
@@ -63,19 +63,19 @@ impl Content {
         })
     }
 
-    /// A picture, its bytes in Base64.
+    /// Creates an image from Base64 data.
     #[must_use]
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(MediaContent::new(data, mime_type))
     }
 
-    /// A sound, its bytes in Base64.
+    /// Creates audio from Base64 data.
     #[must_use]
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(MediaContent::new(data, mime_type))
     }
 
-    /// A resource itself.
+    /// Embeds a resource.
     #[must_use]
     pub fn resource(contents: ResourceContents) -> Self {
         Self::Resource(EmbeddedResource {
@@ -86,13 +86,13 @@ impl Content {
         })
     }
 
-    /// The address of a resource.
+    /// Links to a resource.
     #[must_use]
     pub const fn link(resource: Resource) -> Self {
         Self::ResourceLink(resource)
     }
 
-    /// The text of a block of text.
+    /// Returns the text of a text block.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -131,25 +131,25 @@ pub struct TextContent {
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl TextContent {
-    /// Whether nothing is in it but text.
+    /// Returns `true` if it has no members but text.
     pub(super) fn is_plain(&self) -> bool {
         self.annotations.is_none() && self.meta.is_none() && self.extra.is_empty()
     }
 }
 
-/// A picture or a sound.
+/// Image or audio.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MediaContent {
-    /// Its bytes in Base64.
+    /// Base64 data.
     pub data: String,
-    /// Its media type.
+    /// Media type.
     pub mime_type: String,
     /// Hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,13 +157,13 @@ pub struct MediaContent {
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl MediaContent {
-    /// Bytes in Base64 and their media type.
+    /// Creates media content from Base64 data and media type.
     #[must_use]
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self {
@@ -174,7 +174,7 @@ impl MediaContent {
     }
 }
 
-/// A resource in place of its address.
+/// Embedded resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddedResource {
     /// The resource.
@@ -185,46 +185,46 @@ pub struct EmbeddedResource {
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// The model wants a tool called.
+/// Tool call by the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ToolUse {
-    /// What the outcome refers to.
+pub struct ToolUseContent {
+    /// Id for the result.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments.
     pub input: Map<String, Value>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// What a tool that the model wanted called has given.
+/// Result of a tool call by the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ToolOutcome {
-    /// The [`ToolUse`] that it belongs to.
+pub struct ToolResultContent {
+    /// Id of the [`ToolUseContent`].
     pub tool_use_id: String,
-    /// What the tool gave.
+    /// Content.
     pub content: Vec<Content>,
-    /// The same as data.
+    /// Structured content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
-    /// Whether the tool failed.
+    /// `true` if the tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_survives_the_way_there_and_back() {
+    fn every_content_type_round_trips() {
         for raw in [
             r#"{"type":"text","text":"a","annotations":{"audience":["user"],"priority":0.5},"x":1}"#,
             r#"{"type":"image","data":"aGk=","mimeType":"image/png","_meta":{"k":true}}"#,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_kind_without_its_members_is_an_error_and_not_unknown() {
+    fn known_type_with_missing_members_is_an_error() {
         let error = serde_json::from_str::<Content>(r#"{"type":"text"}"#).unwrap_err();
         assert!(
             error.to_string().contains("missing field `text`"),

@@ -1,16 +1,16 @@
-//! What a server asks of a person, and what the person says.
+//! Elicitation: questions to the user.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// A question to a person. Without a `mode` it is a form.
+/// Question to the user. Without `mode` it is a form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "mode", rename_all = "lowercase")]
 pub enum ElicitRequest {
-    /// A form to fill in.
+    /// Form.
     Form(FormRequest),
-    /// A page to visit; since 2025-11-25.
+    /// URL to visit; since 2025-11-25.
     Url(UrlRequest),
 }
 
@@ -31,7 +31,7 @@ impl<'de> Deserialize<'de> for ElicitRequest {
 }
 
 impl ElicitRequest {
-    /// A form to fill in.
+    /// Creates a form.
     #[must_use]
     pub fn form(message: impl Into<String>, requested_schema: Value) -> Self {
         Self::Form(FormRequest {
@@ -42,7 +42,7 @@ impl ElicitRequest {
         })
     }
 
-    /// A page to visit.
+    /// Creates a URL elicitation.
     #[must_use]
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(UrlRequest {
@@ -54,7 +54,7 @@ impl ElicitRequest {
         })
     }
 
-    /// What the person is told.
+    /// Returns the message for the user.
     #[must_use]
     pub fn message(&self) -> &str {
         match self {
@@ -64,24 +64,24 @@ impl ElicitRequest {
     }
 }
 
-/// A form to fill in.
+/// Form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FormRequest {
-    /// What the person is told.
+    /// Message for the user.
     pub message: String,
-    /// The fields: a flat object schema.
+    /// Fields: a flat object schema.
     pub requested_schema: Value,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl FormRequest {
-    /// The default of every field that has one.
+    /// Returns the default of every field that has one.
     #[must_use]
     pub fn defaults(&self) -> Map<String, Value> {
         let fields = self.requested_schema.get("properties");
@@ -93,7 +93,7 @@ impl FormRequest {
             .collect()
     }
 
-    /// An acceptance in which every field that was not filled in has its default.
+    /// Accepts the form, with defaults for missing fields.
     #[must_use]
     pub fn accept_with_defaults(&self, filled_in: Map<String, Value>) -> ElicitResult {
         let mut content = self.defaults();
@@ -102,55 +102,55 @@ impl FormRequest {
     }
 }
 
-/// A page to visit.
+/// URL to visit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UrlRequest {
-    /// What the person is told.
+    /// Message for the user.
     pub message: String,
-    /// The page.
+    /// URL.
     pub url: String,
-    /// What a later notification of its completion refers to; only in 2025-11-25.
+    /// Id for the completion notification; only in 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// What the person did.
+/// Action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {
-    /// They agreed, or filled in the form.
+    /// Accepted, or filled in the form.
     Accept,
-    /// They said no.
+    /// Declined.
     Decline,
-    /// They went away.
+    /// Dismissed without a decision.
     Cancel,
 }
 
-/// What the person said.
+/// Answer of the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ElicitResult {
-    /// What they did.
+    /// Action.
     pub action: ElicitAction,
-    /// What they filled in.
+    /// Form values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<String, Value>>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ElicitResult {
-    /// They filled in the form.
+    /// Accepts a form with these values.
     #[must_use]
     pub fn accept(content: Map<String, Value>) -> Self {
         Self {
@@ -159,19 +159,19 @@ impl ElicitResult {
         }
     }
 
-    /// They agreed to visit the page.
+    /// Accepts visiting a URL.
     #[must_use]
     pub fn consent() -> Self {
         Self::of(ElicitAction::Accept)
     }
 
-    /// They said no.
+    /// Declines.
     #[must_use]
     pub fn decline() -> Self {
         Self::of(ElicitAction::Decline)
     }
 
-    /// They went away.
+    /// Cancels.
     #[must_use]
     pub fn cancel() -> Self {
         Self::of(ElicitAction::Cancel)
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_without_a_mode_is_a_form() {
+    fn elicitation_without_mode_is_a_form() {
         let raw = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
         let request: ElicitRequest = serde_json::from_value(raw).unwrap();
         assert!(matches!(request, ElicitRequest::Form(_)));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_was_left_open_and_nothing_else() {
+    fn defaults_fill_only_missing_fields() {
         let form = FormRequest {
             requested_schema: json!({"type": "object", "properties": {
                 "name": {"type": "string", "default": "John Doe"},

@@ -1,11 +1,11 @@
-//! What a form may ask, and whether an answer fits it.
+//! Validation of forms and their answers.
 
 use serde_json::{Map, Value};
 
 use super::elicitation::FormRequest;
 use crate::schema::Schema;
 
-/// Words in the names of fields that only a page of the server's own may ask for.
+/// Words in field names that ask for secrets, which belong to a page of the server.
 ///
 /// `2025-11-25 client/elicitation#security-considerations`
 const SENSITIVE: &[&str] = &[
@@ -25,63 +25,63 @@ const SENSITIVE: &[&str] = &[
     "socialsecurity",
 ];
 
-/// Why a form cannot be shown.
+/// Reason why a form is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FormFault {
-    /// It is not the schema of an object with properties.
-    #[error("the schema of a form is an object with `properties`")]
+pub enum FormError {
+    /// The schema is not an object with properties.
+    #[error("the schema of a form must be an object with `properties`")]
     NotAnObject,
-    /// A field is neither text, number, truth value nor a choice.
-    #[error(
-        "field `{0}` is not flat: a form has texts, numbers, truth values and choices, nothing inside of each other"
-    )]
+    /// A field is neither string, number, boolean nor enum.
+    #[error("field `{0}` is not flat: use only strings, numbers, booleans and enums")]
     NotFlat(String),
     /// A field asks for a secret.
-    #[error("field `{0}` asks for a secret: send the user to a page by a URL instead")]
+    #[error("field `{0}` asks for a secret: use URL elicitation instead")]
     Sensitive(String),
 }
 
 impl FormRequest {
-    /// Checks that the form has the flat shape that every client can show.
+    /// Checks that the form is flat, as clients require.
     ///
     /// # Errors
-    /// It has not.
-    pub fn check(&self) -> Result<(), FormFault> {
+    /// The form is not flat.
+    pub fn check(&self) -> Result<(), FormError> {
         let schema = &self.requested_schema;
         let fields = schema.get("properties").and_then(Value::as_object);
         let Some(fields) = fields.filter(|_| schema["type"] == "object") else {
-            return Err(FormFault::NotAnObject);
+            return Err(FormError::NotAnObject);
         };
         match fields.iter().find(|(_, field)| !is_flat(field)) {
-            Some((name, _)) => Err(FormFault::NotFlat(name.clone())),
+            Some((name, _)) => Err(FormError::NotFlat(name.clone())),
             None => Ok(()),
         }
     }
 
-    /// Checks that no field asks for a secret, told by its name and title.
+    /// Checks that no field asks for a secret, by its name and title.
     ///
     /// # Errors
-    /// One does.
-    pub fn check_secrets(&self) -> Result<(), FormFault> {
+    /// A field asks for a secret.
+    pub fn check_secrets(&self) -> Result<(), FormError> {
         let fields = self.requested_schema.get("properties");
         let fields = fields.and_then(Value::as_object).into_iter().flatten();
         for (name, field) in fields {
             let title = field["title"].as_str().unwrap_or_default();
             if is_sensitive(name) || is_sensitive(title) {
-                return Err(FormFault::Sensitive(name.clone()));
+                return Err(FormError::Sensitive(name.clone()));
             }
         }
         Ok(())
     }
 
-    /// Checks what was filled in against the form.
+    /// Validates form values.
     ///
     /// # Errors
-    /// What does not fit, and where.
-    pub fn fits(&self, filled_in: &Map<String, Value>) -> Result<(), String> {
+    /// The first invalid value: location and reason.
+    pub fn validate(&self, filled_in: &Map<String, Value>) -> Result<(), String> {
         let schema = Schema::compile(&self.requested_schema).map_err(|fault| fault.to_string())?;
-        let problem = schema.problem(&Value::Object(filled_in.clone()));
-        problem.map_or(Ok(()), |(place, text)| Err(format!("`{place}`: {text}")))
+        let problem = schema.first_error(&Value::Object(filled_in.clone()));
+        problem.map_or(Ok(()), |(location, text)| {
+            Err(format!("`{location}`: {text}"))
+        })
     }
 }
 
@@ -97,7 +97,7 @@ fn is_flat(field: &Value) -> bool {
     }
 }
 
-/// Options with titles.
+/// Returns `true` if all options have a string value.
 fn is_choice(options: &Value) -> bool {
     let options = options.as_array();
     options.is_some_and(|all| all.iter().all(|option| option["const"].is_string()))
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_flat_forms_pass() {
+    fn nested_forms_are_rejected() {
         for good in [
             json!({"type": "string", "format": "email"}),
             json!({"type": "integer", "minimum": 1}),
@@ -145,12 +145,12 @@ mod tests {
         ] {
             assert!(form(json!({ "f": bad })).check().is_err(), "{bad}");
         }
-        assert_eq!(FormRequest::default().check(), Err(FormFault::NotAnObject));
+        assert_eq!(FormRequest::default().check(), Err(FormError::NotAnObject));
     }
 
-    /// P24: fields that ask for secrets are found by name and title, however they are written.
+    /// P24: fields that ask for secrets are detected by name and title, in any spelling.
     #[test]
-    fn secrets_are_found() {
+    fn fields_for_secrets_are_detected() {
         for (name, title) in [
             ("password", ""),
             ("userPassword", ""),
@@ -167,10 +167,15 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_must_fit() {
+    fn form_values_are_validated() {
         let asked = form(json!({"age": {"type": "integer", "minimum": 0}}));
         let answer = |age: Value| Map::from_iter([("age".to_owned(), age)]);
-        assert!(asked.fits(&answer(json!(3))).is_ok());
-        assert!(asked.fits(&answer(json!(-3))).unwrap_err().contains("age"));
+        assert!(asked.validate(&answer(json!(3))).is_ok());
+        assert!(
+            asked
+                .validate(&answer(json!(-3)))
+                .unwrap_err()
+                .contains("age")
+        );
     }
 }

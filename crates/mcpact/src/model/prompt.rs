@@ -3,36 +3,36 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::common::{Icon, Role};
 use super::content::Content;
-use super::shared::{Icon, Role};
 
-/// A prepared conversation that a person can choose.
+/// Prompt template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// Its name for machines.
+    /// Name.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What can be filled in.
+    /// Arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<PromptArgument>>,
-    /// Pictures.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Prompt {
-    /// A prompt without arguments.
+    /// Creates a prompt without arguments.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -41,21 +41,21 @@ impl Prompt {
         }
     }
 
-    /// The same with a name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same with one more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
         self.arguments.get_or_insert_default().push(argument);
@@ -63,27 +63,27 @@ impl Prompt {
     }
 }
 
-/// What can be filled into a prompt.
+/// Argument of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptArgument {
-    /// Its name for machines.
+    /// Name.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be filled in.
+    /// `true` if it is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl PromptArgument {
-    /// An argument that may be left out.
+    /// Creates an optional argument.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -92,14 +92,14 @@ impl PromptArgument {
         }
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same, and it must be filled in.
+    /// Makes the argument required.
     #[must_use]
     pub const fn required(mut self) -> Self {
         self.required = Some(true);
@@ -107,20 +107,20 @@ impl PromptArgument {
     }
 }
 
-/// One turn of a prompt.
+/// Message of a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PromptMessage {
-    /// Who speaks.
+    /// Role.
     pub role: Role,
-    /// What is said.
+    /// Content.
     pub content: Content,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl PromptMessage {
-    /// A turn of the person.
+    /// Creates a message of the user.
     #[must_use]
     pub fn user(content: impl Into<Content>) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl PromptMessage {
         }
     }
 
-    /// A turn of the model.
+    /// Creates a message of the assistant.
     #[must_use]
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self {
@@ -141,24 +141,24 @@ impl PromptMessage {
     }
 }
 
-/// The answer to `prompts/get`.
+/// Result of `prompts/get`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptResult {
-    /// What it is for.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The conversation.
+    /// Messages.
     pub messages: Vec<PromptMessage>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl PromptResult {
-    /// These turns.
+    /// Creates a result with these messages.
     #[must_use]
     pub fn new(messages: impl IntoIterator<Item = PromptMessage>) -> Self {
         Self {
@@ -167,7 +167,7 @@ impl PromptResult {
         }
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());

@@ -3,44 +3,44 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::shared::{Annotations, Icon};
+use super::common::{Annotations, Icon};
 
-/// Something that can be read.
+/// Readable resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// Its address.
+    /// URI.
     pub uri: String,
-    /// Its name for machines.
+    /// Name.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its media type.
+    /// Media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// How many bytes it has, before any encoding.
+    /// Size in bytes, before encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Resource {
-    /// A resource with an address and a name.
+    /// Creates a resource with URI and name.
     #[must_use]
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
@@ -50,21 +50,21 @@ impl Resource {
         }
     }
 
-    /// The same with a name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same with a media type.
+    /// Sets the media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -72,39 +72,39 @@ impl Resource {
     }
 }
 
-/// A family of resources.
+/// Template of resource URIs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// Their addresses, as an RFC 6570 template.
+    /// RFC 6570 template.
     pub uri_template: String,
-    /// Its name for machines.
+    /// Name.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they are.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their media type, if they all have the same.
+    /// Media type, if all resources share one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Hints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Pictures.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ResourceTemplate {
-    /// A template with a name.
+    /// Creates a template with a name.
     #[must_use]
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
@@ -114,21 +114,21 @@ impl ResourceTemplate {
         }
     }
 
-    /// The same with a name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same with a media type.
+    /// Sets the media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -136,31 +136,31 @@ impl ResourceTemplate {
     }
 }
 
-/// What stands in a resource: text or bytes, one of the two.
+/// Contents of a resource: text or Base64 data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceContents {
-    /// Its address.
+    /// URI.
     pub uri: String,
-    /// Its media type.
+    /// Media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its text.
+    /// Text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its bytes in Base64.
+    /// Base64 data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ResourceContents {
-    /// A resource that is text.
+    /// Creates text contents.
     #[must_use]
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
@@ -170,7 +170,7 @@ impl ResourceContents {
         }
     }
 
-    /// A resource that is bytes, in Base64.
+    /// Creates contents from Base64 data.
     #[must_use]
     pub fn blob(uri: impl Into<String>, base64: impl Into<String>) -> Self {
         Self {
@@ -180,7 +180,7 @@ impl ResourceContents {
         }
     }
 
-    /// The same with a media type.
+    /// Sets the media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -188,16 +188,15 @@ impl ResourceContents {
     }
 }
 
-/// The answer to `resources/read`.
+/// Result of `resources/read`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReadResult {
-    /// What was read; a directory has several.
+    /// Contents; a directory has several.
     pub contents: Vec<ResourceContents>,
-    /// For how many milliseconds the server thinks that it holds; since 2026-07-28. Nothing is kept
-    /// here: whoever keeps it keeps it apart for everyone who may ask.
+    /// Cache lifetime in milliseconds; since 2026-07-28. Nothing is cached here; callers must cache per principal.
     #[serde(rename = "ttlMs", default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Whether it is the same for everybody, `public`, or not, `private`; since 2026-07-28.
+    /// Cache scope `public` or `private`; since 2026-07-28.
     #[serde(
         rename = "cacheScope",
         default,
@@ -207,7 +206,7 @@ pub struct ReadResult {
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -221,24 +220,24 @@ impl From<ResourceContents> for ReadResult {
     }
 }
 
-/// A place that the server may work in.
+/// Root: a directory that the server may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Root {
-    /// Its `file:` address.
+    /// `file:` URI.
     pub uri: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Root {
-    /// A root without a name.
+    /// Creates a root without a name.
     #[must_use]
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
@@ -247,7 +246,7 @@ impl Root {
         }
     }
 
-    /// The same with a name.
+    /// Sets the name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());

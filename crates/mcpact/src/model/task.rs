@@ -1,77 +1,76 @@
-//! Tasks: calls whose result is fetched later.
+//! Tasks: calls with a deferred result.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How far a task has come.
+/// Status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It is being worked on.
+    /// In progress.
     Working,
-    /// It waits for input.
+    /// Waiting for input.
     InputRequired,
-    /// It is done.
+    /// Done.
     Completed,
-    /// It came to nothing.
+    /// Failed.
     Failed,
-    /// It was given up.
+    /// Cancelled.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// Whether nothing will change any more.
+    /// Returns `true` if the status cannot change.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// A task. 2025-11-25 writes `ttl` and `pollInterval`, the extension of 2026-07-28 `ttlMs` and
-/// `pollIntervalMs`; both are read, and written as they were set.
+/// Task. 2025-11-25 writes `ttl` and `pollInterval`, the extension of 2026-07-28 `ttlMs` and `pollIntervalMs`; both
+/// are read, and written as they were set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Its name.
+    /// Id.
     pub task_id: String,
-    /// How far it has come.
+    /// Status.
     pub status: TaskStatus,
-    /// The same in words.
+    /// Status message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
-    /// When it began, in ISO 8601.
+    /// Creation time in ISO 8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    /// When it last changed, in ISO 8601.
+    /// Time of the last change in ISO 8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_updated_at: Option<String>,
-    /// How many milliseconds it is kept; `null` is without limit. Core tasks of 2025-11-25.
+    /// Lifetime in milliseconds; `null` means unlimited. Core tasks of 2025-11-25.
     #[serde(
         default,
         deserialize_with = "present",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl: Option<Option<u64>>,
-    /// How many milliseconds to wait between questions. Core tasks of 2025-11-25.
+    /// Polling interval in milliseconds. Core tasks of 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_interval: Option<u64>,
-    /// How many milliseconds it is kept; `null` is without limit. Extension of 2026-07-28.
+    /// Lifetime in milliseconds; `null` means unlimited. Extension of 2026-07-28.
     #[serde(
         default,
         deserialize_with = "present",
         skip_serializing_if = "Option::is_none"
     )]
     pub ttl_ms: Option<Option<u64>>,
-    /// How many milliseconds to wait between questions. Extension of 2026-07-28.
+    /// Polling interval in milliseconds. Extension of 2026-07-28.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_interval_ms: Option<u64>,
-    /// Members that this version does not know, and those of a detailed task: `result`, `error`,
-    /// `inputRequests`.
+    /// Unknown members, and those of a detailed task: `result`, `error`, `inputRequests`.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// Keeps `null` apart from absence.
+/// Distinguishes `null` from absence.
 fn present<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<u64>>, D::Error> {
@@ -79,7 +78,7 @@ fn present<'de, D: serde::Deserializer<'de>>(
 }
 
 impl Task {
-    /// A task that is being worked on.
+    /// Creates a task in progress.
     #[must_use]
     pub fn new(task_id: impl Into<String>) -> Self {
         Self {
@@ -96,7 +95,7 @@ impl Task {
         }
     }
 
-    /// How many milliseconds to wait between questions, if the server says.
+    /// Returns the polling interval in milliseconds, if the server sets one.
     #[must_use]
     pub fn interval_ms(&self) -> Option<u64> {
         self.poll_interval_ms.or(self.poll_interval)
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_without_limit_is_not_one_without_a_word() {
+    fn null_ttl_differs_from_missing_ttl() {
         let endless: Task =
             serde_json::from_str(r#"{"taskId":"a","status":"working","ttl":null}"#).unwrap();
         assert_eq!(endless.ttl, Some(None));

@@ -1,48 +1,48 @@
-//! Tools and what they give.
+//! Tools and their results.
 
 use mcpact_wire::scan::push_quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::common::Icon;
 use super::content::Content;
-use super::shared::Icon;
 
-/// Something that can be called.
+/// Callable tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// Its name for machines.
+    /// Name.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments; a `$ref` in it is never followed.
+    /// JSON Schema of the arguments; external references are never followed.
     pub input_schema: Value,
-    /// The JSON Schema of its structured result.
+    /// JSON Schema of the structured content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What it promises about its behaviour, not to be trusted.
+    /// Untrusted hints about its behaviour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// How it may be run; only in 2025-11-25.
+    /// Execution rules; only in 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
-    /// Pictures.
+    /// Icons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Tool {
-    /// A tool whose arguments fit this schema.
+    /// Creates a tool with this input schema.
     #[must_use]
     pub fn new(name: impl Into<String>, input_schema: Value) -> Self {
         Self {
@@ -52,35 +52,35 @@ impl Tool {
         }
     }
 
-    /// The same with a name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same with a schema for its structured result.
+    /// Sets the schema of the structured content.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.output_schema = Some(schema);
         self
     }
 
-    /// The same with promises about its behaviour.
+    /// Sets the hints about its behaviour.
     #[must_use]
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.annotations = Some(annotations);
         self
     }
 
-    /// The same with a rule about tasks.
+    /// Sets the task support.
     #[must_use]
     pub fn task_support(mut self, support: TaskSupport) -> Self {
         self.execution = Some(ToolExecution {
@@ -90,7 +90,7 @@ impl Tool {
         self
     }
 
-    /// The rule about tasks; `forbidden` where it is silent.
+    /// Returns the task support; `Forbidden` if unset.
     #[must_use]
     pub fn supports_tasks(&self) -> TaskSupport {
         self.execution
@@ -100,77 +100,77 @@ impl Tool {
     }
 }
 
-/// What a tool promises about its behaviour.
+/// Hints about the behaviour of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
-    /// Its name for people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing.
+    /// The tool does not modify anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy something.
+    /// The tool may perform destructive updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Twice is the same as once.
+    /// Repeated calls have no additional effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It reaches the world outside.
+    /// The tool interacts with external entities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// How a tool may be run.
+/// Execution rules of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolExecution {
-    /// Whether as a task.
+    /// Task support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// Whether a tool may be called as a task.
+/// Task support of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskSupport {
-    /// It must not.
+    /// Calls must not be tasks.
     Forbidden,
-    /// It may.
+    /// Calls may be tasks.
     Optional,
-    /// It must.
+    /// Calls must be tasks.
     Required,
 }
 
-/// What a tool gave.
+/// Result of a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// For the model.
+    /// Content for the model.
     #[serde(default)]
     pub content: Vec<Content>,
-    /// For programs; since 2025-06-18.
+    /// Structured content for programs; since 2025-06-18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
-    /// Whether the tool failed.
+    /// `true` if the tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
-    /// Members that this version does not know.
+    /// Unknown members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ToolResult {
-    /// These blocks.
+    /// Creates a result with these blocks.
     #[must_use]
     pub fn new(content: impl IntoIterator<Item = Content>) -> Self {
         Self {
@@ -179,13 +179,13 @@ impl ToolResult {
         }
     }
 
-    /// One block of text.
+    /// Creates a result with one block of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::new([Content::text(text)])
     }
 
-    /// A failure of the tool, told to the model.
+    /// Creates a failed result with a text for the model.
     #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self {
@@ -194,8 +194,7 @@ impl ToolResult {
         }
     }
 
-    /// The same with data for programs. Without any other content the data is also told as text,
-    /// for clients that do not read it.
+    /// Sets the structured content. Without other content it is repeated as text, for older clients.
     #[must_use]
     pub fn structured(mut self, value: Value) -> Self {
         if self.content.is_empty() {
@@ -205,21 +204,20 @@ impl ToolResult {
         self
     }
 
-    /// The same with one more block.
+    /// Adds a block.
     #[must_use]
     pub fn with(mut self, content: impl Into<Content>) -> Self {
         self.content.push(content.into());
         self
     }
 
-    /// Whether the tool failed.
+    /// Returns `true` if the tool failed.
     #[must_use]
     pub fn failed(&self) -> bool {
         self.is_error == Some(true)
     }
 
-    /// Whether nothing is in it but text and whether the tool failed: what every revision writes in
-    /// the same way.
+    /// Returns `true` if it has no members but text content and `isError`, which all revisions encode alike.
     pub(crate) fn is_plain(&self) -> bool {
         let Self {
             content,
@@ -236,7 +234,7 @@ impl ToolResult {
                 .all(|block| matches!(block, Content::Text(text) if text.is_plain()))
     }
 
-    /// As JSON.
+    /// Encodes as JSON.
     pub(crate) fn encode(&self) -> Result<String, serde_json::Error> {
         if self.is_plain() {
             Ok(self.encode_plain(["{", ""], ["", "}"]))
@@ -245,8 +243,8 @@ impl ToolResult {
         }
     }
 
-    /// A plain one as JSON, between what stands before and behind its members. Most of it is text, which a
-    /// serializer looks at byte by byte.
+    /// Encodes a plain result as JSON, with text before and after its members. Faster than a serializer, since most
+    /// of it is text.
     pub(crate) fn encode_plain(&self, before: [&str; 2], behind: [&str; 2]) -> String {
         let texts = || self.content.iter().filter_map(Content::as_text);
         let room: usize = texts().map(|text| text.len() + 32).sum();
@@ -269,7 +267,7 @@ impl ToolResult {
         out
     }
 
-    /// All text, one line feed between blocks.
+    /// Returns all text, joined with line feeds.
     #[must_use]
     pub fn all_text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
@@ -296,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_is_encoded_as_a_serializer_would() {
+    fn plain_encoding_matches_the_serializer() {
         let annotated = Content::Text(crate::model::TextContent {
             text: "b".to_owned(),
             meta: Some(Map::new()),

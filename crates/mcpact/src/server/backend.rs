@@ -1,8 +1,7 @@
-//! What stands behind the fronts: the seam at which a gateway puts itself in the place of handlers.
+//! Backends: the interface through which a gateway takes the place of handlers.
 //!
-//! A front (lines, HTTP, HTTP+SSE) moves bytes, keeps sessions and streams, and lets the engine judge
-//! every message. What was admitted goes to a [`Backend`]. A [`Server`](super::Server) with its
-//! handlers is one.
+//! A listener (stdio, HTTP, HTTP+SSE, WebSocket) moves bytes, keeps sessions and streams, and lets the engine check
+//! every message. Admitted requests go to a [`Backend`]. A [`Server`](super::Server) with its handlers is one.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -20,74 +19,74 @@ use mcpact_transport::link::Link;
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::{Envelope, Params};
 
-use super::builder::Settings;
 use super::http::HttpEndpoint;
-use super::principal::nobody;
-use super::site::Door;
+use super::principal::anonymous;
+use super::router::HttpRoute;
+use super::settings::Settings;
 use crate::error::Error;
 
+pub use super::backend_request::{BackendRequest, ResponseMode};
+pub use super::client_identity::{ClientIdentity, ClientKey};
 pub use super::date::now as date;
-pub use super::ending::Ending;
-pub use super::job::{Job, Reach};
-pub use super::outbox::{Gone, Outbox};
+pub use super::outbox::{ClientGone, Outbox};
 pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;
-pub use super::session::{Heard, OpenQuestion, Session};
-pub use super::visitor::{Mark, Visitor};
+pub use super::session::{OpenQuestion, QuestionOutcome, Session};
+pub use super::session_end::SessionEnd;
 
-/// Whatever serves the requests that a front has admitted.
+/// Serves the requests that a listener has admitted.
 pub trait Backend: Debug + Send + Sync + 'static {
-    /// How the fronts are set.
+    /// Returns the settings of the listeners.
     fn settings(&self) -> &Settings;
 
-    /// The terms for whoever has not said anything yet.
+    /// Returns the terms for clients that have not sent anything yet.
     fn terms(&self) -> &Arc<ServerTerms>;
 
-    /// The terms for a client that opens a conversation or sends a request that stands alone.
-    fn welcome(
+    /// Returns the terms for a client that opens a session or sends a self-contained request.
+    fn accept_client(
         &self,
-        opening: Opening<'_>,
-        visitor: &Visitor,
-    ) -> impl Future<Output = Result<Welcome, WireError>> + Send;
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
+    ) -> impl Future<Output = Result<ClientSetup, WireError>> + Send;
 
-    /// Serves one request. The future may be dropped at any time, which is how it is cancelled.
+    /// Serves one request. Dropping the future cancels it.
     fn serve(
         self: Arc<Self>,
-        job: Job,
+        request: BackendRequest,
         session: Arc<Session>,
         outbox: Outbox,
     ) -> impl Future<Output = Result<ByteString, WireError>> + Send;
 
-    /// A legacy conversation has begun; `outbox` is for what belongs to no request.
+    /// A legacy session has begun; `outbox` takes messages that belong to no request.
     fn opened(&self, session: &Arc<Session>, outbox: Outbox);
 
-    /// The client tells something.
+    /// The client sent a notification.
     fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>);
 
-    /// A client that has a connection for itself says nothing any more; what it waits for it may still hear.
-    fn fell_silent(&self, visitor: &Visitor);
+    /// A client with its own connection has closed its sending side; it may still wait for responses.
+    fn input_closed(&self, identity: &ClientIdentity);
 
-    /// A client that had a connection for itself has gone.
-    fn left(&self, visitor: &Visitor);
+    /// A client with its own connection has disconnected.
+    fn disconnected(&self, identity: &ClientIdentity);
 
-    /// The parameters of a tool that have headers of their own.
-    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>>;
+    /// Returns the parameters of a tool that are mirrored into headers.
+    fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>>;
 
-    /// Ends what would not end by itself.
+    /// Ends streams that have no end of their own.
     fn stop(&self);
 }
 
-/// How a client begins.
+/// First message of a client.
 #[derive(Clone, Copy, Debug)]
-pub enum Opening<'a> {
-    /// With `initialize`.
+pub enum ClientHello<'a> {
+    /// `initialize`.
     Handshake(&'a Params<'a>),
-    /// With a request that says everything itself.
+    /// A self-contained modern request.
     Request(&'a Params<'a>),
 }
 
-impl<'a> Opening<'a> {
-    /// What a message opens, if it opens anything.
+impl<'a> ClientHello<'a> {
+    /// Returns the hello in a message, if it is one.
     pub(super) fn of(frame: &'a Frame<'a>) -> Option<Self> {
         let Frame::Single(Envelope::Request(request)) = frame else {
             return None;
@@ -102,18 +101,18 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// On which terms a client is served.
+/// Terms and backend state for a client.
 #[derive(Clone, Debug)]
-pub struct Welcome {
-    /// What the engine needs to know.
+pub struct ClientSetup {
+    /// Terms for the engine.
     pub terms: Arc<ServerTerms>,
-    /// What the backend wants to find again in [`Session::state`].
+    /// State of the backend, available as [`Session::state`].
     pub state: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Welcome {
-    /// These terms and nothing to remember.
-    pub(super) fn on(terms: &Arc<ServerTerms>) -> Self {
+impl ClientSetup {
+    /// Creates a setup with these terms and without state.
+    pub(super) fn with_terms(terms: &Arc<ServerTerms>) -> Self {
         Self {
             terms: Arc::clone(terms),
             state: None,
@@ -121,19 +120,19 @@ impl Welcome {
     }
 }
 
-/// Serves one client on a carrier of lines, until it goes away or this ends.
+/// Serves one client on a stdio-like transport until it disconnects or `session_end` fires.
 ///
 /// # Errors
-/// The carrier fails.
+/// The transport fails.
 pub async fn serve_link<B: Backend>(
     backend: Arc<B>,
     link: Link,
-    ending: Ending,
+    session_end: SessionEnd,
 ) -> Result<(), Error> {
-    super::lines::run_apart(backend, link, nobody(), "lines", ending).await
+    super::connection::run_spawned(backend, link, anonymous(), "lines", session_end).await
 }
 
-/// Where clients of this machine reach what listens there: every address is none that they could name.
+/// Replaces an unspecified address by loopback, which local clients can connect to.
 pub(super) fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
@@ -144,8 +143,8 @@ pub(super) fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Listens at an address as the settings say.
-pub(super) async fn bound(settings: &Settings, address: SocketAddr) -> Result<HttpServer, Error> {
+/// Binds an address according to the settings.
+pub(super) async fn bind(settings: &Settings, address: SocketAddr) -> Result<HttpServer, Error> {
     let host = address.ip().to_canonical();
     if !host.is_loopback() && settings.token.is_none() && !settings.allow_remote {
         return Err(Error::NotLoopback(address));
@@ -167,38 +166,38 @@ pub(super) async fn bound(settings: &Settings, address: SocketAddr) -> Result<Ht
     Ok(server)
 }
 
-/// A backend that is bound to an address.
+/// HTTP server with one backend, bound to an address.
 #[derive(Debug)]
-pub struct HttpFront<B> {
+pub struct HttpListener<B> {
     server: HttpServer,
     endpoint: Arc<HttpEndpoint<B>>,
 }
 
-impl<B: Backend> HttpFront<B> {
-    /// Listens at this address, and answers to it and to the names that the guard lists.
+impl<B: Backend> HttpListener<B> {
+    /// Binds this address. Accepted host names are the address and those of the guard.
     ///
     /// # Errors
-    /// Others could reach the address without a token and the settings do not allow that, or it cannot
+    /// The address is reachable from other machines without a token and the settings do not allow that, or it cannot
     /// be bound.
     pub async fn bind(backend: Arc<B>, address: SocketAddr) -> Result<Self, Error> {
-        let server = bound(backend.settings(), address).await?;
+        let server = bind(backend.settings(), address).await?;
         let endpoint = Arc::new(HttpEndpoint::new(backend));
         Ok(Self { server, endpoint })
     }
 
-    /// Where it listens.
+    /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// The way to the backend that clients at this address take.
+    /// Returns the route to the backend.
     #[must_use]
-    pub fn door(&self) -> Door {
-        Door::through(&self.endpoint)
+    pub fn route(&self) -> HttpRoute {
+        HttpRoute::from_endpoint(&self.endpoint)
     }
 
-    /// The address that clients use.
+    /// Returns the URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = self.endpoint.scheme();
@@ -211,7 +210,7 @@ impl<B: Backend> HttpFront<B> {
     /// # Errors
     /// Accepting connections failed for good.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
-        self.endpoint.watch();
+        self.endpoint.spawn_idle_reaper();
         let endpoint = Arc::clone(&self.endpoint);
         let stop = async move {
             stop.await;

@@ -1,14 +1,10 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use mcpact_engine::policy::Policy;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{Listening as Granting, ServerTerms};
-use mcpact_engine::task_rule::TaskRequirement;
 use mcpact_spec::Revision;
-use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
 use mcpact_transport::link::Link;
 use mcpact_wire::model::implementation::Implementation;
 use schemars::JsonSchema;
@@ -16,103 +12,33 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::backend::HttpFront;
-use super::change::Changes;
+use super::backend::HttpListener;
+use super::connection;
 use super::context::Context;
-use super::dispatch::{Core, Signatures};
-use super::ending::Ending;
-use super::error::HandlerError;
-use super::lines;
-use super::principal::{Principals, nobody};
+use super::dispatch::{Core, ServerInfoTable};
+use super::handler_error::HandlerError;
+use super::principal::anonymous;
 use super::registry::{
     CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,
 };
 use super::seal::{SealKeys, Sealer};
-use super::task::TaskStore;
-use super::tcp::ListeningLines;
+use super::session_end::SessionEnd;
+use super::settings::Settings;
+use super::subscribers::Subscribers;
+use super::task_store::TaskStore;
+use super::tcp::LineListener;
 use super::uri_template::UriTemplate;
-use super::watch::Watch;
-use crate::conformity::Validation;
 use crate::error::Error;
 use crate::model::{
     Completion, Prompt, PromptResult, Resource, ResourceContents, ResourceTemplate, Tool,
     ToolResult,
 };
 
-/// The arguments of a tool that takes none.
+/// Arguments of a tool without parameters.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub struct NoArgs {}
 
-/// What can be set beside what is registered.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The engine's choices, supported revisions among them.
-    pub policy: Policy,
-    /// How many items a page of a list holds.
-    pub page_size: usize,
-    /// How long a question to a modern client may stay open.
-    pub input_timeout: Duration,
-    /// The keys that seal what modern clients carry between the rounds of a question; random ones if
-    /// none are given. Several servers behind one address need the same.
-    pub seal_keys: Option<SealKeys>,
-    /// Whether clients of 2025-11-25 may call tools only as tasks, or as each tool says; it takes a
-    /// tool that runs as a task for the server to declare them at all.
-    pub task_demand: TaskRequirement,
-    /// How many legacy HTTP sessions may live at a time.
-    pub session_limit: usize,
-    /// After how long without any request or open stream a legacy HTTP session ends.
-    pub session_idle: Duration,
-    /// Where HTTP clients find the server.
-    pub path: String,
-    /// Whether 2024-11-05 clients may use the HTTP+SSE transport at `/sse`.
-    pub http_sse: bool,
-    /// Whether clients may use a WebSocket at `/ws`.
-    pub websocket: bool,
-    /// Names and origins beside loopback's.
-    pub guard: Guard,
-    /// What HTTP clients must show to be let in; needed on every address that is not loopback's.
-    pub token: Option<Token>,
-    /// Whether the server may listen on other addresses than loopback's without a token: whoever can
-    /// reach it can use it then.
-    pub allow_remote: bool,
-    /// The certificate with which HTTP goes over TLS.
-    pub tls: Option<TlsIdentity>,
-    /// On whose behalf HTTP requests come.
-    pub principals: Principals,
-    /// What the HTTP server endures.
-    pub limits: Limits,
-    /// Whether messages are held against the official schemas.
-    pub validation: Validation,
-    /// Who counts what is negotiated, refused and dropped.
-    pub watch: Option<Arc<dyn Watch>>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            policy: Policy::default(),
-            page_size: 1000,
-            input_timeout: Duration::from_secs(600),
-            seal_keys: None,
-            task_demand: TaskRequirement::ByTool,
-            session_limit: 10_000,
-            session_idle: Duration::from_secs(30 * 60),
-            path: String::from("/mcp"),
-            http_sse: false,
-            websocket: false,
-            guard: Guard::default(),
-            token: None,
-            allow_remote: false,
-            tls: None,
-            principals: Principals::default(),
-            limits: Limits::default(),
-            validation: Validation::Off,
-            watch: None,
-        }
-    }
-}
-
-/// A server: register what it has, then serve it.
+/// Builder of a server: register handlers, then serve.
 #[derive(Debug)]
 pub struct Server {
     info: Implementation,
@@ -123,7 +49,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that has nothing yet.
+    /// Creates a server without handlers.
     #[must_use]
     pub fn new(name: &str, version: &str) -> Self {
         Self {
@@ -135,14 +61,14 @@ impl Server {
         }
     }
 
-    /// Tells clients how to use this server.
+    /// Sets the instructions for clients.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// Serves only these revisions.
+    /// Restricts the supported revisions.
     #[must_use]
     pub fn revisions(mut self, revisions: &[Revision]) -> Self {
         self.settings.policy.version.supported = RevisionSet::of(revisions);
@@ -156,14 +82,14 @@ impl Server {
         self
     }
 
-    /// Handlers may log to clients.
+    /// Declares logging, so that handlers may log to clients.
     #[must_use]
     pub fn logging(mut self) -> Self {
         self.registry.logs = true;
         self
     }
 
-    /// A tool whose arguments are a type; the schema follows from it.
+    /// Adds a tool with typed arguments; the schema is derived from the type.
     #[must_use]
     pub fn tool<A, F, Fut, R>(self, name: &str, description: &str, run: F) -> Self
     where
@@ -191,7 +117,7 @@ impl Server {
         })
     }
 
-    /// A tool that is described whole, with raw arguments.
+    /// Adds a tool with a full description and raw arguments.
     #[must_use]
     pub fn tool_with<F, Fut, R>(mut self, tool: Tool, run: F) -> Self
     where
@@ -213,8 +139,8 @@ impl Server {
         self
     }
 
-    /// A tool that first gathers what it needs, asking the client where it must, and then works; the
-    /// work may run as a task, the questions come before it.
+    /// Adds a tool that first gathers input, with questions to the client, and then works. The work may run as a
+    /// task; the questions come before it.
     #[must_use]
     pub fn tool_in_two_steps<G, GFut, F, Fut, R>(self, tool: Tool, gather: G, run: F) -> Self
     where
@@ -231,7 +157,7 @@ impl Server {
         server
     }
 
-    /// A resource.
+    /// Adds a resource.
     #[must_use]
     pub fn resource<F, Fut>(mut self, resource: Resource, read: F) -> Self
     where
@@ -245,7 +171,7 @@ impl Server {
         self
     }
 
-    /// A family of resources, described by a template such as `files://{id}`.
+    /// Adds a template of resources, such as `files://{id}`.
     #[must_use]
     pub fn template<F, Fut>(mut self, template: ResourceTemplate, read: F) -> Self
     where
@@ -262,7 +188,7 @@ impl Server {
         self
     }
 
-    /// A prompt.
+    /// Adds a prompt.
     #[must_use]
     pub fn prompt<F, Fut>(mut self, prompt: Prompt, get: F) -> Self
     where
@@ -274,7 +200,7 @@ impl Server {
         self
     }
 
-    /// Completes arguments of prompts and templates.
+    /// Sets the completion handler for arguments of prompts and templates.
     #[must_use]
     pub fn completion<F, Fut>(mut self, complete: F) -> Self
     where
@@ -299,78 +225,78 @@ impl Server {
         terms.listening = Granting::Asked;
         Ok(Arc::new(Core {
             registry: self.registry,
-            signatures: Signatures::of(&terms),
+            server_info: ServerInfoTable::of(&terms),
             terms: Arc::new(terms),
             settings: self.settings,
             sealer: Sealer::new(&keys),
-            changes: Arc::new(Changes::default()),
+            subscribers: Arc::new(Subscribers::default()),
             tasks: TaskStore::default(),
             stopping: tokio::sync::watch::Sender::new(false),
         }))
     }
 
-    /// Serves one client on standard input and output, until it goes away.
+    /// Serves one client on stdin and stdout until it disconnects.
     ///
     /// # Errors
-    /// The registration is faulty, or the pipes fail.
+    /// The registration is invalid, or stdio fails.
     pub async fn serve_stdio(self) -> Result<(), Error> {
         let link = mcpact_transport::stdio::own()?;
-        self.on_lines(link, "stdio").await
+        self.serve_on(link, "stdio").await
     }
 
-    /// Serves one client on any carrier of lines, until it goes away.
+    /// Serves one client on a line-based connection until it disconnects.
     ///
     /// # Errors
-    /// The registration is faulty, or the carrier fails.
+    /// The registration is invalid, or the connection fails.
     pub async fn serve(self, link: Link) -> Result<(), Error> {
-        self.on_lines(link, "lines").await
+        self.serve_on(link, "lines").await
     }
 
-    async fn on_lines(self, link: Link, carrier: &'static str) -> Result<(), Error> {
-        let ending = Ending::after(self.settings.limits.drain);
-        lines::run_apart(self.build()?, link, nobody(), carrier, ending).await
+    async fn serve_on(self, link: Link, transport: &'static str) -> Result<(), Error> {
+        let session_end = SessionEnd::after(self.settings.limits.drain);
+        connection::run_spawned(self.build()?, link, anonymous(), transport, session_end).await
     }
 
-    /// Listens on HTTP; the server runs once [`Listening::run`] is awaited. It answers to the address
-    /// itself and to the names that [`Settings::guard`] lists.
+    /// Binds an HTTP address; the server runs once [`BoundServer::run`] is awaited. Accepted host names are the
+    /// address and those of [`Settings::guard`].
     ///
     /// # Errors
-    /// The registration is faulty, the address cannot be bound, or others could reach it without a
+    /// The registration is invalid, the address cannot be bound, or it is reachable from other machines without a
     /// token.
-    pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
-        let front = HttpFront::bind(self.build()?, address).await?;
-        Ok(Listening { front })
+    pub async fn listen(self, address: SocketAddr) -> Result<BoundServer, Error> {
+        let listener = HttpListener::bind(self.build()?, address).await?;
+        Ok(BoundServer { listener })
     }
 
-    /// Listens for clients that speak lines over TCP, on loopback only; the server runs once
-    /// [`ListeningLines::run`] is awaited.
+    /// Listens for line-based clients over TCP, on loopback only; the server runs once [`LineListener::run`] is
+    /// awaited.
     ///
     /// # Errors
-    /// The registration is faulty, the address is not loopback's, or it cannot be bound.
-    pub async fn listen_lines(self, address: SocketAddr) -> Result<ListeningLines, Error> {
+    /// The registration is invalid, the address is not loopback, or it cannot be bound.
+    pub async fn listen_tcp(self, address: SocketAddr) -> Result<LineListener, Error> {
         let listener = mcpact_transport::tcp::listen(address).await?;
         let core = self.build()?;
-        Ok(ListeningLines { listener, core })
+        Ok(LineListener { listener, core })
     }
 }
 
-/// A server that is bound to its address.
+/// HTTP server bound to an address.
 #[derive(Debug)]
-pub struct Listening {
-    front: HttpFront<Core>,
+pub struct BoundServer {
+    listener: HttpListener<Core>,
 }
 
-impl Listening {
-    /// Where it listens.
+impl BoundServer {
+    /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.front.address()
+        self.listener.address()
     }
 
-    /// The address that clients use.
+    /// Returns the URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
-        self.front.url()
+        self.listener.url()
     }
 
     /// Serves until `stop` resolves.
@@ -378,6 +304,6 @@ impl Listening {
     /// # Errors
     /// Accepting connections failed for good.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
-        self.front.run(stop).await
+        self.listener.run(stop).await
     }
 }

@@ -1,4 +1,4 @@
-//! What handlers tell the local log, told to the client, too.
+//! Forwarding of handler logs to clients.
 
 use std::fmt;
 use std::future::Future;
@@ -20,19 +20,17 @@ tokio::task_local! {
 
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// A `tracing` layer that sends what a handler logs to the client whose request it serves, as
-/// `notifications/message`: at the level that the client asked for, and only where the server declares
-/// [`logging`](super::Server::logging).
+/// A `tracing` layer that sends the log of a handler to its client as `notifications/message`, at the level that the
+/// client requested, if the server declares [`logging`](super::Server::logging).
 ///
-/// Events of this library are not sent, since they may be about other clients. Add a filter to the
-/// layer if handlers call code whose log is not for clients. A message that finds no room in the queue
-/// of its request is dropped.
+/// Events of this library are not sent: they may concern other clients. Add a filter to the layer if handlers call
+/// code with a confidential log. Messages are dropped if the queue of the request is full.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ClientLog {}
 
 impl ClientLog {
-    /// The layer; servers of this process begin to note which request is being served.
+    /// Creates the layer. From now on, servers of this process track the current request.
     #[must_use]
     pub fn new() -> Self {
         IS_WANTED.store(true, Ordering::Relaxed);
@@ -46,8 +44,8 @@ impl Default for ClientLog {
     }
 }
 
-/// Runs a handler so that the layer knows whom it serves.
-pub(super) async fn serving<F: Future>(context: &Context, handler: F) -> F::Output {
+/// Runs a handler within the scope of its request.
+pub(super) async fn in_scope<F: Future>(context: &Context, handler: F) -> F::Output {
     if IS_WANTED.load(Ordering::Relaxed) {
         REQUEST.scope(context.clone(), handler).await
     } else {
@@ -61,24 +59,24 @@ impl<S: Subscriber> Layer<S> for ClientLog {
         if target == "mcpact" || target.starts_with("mcpact::") || target.starts_with("mcpact_") {
             return;
         }
-        // Outside of a request there is nobody to tell.
+        // Outside of a request, the event has no recipient.
         let _ = REQUEST.try_with(|context| {
-            let mut said = Said::default();
-            event.record(&mut said);
+            let mut fields = EventFields::default();
+            event.record(&mut fields);
             let level = log::remote(*event.metadata().level());
-            context.log_now(&LogMessage::new(level, said.data()).logger(target));
+            context.log_now(&LogMessage::new(level, fields.data()).logger(target));
         });
     }
 }
 
-/// What an event says.
+/// Message and fields of an event.
 #[derive(Default)]
-struct Said {
+struct EventFields {
     message: Option<String>,
     fields: Map<String, Value>,
 }
 
-impl Said {
+impl EventFields {
     fn data(self) -> Value {
         match (self.message, self.fields) {
             (Some(message), fields) if fields.is_empty() => Value::from(message),
@@ -96,7 +94,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let text = format!("{value:?}");
         if field.name() == "message" {

@@ -7,14 +7,14 @@ use mcpact_spec::{LogLevel, Method};
 use mcpact_wire::id::Id;
 use serde_json::{Map, Value, json};
 
-use super::change::Changes;
-use super::error::HandlerError;
-use super::outbox::{Outbox, Parcel};
-use super::session::{Deed, Session};
-use super::task::TaskHandle;
+use super::handler_error::HandlerError;
+use super::outbox::{Outbox, Outgoing};
+use super::session::{Session, SessionEffect};
+use super::subscribers::Subscribers;
+use super::task_store::TaskHandle;
 use crate::model::LogMessage;
 
-/// A request while it is being served.
+/// Request being served.
 #[derive(Debug)]
 pub(super) struct CallScope {
     pub(super) id: Id,
@@ -24,49 +24,49 @@ pub(super) struct CallScope {
     pub(super) session: Arc<Session>,
     pub(super) outbox: Outbox,
     pub(super) rounds: Mutex<Rounds>,
-    pub(super) changes: Arc<Changes>,
+    pub(super) subscribers: Arc<Subscribers>,
     pub(super) task: Option<Arc<TaskHandle>>,
 }
 
-/// The questions and answers of a modern call.
+/// Questions and answers of a modern call.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
-    /// Everything that was answered so far.
+    /// All answers so far.
     pub(super) answers: Map<String, Value>,
-    /// The answers that the handler took, in this run.
+    /// Answers used by the handler in this run.
     pub(super) used: Map<String, Value>,
-    /// What is still to be asked.
+    /// Questions still to be asked.
     pub(super) open: Map<String, Value>,
     pub(super) round: u32,
 }
 
-/// What a handler knows about the request that it serves, and how it talks back.
+/// Request of a handler, and its channel to the client.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub(super) call: Arc<CallScope>,
 }
 
 impl Context {
-    /// What this client and this server have agreed on.
+    /// Returns the negotiated pact.
     #[must_use]
     pub fn pact(&self) -> &Pact {
         &self.call.pact
     }
 
-    /// On whose behalf the request comes, as [`Principals`](super::Principals) told; empty where
-    /// nobody is told apart.
+    /// Returns the principal of the request, as [`PrincipalSource`](super::PrincipalSource) names it; empty for
+    /// anonymous clients.
     #[must_use]
     pub fn principal(&self) -> &str {
         self.call.session.principal()
     }
 
-    /// The id of the request.
+    /// Returns the id of the request.
     #[must_use]
     pub fn request_id(&self) -> &Id {
         &self.call.id
     }
 
-    /// Which round of questions this is: 0 at first.
+    /// Returns the number of the current round of questions, starting at 0.
     #[must_use]
     pub fn round(&self) -> u32 {
         self.rounds().round
@@ -79,10 +79,10 @@ impl Context {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells how far the work has come, if the client wants to know.
+    /// Reports progress, if the client requested it.
     ///
     /// # Errors
-    /// The client went away.
+    /// The client disconnected.
     pub async fn progress(
         &self,
         progress: f64,
@@ -107,94 +107,97 @@ impl Context {
         self.notify(Method::Progress, &params).await
     }
 
-    /// Logs to the client, if it wants messages of this level.
+    /// Logs to the client, if it requested messages of this level.
     ///
     /// # Errors
-    /// The client went away.
+    /// The client disconnected.
     pub async fn log(&self, level: LogLevel, data: impl Into<Value>) -> Result<(), HandlerError> {
         self.log_message(LogMessage::new(level, data)).await
     }
 
-    /// Logs a whole message.
+    /// Logs a complete message.
     ///
     /// # Errors
-    /// The client went away.
+    /// The client disconnected.
     pub async fn log_message(&self, message: LogMessage) -> Result<(), HandlerError> {
         self.notify(Method::LoggingMessage, &serde_json::to_value(message)?)
             .await
     }
 
-    /// As [`log_message`](Self::log_message), at once or not at all.
+    /// As [`log_message`](Self::log_message), without waiting: drops the message if the queue is full.
     pub(super) fn log_now(&self, message: &LogMessage) {
         let Ok(params) = serde_json::to_string(message) else {
             return;
         };
         let scope = Scope::Request(self.call.id.clone());
         let method = Method::LoggingMessage;
-        for deed in self.call.session.notify(scope, method, &params) {
-            if let Deed::Write(text) = deed {
-                // A log that is not read must not hold up the work.
-                let _ = self.call.outbox.offer(text);
+        for effect in self.call.session.notify(scope, method, &params) {
+            if let SessionEffect::Write(text) = effect {
+                // A slow reader must not block the handler.
+                let _ = self.call.outbox.try_send(text);
             }
         }
     }
 
     async fn notify(&self, method: Method, params: &Value) -> Result<(), HandlerError> {
         let scope = Scope::Request(self.call.id.clone());
-        for deed in self.call.session.notify(scope, method, &params.to_string()) {
-            if let Deed::Write(text) = deed {
+        for effect in self.call.session.notify(scope, method, &params.to_string()) {
+            if let SessionEffect::Write(text) = effect {
                 self.call.outbox.send(text).await?;
             }
         }
         Ok(())
     }
 
-    /// Tells that the user has done what was to be done at the page with this `elicitationId`. Only
-    /// 2025-11-25 has such a message.
+    /// Announces that the user completed the URL elicitation with this `elicitationId`. Only 2025-11-25 has this
+    /// message.
     ///
     /// # Errors
-    /// The client went away.
+    /// The client disconnected.
     pub async fn elicitation_complete(&self, elicitation_id: &str) -> Result<(), HandlerError> {
         let params = json!({ "elicitationId": elicitation_id });
         self.notify(Method::ElicitationComplete, &params).await
     }
 
-    /// Tells every client that asked that the list of tools has changed.
+    /// Notifies subscribers that the list of tools changed.
     pub fn tools_changed(&self) {
         self.call
-            .changes
+            .subscribers
             .publish(Method::ToolsListChanged, &json!({}));
     }
 
-    /// Tells every client that asked that the list of prompts has changed.
+    /// Notifies subscribers that the list of prompts changed.
     pub fn prompts_changed(&self) {
         self.call
-            .changes
+            .subscribers
             .publish(Method::PromptsListChanged, &json!({}));
     }
 
-    /// Tells every client that asked that the list of resources has changed.
+    /// Notifies subscribers that the list of resources changed.
     pub fn resources_changed(&self) {
         self.call
-            .changes
+            .subscribers
             .publish(Method::ResourcesListChanged, &json!({}));
     }
 
-    /// Tells every client that subscribed that a resource has changed. What is not registered, as a
-    /// resource or by a template that fits, nobody can subscribe to.
+    /// Notifies subscribers of a resource that it changed. Clients can only subscribe to registered resources and
+    /// matching templates.
     pub fn resource_updated(&self, uri: &str) {
         self.call
-            .changes
+            .subscribers
             .publish(Method::ResourcesUpdated, &json!({ "uri": uri }));
     }
 
-    /// Lets go of the HTTP stream of this request; the client comes back for the answer after
-    /// `retry`. Does nothing where there is no such stream.
+    /// Closes the HTTP stream of this request; the client reconnects for the response after `retry`. Does nothing on
+    /// other transports.
     ///
     /// # Errors
-    /// The client went away.
+    /// The client disconnected.
     pub async fn release_stream(&self, retry: Duration) -> Result<(), HandlerError> {
-        self.call.outbox.put(Parcel::Disconnect(retry)).await?;
+        self.call
+            .outbox
+            .send_item(Outgoing::Disconnect(retry))
+            .await?;
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
-//! Dates as the protocol writes them.
+//! ISO 8601 timestamps.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Now, in ISO 8601.
+/// Returns the current time in ISO 8601.
 #[must_use]
 pub fn now() -> String {
     let since = SystemTime::now()
@@ -11,7 +11,7 @@ pub fn now() -> String {
     format(since.as_secs(), since.subsec_millis())
 }
 
-/// Seconds since 1970 as a date; the calendar repeats every 400 years, which are 146,097 days.
+/// Formats seconds since 1970; the calendar repeats every 400 years, which are 146,097 days.
 fn format(seconds: u64, millis: u32) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Counted from 1 March of the year 0, so that the leap day is the last day of a year.

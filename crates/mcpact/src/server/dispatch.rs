@@ -1,9 +1,9 @@
-//! From a request to its result.
+//! Dispatch of requests to handlers.
 
+mod features;
+mod input_rounds;
 mod listen;
 mod params;
-mod plain;
-mod rounds;
 mod shaping;
 mod tools;
 
@@ -23,40 +23,40 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use self::params::Params;
-pub(super) use self::shaping::Signatures;
+pub(super) use self::shaping::ServerInfoTable;
 
-use super::backend::{Backend, Opening, Welcome};
-use super::builder::Settings;
-use super::change::Changes;
+use super::backend::{Backend, ClientHello, ClientSetup};
+use super::backend_request::BackendRequest;
+use super::client_identity::ClientIdentity;
 use super::client_log;
 use super::context::{CallScope, Context};
-use super::error::{HandlerError, Kind};
-use super::job::Job;
+use super::handler_error::{HandlerError, Kind};
 use super::outbox::Outbox;
 use super::registry::Registry;
 use super::seal::Sealer;
 use super::session::Session;
-use super::task::TaskStore;
-use super::visitor::Visitor;
+use super::settings::Settings;
+use super::subscribers::Subscribers;
+use super::task_store::TaskStore;
 
-/// Everything that the connections of a server share.
+/// State shared by the connections of a server.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) registry: Registry,
     pub(super) terms: Arc<ServerTerms>,
-    pub(super) signatures: Signatures,
+    pub(super) server_info: ServerInfoTable,
     pub(super) settings: Settings,
     pub(super) sealer: Sealer,
-    pub(super) changes: Arc<Changes>,
+    pub(super) subscribers: Arc<Subscribers>,
     pub(super) tasks: TaskStore,
     pub(super) stopping: watch::Sender<bool>,
 }
 
-/// A result that is ready to be shaped for its client.
+/// Result of a request, before it is shaped for the client's revision.
 enum Served {
-    /// An ordinary result.
+    /// Ordinary result.
     Result(String),
-    /// A result that has its final shape already.
+    /// Result in its final shape.
     Final(String),
 }
 
@@ -75,21 +75,25 @@ impl Backend for Core {
         &self.terms
     }
 
-    async fn welcome(&self, _: Opening<'_>, _: &Visitor) -> Result<Welcome, WireError> {
-        Ok(Welcome::on(&self.terms))
+    async fn accept_client(
+        &self,
+        _: ClientHello<'_>,
+        _: &ClientIdentity,
+    ) -> Result<ClientSetup, WireError> {
+        Ok(ClientSetup::with_terms(&self.terms))
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
-        self.changes.add(session, Scope::Connection, outbox);
+        self.subscribers.add(session, Scope::Connection, outbox);
     }
 
     fn observe(&self, _: &Arc<Session>, _: Method, _: Option<&str>) {}
 
-    fn fell_silent(&self, _: &Visitor) {}
+    fn input_closed(&self, _: &ClientIdentity) {}
 
-    fn left(&self, _: &Visitor) {}
+    fn disconnected(&self, _: &ClientIdentity) {}
 
-    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+    fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
         let entry = self.registry.tool(tool)?;
         Some(Arc::clone(&entry.headers))
     }
@@ -100,55 +104,55 @@ impl Backend for Core {
 
     async fn serve(
         self: Arc<Self>,
-        job: Job,
+        request: BackendRequest,
         session: Arc<Session>,
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
-        let revision = job.pact.revision();
+        let revision = request.pact.revision();
         let dialect = Dialect {
             revision,
             errors: self.terms.policy.errors,
         };
-        let method = job.method;
-        let served = AssertUnwindSafe(self.attempt(job, session, outbox)).catch_unwind();
-        // What a handler says when it panics may hold anything; its log has it, the client does not.
+        let method = request.method;
+        let served = AssertUnwindSafe(self.attempt(request, session, outbox)).catch_unwind();
+        // A panic message may contain anything: it goes to the log, not to the client.
         let served = served
             .await
-            .unwrap_or_else(|_| Err(HandlerError::failed_inside()));
+            .unwrap_or_else(|_| Err(HandlerError::internal()));
         let served = served.map_err(|error| error.on_wire(dialect))?;
-        Ok(served.shaped(method, revision, &self.signatures).into())
+        Ok(served.shaped(method, revision, &self.server_info).into())
     }
 }
 
 impl Core {
     async fn attempt(
         self: &Arc<Self>,
-        job: Job,
+        request: BackendRequest,
         session: Arc<Session>,
         outbox: Outbox,
     ) -> Result<Served, HandlerError> {
-        let raw = job.params.clone();
+        let raw = request.params.clone();
         let params = Params::of(&raw)?;
-        let Some(method) = job.method else {
+        let Some(method) = request.method else {
             return Err(HandlerError::rpc(-32601, "Method not found"));
         };
-        let rounds = self.rounds(&job, session.principal(), method, &params)?;
+        let rounds = self.restore_rounds(&request, session.principal(), method, &params)?;
         let context = Context {
             call: Arc::new(CallScope {
-                id: job.id,
-                name: job.name,
-                pact: job.pact,
-                progress_token: job.progress_token,
+                id: request.id,
+                name: request.name,
+                pact: request.pact,
+                progress_token: request.progress_token,
                 session,
                 outbox,
                 rounds: Mutex::new(rounds),
-                changes: Arc::clone(&self.changes),
+                subscribers: Arc::clone(&self.subscribers),
                 task: None,
             }),
         };
-        match client_log::serving(&context, self.run(method, &params, &context)).await {
+        match client_log::in_scope(&context, self.run(method, &params, &context)).await {
             Err(HandlerError(Kind::Interrupted)) if method.may_ask_for_input() => {
-                self.ask_back(method, &params.tree()?, &context)
+                self.request_input(method, &params.tree()?, &context)
             }
             other => other,
         }
@@ -193,7 +197,9 @@ impl Core {
                     })
             }
             Method::SubscriptionsListen => self.listen(params, context).await,
-            Method::TasksList => self.list("tasks", &self.tasks.of(context), params, |task| task),
+            Method::TasksList => {
+                self.list("tasks", &self.tasks.list_for(context), params, |task| task)
+            }
             Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
                 self.tasks
                     .serve(method, params, context)
@@ -204,7 +210,7 @@ impl Core {
         }
     }
 
-    /// One page of a list; a cursor is the position where the next page begins.
+    /// Returns one page of a list; a cursor is the index of the next page's first item.
     fn list<E, I: Serialize>(
         &self,
         key: &str,

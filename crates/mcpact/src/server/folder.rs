@@ -1,30 +1,29 @@
-//! Files below a folder, and none beside it.
+//! Access to files below a directory.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// A folder whose files may be served. What leads out of it, by dots, by links or by its first
-/// letters alone, is not found.
+/// Directory of servable files. Paths that leave it, by `..`, links or a common prefix, are not found.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
 }
 
 impl Folder {
-    /// This folder.
+    /// Opens this directory.
     ///
     /// # Errors
-    /// It is not there.
+    /// The directory does not exist.
     pub fn new(root: impl AsRef<Path>) -> io::Result<Self> {
         let root = root.as_ref().canonicalize()?;
         Ok(Self { root })
     }
 
-    /// The file at a relative path, such as the value of a template's variable. Percent signs mean
-    /// nothing here: what is encoded stays a name.
+    /// Returns the file at a relative path, such as the value of a template variable. Percent-encoding is not
+    /// decoded.
     ///
     /// # Errors
-    /// There is no such file in the folder.
+    /// The directory has no such file.
     pub fn find(&self, path: &str) -> io::Result<PathBuf> {
         let not_found = || io::Error::from(io::ErrorKind::NotFound);
         let is_plain = Path::new(path)
@@ -43,9 +42,8 @@ impl Folder {
     }
 }
 
-/// Whether a part of an address could lead somewhere else when it is used as a path, however often it
-/// is decoded.
-pub(super) fn is_evasive(value: &str) -> bool {
+/// Returns `true` if a part of a URI could escape a directory when used as a path, in any encoding.
+pub(super) fn is_path_traversal(value: &str) -> bool {
     let mut value = value.to_owned();
     for _ in 0..4 {
         let lower = value.to_ascii_lowercase();
@@ -81,26 +79,26 @@ mod tests {
 
     use super::*;
 
-    /// P19: neither dots nor links, nor siblings that begin alike, nor absolute paths lead out.
+    /// P19: dots, links, siblings with the same prefix and absolute paths do not leave the directory.
     #[test]
-    fn nothing_leads_out_of_a_folder() {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().join("a");
+    fn paths_outside_of_the_directory_are_not_found() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("a");
         fs::create_dir_all(root.join("sub")).unwrap();
-        fs::create_dir_all(place.path().join("ab")).unwrap();
+        fs::create_dir_all(parent.path().join("ab")).unwrap();
         fs::write(root.join("sub/file"), "in").unwrap();
         fs::write(root.join("%2e%2e"), "a name").unwrap();
-        fs::write(place.path().join("secret"), "out").unwrap();
-        fs::write(place.path().join("ab/file"), "out").unwrap();
+        fs::write(parent.path().join("secret"), "out").unwrap();
+        fs::write(parent.path().join("ab/file"), "out").unwrap();
         #[cfg(unix)]
         {
-            std::os::unix::fs::symlink(place.path().join("secret"), root.join("link")).unwrap();
-            std::os::unix::fs::symlink(place.path(), root.join("up")).unwrap();
+            std::os::unix::fs::symlink(parent.path().join("secret"), root.join("link")).unwrap();
+            std::os::unix::fs::symlink(parent.path(), root.join("up")).unwrap();
         }
         let folder = Folder::new(&root).unwrap();
         assert!(folder.find("sub/file").is_ok());
         assert!(folder.find("%2e%2e").is_ok(), "a strange name, but a name");
-        let absolute = place.path().join("secret");
+        let absolute = parent.path().join("secret");
         for bad in [
             "..",
             "../secret",
@@ -123,9 +121,9 @@ mod tests {
         }
     }
 
-    /// P19: a value that leads elsewhere is found however it is encoded.
+    /// P19: path traversal is detected in every encoding.
     #[test]
-    fn evasive_values_are_found() {
+    fn path_traversal_is_detected() {
         for bad in [
             "..",
             ".",
@@ -144,10 +142,10 @@ mod tests {
             "a\0",
             "a%00",
         ] {
-            assert!(is_evasive(bad), "{bad}");
+            assert!(is_path_traversal(bad), "{bad}");
         }
         for good in ["a", "a.b", "...", "a..b", "100%", "a%20b", "a/b.c"] {
-            assert!(!is_evasive(good), "{good}");
+            assert!(!is_path_traversal(good), "{good}");
         }
     }
 }

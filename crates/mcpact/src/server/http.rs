@@ -1,57 +1,59 @@
-//! A server on HTTP: both eras at one address, legacy sessions and stateless requests side by side.
+//! HTTP server: legacy sessions and stateless modern requests at one endpoint.
 
+mod header_fields;
 mod legacy;
 mod modern;
-mod running;
-mod seen;
-mod sockets;
+mod running_calls;
 mod sse_transport;
+mod websocket;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use http::Method as Verb;
 use http::header::ALLOW;
 use mcpact_engine::classify::{CachedPact, Endpoint as Offered, Verb as Kind};
 use mcpact_engine::classify::{HeaderField, HttpFacts, Route, SessionFact, TransportFacts, route};
 use mcpact_engine::effect::Refused;
 use mcpact_engine::negotiation::Negotiation;
-use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
+use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal, WireError};
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::{Era, Feature, Method, Revision};
-use mcpact_transport::http::server::{Answer, Arrival, Endpoint};
+use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, EnvelopeError, ShapeFault};
 use mcpact_wire::id::{Id, IdRef};
 
-use super::backend::{Backend, Opening, Welcome};
-use super::event_log::{EventLog, STANDALONE};
-use super::held;
+use super::backend::{Backend, ClientHello, ClientSetup};
+use super::client_identity::{ClientIdentity, ClientKey, KEY};
 use super::outbox::Outbox;
-use super::raw_params::text_of;
+use super::raw_params::utf8_text;
+use super::serving;
 use super::session::Session;
-use super::visitor::{KEY, Mark, Visitor};
-use crate::log::{self, Witness};
-use running::Running;
-use seen::{METHOD, NAME, SESSION_ID, VERSION, seen_all};
-use sockets::Sockets;
+use super::sse_replay_log::{STANDALONE, SseReplayLog};
+use crate::log::{self, ServerNegotiationLog};
+use header_fields::{METHOD, NAME, SESSION_ID, VERSION, header_fields};
+use running_calls::RunningCalls;
 use sse_transport::SseSessions;
+use websocket::WebSockets;
 
-/// A legacy session.
+/// Maximum number of queued messages of a running request.
+const BACKLOG: usize = 64;
+
+/// Legacy session.
 #[derive(Debug)]
 struct HttpSession {
     session: Arc<Session>,
-    log: Arc<EventLog>,
+    log: Arc<SseReplayLog>,
     revision: Revision,
-    running: Mutex<Running>,
+    running: Mutex<RunningCalls>,
     used: Mutex<Instant>,
 }
 
 impl HttpSession {
-    fn running(&self) -> MutexGuard<'_, Running> {
+    fn running(&self) -> MutexGuard<'_, RunningCalls> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,22 +61,21 @@ impl HttpSession {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Whether its client has let nothing be heard of it for so long, and hears nothing either.
+    /// Returns `true` if the session had no request and no connected stream for this long.
     fn is_idle_for(&self, idle: Duration) -> bool {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.elapsed() >= idle && self.running().calls.is_empty() && !self.log.is_heard()
+        used.elapsed() >= idle && self.running().calls.is_empty() && !self.log.is_connected()
     }
 
-    /// Ends its calls and streams. Running calls keep the session, so that forgetting it is not
-    /// enough.
+    /// Ends its calls and streams. Running calls hold the session, so dropping it is not enough.
     fn end(&self) {
         self.cut_off();
         self.session.close();
         self.log.close();
     }
 
-    /// Ends its calls, which are told so, and the stream that belongs to none; an answer that is on its way
-    /// is let through.
+    /// Cuts off its calls with an error response, and ends the standalone stream. Responses on their way are
+    /// delivered.
     fn stop(&self) {
         self.cut_off();
         self.log.end(STANDALONE);
@@ -93,22 +94,22 @@ impl Drop for HttpSession {
     }
 }
 
-/// Everything behind one address.
+/// HTTP endpoint of one backend.
 #[derive(Debug)]
 pub(super) struct HttpEndpoint<B> {
     backend: Arc<B>,
-    witness: Witness,
+    negotiation_log: ServerNegotiationLog,
     offered: Offered,
     sessions: Mutex<HashMap<String, Arc<HttpSession>>>,
     sse: SseSessions,
-    sockets: Sockets,
-    memory: Mutex<Option<Memory>>,
-    patience: modern::Patience,
+    websockets: WebSockets,
+    pact_cache: Mutex<Option<CachedTerms>>,
+    cut_off_flag: modern::CutOffFlag,
 }
 
-/// What the last modern request has agreed on, and with which terms.
+/// Pact of the last modern request, with its terms.
 #[derive(Clone, Debug)]
-struct Memory {
+struct CachedTerms {
     terms: Arc<ServerTerms>,
     agreed: Arc<CachedPact>,
 }
@@ -120,16 +121,16 @@ impl<B: Backend> HttpEndpoint<B> {
         Self {
             offered,
             backend,
-            witness: Witness::default(),
+            negotiation_log: ServerNegotiationLog::default(),
             sessions: Mutex::default(),
             sse: SseSessions::default(),
-            sockets: Sockets::default(),
-            memory: Mutex::default(),
-            patience: modern::Patience::default(),
+            websockets: WebSockets::default(),
+            pact_cache: Mutex::default(),
+            cut_off_flag: modern::CutOffFlag::default(),
         }
     }
 
-    /// How its address begins.
+    /// Returns the URL scheme.
     pub(super) fn scheme(&self) -> &'static str {
         match self.backend.settings().tls {
             Some(_) => "https",
@@ -141,7 +142,7 @@ impl<B: Backend> HttpEndpoint<B> {
         &self.backend.settings().path
     }
 
-    /// Ends every stream, so that nobody waits for a server that wants to go.
+    /// Ends all sessions and streams for shutdown.
     pub(super) fn stop(&self) {
         self.backend.stop();
         let ended = std::mem::take(&mut *self.sessions());
@@ -149,84 +150,98 @@ impl<B: Backend> HttpEndpoint<B> {
             session.stop();
         }
         self.sse.stop();
-        self.sockets.stop();
+        self.websockets.stop();
     }
 
-    /// Ends the streams that belong to no request, so that nobody waits for what never ends, the calls that
-    /// nobody waits for, and each connection that stays as soon as nobody waits for anything on it.
-    pub(super) fn rest(&self) {
+    /// Ends standalone streams, abandoned calls, and each long-lived connection as soon as it has no request in
+    /// flight.
+    pub(super) fn drain(&self) {
         self.backend.stop();
         for session in self.sessions().values() {
             session.log.end(STANDALONE);
-            session.running().rest();
+            session.running().drain();
         }
-        self.sse.rest();
-        self.sockets.rest();
+        self.sse.drain();
+        self.websockets.drain();
     }
 
-    /// As [`rest`](Self::rest), when nobody waits for an answer any more: connections that stay end, too.
-    pub(super) fn dismiss(&self) {
-        self.rest();
+    /// As [`drain`](Self::drain), when no request is in flight: long-lived connections end at once.
+    pub(super) fn close_streams(&self) {
+        self.drain();
         self.sse.stop();
-        self.sockets.stop();
+        self.websockets.stop();
     }
 
-    /// How many clients have a session or a connection that stays.
-    pub(super) fn guests(&self) -> usize {
-        self.sessions().len() + self.sse.len() + self.sockets.len()
+    /// Returns the number of sessions and long-lived connections.
+    pub(super) fn session_count(&self) -> usize {
+        self.sessions().len() + self.sse.len() + self.websockets.len()
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the last modern request has agreed on; most come from the same few clients.
-    fn memory(&self) -> MutexGuard<'_, Option<Memory>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Pact of the last modern request; most requests come from the same few clients.
+    fn pact_cache(&self) -> MutexGuard<'_, Option<CachedTerms>> {
+        self.pact_cache
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a request on these terms need not agree on again.
-    fn known(&self, terms: &Arc<ServerTerms>) -> Option<Arc<CachedPact>> {
-        let memory = self.memory();
-        let memory = memory.as_ref()?;
-        Arc::ptr_eq(&memory.terms, terms).then(|| Arc::clone(&memory.agreed))
+    /// Returns the cached pact for these terms.
+    fn cached_pact(&self, terms: &Arc<ServerTerms>) -> Option<Arc<CachedPact>> {
+        let pact_cache = self.pact_cache();
+        let pact_cache = pact_cache.as_ref()?;
+        Arc::ptr_eq(&pact_cache.terms, terms).then(|| Arc::clone(&pact_cache.agreed))
     }
 
-    /// The terms for what opens a conversation or stands alone.
-    async fn welcome(&self, frame: &Frame<'_>, visitor: &Visitor) -> Result<Welcome, Answer> {
-        let Some(opening) = Opening::of(frame) else {
-            return Ok(Welcome::on(self.backend.terms()));
+    /// Returns the setup for a hello message.
+    async fn accept_client(
+        &self,
+        frame: &Frame<'_>,
+        identity: &ClientIdentity,
+    ) -> Result<ClientSetup, HttpResponse> {
+        let Some(hello) = ClientHello::of(frame) else {
+            return Ok(ClientSetup::with_terms(self.backend.terms()));
         };
-        let welcome = tokio::select! {
+        let setup = tokio::select! {
             biased;
-            welcome = self.backend.welcome(opening, visitor) => welcome,
-            () = self.patience.ended() => Err(held::cut_off()),
+            setup = self.backend.accept_client(hello, identity) => setup,
+            () = self.cut_off_flag.wait() => Err(serving::cut_off()),
         };
-        welcome.map_err(|error| {
-            let text = codec::error(id_of(frame), &error.encode());
-            Answer::json(error.http_status, text)
-        })
+        setup.map_err(|error| error_response(id_of(frame), &error))
     }
 
-    /// Lets somebody count what no session has seen.
-    fn tell_refused(&self, refusal: &Refusal, method: Option<Method>) {
-        if let Some(watch) = &self.backend.settings().watch {
+    /// Reports a refusal that no session has seen, and encodes it.
+    fn refusal_response(
+        &self,
+        refusal: &Refusal,
+        method: Option<Method>,
+        id: Option<IdRef<'_>>,
+        revision: Revision,
+    ) -> HttpResponse {
+        if let Some(observer) = &self.backend.settings().observer {
             let refused = Refused::from(refusal);
             let method = refused.method.or(method);
-            watch.refused(Refused { method, ..refused });
+            observer.refused(Refused { method, ..refused });
         }
+        let errors = self.backend.terms().policy.errors;
+        error_response(id, &refusal.on_wire(Dialect { revision, errors }))
     }
 
-    /// On whose behalf a request comes.
-    fn principal(&self, arrival: &Arrival) -> Arc<str> {
-        self.backend.settings().principals.of(&arrival.headers)
+    /// Returns the principal of a request.
+    fn principal(&self, http_request: &HttpRequest) -> Arc<str> {
+        self.backend
+            .settings()
+            .principals
+            .principal(&http_request.headers)
     }
 
-    /// The live session that a request names; somebody else's is as unknown as none.
+    /// Finds the live session that a request names; sessions of other principals are unknown.
     fn session(
         &self,
         named: HeaderField<'_>,
-        arrival: &Arrival,
+        http_request: &HttpRequest,
     ) -> (SessionFact, Option<Arc<HttpSession>>) {
         if self.offered.legacy.is_empty() {
             return (SessionFact::Absent, None);
@@ -238,7 +253,7 @@ impl<B: Backend> HttpEndpoint<B> {
         };
         let found = named
             .and_then(|id| self.sessions().get(id).cloned())
-            .filter(|found| found.session.principal() == &*self.principal(arrival));
+            .filter(|found| found.session.principal() == &*self.principal(http_request));
         match found {
             Some(session) => {
                 session.touch();
@@ -248,25 +263,22 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
-    async fn post(&self, arrival: Box<Arrival>) -> Answer {
+    async fn post(&self, http_request: Box<HttpRequest>) -> HttpResponse {
         let [named, version, method, name, key] =
-            seen_all(&arrival, [&SESSION_ID, &VERSION, &METHOD, &NAME, &KEY]);
-        let (fact, session) = self.session(named, &arrival);
-        let body = match text_of(&arrival.body) {
+            header_fields(&http_request, [&SESSION_ID, &VERSION, &METHOD, &NAME, &KEY]);
+        let (fact, session) = self.session(named, &http_request);
+        let body = match utf8_text(&http_request.body) {
             Ok(body) => body,
-            Err(error) => return self.unreadable(error.into(), &arrival),
+            Err(error) => return self.unreadable(error.into(), &http_request),
         };
         let frame = match Frame::read(&body) {
             Ok(frame) => frame,
-            Err(error) => return self.unreadable(error, &arrival),
+            Err(error) => return self.unreadable(error, &http_request),
         };
-        // A client that tries 2026-07-28 first would go on as an older one, and not know that its key is none.
-        let mark = match Mark::named(key) {
-            Ok(mark) => mark,
-            Err(error) => {
-                let text = codec::error(id_of(&frame), &error.encode());
-                return Answer::json(error.http_status, text);
-            }
+        // A client that tries 2026-07-28 first would fall back to an older revision without noticing the invalid key.
+        let key = match ClientKey::parse(key) {
+            Ok(key) => key,
+            Err(error) => return error_response(id_of(&frame), &error),
         };
         let facts = TransportFacts::Http(HttpFacts {
             verb: Kind::Post,
@@ -279,33 +291,43 @@ impl<B: Backend> HttpEndpoint<B> {
             // 2026-07-28 basic/transports/streamable-http: clients send no responses.
             Route::Modern if matches!(frame, Frame::Single(Envelope::Response(_))) => {
                 let fault = ShapeFault::Parts;
-                self.unreadable(EnvelopeError::Shape { fault, id: None }, &arrival)
+                self.unreadable(EnvelopeError::Shape { fault, id: None }, &http_request)
             }
-            Route::Modern => self.modern(&arrival, &body, frame, facts, mark).await,
+            Route::Modern => self.modern(&http_request, &body, frame, facts, key).await,
             Route::LegacyOpen => match session {
-                // In a session that lives it is a second one, which the machine refuses.
-                Some(session) => self.legacy(&session, &body, frame, facts, &arrival).await,
-                None => self.open(&arrival, &body, frame, facts).await,
+                // A second `initialize` in a live session is refused by the engine.
+                Some(session) => {
+                    self.legacy(&session, &body, frame, facts, &http_request)
+                        .await
+                }
+                None => self.open(&http_request, &body, frame, facts).await,
             },
             Route::Legacy(revision) | Route::Batch(revision) => match session {
-                Some(session) => self.legacy(&session, &body, frame, facts, &arrival).await,
+                Some(session) => {
+                    self.legacy(&session, &body, frame, facts, &http_request)
+                        .await
+                }
                 None => self.refuse(&frame, &Misbehaviour::MissingSession.into(), revision),
             },
             Route::Refused(refusal) => {
-                let revision = self.likely_revision(&arrival, session.as_deref());
+                let revision = self.likely_revision(&http_request, session.as_deref());
                 self.refuse(&frame, &refusal, revision)
             }
-            Route::StrayResponse | Route::Unopened => Answer::empty(202),
+            Route::StrayResponse | Route::Unopened => HttpResponse::empty(202),
             Route::LegacyControl | Route::NotAllowed => self.not_allowed(),
         }
     }
 
-    /// In whose words a refusal is told when no revision was agreed on.
-    fn likely_revision(&self, arrival: &Arrival, session: Option<&HttpSession>) -> Revision {
+    /// Returns the revision for a refusal before a revision is negotiated.
+    fn likely_revision(
+        &self,
+        http_request: &HttpRequest,
+        session: Option<&HttpSession>,
+    ) -> Revision {
         if let Some(session) = session {
             return session.revision;
         }
-        let named = arrival.header(VERSION).map(Revision::parse);
+        let named = http_request.header(VERSION).map(Revision::parse);
         match named {
             Some(Some(revision)) => revision,
             Some(None) => self.offered.newest(Era::Modern),
@@ -313,88 +335,75 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
-    fn refuse(&self, frame: &Frame<'_>, refusal: &Refusal, revision: Revision) -> Answer {
-        let dialect = Dialect {
-            revision,
-            errors: self.backend.terms().policy.errors,
-        };
-        let error = refusal.on_wire(dialect);
-        self.tell_refused(refusal, method_of(frame));
+    fn refuse(&self, frame: &Frame<'_>, refusal: &Refusal, revision: Revision) -> HttpResponse {
+        let response = self.refusal_response(refusal, method_of(frame), id_of(frame), revision);
         if let Frame::Single(Envelope::Request(request)) = frame {
             let terms = self.backend.terms();
             let negotiation = Negotiation::refused(request, refusal, &terms.party, &terms.policy);
-            if let Some(watch) = &self.backend.settings().watch {
-                watch.negotiated(&negotiation);
+            if let Some(observer) = &self.backend.settings().observer {
+                observer.negotiated(&negotiation);
             }
-            self.witness.tell("http", &negotiation);
+            self.negotiation_log.record("http", &negotiation);
         }
-        let text = codec::error(id_of(frame), &error.encode());
-        Answer::json(error.http_status, text)
+        response
     }
 
-    /// The answer to a verb that is not served, with those that are.
-    fn not_allowed(&self) -> Answer {
+    /// Returns 405 with the allowed methods.
+    fn not_allowed(&self) -> HttpResponse {
         let verbs = if self.offered.legacy.is_empty() {
             "POST"
         } else {
             "POST, GET, DELETE"
         };
-        Answer::empty(405).with(ALLOW, verbs)
+        HttpResponse::empty(405).with(ALLOW, verbs)
     }
 
-    fn unreadable(&self, error: EnvelopeError, arrival: &Arrival) -> Answer {
+    fn unreadable(&self, error: EnvelopeError, http_request: &HttpRequest) -> HttpResponse {
         let id = match &error {
             EnvelopeError::Shape { id, .. } => id.clone(),
             EnvelopeError::Json(_) => None,
         };
-        let revision = self.likely_revision(arrival, None);
-        let dialect = Dialect {
-            revision,
-            errors: self.backend.terms().policy.errors,
-        };
+        let revision = self.likely_revision(http_request, None);
         let refusal = Refusal::from(Misbehaviour::from(error));
-        self.tell_refused(&refusal, None);
-        let error = refusal.on_wire(dialect);
-        let text = codec::error(id.as_ref().map(Id::as_ref), &error.encode());
-        Answer::json(error.http_status, text)
+        self.refusal_response(&refusal, None, id.as_ref().map(Id::as_ref), revision)
     }
 }
 
 impl<B: Backend> Endpoint for HttpEndpoint<B> {
-    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
+    async fn handle(&self, http_request: Box<HttpRequest>) -> HttpResponse {
         let mut offered = self.offered.legacy.iter();
         let has_sse = offered.any(|revision| revision.has(Feature::HttpSse));
         let is_sse = self.backend.settings().http_sse && has_sse;
-        match (arrival.path.as_str(), &arrival.verb) {
+        match (http_request.path.as_str(), &http_request.verb) {
             (path, verb) if path == self.path() => {
                 if verb == Verb::POST {
-                    self.post(arrival).await
+                    self.post(http_request).await
                 } else if self.offered.legacy.is_empty() {
                     self.not_allowed()
                 } else if verb == Verb::GET {
-                    self.stream(&arrival)
+                    self.stream(&http_request)
                 } else if verb == Verb::DELETE {
-                    self.delete(&arrival)
+                    self.delete(&http_request)
                 } else {
                     self.not_allowed()
                 }
             }
             ("/sse", &Verb::GET) if is_sse => {
-                self.sse.open(&self.backend, self.principal(&arrival))
+                self.sse.open(&self.backend, self.principal(&http_request))
             }
             ("/messages", &Verb::POST) if is_sse => {
-                let principal = self.principal(&arrival);
-                self.sse.post(&arrival, &principal).await
+                let principal = self.principal(&http_request);
+                self.sse.post(&http_request, &principal).await
             }
-            ("/ws", &Verb::GET) if self.backend.settings().websocket => {
-                self.sockets.open(&self.backend, self.principal(&arrival))
-            }
-            _ => Answer::text(404, format!("nothing here; MCP is at {}", self.path())),
+            ("/ws", &Verb::GET) if self.backend.settings().websocket => self
+                .websockets
+                .open(&self.backend, self.principal(&http_request)),
+            _ => HttpResponse::text(404, format!("nothing here; MCP is at {}", self.path())),
         }
     }
 
     fn cut_off(&self) {
-        self.patience.end();
+        self.cut_off_flag.set();
     }
 }
 
@@ -405,6 +414,11 @@ fn id_of<'a>(frame: &Frame<'a>) -> Option<IdRef<'a>> {
     }
 }
 
+/// Encodes an error response.
+fn error_response(id: Option<IdRef<'_>>, error: &WireError) -> HttpResponse {
+    HttpResponse::json(error.http_status, codec::error(id, &error.encode()))
+}
+
 fn method_of(frame: &Frame<'_>) -> Option<Method> {
     match frame {
         Frame::Single(Envelope::Request(request)) => Method::parse(&request.method),
@@ -412,7 +426,7 @@ fn method_of(frame: &Frame<'_>) -> Option<Method> {
     }
 }
 
-/// A session id: 128 bits that nobody can guess.
+/// Returns a session id: 128 random bits.
 pub(super) fn random_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).ok()?;
@@ -420,16 +434,16 @@ pub(super) fn random_id() -> Option<String> {
 }
 
 impl<B: Backend> HttpEndpoint<B> {
-    /// Makes room, keeps the session, and lets it hear of changes.
-    fn keep(&self, id: String, session: Arc<Session>, revision: Revision) -> bool {
-        let log = Arc::new(EventLog::default());
+    /// Stores a session and subscribes it to changes, if the limit allows.
+    fn insert_session(&self, id: String, session: Arc<Session>, revision: Revision) -> bool {
+        let log = Arc::new(SseReplayLog::default());
         let mut sessions = self.sessions();
         if sessions.len() >= self.backend.settings().session_limit {
             return false;
         }
-        let (outbox, parcels) = Outbox::new(64);
+        let (outbox, outgoing) = Outbox::new(BACKLOG);
         self.backend.opened(&session, outbox);
-        legacy::pump_standalone(Arc::clone(&log), parcels);
+        legacy::forward_standalone(Arc::clone(&log), outgoing);
         sessions.insert(
             id,
             Arc::new(HttpSession {
@@ -443,8 +457,8 @@ impl<B: Backend> HttpEndpoint<B> {
         true
     }
 
-    /// Ends the sessions of clients that went away without a word, as long as anybody is served.
-    pub(super) fn watch(self: &Arc<Self>) {
+    /// Ends the sessions of silent clients in the background, as long as the endpoint lives.
+    pub(super) fn spawn_idle_reaper(self: &Arc<Self>) {
         const SHORTEST: Duration = Duration::from_millis(10);
         const LONGEST: Duration = Duration::from_secs(60);
         let endpoint = Arc::downgrade(self);
@@ -455,27 +469,22 @@ impl<B: Backend> HttpEndpoint<B> {
                 let Some(endpoint) = endpoint.upgrade() else {
                     return;
                 };
-                endpoint.end_idle(idle);
+                endpoint.reap_idle(idle);
             }
         });
     }
 
-    fn end_idle(&self, idle: Duration) {
+    fn reap_idle(&self, idle: Duration) {
         let is_idle = |_: &String, session: &mut Arc<HttpSession>| session.is_idle_for(idle);
         let ended: Vec<_> = self.sessions().extract_if(is_idle).collect();
         if !ended.is_empty() {
             tracing::info!(
                 event = log::event::IDLE_REAP,
                 ended = ended.len(),
-                "idle sessions were ended"
+                "idle sessions closed"
             );
         }
     }
-}
-
-/// The body of a JSON answer.
-fn json(text: String) -> Bytes {
-    Bytes::from(text)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Asking the client for input: one way to write it, two ways to carry it.
+//! Questions to the client, with the same interface in both eras.
 
 use futures_util::future::join_all;
 use mcpact_engine::outstanding::RequestTimeout;
@@ -10,31 +10,31 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::context::{CallScope, Context};
-use super::error::{HandlerError, Kind};
-use super::session::Heard;
+use super::handler_error::{HandlerError, Kind};
+use super::session::QuestionOutcome;
 use crate::model::{
     CreateMessageRequest, CreateMessageResult, ElicitAction, ElicitRequest, ElicitResult, Root,
 };
 
-/// Something that only the client can answer.
+/// Question to the client.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// For the user: a form, or a page to visit.
+    /// To the user: a form or a URL.
     Elicit(Box<ElicitRequest>),
-    /// For the client's model.
+    /// To the client's model.
     Sample(Box<CreateMessageRequest>),
-    /// For the client itself.
+    /// To the client itself.
     Roots,
 }
 
 impl Question {
-    /// A question for the user.
+    /// Creates a question to the user.
     #[must_use]
     pub fn elicit(request: ElicitRequest) -> Self {
         Self::Elicit(Box::new(request))
     }
 
-    /// A question for the client's model.
+    /// Creates a question to the client's model.
     #[must_use]
     pub fn sample(request: CreateMessageRequest) -> Self {
         Self::Sample(Box::new(request))
@@ -56,7 +56,7 @@ impl Question {
         }
     }
 
-    /// The question as it stands inside a result or a task.
+    /// Encodes the question as it appears in a result or a task.
     pub(super) fn request(&self) -> Value {
         let mut request = json!({"method": self.method().as_str()});
         if let Some(params) = self.params() {
@@ -65,7 +65,7 @@ impl Question {
         request
     }
 
-    /// A question that no client should be asked is the handler's own mistake.
+    /// Checks the question; an invalid one is an error of the handler.
     fn check(&self) -> Result<(), HandlerError> {
         match self {
             Self::Elicit(request) => {
@@ -80,7 +80,7 @@ impl Question {
         }
     }
 
-    /// Whether an answer has the shape that this question needs; any other is asked for again.
+    /// Returns `true` if an answer has the required shape; otherwise the question is asked again.
     pub(super) fn accepts(&self, answer: &Value) -> bool {
         match self {
             Self::Elicit(request) => serde_json::from_value::<ElicitResult>(answer.clone())
@@ -88,7 +88,7 @@ impl Question {
                     (ElicitRequest::Form(form), Some(content))
                         if result.action == ElicitAction::Accept =>
                     {
-                        form.fits(content).is_ok()
+                        form.validate(content).is_ok()
                     }
                     _ => true,
                 }),
@@ -101,14 +101,13 @@ impl Question {
 }
 
 impl Context {
-    /// Asks the user to fill in a form or to visit a page.
+    /// Asks the user to fill in a form or to visit a URL.
     ///
-    /// `key` names the question: on a modern connection the handler runs again from its start once
-    /// the answer is there, and finds it under this name. Do what must not happen twice after the
-    /// last question.
+    /// `key` identifies the question: on a modern connection the handler runs again from its start with the answer
+    /// and finds it under this key. Put side effects after the last question.
     ///
     /// # Errors
-    /// The client cannot be asked this, or went away. Pass the error on with `?`.
+    /// The client does not support the question or disconnected. Return the error with `?`.
     pub async fn elicit(
         &self,
         key: &str,
@@ -138,7 +137,7 @@ impl Context {
         read(answer["roots"].take())
     }
 
-    /// Asks one question and gives the raw answer.
+    /// Asks one question and returns the raw answer.
     ///
     /// # Errors
     /// As for [`Context::elicit`].
@@ -147,7 +146,7 @@ impl Context {
         Ok(answers.remove(key).unwrap_or_default())
     }
 
-    /// Asks several questions in one round and gives the raw answers by key.
+    /// Asks several questions in one round and returns the raw answers by key.
     ///
     /// # Errors
     /// As for [`Context::elicit`].
@@ -157,20 +156,20 @@ impl Context {
     ) -> Result<Map<String, Value>, HandlerError> {
         let questions: Vec<_> = questions.into_iter().collect();
         for (_, question) in &questions {
-            self.may_ask(question)?;
+            self.check_capability(question)?;
             question.check()?;
         }
         if let Some(task) = &self.call.task {
             return task.ask(questions).await;
         }
         match self.pact().era() {
-            Era::Legacy => self.push_all(questions, None).await,
-            Era::Modern => self.look_up_all(questions),
+            Era::Legacy => self.send_all(questions, None).await,
+            Era::Modern => self.resolve_all(questions),
         }
     }
 
-    /// What the client did not declare is not asked for, in either era.
-    fn may_ask(&self, question: &Question) -> Result<(), HandlerError> {
+    /// Checks that the client declared the capability, in both eras.
+    fn check_capability(&self, question: &Question) -> Result<(), HandlerError> {
         let pact = self.pact();
         let method = question.method();
         let ruling = match pact.era() {
@@ -192,10 +191,10 @@ impl Context {
                     method: self.call.name.as_str().into(),
                     path: path.into(),
                 },
-                // The client's own method exists; it is ours that its revision lacks.
+                // The client's method exists; its revision lacks the question.
                 None => {
                     return Err(HandlerError::invalid_params(format!(
-                        "this needs `{}` of the client: {}",
+                        "this request needs `{}` on the client: {}",
                         method.as_str(),
                         ruling.explain()
                     )));
@@ -212,8 +211,8 @@ impl Context {
         Err(HandlerError(Kind::Refused(Box::new(refusal.into()))))
     }
 
-    /// Sends the questions as requests of a legacy connection, for a task where there is one.
-    pub(super) async fn push_all(
+    /// Sends the questions as legacy requests, on behalf of a task if given.
+    pub(super) async fn send_all(
         &self,
         questions: Vec<(String, Question)>,
         task: Option<&str>,
@@ -227,32 +226,34 @@ impl Context {
             let mut params = params.to_string();
             let method = question.method();
             if let Question::Elicit(_) = &question {
-                // Whoever wants to tell of its completion has given it an id; others need none but here.
-                let minted = super::http::random_id().unwrap_or_else(|| key.clone());
-                params = with_elicitation_id(&params, &minted)?.into_owned();
+                // A handler that announces completion has set an id; others need one only here.
+                let id = super::http::random_id().unwrap_or_else(|| key.clone());
+                params = with_elicitation_id(&params, &id)?.into_owned();
             }
             let params = adapt_params(method, &params, self.pact().revision())?.into_owned();
             open.push(async move {
                 let CallScope {
                     session, outbox, ..
                 } = &*self.call;
-                let heard = session.ask(method, &params, RequestTimeout::default(), outbox);
-                (key, question, heard.await)
+                let outcome = session.ask(method, &params, RequestTimeout::default(), outbox);
+                (key, question, outcome.await)
             });
         }
         let mut answers = Map::new();
-        for (key, question, heard) in join_all(open).await {
-            let raw = match heard {
-                Heard::Result(raw) => raw,
-                Heard::Error(raw) => {
-                    return Err(HandlerError::failed(format!("the client refused: {raw}")));
+        for (key, question, outcome) in join_all(open).await {
+            let raw = match outcome {
+                QuestionOutcome::Result(raw) => raw,
+                QuestionOutcome::Error(raw) => {
+                    return Err(HandlerError::failed(format!(
+                        "the client returned an error: {raw}"
+                    )));
                 }
-                Heard::Lost(why) => return Err(HandlerError::failed(why)),
-                Heard::Refused(why) => return Err(HandlerError::failed(why)),
+                QuestionOutcome::Lost(why) => return Err(HandlerError::failed(why)),
+                QuestionOutcome::Refused(why) => return Err(HandlerError::failed(why)),
             };
             let answer = serde_json::from_str(&raw)?;
             if !question.accepts(&answer) {
-                let text = format!("the client's answer to `{key}` does not fit the question");
+                let text = format!("the client's answer to `{key}` is invalid");
                 return Err(HandlerError::failed(text));
             }
             answers.insert(key, answer);
@@ -260,8 +261,8 @@ impl Context {
         Ok(answers)
     }
 
-    /// Takes the answers that are there and asks for the rest by ending this run of the handler.
-    fn look_up_all(
+    /// Returns the available answers, or interrupts the handler to ask for the missing ones.
+    fn resolve_all(
         &self,
         questions: Vec<(String, Question)>,
     ) -> Result<Map<String, Value>, HandlerError> {

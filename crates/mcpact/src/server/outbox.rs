@@ -1,6 +1,6 @@
-//! What a running request hands to its carrier before its answer.
+//! Queue of messages that a running request sends before its response.
 //!
-//! Most requests say nothing, so that a queue costs one small piece of memory until something is put in.
+//! Most requests send none, so an empty queue is cheap.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -12,119 +12,119 @@ use std::time::Duration;
 use futures_util::task::AtomicWaker;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// What a running request hands to its carrier.
+/// Item of the queue.
 #[derive(Debug)]
-pub(super) enum Parcel {
+pub(super) enum Outgoing {
     /// A message.
     Message(String),
-    /// The last message: the answer, and the status that goes with it.
-    Answer(String, u16),
-    /// Let go of the stream; the client will come back for the rest.
+    /// Last message: the response and its HTTP status.
+    Response(String, u16),
+    /// Closes the stream; the client reconnects for the rest after this time.
     Disconnect(Duration),
 }
 
-/// The client has gone away.
+/// The client disconnected.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the client went away")]
-pub struct Gone;
+#[error("the client disconnected")]
+pub struct ClientGone;
 
 #[derive(Debug)]
 struct Queue {
-    parcels: Mutex<VecDeque<Parcel>>,
-    /// One permit for every parcel that has room; closed when nobody takes any more.
-    room: Semaphore,
+    items: Mutex<VecDeque<Outgoing>>,
+    /// One permit per free slot; closed when the receiver is gone.
+    capacity: Semaphore,
     outboxes: AtomicUsize,
-    carrier: AtomicWaker,
+    receiver: AtomicWaker,
 }
 
 impl Queue {
-    fn parcels(&self) -> MutexGuard<'_, VecDeque<Parcel>> {
-        self.parcels.lock().unwrap_or_else(PoisonError::into_inner)
+    fn items(&self) -> MutexGuard<'_, VecDeque<Outgoing>> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, parcel: Parcel) {
-        self.parcels().push_back(parcel);
-        self.carrier.wake();
+    fn push(&self, item: Outgoing) {
+        self.items().push_back(item);
+        self.receiver.wake();
     }
 
-    fn pop(&self) -> Option<Parcel> {
-        let parcel = self.parcels().pop_front()?;
-        self.room.add_permits(1);
-        Some(parcel)
+    fn pop(&self) -> Option<Outgoing> {
+        let item = self.items().pop_front()?;
+        self.capacity.add_permits(1);
+        Some(item)
     }
 }
 
-/// Where the messages go that belong to one request.
+/// Sender of messages that belong to one request.
 #[derive(Debug)]
 pub struct Outbox(Arc<Queue>);
 
-/// The other end, which the carrier of a request has.
+/// Receiver of the messages of a request.
 #[derive(Debug)]
-pub(super) struct Parcels(Arc<Queue>);
+pub(super) struct OutboxReceiver(Arc<Queue>);
 
-/// Room for one parcel.
-pub(super) struct Place<'a> {
+/// Reserved slot in the queue.
+pub(super) struct Permit<'a> {
     queue: &'a Queue,
     permit: SemaphorePermit<'a>,
 }
 
-impl Place<'_> {
-    pub(super) fn put(self, parcel: Parcel) {
+impl Permit<'_> {
+    pub(super) fn send(self, item: Outgoing) {
         self.permit.forget();
-        self.queue.push(parcel);
+        self.queue.push(item);
     }
 }
 
 impl Outbox {
-    /// A queue in which so many parcels may wait.
-    pub(super) fn new(limit: usize) -> (Self, Parcels) {
+    /// Creates a queue of this capacity.
+    pub(super) fn new(limit: usize) -> (Self, OutboxReceiver) {
         let queue = Arc::new(Queue {
-            parcels: Mutex::default(),
-            room: Semaphore::new(limit),
+            items: Mutex::default(),
+            capacity: Semaphore::new(limit),
             outboxes: AtomicUsize::new(1),
-            carrier: AtomicWaker::new(),
+            receiver: AtomicWaker::new(),
         });
-        (Self(Arc::clone(&queue)), Parcels(queue))
+        (Self(Arc::clone(&queue)), OutboxReceiver(queue))
     }
 
-    /// Sends a message, once there is room for it.
+    /// Sends a message, waiting for capacity.
     ///
     /// # Errors
-    /// The client has gone away.
-    pub async fn send(&self, text: String) -> Result<(), Gone> {
-        self.put(Parcel::Message(text)).await
+    /// The client disconnected.
+    pub async fn send(&self, text: String) -> Result<(), ClientGone> {
+        self.send_item(Outgoing::Message(text)).await
     }
 
-    /// Sends a message if there is room for it at once; whether it was sent.
+    /// Sends a message without waiting; returns `false` if the queue is full or closed.
     #[must_use]
-    pub fn offer(&self, text: String) -> bool {
-        self.try_put(Parcel::Message(text))
+    pub fn try_send(&self, text: String) -> bool {
+        self.try_send_item(Outgoing::Message(text))
     }
 
-    pub(super) async fn put(&self, parcel: Parcel) -> Result<(), Gone> {
-        self.place().await?.put(parcel);
+    pub(super) async fn send_item(&self, item: Outgoing) -> Result<(), ClientGone> {
+        self.reserve().await?.send(item);
         Ok(())
     }
 
-    pub(super) fn try_put(&self, parcel: Parcel) -> bool {
-        let Ok(permit) = self.0.room.try_acquire() else {
+    pub(super) fn try_send_item(&self, item: Outgoing) -> bool {
+        let Ok(permit) = self.0.capacity.try_acquire() else {
             return false;
         };
         let queue = &self.0;
-        Place { queue, permit }.put(parcel);
+        Permit { queue, permit }.send(item);
         true
     }
 
-    /// Room for one parcel, once there is some.
-    pub(super) async fn place(&self) -> Result<Place<'_>, Gone> {
+    /// Waits for capacity for one item.
+    pub(super) async fn reserve(&self) -> Result<Permit<'_>, ClientGone> {
         let queue = &self.0;
-        let permit = queue.room.acquire().await.map_err(|_| Gone)?;
-        Ok(Place { queue, permit })
+        let permit = queue.capacity.acquire().await.map_err(|_| ClientGone)?;
+        Ok(Permit { queue, permit })
     }
 
-    /// Whether nobody takes anything any more.
+    /// Returns `true` if the receiver is gone.
     pub(super) fn is_closed(&self) -> bool {
-        self.0.room.is_closed()
+        self.0.capacity.is_closed()
     }
 }
 
@@ -138,41 +138,41 @@ impl Clone for Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         if self.0.outboxes.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.carrier.wake();
+            self.0.receiver.wake();
         }
     }
 }
 
-impl Parcels {
-    /// What was put in and not taken yet.
-    pub(super) fn try_take(&mut self) -> Option<Parcel> {
+impl OutboxReceiver {
+    /// Returns the next queued item, if any.
+    pub(super) fn try_recv(&mut self) -> Option<Outgoing> {
         self.0.pop()
     }
 
-    /// The next parcel; none when it is certain that there will be none. Safe to drop at any time.
-    pub(super) async fn take(&mut self) -> Option<Parcel> {
-        poll_fn(|context| self.poll_take(context)).await
+    /// Returns the next item, or `None` when all outboxes are dropped. Cancel safe.
+    pub(super) async fn recv(&mut self) -> Option<Outgoing> {
+        poll_fn(|context| self.poll_recv(context)).await
     }
 
-    fn poll_take(&mut self, context: &Context<'_>) -> Poll<Option<Parcel>> {
-        self.0.carrier.register(context.waker());
-        // Counted first: whoever is the last may have put something in before it went.
-        let is_over = self.0.outboxes.load(Ordering::Acquire) == 0;
+    fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Option<Outgoing>> {
+        self.0.receiver.register(context.waker());
+        // Loaded first: the last outbox may have sent something before it was dropped.
+        let is_closed = self.0.outboxes.load(Ordering::Acquire) == 0;
         match self.0.pop() {
-            None if !is_over => Poll::Pending,
-            parcel => Poll::Ready(parcel),
+            None if !is_closed => Poll::Pending,
+            item => Poll::Ready(item),
         }
     }
 }
 
-impl Drop for Parcels {
+impl Drop for OutboxReceiver {
     fn drop(&mut self) {
-        self.0.room.close();
-        // Nobody is to be woken by the end of the outboxes any more, least of all by oneself.
-        drop(self.0.carrier.take());
-        // What nobody takes may hold on to much.
-        let left = std::mem::take(&mut *self.0.parcels());
-        drop(left);
+        self.0.capacity.close();
+        // The end of the outboxes must not wake this receiver any longer.
+        drop(self.0.receiver.take());
+        // Unread items may hold much memory.
+        let unread = std::mem::take(&mut *self.0.items());
+        drop(unread);
     }
 }
 
@@ -182,36 +182,36 @@ mod tests {
 
     use super::*;
 
-    fn text(parcel: Option<Parcel>) -> Option<String> {
-        match parcel? {
-            Parcel::Message(text) | Parcel::Answer(text, _) => Some(text),
-            Parcel::Disconnect(_) => None,
+    fn text(item: Option<Outgoing>) -> Option<String> {
+        match item? {
+            Outgoing::Message(text) | Outgoing::Response(text, _) => Some(text),
+            Outgoing::Disconnect(_) => None,
         }
     }
 
     #[tokio::test]
-    async fn parcels_come_in_order_and_wait_for_room() {
-        let (outbox, mut parcels) = Outbox::new(2);
-        assert!(outbox.offer("a".to_owned()) && outbox.offer("b".to_owned()));
-        assert!(!outbox.offer("x".to_owned()), "no room");
+    async fn items_are_ordered_and_wait_for_capacity() {
+        let (outbox, mut items) = Outbox::new(2);
+        assert!(outbox.try_send("a".to_owned()) && outbox.try_send("b".to_owned()));
+        assert!(!outbox.try_send("x".to_owned()), "no room");
         let other = outbox.clone();
         let mut sending = Box::pin(async move { other.send("c".to_owned()).await });
         assert!(sending.as_mut().now_or_never().is_none(), "no room either");
-        assert_eq!(text(parcels.take().await).as_deref(), Some("a"));
+        assert_eq!(text(items.recv().await).as_deref(), Some("a"));
         sending.await.unwrap();
-        assert_eq!(text(parcels.try_take()).as_deref(), Some("b"));
-        assert_eq!(text(parcels.take().await).as_deref(), Some("c"));
-        assert!(parcels.try_take().is_none());
+        assert_eq!(text(items.try_recv()).as_deref(), Some("b"));
+        assert_eq!(text(items.recv().await).as_deref(), Some("c"));
+        assert!(items.try_recv().is_none());
     }
 
     #[tokio::test]
-    async fn what_was_put_in_arrives_before_the_end() {
-        let (outbox, mut parcels) = Outbox::new(2);
+    async fn queued_items_arrive_before_the_end() {
+        let (outbox, mut items) = Outbox::new(2);
         let last = outbox.clone();
         drop(outbox);
         let taking = tokio::spawn(async move {
-            let first = text(parcels.take().await);
-            (first, text(parcels.take().await))
+            let first = text(items.recv().await);
+            (first, text(items.recv().await))
         });
         tokio::task::yield_now().await;
         last.send("a".to_owned()).await.unwrap();
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_learns_that_nobody_takes_anything() {
-        let (outbox, parcels) = Outbox::new(1);
-        assert!(outbox.offer("a".to_owned()) && !outbox.is_closed());
+    async fn waiting_sender_fails_when_the_receiver_is_dropped() {
+        let (outbox, items) = Outbox::new(1);
+        assert!(outbox.try_send("a".to_owned()) && !outbox.is_closed());
         let waiting = outbox.clone();
         let waiting = tokio::spawn(async move { waiting.send("b".to_owned()).await });
         tokio::task::yield_now().await;
-        drop(parcels);
+        drop(items);
         assert!(waiting.await.unwrap().is_err());
-        assert!(outbox.is_closed() && !outbox.offer("c".to_owned()));
+        assert!(outbox.is_closed() && !outbox.try_send("c".to_owned()));
     }
 }

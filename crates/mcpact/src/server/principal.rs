@@ -1,4 +1,4 @@
-//! Who is behind a request.
+//! Principals of requests.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,54 +6,46 @@ use std::sync::{Arc, LazyLock};
 
 use http::HeaderMap;
 
-/// Tells from the headers of an HTTP request on whose behalf it comes.
+/// Derives the principal of an HTTP request from its headers.
 ///
-/// A session, a task and a question belong to the principal that began them: to every other one they
-/// do not exist. Where nothing is told, everybody is the same nobody. This is not authentication; it
-/// names somebody whom a token or a proxy in front has let in.
+/// Sessions, tasks and questions belong to the principal that created them and are invisible to others. Requests
+/// without a principal are anonymous and share everything. This is not authentication: a token or a proxy in front
+/// must authenticate the request.
 #[derive(Clone, Default)]
-pub struct Principals {
-    tell: Option<Arc<dyn Tells>>,
+pub struct PrincipalSource {
+    derive: Option<Arc<Derive>>,
 }
 
-trait Tells: Send + Sync {
-    fn tell(&self, headers: &HeaderMap) -> Option<String>;
-}
+type Derive = dyn Fn(&HeaderMap) -> Option<String> + Send + Sync;
 
-impl<F: Fn(&HeaderMap) -> Option<String> + Send + Sync> Tells for F {
-    fn tell(&self, headers: &HeaderMap) -> Option<String> {
-        self(headers)
-    }
-}
-
-impl Principals {
-    /// As the function tells; what it gives is compared, never written down.
-    pub fn told_by(tell: impl Fn(&HeaderMap) -> Option<String> + Send + Sync + 'static) -> Self {
+impl PrincipalSource {
+    /// Uses this function; its result is compared, never logged.
+    pub fn from_fn(derive: impl Fn(&HeaderMap) -> Option<String> + Send + Sync + 'static) -> Self {
         Self {
-            tell: Some(Arc::new(tell)),
+            derive: Some(Arc::new(derive)),
         }
     }
 
-    pub(super) fn of(&self, headers: &HeaderMap) -> Arc<str> {
-        let told = self.tell.as_ref().and_then(|tell| tell.tell(headers));
-        told.map_or_else(nobody, Arc::from)
+    pub(super) fn principal(&self, headers: &HeaderMap) -> Arc<str> {
+        let derived = self.derive.as_ref().and_then(|derive| derive(headers));
+        derived.map_or_else(anonymous, Arc::from)
     }
 }
 
-impl fmt::Debug for Principals {
+impl fmt::Debug for PrincipalSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Principals(..)")
+        f.write_str("PrincipalSource(..)")
     }
 }
 
-/// The principal of everybody who has none.
-pub(super) fn nobody() -> Arc<str> {
-    static NOBODY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
-    Arc::clone(&NOBODY)
+/// Principal of anonymous requests.
+pub(super) fn anonymous() -> Arc<str> {
+    static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
+    Arc::clone(&ANONYMOUS)
 }
 
-/// Somebody who is nobody else: a client that has a connection for itself. No header can name it.
-pub(super) fn somebody() -> Arc<str> {
+/// Unique principal of an anonymous client with its own connection. No header can name it.
+pub(super) fn unique_connection() -> Arc<str> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
     format!("\0connection {number}").into()

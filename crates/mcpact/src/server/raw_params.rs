@@ -1,4 +1,4 @@
-//! The parameters of a request as they came.
+//! Raw request parameters.
 
 use std::borrow::Cow;
 use std::ops::{Deref, Range};
@@ -9,46 +9,45 @@ use mcpact_wire::envelope::Params;
 use mcpact_wire::raw::Object;
 use mcpact_wire::scan::{self, ScanError, utf8};
 
-/// What arrived as text, which is looked through for that once.
-pub(super) fn text_of(bytes: &Bytes) -> Result<ByteString, ScanError> {
+/// Checks that bytes are UTF-8, once.
+pub(super) fn utf8_text(bytes: &Bytes) -> Result<ByteString, ScanError> {
     ByteString::try_from(bytes.clone()).or_else(|_| utf8(bytes).map(ByteString::from))
 }
 
-/// Raw parameters; those of a call know where its two members stand, so that nobody has to look for them
-/// again.
+/// Raw parameters. Those of a plain call also hold the positions of name and arguments.
 #[derive(Clone, Debug)]
 pub struct RawParams {
     text: ByteString,
-    call: Option<CallPlaces>,
+    call: Option<CallSpans>,
 }
 
 #[derive(Clone, Debug)]
-struct CallPlaces {
+struct CallSpans {
     name: Range<u32>,
     arguments: Range<u32>,
 }
 
-impl CallPlaces {
-    /// Where they are, if nothing else is there but metadata.
+impl CallSpans {
+    /// Finds the positions, if there are no other members but metadata.
     fn of(params: &Params<'_>) -> Option<Self> {
         if params.has_others || params.uri.is_some() || params.task_id.is_some() {
             return None;
         }
         let raw = params.raw?;
-        let place = |part: &str| {
+        let span = |part: &str| {
             let start = (part.as_ptr() as usize).checked_sub(raw.as_ptr() as usize)?;
             let end = u32::try_from(start + part.len()).ok()?;
             Some(u32::try_from(start).ok()?..end)
         };
         Some(Self {
-            name: place(params.name?)?,
-            arguments: place(params.arguments?)?,
+            name: span(params.name?)?,
+            arguments: span(params.arguments?)?,
         })
     }
 }
 
 impl RawParams {
-    /// Those of a message; `source` is where its text lies, if that is shared.
+    /// Takes the parameters of a message; `source` is its shared text.
     pub(super) fn of(params: &Params<'_>, source: Option<&ByteString>) -> Self {
         let text = match (params.raw, source) {
             (Some(raw), Some(source)) => source.slice_ref(raw),
@@ -57,17 +56,17 @@ impl RawParams {
         };
         Self {
             text,
-            call: CallPlaces::of(params),
+            call: CallSpans::of(params),
         }
     }
 
-    /// Whether they name what is called and its arguments, and wish for nothing besides.
+    /// Returns `true` if there are no members but name, arguments and metadata.
     #[must_use]
     pub const fn is_plain_call(&self) -> bool {
         self.call.is_some()
     }
 
-    /// The name of what is called.
+    /// Returns the name of the called tool or prompt.
     pub(super) fn name(&self) -> Option<Cow<'_, str>> {
         match self.call() {
             Some((name, _)) => scan::text(name),
@@ -75,11 +74,11 @@ impl RawParams {
         }
     }
 
-    /// The raw name and the raw arguments, if these are all there is.
+    /// Returns raw name and raw arguments of a plain call.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
-        let places = self.call.as_ref()?;
-        let part = |place: &Range<u32>| self.text.get(place.start as usize..place.end as usize);
-        Some((part(&places.name)?, part(&places.arguments)?))
+        let spans = self.call.as_ref()?;
+        let part = |span: &Range<u32>| self.text.get(span.start as usize..span.end as usize);
+        Some((part(&spans.name)?, part(&spans.arguments)?))
     }
 }
 
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_knows_its_parts() {
+    fn plain_call_has_spans() {
         for params in [
             r#"{"name":"a","arguments":{"b":[1]}}"#,
             r#"{"_meta":{"x":1}, "arguments" : {"b":[1]} ,"name":"a"}"#,
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_more_is_looked_through() {
+    fn other_params_have_no_spans() {
         for params in [
             "{}",
             r#"{"name":"a"}"#,

@@ -1,4 +1,4 @@
-//! What a server has, in the order in which it was registered.
+//! Registered handlers, in order of registration.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use mcpact_spec::{Capability, Era, Extension, Method, Revision, Side};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
-use super::error::HandlerError;
+use super::handler_error::HandlerError;
 use super::uri_template::UriTemplate;
 use crate::model::{
     Completion, CompletionRef, Prompt, PromptResult, Resource, ResourceContents, ResourceTemplate,
@@ -19,9 +19,9 @@ use crate::model::{
 };
 use crate::schema::Schema;
 
-/// An asynchronous function that was registered.
+/// Registered asynchronous function.
 pub(super) struct Handler<In, Out> {
-    #[expect(clippy::type_complexity, reason = "it is spelled out once, here")]
+    #[expect(clippy::type_complexity, reason = "spelled out once, here")]
     function:
         Arc<dyn Fn(In, Context) -> BoxFuture<'static, Result<Out, HandlerError>> + Send + Sync>,
 }
@@ -66,13 +66,13 @@ pub(super) struct ToolEntry {
     pub(super) input: Schema,
     pub(super) output: Option<Schema>,
     pub(super) headers: Arc<[Annotation]>,
-    /// What is asked before the work begins; its outcome is what the work gets.
+    /// Gathers input before the work begins; its result is the input of `run`.
     pub(super) gather: Option<Handler<Value, Value>>,
     pub(super) run: Handler<Value, ToolResult>,
 }
 
 impl ToolEntry {
-    /// Schemas are compiled once.
+    /// Compiles the schemas of a tool.
     pub(super) fn new(tool: Tool, run: Handler<Value, ToolResult>) -> Result<Self, String> {
         let compile = |schema: &Value| {
             Schema::compile(schema)
@@ -81,7 +81,7 @@ impl ToolEntry {
         let input = compile(&tool.input_schema)?;
         let output = tool.output_schema.as_ref().map(compile).transpose()?;
         let headers = annotations(&tool.input_schema.to_string())
-            .map_err(|fault| format!("tool `{}`: {fault}", tool.name))?;
+            .map_err(|error| format!("tool `{}`: {error}", tool.name))?;
         Ok(Self {
             input,
             output,
@@ -112,16 +112,16 @@ pub(super) struct PromptEntry {
     pub(super) get: Handler<Map<String, Value>, PromptResult>,
 }
 
-/// What is to be completed.
+/// Argument to be completed.
 #[derive(Clone, Debug)]
 pub struct CompletionRequest {
-    /// What the argument belongs to.
+    /// Prompt or template of the argument.
     pub reference: CompletionRef,
-    /// The argument's name.
+    /// Name of the argument.
     pub name: String,
-    /// What was typed so far.
+    /// Text typed so far.
     pub value: String,
-    /// The arguments that are already known.
+    /// Arguments already filled in.
     pub known: Map<String, Value>,
 }
 
@@ -161,7 +161,7 @@ impl Registry {
         self.prompts.iter().find(|entry| entry.prompt.name == name)
     }
 
-    /// Whether an address is that of a resource, or fits a template.
+    /// Returns `true` if a URI is a registered resource or matches a template.
     pub(super) fn has_resource(&self, uri: &str) -> bool {
         let mut fixed = self.resources.iter();
         let mut templates = self.templates.iter();
@@ -175,7 +175,7 @@ impl Registry {
             .any(|entry| entry.tool.supports_tasks() != TaskSupport::Forbidden)
     }
 
-    /// The declaration that follows from what is registered.
+    /// Derives the capabilities from the handlers.
     pub(super) fn capabilities(&self) -> CapabilitySet {
         let mut handlers = Vec::new();
         let mut flags = Vec::new();

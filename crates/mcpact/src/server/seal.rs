@@ -1,6 +1,6 @@
-//! State that a client carries for us and cannot read, change, lend or reuse elsewhere.
+//! Sealed state: a client carries it, but cannot read, change or reuse it elsewhere.
 //!
-//! `2026-07-28 basic/patterns/mrtr#request-state`: what comes back is hostile until proven ours.
+//! `2026-07-28 basic/patterns/mrtr#request-state`: returned state is untrusted until verified.
 
 use std::collections::BTreeMap;
 
@@ -16,35 +16,35 @@ use crate::error::Error;
 
 const NONCE: usize = 24;
 
-/// The keys with which a server seals what its clients carry for it. The first one seals; each of them
-/// opens, so that a key can be replaced while states of the one before it are still out.
+/// Keys for sealed state. The first key seals; all of them open, so that keys can be rotated while old state is in
+/// use.
 #[derive(Clone)]
 pub struct SealKeys {
     first: [u8; 32],
-    before: Vec<[u8; 32]>,
+    previous: Vec<[u8; 32]>,
 }
 
 impl SealKeys {
-    /// This key alone. Whoever knows it can forge states: it comes from a source of secrets.
+    /// Uses this key, which must come from a secret store: it allows forging state.
     #[must_use]
     pub const fn new(key: [u8; 32]) -> Self {
         Self {
             first: key,
-            before: Vec::new(),
+            previous: Vec::new(),
         }
     }
 
-    /// States that were sealed with this key are still good.
+    /// Also opens state sealed with this key.
     #[must_use]
-    pub fn before(mut self, key: [u8; 32]) -> Self {
-        self.before.push(key);
+    pub fn with_previous(mut self, key: [u8; 32]) -> Self {
+        self.previous.push(key);
         self
     }
 
-    /// A key from the operating system's randomness.
+    /// Creates a random key.
     ///
     /// # Errors
-    /// There is none.
+    /// The operating system returned no random numbers.
     pub fn random() -> Result<Self, Error> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|_| Error::Randomness)?;
@@ -58,11 +58,11 @@ impl std::fmt::Debug for SealKeys {
     }
 }
 
-/// Seals with one key and opens with it or those before it.
+/// Seals with the first key and opens with all of them.
 #[derive(Clone)]
 pub struct Sealer {
     first: XChaCha20Poly1305,
-    before: Vec<XChaCha20Poly1305>,
+    previous: Vec<XChaCha20Poly1305>,
 }
 
 impl std::fmt::Debug for Sealer {
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Sealer {
     }
 }
 
-/// What a sealed state is good for.
+/// Request that a sealed state is valid for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding<'a> {
     pub(super) principal: &'a str,
@@ -79,7 +79,7 @@ pub(super) struct Binding<'a> {
     pub(super) digest: [u8; 32],
 }
 
-/// What is sealed.
+/// Sealed content.
 #[derive(Debug, Serialize, Deserialize)]
 struct Claims {
     principal: String,
@@ -90,30 +90,29 @@ struct Claims {
     answers: Map<String, Value>,
 }
 
-/// What was sealed, proven ours and fitting.
+/// Content of a verified state.
 #[derive(Debug, Default)]
-pub(super) struct Opened {
+pub(super) struct OpenedState {
     pub(super) round: u32,
     pub(super) answers: Map<String, Value>,
 }
 
-/// The state is not ours, not for this, or no longer good.
+/// The state is forged, expired, or bound to another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unsealable;
+pub(super) struct InvalidState;
 
 impl Sealer {
-    /// With these keys.
+    /// Creates a sealer with these keys.
     #[must_use]
     pub fn new(keys: &SealKeys) -> Self {
         let cipher = |key: &[u8; 32]| XChaCha20Poly1305::new(&(*key).into());
         Self {
             first: cipher(&keys.first),
-            before: keys.before.iter().map(cipher).collect(),
+            previous: keys.previous.iter().map(cipher).collect(),
         }
     }
 
-    /// A text that nobody else can read or change; none without randomness. It does not say what it is
-    /// good for: that is for what is in it.
+    /// Encrypts and authenticates a text; `None` without random numbers. The content must state its own purpose.
     #[must_use]
     pub fn seal(&self, plain: &[u8]) -> Option<String> {
         let mut nonce = [0; NONCE];
@@ -124,18 +123,18 @@ impl Sealer {
         Some(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// What was sealed; none if it was not sealed by one of the keys, or was changed.
+    /// Decrypts a sealed text; `None` if it was changed or sealed with another key.
     #[must_use]
     pub fn open(&self, text: &str) -> Option<Vec<u8>> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE>()?;
         let nonce = XNonce::from(*nonce);
         std::iter::once(&self.first)
-            .chain(&self.before)
+            .chain(&self.previous)
             .find_map(|key| key.decrypt(&nonce, sealed).ok())
     }
 
-    /// The state of a call, good for this binding until `expires`.
+    /// Seals the state of a call, valid for this binding until `expires`.
     pub(super) fn seal_state(
         &self,
         binding: Binding<'_>,
@@ -159,26 +158,26 @@ impl Sealer {
         text: &str,
         binding: Binding<'_>,
         now: u64,
-    ) -> Result<Opened, Unsealable> {
-        let plain = self.open(text).ok_or(Unsealable)?;
-        let claims: Claims = serde_json::from_slice(&plain).map_err(|_| Unsealable)?;
-        let fits = claims.principal == binding.principal
+    ) -> Result<OpenedState, InvalidState> {
+        let plain = self.open(text).ok_or(InvalidState)?;
+        let claims: Claims = serde_json::from_slice(&plain).map_err(|_| InvalidState)?;
+        let is_bound = claims.principal == binding.principal
             && claims.method == binding.method
             && claims.digest == binding.digest
             && claims.expires > now;
-        if fits {
-            Ok(Opened {
+        if is_bound {
+            Ok(OpenedState {
                 round: claims.round,
                 answers: claims.answers,
             })
         } else {
-            Err(Unsealable)
+            Err(InvalidState)
         }
     }
 }
 
-/// The digest of what a call is about: its parameters without what changes from round to round. In which
-/// order a client writes members does not matter, and may differ from one round to the next.
+/// Returns the digest of the parameters without the members that change between rounds. The order of members does not
+/// matter: clients may change it between rounds.
 pub(super) fn digest(params: &Map<String, Value>) -> [u8; 32] {
     let mut hash = Sha256::new();
     let all: BTreeMap<_, _> = params.iter().collect();
@@ -206,7 +205,7 @@ fn ordered(value: &Value) -> Value {
     }
 }
 
-/// Seconds since 1970.
+/// Returns seconds since 1970.
 pub(super) fn unix_now() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -225,9 +224,9 @@ mod tests {
         }
     }
 
-    /// F16: the same parameters are the same in any order of their members.
+    /// F16: the digest ignores the order of members.
     #[test]
-    fn the_order_of_members_does_not_matter() {
+    fn digest_ignores_member_order() {
         let digest = |text: &str| digest(&serde_json::from_str(text).unwrap());
         let one = r#"{"name":"a","arguments":{"b":[{"c":1,"d":2}],"e":null},"_meta":{"x":1}}"#;
         let same = r#"{"requestState":"s","arguments":{"e":null,"b":[{"d":2,"c":1}]},"name":"a"}"#;
@@ -236,9 +235,9 @@ mod tests {
         assert_ne!(digest(one), digest(other));
     }
 
-    /// F16: a state opens only for the same caller, method and parameters, in time and unchanged.
+    /// F16: a state opens only for the same caller, method and parameters, unexpired and unchanged.
     #[test]
-    fn a_state_is_good_only_for_what_it_was_made() {
+    fn state_opens_only_for_its_binding() {
         let sealer = Sealer::new(&SealKeys::random().unwrap());
         let answers = Map::from_iter([("k".to_owned(), Value::from(1))]);
         let sealed = sealer.seal_state(binding("a"), 2, answers, 100).unwrap();
@@ -289,27 +288,27 @@ mod tests {
         assert_ne!(
             again,
             sealer.seal_state(binding("a"), 2, Map::new(), 100).unwrap(),
-            "never the same twice"
+            "the nonce is random"
         );
     }
 
-    /// P11: after a change of keys what the old one sealed still opens, until it is taken away.
+    /// P11: after a key rotation, the old key still opens until it is removed.
     #[test]
-    fn keys_can_be_replaced() {
+    fn keys_can_be_rotated() {
         let (old, new, unknown) = (SealKeys::new([1; 32]), [2; 32], SealKeys::new([3; 32]));
         let seal = |keys: &SealKeys| {
             let sealer = Sealer::new(keys);
             sealer.seal_state(binding("a"), 1, Map::new(), 100).unwrap()
         };
-        let turned = SealKeys::new(new).before([1; 32]);
+        let rotated = SealKeys::new(new).with_previous([1; 32]);
         let opens = |keys: &SealKeys, sealed: &str| {
             let sealer = Sealer::new(keys);
             sealer.open_state(sealed, binding("a"), 99).is_ok()
         };
-        assert!(opens(&turned, &seal(&old)), "the old key opens");
-        assert!(opens(&SealKeys::new(new), &seal(&turned)), "the new seals");
-        assert!(!opens(&turned, &seal(&unknown)), "a key of nobody");
+        assert!(opens(&rotated, &seal(&old)), "the old key opens");
+        assert!(opens(&SealKeys::new(new), &seal(&rotated)), "the new seals");
+        assert!(!opens(&rotated, &seal(&unknown)), "an unknown key");
         assert!(!opens(&SealKeys::new(new), &seal(&old)), "taken away");
-        assert_eq!(format!("{turned:?}"), "SealKeys(..)", "keys are not shown");
+        assert_eq!(format!("{rotated:?}"), "SealKeys(..)", "keys are not shown");
     }
 }

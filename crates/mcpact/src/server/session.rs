@@ -1,10 +1,9 @@
-//! One connection or session: the engine's machine behind a lock, and the requests of ours that wait
-//! for the client.
+//! Session of a client: the engine's state machine behind a lock, and open questions to the client.
 
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
 use mcpact_engine::classify::{CachedPact, TransportFacts};
@@ -14,32 +13,32 @@ use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Input, Scope, Server};
+use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Outcome;
 use mcpact_wire::id::Id;
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-use super::backend::Welcome;
-use super::builder::Settings;
-use super::clock::now;
-use super::job::{Job, Reach, trace_of};
+use super::backend::ClientSetup;
+use super::backend_request::{BackendRequest, ResponseMode, trace_of};
+use super::client_identity::ClientIdentity;
 use super::outbox::Outbox;
 use super::raw_params::RawParams;
-use super::visitor::Visitor;
-use super::watch::Watch;
-use crate::conformity::Validation;
+use super::settings::{DecisionObserver, Settings};
+use crate::validation::Validation;
 
-/// What the machine wants done, owned.
+/// Owned effect of the engine.
 #[derive(Debug)]
-pub(super) enum Deed {
+pub(super) enum SessionEffect {
     Write(String),
     Reply {
         text: String,
         status: u16,
     },
-    Serve(Job),
+    Serve(BackendRequest),
     Observe {
         method: Option<Method>,
         params: Option<String>,
@@ -50,35 +49,35 @@ pub(super) enum Deed {
     HangUp,
 }
 
-/// How one of our requests to the client ended.
+/// Outcome of a question to the client.
 #[derive(Debug)]
-pub enum Heard {
-    /// With this raw result.
+pub enum QuestionOutcome {
+    /// Raw result.
     Result(String),
-    /// With this raw error.
+    /// Raw error.
     Error(String),
-    /// Without an answer, and why.
+    /// No answer, with the reason.
     Lost(&'static str),
-    /// It was not asked: the client did not declare it, or cannot be asked now.
+    /// Not asked: the client did not declare the capability, or cannot be asked now.
     Refused(String),
 }
 
-/// A question that the client has not answered. Whoever drops it withdraws it.
+/// Unanswered question to the client. Dropping it withdraws the question.
 #[derive(Debug)]
 pub struct OpenQuestion {
     session: Arc<Session>,
     number: i64,
     outbox: Outbox,
-    answer: oneshot::Receiver<Heard>,
+    answer: oneshot::Receiver<QuestionOutcome>,
     is_open: bool,
 }
 
 impl OpenQuestion {
     /// Waits for the answer.
-    pub async fn answer(mut self) -> Heard {
-        let heard = (&mut self.answer).await;
+    pub async fn answer(mut self) -> QuestionOutcome {
+        let outcome = (&mut self.answer).await;
         self.is_open = false;
-        heard.unwrap_or(Heard::Lost("the client went away"))
+        outcome.unwrap_or(QuestionOutcome::Lost("the client disconnected"))
     }
 }
 
@@ -88,120 +87,125 @@ impl Drop for OpenQuestion {
             return;
         }
         let input = Input::Cancel { id: self.number };
-        for deed in self.session.step(input, None) {
-            if let Deed::Write(text) = deed {
-                // A client that does not read will find out by itself.
-                let _ = self.outbox.offer(text);
+        for effect in self.session.step(input, None) {
+            if let SessionEffect::Write(text) = effect {
+                // If the client does not read, it misses the cancellation.
+                let _ = self.outbox.try_send(text);
             }
         }
     }
 }
 
-/// A conversation with a client, or one request that stands alone.
+/// Session of a client, or one self-contained request.
 #[derive(Debug)]
 pub struct Session {
     machine: Mutex<Server>,
-    /// Who waits for an answer of the client; nobody from when it answers nothing any more.
-    waiting: Mutex<Option<HashMap<String, oneshot::Sender<Heard>>>>,
+    /// Senders of pending answers; `None` once the client has closed its side.
+    waiting: Mutex<Option<HashMap<String, oneshot::Sender<QuestionOutcome>>>>,
     last_id: AtomicI64,
     state: Option<Arc<dyn Any + Send + Sync>>,
-    visitor: Visitor,
+    identity: ClientIdentity,
     owner: Arc<str>,
     validation: Validation,
-    watch: Option<Arc<dyn Watch>>,
+    observer: Option<Arc<dyn DecisionObserver>>,
 }
 
 impl Session {
-    pub(super) fn new(welcome: Welcome, visitor: &Visitor, settings: &Settings) -> Self {
-        Self::remembering(welcome, None, visitor, settings)
+    pub(super) fn new(setup: ClientSetup, identity: &ClientIdentity, settings: &Settings) -> Self {
+        Self::with_cached_pact(setup, None, identity, settings)
     }
 
-    /// A session for one modern request, with what the last one like it has agreed on.
-    pub(super) fn remembering(
-        welcome: Welcome,
-        memory: Option<Arc<CachedPact>>,
-        visitor: &Visitor,
+    /// Creates a session for one modern request, with the cached pact of a similar one.
+    pub(super) fn with_cached_pact(
+        setup: ClientSetup,
+        cached: Option<Arc<CachedPact>>,
+        identity: &ClientIdentity,
         settings: &Settings,
     ) -> Self {
-        let Welcome { terms, state } = welcome;
-        let machine = Server::new(terms, now()).with_cached_pact(memory);
+        let ClientSetup { terms, state } = setup;
+        let machine = Server::new(terms, now()).with_cached_pact(cached);
         Self {
             machine: Mutex::new(machine),
             waiting: Mutex::new(Some(HashMap::new())),
             last_id: AtomicI64::new(0),
             state,
-            owner: visitor.owner(),
-            visitor: visitor.clone(),
+            owner: identity.owner(),
+            identity: identity.clone(),
             validation: settings.validation.clone(),
-            watch: settings.watch.clone(),
+            observer: settings.observer.clone(),
         }
     }
 
-    /// On whose behalf the client speaks; empty where nobody is told apart.
+    /// Returns the principal; empty for anonymous clients.
     #[must_use]
     pub fn principal(&self) -> &str {
-        &self.visitor.principal
+        &self.identity.principal
     }
 
-    /// Who opened it.
+    /// Returns the identity of the client.
     #[must_use]
-    pub const fn visitor(&self) -> &Visitor {
-        &self.visitor
+    pub const fn identity(&self) -> &ClientIdentity {
+        &self.identity
     }
 
-    /// Whose everything is that the client begins: the principal's, or this client's alone if it has a
-    /// connection of its own.
+    /// Returns the owner of everything the client creates: the principal, or the client's own connection if it is
+    /// anonymous.
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// What the backend gave its [`Welcome`].
+    /// Returns the state of [`ClientSetup`].
     #[must_use]
     pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(self.state.as_ref()?).downcast().ok()
     }
 
-    /// What the handshake agreed on.
+    /// Returns the pact of the handshake.
     #[must_use]
     pub fn pact(&self) -> Option<Arc<Pact>> {
         self.machine().phase().pact().cloned()
     }
 
-    /// A notification as it is to be sent; none when this client may not or does not want to hear it.
+    /// Encodes a notification; `None` if this client must not or does not want to receive it.
     #[must_use]
-    pub fn note(&self, scope: Scope, method: Method, params: &str) -> Option<String> {
-        let deeds = self.notify(scope, method, params);
-        deeds.into_iter().find_map(|deed| match deed {
-            Deed::Write(text) => Some(text),
+    pub fn encode_notification(
+        &self,
+        scope: Scope,
+        method: Method,
+        params: &str,
+    ) -> Option<String> {
+        let effects = self.notify(scope, method, params);
+        effects.into_iter().find_map(|effect| match effect {
+            SessionEffect::Write(text) => Some(text),
             _ => None,
         })
     }
 
-    /// The client does not read fast enough, and misses a message that it can do without.
-    pub fn miss(&self, method: Method) {
-        tracing::debug!(%method, "the client does not read fast enough");
-        if let Some(watch) = &self.watch {
-            watch.missed(method);
+    /// Records that a slow client misses a notification.
+    pub fn record_missed(&self, method: Method) {
+        tracing::debug!(%method, "notification dropped: the client reads too slowly");
+        if let Some(observer) = &self.observer {
+            observer.missed(method);
         }
     }
 
-    /// Whether the client has said anything in this conversation.
-    pub(super) fn has_heard(&self) -> bool {
+    /// Returns `true` if the client has sent anything in this session.
+    pub(super) fn has_received(&self) -> bool {
         self.machine().has_received()
     }
 
-    /// Whether the answer to a request is still wanted.
+    /// Returns `true` if a request still needs its response.
     pub(super) fn is_serving(&self, id: &Id) -> bool {
         self.machine().is_serving(id)
     }
 
-    pub(super) fn memory(&self) -> Option<Arc<CachedPact>> {
+    pub(super) fn cached_pact(&self) -> Option<Arc<CachedPact>> {
         self.machine().cached_pact()
     }
 
-    /// What is no message.
-    pub(super) fn bytes(&self, bytes: &[u8]) -> SmallVec<[Deed; 1]> {
+    /// Handles bytes that are not a message.
+    pub(super) fn bytes(&self, bytes: &[u8]) -> SmallVec<[SessionEffect; 1]> {
         let facts = TransportFacts::Stream;
         self.step(Input::Bytes { bytes, facts }, None)
     }
@@ -211,15 +215,15 @@ impl Session {
         source: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
-    ) -> SmallVec<[Deed; 1]> {
+    ) -> SmallVec<[SessionEffect; 1]> {
         self.step(Input::Frame { frame, facts }, Some(source))
     }
 
-    pub(super) fn answer(
+    pub(super) fn respond(
         &self,
         id: Id,
         outcome: Result<ByteString, WireError>,
-    ) -> SmallVec<[Deed; 1]> {
+    ) -> SmallVec<[SessionEffect; 1]> {
         let outcome = match &outcome {
             Ok(raw) => Ok(&**raw),
             Err(error) => Err(error.clone()),
@@ -227,9 +231,14 @@ impl Session {
         self.step(Input::Answer { id, outcome }, None)
     }
 
-    pub(super) fn notify(&self, scope: Scope, method: Method, params: &str) -> SmallVec<[Deed; 1]> {
-        if let Err(why) = self.fits(method, params, &scope) {
-            return smallvec![Deed::Withheld(why)];
+    pub(super) fn notify(
+        &self,
+        scope: Scope,
+        method: Method,
+        params: &str,
+    ) -> SmallVec<[SessionEffect; 1]> {
+        if let Err(why) = self.check(method, params, &scope) {
+            return smallvec![SessionEffect::Withheld(why)];
         }
         self.step(
             Input::Notify {
@@ -241,7 +250,7 @@ impl Session {
         )
     }
 
-    pub(super) fn tick(&self) -> SmallVec<[Deed; 1]> {
+    pub(super) fn tick(&self) -> SmallVec<[SessionEffect; 1]> {
         self.step(Input::Tick, None)
     }
 
@@ -249,33 +258,33 @@ impl Session {
         self.step(Input::Closed, None);
     }
 
-    /// Asks the client something. Whoever stops waiting withdraws the question.
+    /// Asks the client. Dropping the future withdraws the question.
     pub async fn ask(
         self: &Arc<Self>,
         method: Method,
         params: &str,
-        patience: RequestTimeout,
+        timeout: RequestTimeout,
         outbox: &Outbox,
-    ) -> Heard {
-        match self.put(method, params, patience, outbox).await {
+    ) -> QuestionOutcome {
+        match self.send_question(method, params, timeout, outbox).await {
             Ok(question) => question.answer().await,
-            Err(heard) => heard,
+            Err(outcome) => outcome,
         }
     }
 
-    /// Puts a question to the client, which is on its way from here on.
+    /// Sends a question to the client.
     ///
     /// # Errors
-    /// How it ended, if the client cannot be asked.
-    pub async fn put(
+    /// The outcome, if the client cannot be asked.
+    pub async fn send_question(
         self: &Arc<Self>,
         method: Method,
         params: &str,
-        patience: RequestTimeout,
+        timeout: RequestTimeout,
         outbox: &Outbox,
-    ) -> Result<OpenQuestion, Heard> {
-        let asked = self.question(method, params, patience);
-        let (number, text, answer) = asked.map_err(Heard::Refused)?;
+    ) -> Result<OpenQuestion, QuestionOutcome> {
+        let asked = self.question(method, params, timeout);
+        let (number, text, answer) = asked.map_err(QuestionOutcome::Refused)?;
         let question = OpenQuestion {
             session: Arc::clone(self),
             number,
@@ -285,34 +294,34 @@ impl Session {
         };
         match outbox.send(text).await {
             Ok(()) => Ok(question),
-            Err(_) => Err(Heard::Lost("the client went away")),
+            Err(_) => Err(QuestionOutcome::Lost("the client disconnected")),
         }
     }
 
-    /// The message that asks, its number, and the place where the answer will arrive.
+    /// Returns the id of a question, its message, and the receiver of the answer.
     fn question(
         &self,
         method: Method,
         params: &str,
-        patience: RequestTimeout,
-    ) -> Result<(i64, String, oneshot::Receiver<Heard>), String> {
-        self.fits(method, params, &Scope::Connection)?;
+        timeout: RequestTimeout,
+    ) -> Result<(i64, String, oneshot::Receiver<QuestionOutcome>), String> {
+        self.check(method, params, &Scope::Connection)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = oneshot::channel();
         match self.waiting().as_mut() {
             Some(waiting) => waiting.insert(id.to_string(), sender),
-            None => return Err(String::from("the client went away")),
+            None => return Err(String::from("the client disconnected")),
         };
         let input = Input::Ask {
             id,
             method: method.as_str(),
             params: Some(params),
-            timeout: patience,
+            timeout,
         };
-        for deed in self.step(input, None) {
-            match deed {
-                Deed::Write(text) => return Ok((id, text, receiver)),
-                Deed::Withheld(why) => {
+        for effect in self.step(input, None) {
+            match effect {
+                SessionEffect::Write(text) => return Ok((id, text, receiver)),
+                SessionEffect::Withheld(why) => {
                     self.answered(&id.to_string());
                     return Err(why);
                 }
@@ -322,23 +331,23 @@ impl Session {
         Err(String::from("the connection is closed"))
     }
 
-    const fn is_off(&self) -> bool {
+    const fn is_unvalidated(&self) -> bool {
         matches!(self.validation, Validation::Off)
     }
 
-    /// What goes out is held against the schema as well: a fault of ours is to be seen.
-    fn fits(&self, method: Method, params: &str, scope: &Scope) -> Result<(), String> {
-        if self.is_off() {
+    /// Validates outgoing messages, too, to expose errors of the server.
+    fn check(&self, method: Method, params: &str, scope: &Scope) -> Result<(), String> {
+        if self.is_unvalidated() {
             return Ok(());
         }
         let name = method.as_str();
         let revision = self.revision_in(scope);
         self.validation
             .params("server", revision, name, Some(params))
-            .map_err(|misfit| format!("`{name}` {misfit}"))
+            .map_err(|error| format!("`{name}` {error}"))
     }
 
-    /// Revision of the handshake; without one, the newest that needs none.
+    /// Returns the revision of the handshake, or the newest modern one.
     fn revision(&self) -> Revision {
         self.revision_in(&Scope::Connection)
     }
@@ -352,21 +361,21 @@ impl Session {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<String, oneshot::Sender<Heard>>>> {
+    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<String, oneshot::Sender<QuestionOutcome>>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who waits for this answer, and does not from now on.
-    fn answered(&self, id: &str) -> Option<oneshot::Sender<Heard>> {
+    /// Removes the sender of a pending answer.
+    fn answered(&self, id: &str) -> Option<oneshot::Sender<QuestionOutcome>> {
         self.waiting().as_mut()?.remove(id)
     }
 
-    /// The client answers nothing any more that it was asked, or is.
-    pub(super) fn deafen(&self) {
+    /// Drops pending answers: the client has closed its side.
+    pub(super) fn close_input(&self) {
         *self.waiting() = None;
     }
 
-    fn step(&self, input: Input<'_>, source: Option<&ByteString>) -> SmallVec<[Deed; 1]> {
+    fn step(&self, input: Input<'_>, source: Option<&ByteString>) -> SmallVec<[SessionEffect; 1]> {
         let effects = self.machine().advance(input, now());
         effects
             .into_iter()
@@ -374,34 +383,34 @@ impl Session {
             .collect()
     }
 
-    /// Lets somebody count what was decided.
-    fn tell_watch(&self, effect: &Effect<'_>) {
-        let Some(watch) = &self.watch else {
+    /// Reports a decision to the observer.
+    fn notify_observer(&self, effect: &Effect<'_>) {
+        let Some(observer) = &self.observer else {
             return;
         };
         match effect {
-            Effect::Negotiated(negotiation) => watch.negotiated(negotiation),
+            Effect::Negotiated(negotiation) => observer.negotiated(negotiation),
             Effect::Reply {
                 refused: Some(refused),
                 ..
-            } => watch.refused(*refused),
-            Effect::Withheld(misuse) => watch.withheld(misuse),
-            Effect::Dropped(drop) => watch.dropped(drop.why),
+            } => observer.refused(*refused),
+            Effect::Withheld(misuse) => observer.withheld(misuse),
+            Effect::Dropped(drop) => observer.dropped(drop.why),
             _ => {}
         }
     }
 
-    fn own(&self, effect: Effect<'_>, source: Option<&ByteString>) -> Option<Deed> {
-        self.tell_watch(&effect);
+    fn own(&self, effect: Effect<'_>, source: Option<&ByteString>) -> Option<SessionEffect> {
+        self.notify_observer(&effect);
         Some(match effect {
-            Effect::Write(text) => Deed::Write(text),
+            Effect::Write(text) => SessionEffect::Write(text),
             Effect::Reply {
                 text, http_status, ..
-            } => Deed::Reply {
+            } => SessionEffect::Reply {
                 text,
                 status: http_status,
             },
-            Effect::Serve(call) => Deed::Serve(Job {
+            Effect::Serve(call) => SessionEffect::Serve(BackendRequest {
                 id: call.id,
                 method: call.method,
                 name: call.name.into(),
@@ -409,34 +418,34 @@ impl Session {
                 progress_token: call.params.meta.progress_token.map(str::to_owned),
                 log_level: call.log_level,
                 pact: call.pact,
-                reach: Reach::Stream,
+                response_mode: ResponseMode::Stream,
                 trace: trace_of(&call.params.meta),
             }),
             Effect::Observe(note) => {
-                if !self.is_off() {
+                if !self.is_unvalidated() {
                     let revision = self.revision();
-                    let judged =
+                    let checked =
                         self.validation
                             .params("client", revision, &note.name, note.params.raw);
-                    judged.ok()?;
+                    checked.ok()?;
                 }
-                Deed::Observe {
+                SessionEffect::Observe {
                     method: note.method,
                     params: note.params.raw.map(str::to_owned),
                 }
             }
             Effect::Settled { id, method, end } => {
-                let heard = self.heard(&method, &end);
+                let outcome = self.question_outcome(&method, &end);
                 if let Some(sender) = self.answered(id.raw()) {
-                    // Whoever asked may have gone; then nobody needs the answer.
-                    let _ = sender.send(heard);
+                    // The asker may be gone.
+                    let _ = sender.send(outcome);
                 }
                 return None;
             }
-            Effect::Concluded(pact) => Deed::Concluded(pact),
-            Effect::Negotiated(negotiation) => Deed::Negotiated(negotiation),
-            Effect::Withheld(misuse) => Deed::Withheld(misuse.to_string()),
-            Effect::HangUp => Deed::HangUp,
+            Effect::Concluded(pact) => SessionEffect::Concluded(pact),
+            Effect::Negotiated(negotiation) => SessionEffect::Negotiated(negotiation),
+            Effect::Withheld(misuse) => SessionEffect::Withheld(misuse.to_string()),
+            Effect::HangUp => SessionEffect::HangUp,
             Effect::Dropped(drop) => {
                 tracing::debug!(what = %drop.what, why = ?drop.why, "dropped");
                 return None;
@@ -455,24 +464,30 @@ impl Session {
         })
     }
 
-    fn heard(&self, method: &str, end: &End<'_>) -> Heard {
+    fn question_outcome(&self, method: &str, end: &End<'_>) -> QuestionOutcome {
         match end {
             End::Answered(Outcome::Result(body)) => {
-                let is_fit = self.is_off() || {
+                let is_valid = self.is_unvalidated() || {
                     let revision = self.revision();
-                    let judged = self.validation.result("client", revision, method, body.raw);
-                    judged.is_ok()
+                    let checked = self.validation.result("client", revision, method, body.raw);
+                    checked.is_ok()
                 };
-                if is_fit {
-                    Heard::Result(body.raw.to_owned())
+                if is_valid {
+                    QuestionOutcome::Result(body.raw.to_owned())
                 } else {
-                    Heard::Lost("the answer of the client does not fit the official schema")
+                    QuestionOutcome::Lost("the client's answer violates the official schema")
                 }
             }
-            End::Answered(Outcome::Error(raw)) => Heard::Error((*raw).to_owned()),
-            End::TimedOut => Heard::Lost("the client did not answer in time"),
-            End::Cancelled => Heard::Lost("the question was withdrawn"),
-            End::ConnectionClosed => Heard::Lost("the client went away"),
+            End::Answered(Outcome::Error(raw)) => QuestionOutcome::Error((*raw).to_owned()),
+            End::TimedOut => QuestionOutcome::Lost("the client timed out"),
+            End::Cancelled => QuestionOutcome::Lost("the question was cancelled"),
+            End::ConnectionClosed => QuestionOutcome::Lost("the client disconnected"),
         }
     }
+}
+
+/// Returns the time since the first session.
+fn now() -> Moment {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    Moment::at(START.elapsed())
 }

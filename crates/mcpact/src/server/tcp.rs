@@ -1,4 +1,4 @@
-//! Many clients on lines over TCP.
+//! Line-based clients over TCP.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -10,32 +10,32 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::backend::Backend;
+use super::connection;
 use super::dispatch::Core;
-use super::ending::Ending;
-use super::lines;
-use super::principal::nobody;
+use super::principal::anonymous;
+use super::session_end::SessionEnd;
 
-/// How many clients are served at a time; the next one waits.
+/// Maximum number of concurrent clients; further ones wait.
 const LIMIT: usize = 1000;
 
-/// The pause after a client could not be accepted, for example because too many files are open.
+/// Pause after a failed accept, for example due to too many clients files.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A server that is bound to a port of its own for lines.
+/// TCP server for line-based clients, bound to an address.
 #[derive(Debug)]
-pub struct ListeningLines {
+pub struct LineListener {
     pub(super) listener: Listener,
     pub(super) core: Arc<Core>,
 }
 
-impl ListeningLines {
-    /// Where it listens.
+impl LineListener {
+    /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// The address that clients use.
+    /// Returns the URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("tcp://{}", self.address())
@@ -44,28 +44,30 @@ impl ListeningLines {
     /// Serves until `stop` resolves.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let Self { listener, core } = self;
-        let seats = Arc::new(Semaphore::new(LIMIT));
-        let mut open = JoinSet::new();
+        let permits = Arc::new(Semaphore::new(LIMIT));
+        let mut clients = JoinSet::new();
         tokio::pin!(stop);
         loop {
             let next = async {
-                let seat = Arc::clone(&seats).acquire_owned().await;
-                (seat, listener.accept().await)
+                let permit = Arc::clone(&permits).acquire_owned().await;
+                (permit, listener.accept().await)
             };
-            let (seat, accepted) = tokio::select! {
+            let (permit, accepted) = tokio::select! {
                 () = &mut stop => break,
                 next = next => next,
             };
-            while open.try_join_next().is_some() {}
+            while clients.try_join_next().is_some() {}
             match accepted {
                 Ok(link) => {
                     let core = Arc::clone(&core);
-                    let ending = Ending::after(lines::LEFT);
-                    open.spawn(async move {
-                        if let Err(error) = lines::run(core, link, nobody(), "tcp", ending).await {
+                    let session_end = SessionEnd::after(connection::DISCONNECT_GRACE);
+                    clients.spawn(async move {
+                        if let Err(error) =
+                            connection::run(core, link, anonymous(), "tcp", session_end).await
+                        {
                             tracing::debug!(%error, "connection ended");
                         }
-                        drop(seat);
+                        drop(permit);
                     });
                 }
                 Err(error) => {

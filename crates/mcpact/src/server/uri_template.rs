@@ -1,10 +1,10 @@
-//! Matching an address against a template, in one pass and without backtracking.
+//! URI templates, matched in one pass without backtracking.
 
 use serde_json::{Map, Value};
 
-use super::folder::is_evasive;
+use super::folder::is_path_traversal;
 
-/// A template of literal text and `{name}` variables, as in `files://{id}/data`.
+/// Template of literal text and `{name}` variables, such as `files://{id}/data`.
 #[derive(Clone, Debug)]
 pub(super) struct UriTemplate {
     parts: Vec<Part>,
@@ -42,7 +42,7 @@ impl UriTemplate {
         Self { parts }
     }
 
-    /// The values of the variables, if the address fits.
+    /// Returns the values of the variables, if the URI matches.
     pub(super) fn matches(&self, uri: &str) -> Option<Map<String, Value>> {
         let mut found = Map::new();
         let mut rest = uri;
@@ -57,8 +57,10 @@ impl UriTemplate {
                     };
                     let (value, tail) = rest.split_at(end);
                     let is_segment = matches!(part, Part::Segment(_));
-                    // Values become paths sooner or later; those that would lead elsewhere fit nothing.
-                    if value.is_empty() || (is_segment && value.contains('/')) || is_evasive(value)
+                    // Values may become paths; path traversal never matches.
+                    if value.is_empty()
+                        || (is_segment && value.contains('/'))
+                        || is_path_traversal(value)
                     {
                         return None;
                     }
@@ -75,9 +77,9 @@ impl UriTemplate {
 mod tests {
     use super::*;
 
-    /// F4: a template finds its variables and nothing that it does not describe.
+    /// F4: a template extracts its variables and matches nothing else.
     #[test]
-    fn templates_find_their_variables() {
+    fn template_extracts_variables() {
         let template = UriTemplate::parse("test://template/{id}/data");
         assert_eq!(
             template.matches("test://template/123/data").unwrap()["id"],
@@ -99,9 +101,9 @@ mod tests {
         );
     }
 
-    /// F4: a hostile address costs no more than its length.
+    /// F4: the cost of a hostile URI is linear in its length.
     #[test]
-    fn long_addresses_are_harmless() {
+    fn long_uris_take_linear_time() {
         let template = UriTemplate::parse("a{x}a{y}a{z}a");
         assert!(template.matches(&"a".repeat(1 << 20)).is_none());
     }

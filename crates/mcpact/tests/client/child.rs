@@ -1,8 +1,8 @@
-//! Servers that are programs.
+//! Servers as child processes.
 
 use mcpact::client::{ChildCommand, Client, ClientError, EraVerdict};
 
-/// Reads lines and answers `initialize` and `tools/list`; `$1` says what a probe does.
+/// Server that answers `initialize` and `tools/list`; `$1` selects its reaction to a probe.
 const SERVER: &str = r#"
 echo "starting" >&2
 while read -r line; do
@@ -21,19 +21,18 @@ fn server(mode: &str) -> ChildCommand {
     ChildCommand::new("sh").with_args(["-c", SERVER, "server", mode])
 }
 
-/// T2: a child process is spoken to in lines, its other output is no message, and it ends with the
-/// client.
+/// T2: a child process is used over stdio, its other output is ignored, and it ends with the client.
 #[tokio::test]
-async fn a_child_process_is_a_server() {
+async fn child_process_is_used_over_stdio() {
     let client = Client::connect(server("answers")).await.unwrap();
     assert_eq!(client.pact().revision().as_str(), "2025-06-18");
     assert!(client.list_tools().await.unwrap().is_empty());
     client.close().await;
 }
 
-/// T2: a server that dies of the first question is started anew and not asked again.
+/// T2: a server that exits on the probe is restarted and not probed again.
 #[tokio::test]
-async fn a_server_that_dies_of_the_question_is_started_anew() {
+async fn server_that_exits_on_the_probe_is_restarted() {
     let client = Client::connect(server("dies")).await.unwrap();
     assert_eq!(client.pact().revision().as_str(), "2025-06-18");
     let builder = Client::builder("t", "1").prior(EraVerdict::LegacyDiesOnProbe);
@@ -41,10 +40,9 @@ async fn a_server_that_dies_of_the_question_is_started_anew() {
     assert!(client.list_tools().await.unwrap().is_empty());
 }
 
-/// A program that cannot be started, and one that ends at once, are told apart; the second with its
-/// last words.
+/// A program that cannot be started and one that exits at once produce different errors; the second with its stderr.
 #[tokio::test]
-async fn a_program_that_is_no_server_is_told_as_such() {
+async fn failed_start_and_early_exit_produce_different_errors() {
     let missing = ChildCommand::new("/does/not/exist");
     let failed = Client::connect(missing).await.unwrap_err();
     assert!(

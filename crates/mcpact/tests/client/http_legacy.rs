@@ -1,4 +1,4 @@
-//! Streamable HTTP of the legacy era: sessions, streams and their resumption.
+//! Streamable HTTP of the legacy era: sessions, streams and resumption.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -26,11 +26,10 @@ fn legacy() -> mcpact::client::ClientBuilder {
     Client::builder("t", "1").mode(EraMode::Legacy)
 }
 
-/// T3: the session is echoed on everything after `initialize`, the version header is the negotiated
-/// one from 2025-06-18 on, the stream is opened after the handshake and the session is deleted at the
-/// end.
+/// T3: the session id is sent after `initialize`, the version header from 2025-06-18 on, the standalone stream is
+/// opened after the handshake, and the session is deleted at the end.
 #[tokio::test]
-async fn a_session_from_its_beginning_to_its_end() {
+async fn session_id_and_version_headers_are_sent() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let server = HttpServer::start(move |seen| match (seen.verb.as_str(), seen.method()) {
             ("GET", _) => Reply::Empty(405, Vec::new()),
@@ -61,8 +60,8 @@ async fn a_session_from_its_beginning_to_its_end() {
         }
         for seen in &all[1..] {
             assert_eq!(seen.header("mcp-session-id"), Some("s-1"), "{seen:?}");
-            let told = (version != "2025-03-26").then_some(version);
-            assert_eq!(seen.header("mcp-protocol-version"), told, "{seen:?}");
+            let expected = (version != "2025-03-26").then_some(version);
+            assert_eq!(seen.header("mcp-protocol-version"), expected, "{seen:?}");
         }
         for post in server.verbs("POST") {
             assert_eq!(
@@ -79,9 +78,9 @@ async fn a_session_from_its_beginning_to_its_end() {
     }
 }
 
-/// T3: a session that the server has forgotten is opened anew, once, and the request is sent again.
+/// T3: a lost session is reopened once, and the request is resent.
 #[tokio::test]
-async fn a_forgotten_session_is_opened_anew() {
+async fn lost_session_is_reopened_once() {
     let sessions = AtomicUsize::new(0);
     let server = HttpServer::start(move |seen| match (seen.verb.as_str(), seen.method()) {
         ("GET" | "DELETE", _) => Reply::Empty(405, Vec::new()),
@@ -105,9 +104,9 @@ async fn a_forgotten_session_is_opened_anew() {
     assert_eq!(server.of("initialize").len(), 2);
 }
 
-/// T3: a session that is lost again right away is an error and not a loop.
+/// T3: a session that is lost again right away is an error, not a loop.
 #[tokio::test]
-async fn a_session_that_is_always_forgotten_is_an_error() {
+async fn repeatedly_lost_session_is_an_error() {
     let server = HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
         ("GET" | "DELETE", _) => Reply::Empty(405, Vec::new()),
         (_, "initialize") => hello(seen, "2025-11-25", "s"),
@@ -127,10 +126,10 @@ async fn a_session_that_is_always_forgotten_is_an_error() {
     assert_eq!(server.of("tools/call").len(), 2);
 }
 
-/// T3, SE-10: a stream that ends before the answer is taken up with the last event id, after the time that
-/// the server wants, and the answer arrives there.
+/// T3, SE-10: a stream that ends before the response is resumed with the last event id after the server's delay, and
+/// the response arrives there.
 #[tokio::test]
-async fn a_broken_stream_is_taken_up_again() {
+async fn broken_stream_is_resumed() {
     let server = HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
         ("GET", _) => match seen.header("last-event-id") {
             Some("e-1") => Reply::Events(vec![Event::Text("id: e-2\nretry: 1".to_owned())]),
@@ -157,9 +156,9 @@ async fn a_broken_stream_is_taken_up_again() {
     assert_eq!(server.of("tools/call").len(), 1);
 }
 
-/// T3: without an event id there is nothing to take up: the call fails and is not sent again.
+/// T3: without an event id a stream cannot be resumed: the call fails and is not resent.
 #[tokio::test]
-async fn a_broken_stream_without_an_id_is_an_error() {
+async fn broken_stream_without_event_id_is_an_error() {
     let server = HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
         ("GET" | "DELETE", _) => Reply::Empty(405, Vec::new()),
         (_, "initialize") => hello(seen, "2025-11-25", "s"),
@@ -169,14 +168,16 @@ async fn a_broken_stream_without_an_id_is_an_error() {
     .await;
     let client = legacy().connect(&server.url).await.unwrap();
     let failed = client.call_tool("t", json!({})).await.unwrap_err();
-    assert!(matches!(failed, ClientError::Misbehaved(_)), "{failed:?}");
+    assert!(
+        matches!(failed, ClientError::ProtocolViolation(_)),
+        "{failed:?}"
+    );
     assert_eq!(server.of("tools/call").len(), 1);
 }
 
-/// T3: the server's own stream brings requests, whose answers are posted, and it is taken up again
-/// where it ended.
+/// T3: the standalone stream delivers requests, their answers are posted, and the stream is resumed at its end.
 #[tokio::test]
-async fn the_servers_stream_brings_requests() {
+async fn standalone_stream_delivers_requests() {
     let server = HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
         ("GET", _) => match seen.header("last-event-id") {
             None => Reply::Events(vec![Event::Text(
@@ -206,9 +207,9 @@ async fn the_servers_stream_brings_requests() {
     client.close().await;
 }
 
-/// F13: giving up in the legacy era is a notification.
+/// F13: cancellation in the legacy era is a notification.
 #[tokio::test]
-async fn giving_up_is_a_notification() {
+async fn cancellation_is_a_notification() {
     let server = HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
         ("GET" | "DELETE", _) => Reply::Empty(405, Vec::new()),
         (_, "initialize") => hello(seen, "2025-11-25", "s"),
@@ -226,9 +227,9 @@ async fn giving_up_is_a_notification() {
     server
         .until(|server| server.of("notifications/cancelled").len() == 1)
         .await;
-    let told = &server.of("notifications/cancelled")[0];
+    let cancelled = &server.of("notifications/cancelled")[0];
     assert_eq!(
-        told.body["params"]["requestId"],
+        cancelled.body["params"]["requestId"],
         server.of("tools/call")[0].body["id"]
     );
 }

@@ -1,4 +1,4 @@
-//! HTTP of the modern era: headers that mirror the body, and streams that are their requests.
+//! HTTP of the modern era: headers that mirror the body, and one stream per request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,16 +13,15 @@ fn everything() -> Value {
 }
 
 fn discover(seen: &Seen) -> Reply {
-    // Servers that serve both eras may hand out a session without meaning it.
+    // Servers of both eras may return a session id that has no meaning.
     let result = discovered(everything());
     let answer = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result });
     Reply::Json(200, vec![("Mcp-Session-Id", "ignored".to_owned())], answer)
 }
 
-/// T4: only POSTs, each with the version, the method and the name of what it asks for, and never a
-/// session.
+/// T4: only POSTs, each with version, method and name headers, and never a session id.
 #[tokio::test]
-async fn every_request_says_what_it_is() {
+async fn every_request_has_protocol_headers() {
     let server = HttpServer::start(|seen| match seen.method() {
         "server/discover" => discover(seen),
         "tools/call" => Reply::result(seen, json!({ "resultType": "complete", "content": [] })),
@@ -51,9 +50,9 @@ async fn every_request_says_what_it_is() {
     assert_eq!(names, [None, None, encoded, Some("file:///a b"), Some("p")]);
 }
 
-/// T4 F13: closing the stream is how a request is given up; nothing is posted.
+/// T4 F13: cancellation closes the stream; nothing is posted.
 #[tokio::test]
-async fn giving_up_closes_the_stream() {
+async fn cancellation_closes_the_stream() {
     let server = HttpServer::start(|seen| match seen.method() {
         "server/discover" => discover(seen),
         _ => Reply::Events(vec![Event::Hold]),
@@ -78,7 +77,7 @@ async fn giving_up_closes_the_stream() {
 
 /// T4: notifications and the result of a request come on its stream.
 #[tokio::test]
-async fn a_result_may_come_as_a_stream() {
+async fn result_may_arrive_on_a_stream() {
     let server = HttpServer::start(|seen| match seen.method() {
         "server/discover" => discover(seen),
         _ => {
@@ -107,9 +106,9 @@ async fn a_result_may_come_as_a_stream() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
 
-/// T4: a modern stream that breaks is gone; it is neither resumed nor is its call sent again.
+/// T4: a broken modern stream is neither resumed nor is its call resent.
 #[tokio::test]
-async fn a_broken_stream_is_gone() {
+async fn broken_modern_stream_is_not_resumed() {
     let server = HttpServer::start(|seen| match seen.method() {
         "server/discover" => discover(seen),
         _ => Reply::Events(vec![Event::Text("id: 7\nretry: 1\ndata:".to_owned())]),
@@ -117,7 +116,10 @@ async fn a_broken_stream_is_gone() {
     .await;
     let client = Client::connect(&server.url).await.unwrap();
     let failed = client.call_tool("t", json!({})).await.unwrap_err();
-    assert!(matches!(failed, ClientError::Misbehaved(_)), "{failed:?}");
+    assert!(
+        matches!(failed, ClientError::ProtocolViolation(_)),
+        "{failed:?}"
+    );
     assert!(server.verbs("GET").is_empty());
     assert_eq!(server.of("tools/call").len(), 1);
 }
@@ -134,10 +136,10 @@ fn annotated(header: &str) -> Value {
     ] })
 }
 
-/// T4, H11, HH-09, HH-13: annotated parameters are mirrored, nested ones too; null and absent ones are not; a tool whose
-/// annotations break the rules is left out of the list.
+/// T4, H11, HH-09, HH-13: annotated parameters are mirrored into headers, nested ones too, but not null and absent
+/// ones; tools with invalid annotations are left out of the list.
 #[tokio::test]
-async fn annotated_parameters_are_mirrored() {
+async fn annotated_parameters_are_mirrored_into_headers() {
     let server = HttpServer::start(|seen| match seen.method() {
         "server/discover" => discover(seen),
         "tools/list" => Reply::result(seen, annotated("Region")),
@@ -165,9 +167,9 @@ async fn annotated_parameters_are_mirrored() {
     assert_eq!(calls[1].header("mcp-param-loud"), Some("true"));
 }
 
-/// T4, HH-14: a header mismatch means that our schema is old: it is fetched once and the call is repeated.
+/// T4, HH-14: after a header mismatch the tools are listed again, and the call is repeated once.
 #[tokio::test]
-async fn a_header_mismatch_is_worth_one_look() {
+async fn header_mismatch_refreshes_tools_and_retries_once() {
     let server = HttpServer::start(|seen| match seen.method() {
         "server/discover" => discover(seen),
         "tools/list" => Reply::result(seen, annotated("Region")),
@@ -192,9 +194,9 @@ async fn a_header_mismatch_is_worth_one_look() {
     assert_eq!(server.of("tools/list").len(), 2);
 }
 
-/// T4: an unknown method is a 404 with an error in it, not a lost session.
+/// T4: an unknown method is a 404 with an error, not a lost session.
 #[tokio::test]
-async fn a_404_is_an_answer() {
+async fn unknown_method_404_is_not_a_lost_session() {
     let server = HttpServer::start(|seen| match seen.method() {
         "server/discover" => discover(seen),
         _ => Reply::error(seen, 404, -32601, Value::Null),
@@ -206,9 +208,9 @@ async fn a_404_is_an_answer() {
     assert_eq!(server.of("server/discover").len(), 1);
 }
 
-/// A server that refuses a version and lists that very version is asked once more.
+/// A server that refuses a version and lists that very version is probed once more.
 #[tokio::test]
-async fn a_refused_version_that_is_listed_is_asked_for_again() {
+async fn refused_version_that_is_listed_is_probed_again() {
     let asked = AtomicUsize::new(0);
     let server = HttpServer::start(move |seen| match asked.fetch_add(1, Ordering::SeqCst) {
         0 => {

@@ -1,5 +1,4 @@
-//! An HTTP server on a bare socket: what it gets is logged, and what it answers is told request by
-//! request.
+//! Scripted HTTP server on a raw socket: records requests and responds to each as told.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
-/// One request.
+/// Recorded request.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) verb: String,
@@ -30,24 +29,24 @@ impl Seen {
     }
 }
 
-/// One answer.
+/// Scripted response.
 pub(crate) enum Reply {
-    /// A status, headers and a document.
+    /// Status, headers and JSON.
     Json(u16, Vec<(&'static str, String)>, Value),
-    /// A status and headers alone.
+    /// Status and headers.
     Empty(u16, Vec<(&'static str, String)>),
-    /// A status and a document of another kind.
+    /// Status and another document.
     Other(u16, &'static str, String),
-    /// A stream of these events; the connection then closes.
+    /// Stream of these events; the connection then closes.
     Events(Vec<Event>),
 }
 
 pub(crate) enum Event {
-    /// As it stands on the wire, without the blank line.
+    /// Raw event, without the blank line.
     Text(String),
     /// A message.
     Data(Value),
-    /// Until the client goes away.
+    /// Keeps the stream open until the client disconnects.
     Hold,
 }
 
@@ -74,12 +73,12 @@ impl Reply {
     }
 }
 
-/// A running server.
+/// Running server.
 #[derive(Clone)]
 pub(crate) struct HttpServer {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// The paths and methods of streams that the client has closed.
+    /// Paths and methods of streams that the client has closed.
     left: Arc<Mutex<Vec<String>>>,
 }
 
@@ -133,7 +132,7 @@ impl HttpServer {
         self.left.lock().unwrap().clone()
     }
 
-    /// Waits until something has been seen.
+    /// Waits until the condition holds.
     pub(crate) async fn until(&self, is_seen: impl Fn(&Self) -> bool) {
         let waiting = async {
             while !is_seen(self) {
@@ -183,7 +182,7 @@ async fn read(socket: &mut TcpStream) -> Option<Seen> {
     })
 }
 
-/// None when the client went away first.
+/// Returns `None` if the client disconnects first.
 async fn write(socket: &mut TcpStream, reply: Reply) -> Option<()> {
     let head = |status: u16, headers: &[(&'static str, String)]| {
         let mut head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\n");
@@ -226,7 +225,7 @@ async fn write(socket: &mut TcpStream, reply: Reply) -> Option<()> {
                             .ok()?;
                     }
                     Event::Hold => {
-                        // The client sends nothing more: what can be read is the end.
+                        // The client sends nothing more: only the end can be read.
                         let _ = socket.read(&mut [0; 1]).await;
                         return None;
                     }

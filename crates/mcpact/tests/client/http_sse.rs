@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use crate::http_server::{Event, HttpServer, Reply};
 use crate::line_server::initialized;
 
-/// The newest revision of the server.
+/// Newest revision of the server.
 const NEWEST: &str = "2025-06-18";
 
-/// A server whose GET is a stream and whose POSTs are answered there.
+/// Server with an event stream for GET, which carries the answers to POSTs.
 async fn serve(
     endpoint: impl Fn(&str) -> String + Send + 'static,
 ) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -94,10 +94,9 @@ async fn serve(
     (url, posted)
 }
 
-/// T5: a server whose address takes no POST is asked for its stream, and its messages go where the
-/// stream says.
+/// T5: a server that rejects POST is asked for its event stream, and messages go to the endpoint of the stream.
 #[tokio::test]
-async fn the_first_transport_is_found() {
+async fn http_sse_transport_is_detected() {
     let (url, posted) = serve(|_| "/messages?s=1".to_owned()).await;
     let client = Client::connect(url).await.unwrap();
     assert_eq!(client.pact().revision().as_str(), NEWEST);
@@ -110,10 +109,9 @@ async fn the_first_transport_is_found() {
     );
 }
 
-/// T5: the transport is older than most revisions that are spoken over it, and a client that insists
-/// on one of those finds it as well.
+/// T5: newer revisions work over the old transport, also if the client requires one of them.
 #[tokio::test]
-async fn later_revisions_are_spoken_over_the_first_transport() {
+async fn newer_revisions_work_over_http_sse() {
     for revision in [
         Revision::V2024_11_05,
         Revision::V2025_03_26,
@@ -127,9 +125,9 @@ async fn later_revisions_are_spoken_over_the_first_transport() {
     }
 }
 
-/// T5: an address of another origin is not posted to.
+/// T5: an endpoint of another origin is rejected.
 #[tokio::test]
-async fn another_origin_is_not_posted_to() {
+async fn endpoint_of_another_origin_is_rejected() {
     let other = HttpServer::start(|_| Reply::accepted()).await;
     let target = other.url.clone();
     let (url, posted) = serve(move |_| target.clone()).await;
@@ -142,9 +140,9 @@ async fn another_origin_is_not_posted_to() {
     assert!(other.seen().is_empty());
 }
 
-/// T5: a page that is neither is told as such.
+/// T5: an ordinary web page produces an error.
 #[tokio::test]
-async fn an_address_that_is_no_server_is_told() {
+async fn ordinary_web_page_is_an_error() {
     let server = HttpServer::start(|seen| match seen.verb.as_str() {
         "GET" => Reply::Events(vec![Event::Text("data: hello".to_owned())]),
         _ => Reply::Empty(404, Vec::new()),

@@ -1,4 +1,4 @@
-//! A server on a piece of memory, told line by line what to answer.
+//! Scripted server in memory.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,11 +7,11 @@ use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Value, json};
 
-/// What a scripted server has heard.
+/// Messages received by a scripted server.
 #[derive(Clone, Default)]
-pub(crate) struct Heard(Arc<Mutex<Vec<Value>>>);
+pub(crate) struct Received(Arc<Mutex<Vec<Value>>>);
 
-impl Heard {
+impl Received {
     pub(crate) fn push(&self, message: Value) {
         self.0.lock().unwrap().push(message);
     }
@@ -33,13 +33,13 @@ impl Heard {
     }
 }
 
-/// Starts a server that says what the script gives for each message that it hears.
+/// Starts a server that answers each message according to the script.
 pub(crate) fn serve(
     mut script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
-) -> (Link, Heard) {
+) -> (Link, Received) {
     let (near, mut far) = memory::pair();
-    let heard = Heard::default();
-    let log = heard.clone();
+    let received = Received::default();
+    let log = received.clone();
     tokio::spawn(async move {
         loop {
             while let Some(line) = far.source.next_line() {
@@ -50,7 +50,7 @@ pub(crate) fn serve(
                 log.push(message.clone());
                 for answer in script(&message) {
                     match answer {
-                        // A line as it is, whose members have an order.
+                        // Raw line, with a fixed order of members.
                         Value::String(line) => far.sink.push(&line),
                         answer => far.sink.push(&answer.to_string()),
                     }
@@ -61,7 +61,7 @@ pub(crate) fn serve(
             }
         }
     });
-    (near, heard)
+    (near, received)
 }
 
 pub(crate) fn result(message: &Value, result: Value) -> Vec<Value> {
@@ -94,13 +94,12 @@ pub(crate) fn discovered(capabilities: Value) -> Value {
     })
 }
 
-/// A legacy server that does not know `server/discover`; the script sees everything after the
-/// handshake.
+/// Legacy server without `server/discover`; the script handles everything after the handshake.
 pub(crate) fn legacy(
     version: &'static str,
     capabilities: Value,
     mut script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
-) -> (Link, Heard) {
+) -> (Link, Received) {
     serve(move |message| match message["method"].as_str() {
         Some("server/discover") => error(message, -32601, Value::Null),
         Some("initialize") => result(message, initialized(version, capabilities.clone())),
@@ -109,11 +108,11 @@ pub(crate) fn legacy(
     })
 }
 
-/// A modern server; the script sees everything but `server/discover`.
+/// Modern server; the script handles everything but `server/discover`.
 pub(crate) fn modern(
     capabilities: Value,
     mut script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
-) -> (Link, Heard) {
+) -> (Link, Received) {
     serve(move |message| match message["method"].as_str() {
         Some("server/discover") => result(message, discovered(capabilities.clone())),
         _ => script(message),

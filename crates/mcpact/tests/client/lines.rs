@@ -1,4 +1,4 @@
-//! Conversations on lines.
+//! Line-based connections.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use mcpact::client::{
     AnswerError, CallOptions, CancelToken, Client, ClientError, Era, EraMode, Failure,
 };
 use mcpact::model::{CreateMessageRequest, CreateMessageResult, FormRequest, LogLevel, Root};
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_wire::frame::ndjson::DEFAULT_LINE_LIMIT;
 use serde_json::{Map, Value, json};
 
@@ -21,11 +21,11 @@ fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// T1: every legacy revision is agreed on over the same code, after one question to find the era.
+/// T1: every legacy revision is negotiated by the same code, after one probe.
 #[tokio::test]
-async fn every_legacy_revision_is_agreed_on() {
+async fn every_legacy_revision_is_negotiated() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let (link, heard) = legacy(version, tools(), |message| {
+        let (link, received) = legacy(version, tools(), |message| {
             result(
                 message,
                 json!({ "tools": [{ "name": "t", "inputSchema": {} }] }),
@@ -35,10 +35,10 @@ async fn every_legacy_revision_is_agreed_on() {
         assert_eq!(client.pact().revision().as_str(), version);
         assert_eq!(client.server_info().unwrap().name(), "scripted");
         assert_eq!(client.instructions().as_deref(), Some("be kind"));
-        assert!(!client.trail().events().is_empty());
+        assert!(!client.transcript().events().is_empty());
         assert_eq!(client.list_tools().await.unwrap()[0].name, "t");
         assert_eq!(
-            heard.methods(),
+            received.methods(),
             [
                 "server/discover",
                 "initialize",
@@ -49,18 +49,18 @@ async fn every_legacy_revision_is_agreed_on() {
     }
 }
 
-/// T1: a modern server is agreed with by one question, and every request carries its metadata.
+/// T1: a modern server is negotiated by one request, and every request carries its metadata.
 #[tokio::test]
-async fn a_modern_server_needs_no_handshake() {
-    let (link, heard) = modern(tools(), |message| {
+async fn modern_server_needs_no_handshake() {
+    let (link, received) = modern(tools(), |message| {
         result(message, json!({ "resultType": "complete", "tools": [] }))
     });
     let client = Client::connect(link).await.unwrap();
     assert_eq!(client.pact().era(), Era::Modern);
     assert_eq!(client.instructions().as_deref(), Some("be kind"));
     client.list_tools().await.unwrap();
-    assert_eq!(heard.methods(), ["server/discover", "tools/list"]);
-    for message in heard.all() {
+    assert_eq!(received.methods(), ["server/discover", "tools/list"]);
+    for message in received.all() {
         let meta = &message["params"]["_meta"];
         assert_eq!(
             meta["io.modelcontextprotocol/protocolVersion"],
@@ -71,36 +71,41 @@ async fn a_modern_server_needs_no_handshake() {
     }
 }
 
-/// A server that answers with a version that nobody offered is refused, with a reason.
+/// A server that answers with a version that was not offered is refused, with a reason.
 #[tokio::test]
-async fn a_version_out_of_the_blue_is_refused() {
-    let (link, heard) = legacy("1999-01-01", tools(), |_| Vec::new());
+async fn version_that_was_not_offered_is_refused() {
+    let (link, received) = legacy("1999-01-01", tools(), |_| Vec::new());
     let failed = Client::connect(link).await.unwrap_err();
-    let ClientError::Refused { failure, trail, .. } = failed else {
+    let ClientError::Refused {
+        failure,
+        transcript,
+        ..
+    } = failed
+    else {
         panic!("{failed:?}");
     };
     assert!(matches!(failure, Failure::Refused(_)));
-    assert!(!trail.events().is_empty());
+    assert!(!transcript.events().is_empty());
     assert!(
-        !heard
+        !received
             .methods()
             .contains(&"notifications/initialized".to_owned())
     );
 }
 
-/// A floor keeps a client from falling back.
+/// A floor prevents a fallback.
 #[tokio::test]
-async fn a_modern_client_does_not_fall_back() {
-    let (link, heard) = legacy("2025-11-25", tools(), |_| Vec::new());
+async fn modern_only_client_does_not_fall_back() {
+    let (link, received) = legacy("2025-11-25", tools(), |_| Vec::new());
     let builder = Client::builder("t", "1").mode(EraMode::Modern);
     let failed = builder.connect(link).await.unwrap_err();
     assert!(matches!(failed, ClientError::Refused { .. }), "{failed:?}");
-    assert!(!heard.methods().contains(&"initialize".to_owned()));
+    assert!(!received.methods().contains(&"initialize".to_owned()));
 }
 
-/// P6: A silent legacy server is one that was asked and said nothing.
+/// P6: a server that does not answer the probe counts as legacy.
 #[tokio::test(start_paused = true)]
-async fn silence_means_legacy() {
+async fn silent_server_counts_as_legacy() {
     let (link, _) = serve(|message| match message["method"].as_str() {
         Some("initialize") => result(message, initialized("2025-06-18", tools())),
         _ => Vec::new(),
@@ -109,9 +114,9 @@ async fn silence_means_legacy() {
     assert_eq!(client.pact().revision().as_str(), "2025-06-18");
 }
 
-/// F3: answers find their callers in whatever order they come.
+/// F3: responses are matched by id, in any order.
 #[tokio::test]
-async fn answers_find_their_callers() {
+async fn responses_are_matched_by_id() {
     let mut held = Vec::new();
     let (link, _) = legacy("2025-11-25", tools(), move |message| {
         let name = message["params"]["name"].as_str().unwrap();
@@ -136,10 +141,10 @@ async fn answers_find_their_callers() {
     }
 }
 
-/// What was not negotiated is not sent, and the error says which capability is missing.
+/// A request that was not negotiated is not sent, and the error names the missing capability.
 #[tokio::test]
-async fn what_was_not_negotiated_is_not_sent() {
-    let (link, heard) = legacy("2025-11-25", tools(), |_| Vec::new());
+async fn unnegotiated_request_is_not_sent() {
+    let (link, received) = legacy("2025-11-25", tools(), |_| Vec::new());
     let client = Client::connect(link).await.unwrap();
     let refused = client.list_prompts().await.unwrap_err();
     assert!(
@@ -147,13 +152,13 @@ async fn what_was_not_negotiated_is_not_sent() {
         "{refused:?}"
     );
     assert!(refused.to_string().contains("prompts"), "{refused}");
-    assert!(!heard.methods().contains(&"prompts/list".to_owned()));
+    assert!(!received.methods().contains(&"prompts/list".to_owned()));
 }
 
-/// F3 F14: cursors are followed, sent back as they came, and a list that goes round is an error.
+/// F3 F14: cursors are followed and sent back unchanged; a repeated cursor is an error.
 #[tokio::test]
-async fn pages_are_followed_to_the_end() {
-    let (link, heard) = legacy("2025-11-25", tools(), |message| {
+async fn cursors_are_followed_and_loops_detected() {
+    let (link, received) = legacy("2025-11-25", tools(), |message| {
         let tool = |name| json!({ "name": name, "inputSchema": { "type": "object" } });
         let page = match message["params"]["cursor"].as_str() {
             None => json!({ "tools": [tool("a")], "nextCursor": "\u{e9} 2" }),
@@ -166,14 +171,17 @@ async fn pages_are_followed_to_the_end() {
     let tools = client.list_tools().await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(heard.of("tools/list").len(), 2);
+    assert_eq!(received.of("tools/list").len(), 2);
 
     let (link, _) = legacy("2025-11-25", json!({ "tools": {} }), |message| {
         result(message, json!({ "tools": [], "nextCursor": "again" }))
     });
     let client = Client::connect(link).await.unwrap();
     let refused = client.list_tools().await.unwrap_err();
-    assert!(matches!(refused, ClientError::Misbehaved(_)), "{refused:?}");
+    assert!(
+        matches!(refused, ClientError::ProtocolViolation(_)),
+        "{refused:?}"
+    );
 
     let mut page = 0;
     let (link, _) = legacy("2025-11-25", json!({ "tools": {} }), move |message| {
@@ -197,9 +205,9 @@ async fn pages_are_followed_to_the_end() {
     );
 }
 
-/// F13: progress comes before the result, in order, and only to the call that it belongs to.
+/// F13: progress comes before the result, in order, and only to its own call.
 #[tokio::test]
-async fn progress_comes_before_the_result() {
+async fn progress_arrives_before_the_result() {
     let (link, _) = legacy("2025-11-25", tools(), |message| {
         let token = &message["params"]["_meta"]["progressToken"];
         let progress = |at: f64| {
@@ -223,10 +231,10 @@ async fn progress_comes_before_the_result() {
     assert_eq!(*seen.lock().unwrap(), [1.0, 2.0]);
 }
 
-/// F13, P3, P7: a request that takes too long is given up and the server is told, on lines in both eras.
+/// F13, P3, P7: a request that times out is cancelled with a notification, in both eras.
 #[tokio::test(start_paused = true)]
-async fn a_slow_request_is_given_up() {
-    for (link, heard) in [
+async fn timed_out_request_is_cancelled() {
+    for (link, received) in [
         legacy("2025-11-25", tools(), |_| Vec::new()),
         modern(tools(), |_| Vec::new()),
     ] {
@@ -238,13 +246,13 @@ async fn a_slow_request_is_given_up() {
             .unwrap_err();
         assert!(matches!(failed, ClientError::Timeout { .. }), "{failed:?}");
         client.close().await;
-        let call = &heard.of("tools/call")[0];
-        let told = &heard.of("notifications/cancelled")[0];
-        assert_eq!(told["params"]["requestId"], call["id"]);
+        let call = &received.of("tools/call")[0];
+        let cancelled = &received.of("notifications/cancelled")[0];
+        assert_eq!(cancelled["params"]["requestId"], call["id"]);
     }
 }
 
-/// Answers the first call only once it was given up, and any other at once.
+/// Answers the first call after its cancellation, and any other at once.
 fn answers_late() -> impl FnMut(&Value) -> Vec<Value> + Send + 'static {
     let mut is_first = true;
     let answer = |id: &Value, text: &str| {
@@ -260,10 +268,10 @@ fn answers_late() -> impl FnMut(&Value) -> Vec<Value> + Send + 'static {
     }
 }
 
-/// P3: an answer that comes after its request was given up reaches nobody, least of all the next caller.
+/// P3: a response after the cancellation of its request is dropped.
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_reaches_nobody() {
-    for (link, heard) in [
+async fn late_response_is_dropped() {
+    for (link, received) in [
         legacy("2025-11-25", tools(), answers_late()),
         modern(tools(), answers_late()),
     ] {
@@ -273,20 +281,20 @@ async fn a_late_answer_reaches_nobody() {
         assert!(matches!(failed, Err(ClientError::Timeout { .. })));
         let second = client.call_tool("t", json!({})).await.unwrap();
         assert_eq!(second.all_text(), "second");
-        let calls = heard.of("tools/call");
+        let calls = received.of("tools/call");
         assert_ne!(calls[0]["id"], calls[1]["id"]);
     }
 }
 
-/// F13: a token and a dropped future both give a request up.
+/// F13: a token and a dropped future both cancel a request.
 #[tokio::test]
-async fn a_caller_can_give_up() {
-    let (link, heard) = legacy("2025-11-25", tools(), |_| Vec::new());
+async fn token_and_drop_cancel_a_request() {
+    let (link, received) = legacy("2025-11-25", tools(), |_| Vec::new());
     let client = Client::connect(link).await.unwrap();
     let token = CancelToken::new();
     let options = CallOptions::new().cancel(token.clone());
     let (outcome, ()) = tokio::join!(client.call_tool_with("t", json!({}), options), async {
-        while heard.of("tools/call").is_empty() {
+        while received.of("tools/call").is_empty() {
             tokio::task::yield_now().await;
         }
         token.cancel();
@@ -298,15 +306,15 @@ async fn a_caller_can_give_up() {
 
     let other = client.clone();
     let call = tokio::spawn(async move { other.call_tool("t", json!({})).await });
-    while heard.of("tools/call").len() < 2 {
+    while received.of("tools/call").len() < 2 {
         tokio::task::yield_now().await;
     }
     call.abort();
-    while heard.of("notifications/cancelled").len() < 2 {
+    while received.of("notifications/cancelled").len() < 2 {
         tokio::task::yield_now().await;
     }
     let ids = |method| -> Vec<Value> {
-        let all = heard.of(method);
+        let all = received.of(method);
         all.iter()
             .map(|message| match method {
                 "tools/call" => message["id"].clone(),
@@ -317,9 +325,9 @@ async fn a_caller_can_give_up() {
     assert_eq!(ids("tools/call"), ids("notifications/cancelled"));
 }
 
-/// F8 F9 F10: what the server asks is answered by the handlers, and what has none is refused.
+/// F8 F9 F10: handlers answer the requests of the server; requests without a handler are refused.
 #[tokio::test]
-async fn questions_of_the_server_are_answered() {
+async fn server_requests_are_answered_by_handlers() {
     let asked = json!([
         ["sampling/createMessage", {
             "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }],
@@ -334,7 +342,7 @@ async fn questions_of_the_server_are_answered() {
         ["roots/list", {}],
         ["tasks/list", {}],
     ]);
-    let (link, heard) = legacy("2025-11-25", tools(), move |message| {
+    let (link, received) = legacy("2025-11-25", tools(), move |message| {
         if message["method"] != "tools/call" {
             return Vec::new();
         }
@@ -358,13 +366,18 @@ async fn questions_of_the_server_are_answered() {
         .connect(link)
         .await
         .unwrap();
-    let declared = &heard.of("initialize")[0]["params"]["capabilities"];
+    let declared = &received.of("initialize")[0]["params"]["capabilities"];
     assert_eq!(
         *declared,
         json!({ "roots": { "listChanged": true }, "sampling": {}, "elicitation": { "form": {} } })
     );
     let call = tokio::spawn(async move { client.call_tool("t", json!({})).await });
-    let answer = |id: &str| heard.all().into_iter().find(|message| message["id"] == id);
+    let answer = |id: &str| {
+        received
+            .all()
+            .into_iter()
+            .find(|message| message["id"] == id)
+    };
     while (0..4).any(|at| answer(&format!("q{at}")).is_none()) {
         tokio::task::yield_now().await;
     }
@@ -378,11 +391,10 @@ async fn questions_of_the_server_are_answered() {
     call.abort();
 }
 
-/// A handler that fails answers with its own code, and one that panics does not leave the server
-/// waiting.
+/// A failing handler answers with its own code, and a panicking one with an error.
 #[tokio::test]
-async fn a_failing_handler_still_answers() {
-    let (link, heard) = legacy("2025-11-25", tools(), |message| {
+async fn failing_handler_answers_with_an_error() {
+    let (link, received) = legacy("2025-11-25", tools(), |message| {
         if message["method"] != "tools/call" {
             return Vec::new();
         }
@@ -398,7 +410,12 @@ async fn a_failing_handler_still_answers() {
         .await
         .unwrap();
     let call = tokio::spawn(async move { client.call_tool("t", json!({})).await });
-    let answer = |id: &str| heard.all().into_iter().find(|message| message["id"] == id);
+    let answer = |id: &str| {
+        received
+            .all()
+            .into_iter()
+            .find(|message| message["id"] == id)
+    };
     while answer("a").is_none() || answer("b").is_none() {
         tokio::task::yield_now().await;
     }
@@ -407,34 +424,34 @@ async fn a_failing_handler_still_answers() {
     call.abort();
 }
 
-/// F6: a level is a request to a legacy server and a member of every request to a modern one.
+/// F6: the log level is a request to a legacy server and a member of every request to a modern one.
 #[tokio::test]
-async fn a_log_level_is_told_in_the_way_of_the_era() {
+async fn log_level_is_sent_per_era() {
     let capabilities = json!({ "tools": {}, "logging": {} });
-    let (link, heard) = legacy("2025-11-25", capabilities.clone(), |message| {
+    let (link, received) = legacy("2025-11-25", capabilities.clone(), |message| {
         result(message, json!({}))
     });
     let client = Client::connect(link).await.unwrap();
     client.set_log_level(LogLevel::Warning).await.unwrap();
     assert_eq!(
-        heard.of("logging/setLevel")[0]["params"]["level"],
+        received.of("logging/setLevel")[0]["params"]["level"],
         "warning"
     );
 
-    let (link, heard) = modern(capabilities, |message| {
+    let (link, received) = modern(capabilities, |message| {
         result(message, json!({ "resultType": "complete", "tools": [] }))
     });
     let builder = Client::builder("t", "1").log_level(LogLevel::Debug);
     let client = builder.connect(link).await.unwrap();
     client.list_tools().await.unwrap();
-    let meta = &heard.of("tools/list")[0]["params"]["_meta"];
+    let meta = &received.of("tools/list")[0]["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug");
-    assert!(heard.of("logging/setLevel").is_empty());
+    assert!(received.of("logging/setLevel").is_empty());
 }
 
 /// F19: an error of the server keeps its code, text and data.
 #[tokio::test]
-async fn errors_keep_their_code_and_data() {
+async fn errors_keep_code_and_data() {
     let (link, _) = legacy("2025-11-25", tools(), |message| {
         error(message, -31337, json!({ "why": [1, 2] }))
     });
@@ -449,10 +466,10 @@ async fn errors_keep_their_code_and_data() {
     );
 }
 
-/// T9: a call whose answer is too long fails at once and with the limit, wherever its id stands and even without
-/// one if it is alone; the others are answered.
+/// T9: an oversized response fails its call at once with the limit, wherever its id stands, and without an id if it
+/// is the only call; other calls are answered.
 #[tokio::test]
-async fn an_answer_that_is_too_long_fails_its_call() {
+async fn oversized_response_fails_its_call() {
     for place in ["first", "last", "nowhere"] {
         let (link, _) = legacy("2025-11-25", tools(), move |message| {
             let name = message["params"]["name"].as_str().unwrap_or_default();
@@ -460,7 +477,7 @@ async fn an_answer_that_is_too_long_fails_its_call() {
                 return result(message, json!({ "content": [] }));
             }
             let text = "x".repeat(DEFAULT_LINE_LIMIT);
-            // The order of the members is what counts here.
+            // The order of members matters here.
             let id = &message["id"];
             let line = match place {
                 "first" => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"x":"{text}"}}}}"#),
@@ -473,7 +490,7 @@ async fn an_answer_that_is_too_long_fails_its_call() {
         });
         let client = Client::connect(link).await.unwrap();
         let failed = client.call_tool("long", json!({})).await.unwrap_err();
-        let ClientError::Door(DoorError::TooLarge { limit }) = failed else {
+        let ClientError::Transport(TransportError::TooLarge { limit }) = failed else {
             panic!("{place}: {failed:?}");
         };
         assert_eq!(limit, DEFAULT_LINE_LIMIT);
@@ -481,14 +498,14 @@ async fn an_answer_that_is_too_long_fails_its_call() {
     }
 }
 
-/// Closing lets what is in flight finish; a server that goes away ends what is in flight.
+/// Closing waits for requests in flight; a disconnecting server fails them.
 #[tokio::test]
-async fn an_end_is_an_end() {
-    let (link, heard) = legacy("2025-11-25", tools(), |message| result(message, text("x")));
+async fn close_waits_and_disconnect_fails_requests() {
+    let (link, received) = legacy("2025-11-25", tools(), |message| result(message, text("x")));
     let client = Client::connect(link).await.unwrap();
     let other = client.clone();
     let call = tokio::spawn(async move { other.call_tool("t", json!({})).await });
-    while heard.of("tools/call").is_empty() {
+    while received.of("tools/call").is_empty() {
         tokio::task::yield_now().await;
     }
     client.clone().close().await;
@@ -518,10 +535,10 @@ async fn an_end_is_an_end() {
     assert!(matches!(outcome, Err(ClientError::Closed)), "{outcome:?}");
 }
 
-/// Arguments that are no object never leave.
+/// Arguments other than objects are not sent.
 #[tokio::test]
-async fn arguments_are_an_object_or_nothing() {
-    let (link, heard) = legacy("2025-11-25", tools(), |message| result(message, text("x")));
+async fn non_object_arguments_are_not_sent() {
+    let (link, received) = legacy("2025-11-25", tools(), |message| result(message, text("x")));
     let client = Client::connect(link).await.unwrap();
     let refused = client.call_tool("t", json!([1])).await;
     assert!(
@@ -530,7 +547,7 @@ async fn arguments_are_an_object_or_nothing() {
     );
     client.call_tool("t", Value::Null).await.unwrap();
     assert!(
-        heard.of("tools/call")[0]["params"]
+        received.of("tools/call")[0]["params"]
             .get("arguments")
             .is_none()
     );

@@ -1,13 +1,13 @@
-//! The client against scripted servers: on lines in memory, in child processes, and over raw HTTP.
+//! Client tests against scripted servers: in memory, in child processes, and over raw HTTP.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a broken expectation is a failed test"
+    reason = "a panic fails the test"
 )]
 
 mod child;
-mod conformity;
+mod era_cache;
 mod http_legacy;
 mod http_modern;
 mod http_server;
@@ -20,4 +20,4 @@ mod rounds;
 mod statuses;
 mod subscriptions;
 mod task_calls;
-mod verdicts;
+mod validation;

@@ -1,4 +1,4 @@
-//! Our client and our server, in every revision and on every carrier.
+//! Client and server of this library, in every revision over every transport.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -68,10 +68,10 @@ fn server(revision: Revision) -> Server {
         })
 }
 
-/// T1 T3 T4 T6: the same program works in every revision over memory and over HTTP, questions,
-/// progress, log and subscriptions included.
+/// T1 T3 T4 T6: the same program works in every revision over memory and HTTP, with questions, progress, log and
+/// subscriptions.
 #[tokio::test]
-async fn every_revision_on_every_carrier() {
+async fn every_revision_works_over_every_transport() {
     for revision in Revision::ALL {
         let (near, far) = memory::pair();
         let serving = tokio::spawn(server(revision).serve(far));
@@ -96,9 +96,9 @@ async fn every_revision_on_every_carrier() {
     }
 }
 
-/// L26: a call that outlasts the end of its server is told so, in every revision.
+/// L26: a call in flight at the shutdown of its server gets an error response, in every revision.
 #[tokio::test]
-async fn who_waits_when_the_server_stops_is_told() {
+async fn call_in_flight_at_shutdown_gets_an_error() {
     for revision in Revision::ALL {
         if revision == Revision::V2024_11_05 {
             continue;
@@ -129,8 +129,11 @@ async fn who_waits_when_the_server_stops_is_told() {
         let calling = tokio::spawn(async move { client.call_tool("wait", json!({})).await });
         calls.recv().await.unwrap();
         drop(stop);
-        let told = calling.await.unwrap().unwrap_err().to_string();
-        assert!(told.contains("the server stops"), "{revision}: {told}");
+        let error = calling.await.unwrap().unwrap_err().to_string();
+        assert!(
+            error.contains("the server shut down"),
+            "{revision}: {error}"
+        );
         serving.await.unwrap().unwrap();
     }
 }
@@ -170,7 +173,7 @@ async fn converse(revision: Revision, target: mcpact::client::Target) {
     assert_eq!(asked.all_text(), "hello file:///work", "{revision:?}");
     if revision >= Revision::V2025_06_18 {
         let asked = client.call_tool("form", json!({})).await.unwrap();
-        // Text has a default only since 2025-11-25; before that the server leaves it out.
+        // Strings have defaults only since 2025-11-25; before that the server omits them.
         let filled = match revision {
             Revision::V2025_06_18 => "{}",
             _ => r#"{"name":"Ann"}"#,

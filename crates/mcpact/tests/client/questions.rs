@@ -1,4 +1,4 @@
-//! Questions that break a rule, and pages that nobody has agreed to visit.
+//! Invalid questions, and URLs without consent.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,10 +9,10 @@ use mcpact::model::{
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
-use crate::line_server::{Heard, error, legacy, modern, result};
+use crate::line_server::{Received, error, legacy, modern, result};
 
-/// Asks one question in the middle of a call, and answers the call once it is answered.
-fn asking(method: &'static str, params: Value) -> (mcpact::client::Link, Heard) {
+/// Server that asks one question during a call and answers the call afterwards.
+fn asking(method: &'static str, params: Value) -> (mcpact::client::Link, Received) {
     let mut call = Value::Null;
     legacy("2025-11-25", json!({"tools": {}}), move |message| {
         if message["method"] == "tools/call" {
@@ -24,7 +24,7 @@ fn asking(method: &'static str, params: Value) -> (mcpact::client::Link, Heard) 
 }
 
 async fn answer_to(method: &'static str, params: Value) -> Value {
-    let (link, heard) = asking(method, params);
+    let (link, received) = asking(method, params);
     let client = Client::builder("t", "1")
         .on_sampling(|_: CreateMessageRequest| async { Ok(CreateMessageResult::new("m", "hi")) })
         .sampling_tools()
@@ -35,15 +35,15 @@ async fn answer_to(method: &'static str, params: Value) -> Value {
         .await
         .unwrap();
     client.call_tool("t", Value::Null).await.unwrap();
-    let mut answers = heard.all();
+    let mut answers = received.all();
     answers.retain(|message| message["id"] == "q");
     answers.remove(0)
 }
 
-/// F9: a conversation whose calls and results do not fit, and a context that does not exist, are
-/// -32602 before any handler sees them; one that fits is answered.
+/// F9: mismatched tool calls and results, and an unknown context, get -32602 before any handler runs; valid messages
+/// are answered.
 #[tokio::test]
-async fn sampling_is_checked_before_it_is_answered() {
+async fn invalid_sampling_request_is_rejected() {
     let call = json!({"role": "assistant", "content": {"type": "tool_use", "id": "1", "name": "t", "input": {}}});
     let give = |id: &str| json!({"role": "user", "content": {"type": "tool_result", "toolUseId": id, "content": []}});
     let text = json!({"role": "user", "content": {"type": "text", "text": "?"}});
@@ -65,10 +65,9 @@ async fn sampling_is_checked_before_it_is_answered() {
     assert_eq!(good["result"]["model"], "m", "{good}");
 }
 
-/// F10, GA-02: a form that is not flat, a mode that was not declared and one that does not exist are
-/// -32602.
+/// F10, GA-02: a nested form, an undeclared mode and an unknown mode get -32602.
 #[tokio::test]
-async fn forms_are_checked_before_they_are_shown() {
+async fn invalid_form_is_rejected() {
     let ask = |properties: Value| json!({"message": "m", "requestedSchema": {"type": "object", "properties": properties}});
     let elicit = "elicitation/create";
     let nested = answer_to(elicit, ask(json!({"a": {"type": "object"}}))).await;
@@ -87,19 +86,19 @@ async fn forms_are_checked_before_they_are_shown() {
 
 /// F8, GA-01: a client without roots does not know the method.
 #[tokio::test]
-async fn roots_that_were_not_declared_are_not_found() {
+async fn undeclared_roots_are_method_not_found() {
     assert_eq!(
         answer_to("roots/list", json!({})).await["error"]["code"],
         -32601
     );
 }
 
-/// P23: a page is handed over whole, with what is suspicious about it, and never visited by itself.
+/// P23: a URL is passed on unchanged with its warnings, and never opened by the client.
 #[tokio::test]
-async fn a_page_is_never_visited_unasked() {
+async fn urls_are_never_opened_by_the_client() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/login?state=1#x", listener.local_addr().unwrap());
-    let (link, heard) = asking(
+    let (link, received) = asking(
         "elicitation/create",
         json!({"mode": "url", "message": "Log in", "url": url, "elicitationId": "1"}),
     );
@@ -117,23 +116,23 @@ async fn a_page_is_never_visited_unasked() {
         .unwrap();
     client.call_tool("t", Value::Null).await.unwrap();
     client.close().await;
-    let warned = vec![UrlWarning::NotEncrypted, UrlWarning::Number];
+    let warned = vec![UrlWarning::NotEncrypted, UrlWarning::IpAddress];
     assert_eq!(*seen.lock().unwrap(), [(url, warned)]);
     assert!(
-        heard
+        received
             .all()
             .iter()
             .any(|message| message["result"]["action"] == "accept")
     );
-    let visitor =
+    let was_opened =
         std::future::poll_fn(|cx| std::task::Poll::Ready(listener.poll_accept(cx).is_ready()))
             .await;
-    assert!(!visitor, "nobody has come");
+    assert!(!was_opened, "no connection was made");
 }
 
-/// F10, F19: the pages of a -32042 are given as a list; other errors have none.
+/// F10, F19: the URLs of a -32042 are listed; other errors have none.
 #[tokio::test]
-async fn pages_to_visit_first_are_listed() {
+async fn pending_urls_are_listed() {
     let listed = json!({"elicitations": [
         {"mode": "url", "message": "Log in", "url": "https://a.example", "elicitationId": "1"},
         {"mode": "form", "message": "no page"},
@@ -162,10 +161,10 @@ async fn pages_to_visit_first_are_listed() {
     }
 }
 
-/// F10: a person who can be sent to the pages of a -32042 is, and the call is sent once more, never
-/// a third time; where they decline, or are asked again, the caller hears of it.
+/// F10: after the user visited the URLs of a -32042 the call is repeated once, never twice; if the user declines or
+/// the error repeats, the caller gets it.
 #[tokio::test]
-async fn a_call_is_repeated_once_after_its_pages_were_visited() {
+async fn call_is_repeated_once_after_visiting_urls() {
     let page = json!({"mode": "url", "message": "Log in", "url": "https://a.example", "elicitationId": "1"});
     for (refusals, consents, calls, succeeds) in [
         (1, true, 2, true),
@@ -174,7 +173,7 @@ async fn a_call_is_repeated_once_after_its_pages_were_visited() {
     ] {
         let listed = json!({"elicitations": [page.clone()]});
         let mut left = refusals;
-        let (link, heard) = legacy("2025-11-25", json!({"tools": {}}), move |message| {
+        let (link, received) = legacy("2025-11-25", json!({"tools": {}}), move |message| {
             if left == 0 {
                 return result(message, json!({"content": []}));
             }
@@ -198,7 +197,7 @@ async fn a_call_is_repeated_once_after_its_pages_were_visited() {
             .unwrap();
         let outcome = client.call_tool("t", Value::Null).await;
         assert_eq!(outcome.is_ok(), succeeds, "{outcome:?}");
-        assert_eq!(heard.of("tools/call").len(), calls);
+        assert_eq!(received.of("tools/call").len(), calls);
         assert_eq!(*visited.lock().unwrap(), ["https://a.example"]);
         if let Err(failed) = outcome {
             assert_eq!(failed.code(), Some(-32042));
@@ -206,11 +205,10 @@ async fn a_call_is_repeated_once_after_its_pages_were_visited() {
     }
 }
 
-/// F18, P14: nothing is kept from one answer to the next, whatever its hints allow: there is no cache
-/// that could give one caller what belongs to another.
+/// F18, P14: results are never cached, whatever their hints allow, so that callers cannot see each other's data.
 #[tokio::test]
-async fn nothing_is_cached() {
-    let (link, heard) = modern(json!({"tools": {}, "resources": {}}), |message| {
+async fn results_are_never_cached() {
+    let (link, received) = modern(json!({"tools": {}, "resources": {}}), |message| {
         let mut body = json!({"resultType": "complete", "ttlMs": 3600000, "cacheScope": "public"});
         body["tools"] = json!([]);
         body["contents"] = json!([]);
@@ -225,6 +223,6 @@ async fn nothing_is_cached() {
         assert_eq!(read.ttl_ms, Some(3600000));
         assert_eq!(read.cache_scope.as_deref(), Some("public"));
     }
-    assert_eq!(heard.of("tools/list").len(), 2);
-    assert_eq!(heard.of("resources/read").len(), 2);
+    assert_eq!(received.of("tools/list").len(), 2);
+    assert_eq!(received.of("resources/read").len(), 2);
 }

@@ -1,13 +1,13 @@
-//! Results that are questions.
+//! Results that ask for input.
 
 use mcpact::client::{Client, ClientError, Link};
 use mcpact::model::{FormRequest, Root};
 use serde_json::{Map, Value, json};
 
-use crate::line_server::{Heard, modern, result};
+use crate::line_server::{Received, modern, result};
 
-/// A server whose tool asks `rounds` times.
-fn asking(rounds: usize) -> (Link, Heard) {
+/// Server with a tool that asks `rounds` times.
+fn asking(rounds: usize) -> (Link, Received) {
     let mut round = 0;
     modern(json!({ "tools": {} }), move |message| {
         if message["params"]["name"] == "plain" {
@@ -48,16 +48,16 @@ async fn connect(link: Link) -> Client {
         .unwrap()
 }
 
-/// F16, P12, MR-01, MR-02, MR-03: every question is answered under its key, the state goes back as it came and only when there
-/// is one, each try has an id of its own, and a result without `resultType` is complete.
+/// F16, P12, MR-01, MR-02, MR-03: every question is answered under its key, the state is returned unchanged and only
+/// if present, each attempt has its own id, and a result without `resultType` is complete.
 #[tokio::test]
 async fn questions_in_a_result_are_answered() {
-    let (link, heard) = asking(2);
+    let (link, received) = asking(2);
     let client = connect(link).await;
     let answer = client.call_tool("ask", json!({ "x": 1 })).await.unwrap();
     assert_eq!(answer.all_text(), "done");
     client.call_tool("plain", json!({})).await.unwrap();
-    let calls = heard.of("tools/call");
+    let calls = received.of("tools/call");
     assert_eq!(calls.len(), 4);
     let ids: std::collections::HashSet<String> =
         calls.iter().map(|call| call["id"].to_string()).collect();
@@ -80,10 +80,10 @@ async fn questions_in_a_result_are_answered() {
     assert!(calls[3]["params"].get("inputResponses").is_none());
 }
 
-/// F16: a server that never stops asking is given up.
+/// F16: the number of rounds is limited.
 #[tokio::test]
-async fn a_server_that_never_stops_asking_is_given_up() {
-    let (link, heard) = asking(usize::MAX);
+async fn rounds_of_questions_are_limited() {
+    let (link, received) = asking(usize::MAX);
     let failed = connect(link)
         .await
         .call_tool("ask", Value::Null)
@@ -93,27 +93,27 @@ async fn a_server_that_never_stops_asking_is_given_up() {
         matches!(failed, ClientError::Limit { limit: 10, .. }),
         "{failed:?}"
     );
-    assert_eq!(heard.of("tools/call").len(), 11);
+    assert_eq!(received.of("tools/call").len(), 11);
 }
 
-/// F16: a question that nobody can answer ends the call and is not answered with an invention.
+/// F16: a question without a handler fails the call and gets no invented answer.
 #[tokio::test]
-async fn a_question_without_a_handler_ends_the_call() {
-    let (link, heard) = asking(1);
+async fn question_without_handler_fails_the_call() {
+    let (link, received) = asking(1);
     let client = Client::connect(link).await.unwrap();
     let failed = client.call_tool("ask", Value::Null).await.unwrap_err();
     assert!(
-        matches!(failed, ClientError::Unanswerable { .. }),
+        matches!(failed, ClientError::NoHandler { .. }),
         "{failed:?}"
     );
-    assert_eq!(heard.of("tools/call").len(), 1);
+    assert_eq!(received.of("tools/call").len(), 1);
 }
 
-/// F16: a state without questions means to come back later; neither is a fault of the server.
+/// F16: a state without questions means retry later.
 #[tokio::test(start_paused = true)]
-async fn a_state_alone_means_to_come_back() {
+async fn state_without_questions_means_retry_later() {
     let mut first = true;
-    let (link, heard) = modern(
+    let (link, received) = modern(
         json!({ "resources": {} }),
         move |message| match std::mem::take(&mut first) {
             true => result(
@@ -125,7 +125,10 @@ async fn a_state_alone_means_to_come_back() {
     );
     let client = Client::connect(link).await.unwrap();
     client.read_resource("a:b").await.unwrap();
-    assert_eq!(heard.of("resources/read")[1]["params"]["requestState"], "s");
+    assert_eq!(
+        received.of("resources/read")[1]["params"]["requestState"],
+        "s"
+    );
 
     let (link, _) = modern(json!({ "resources": {} }), |message| {
         result(message, json!({ "resultType": "input_required" }))
@@ -136,7 +139,7 @@ async fn a_state_alone_means_to_come_back() {
         .read_resource("a:b")
         .await;
     assert!(
-        matches!(failed, Err(ClientError::Misbehaved(_))),
+        matches!(failed, Err(ClientError::ProtocolViolation(_))),
         "{failed:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! What HTTP statuses mean, and what the door refuses.
+//! HTTP statuses and transport limits.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::http_server::{Event, HttpServer, Reply};
 use crate::line_server::initialized;
 
-/// Statuses that say something about the moment are no evidence for an era: nobody falls back.
+/// Temporary statuses are no evidence for an era: the client does not fall back.
 #[tokio::test]
-async fn trouble_is_not_evidence() {
+async fn temporary_statuses_cause_no_fallback() {
     let unauthorized: [fn() -> Reply; 2] = [
         || {
             Reply::Empty(
@@ -69,10 +69,9 @@ async fn trouble_is_not_evidence() {
     assert!(failed.to_string().contains("/mcp"), "{failed}");
 }
 
-/// P6: Errors with an id of the server's own, with none, or that are no JSON-RPC at all, are evidence for
-/// a legacy server all the same.
+/// P6: errors with a foreign id, without id, or without JSON-RPC indicate a legacy server.
 #[tokio::test]
-async fn strange_errors_mean_legacy() {
+async fn malformed_errors_indicate_legacy() {
     let strange: [fn() -> Reply; 4] = [
         || {
             Reply::Json(
@@ -106,9 +105,9 @@ async fn strange_errors_mean_legacy() {
     }
 }
 
-/// An error under a request that lacks its id belongs to that request.
+/// An error response without id belongs to its request.
 #[tokio::test]
-async fn an_error_without_an_id_reaches_its_caller() {
+async fn error_without_id_reaches_its_caller() {
     let server = HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
         ("GET", _) => Reply::Empty(405, Vec::new()),
         (_, "initialize") => Reply::result(seen, initialized("2025-06-18", json!({ "tools": {} }))),
@@ -132,9 +131,9 @@ async fn an_error_without_an_id_reaches_its_caller() {
     );
 }
 
-/// T7: headers of the caller go with every request, and those of the protocol are not the caller's.
+/// T7: custom headers go with every request; protocol headers cannot be set.
 #[tokio::test]
-async fn reserved_headers_are_refused() {
+async fn protocol_headers_cannot_be_set() {
     for name in [
         "Mcp-Session-Id",
         "mcp-protocol-version",
@@ -150,10 +149,10 @@ async fn reserved_headers_are_refused() {
     }
 }
 
-/// T7: a redirect inside the origin is followed with method and body; one to another origin is not,
-/// and nothing is sent there.
+/// T7: a redirect within the origin is followed with method and body; one to another origin is not, and nothing is
+/// sent there.
 #[tokio::test]
-async fn redirects_stay_inside_the_origin() {
+async fn redirects_stay_within_the_origin() {
     let server = HttpServer::start(|seen| match (seen.path.as_str(), seen.method()) {
         ("/mcp", _) => Reply::Empty(307, vec![("Location", "/mcp/".to_owned())]),
         (_, "server/discover") => Reply::result(seen, crate::line_server::discovered(json!({}))),
@@ -182,9 +181,9 @@ async fn redirects_stay_inside_the_origin() {
     assert_eq!(server.seen().len(), 4);
 }
 
-/// T7: a server that points to where it was asked is told as that, whatever the status; no other address would help.
+/// T7: a redirect to the same URL is reported as such, whatever the status.
 #[tokio::test]
-async fn redirects_in_a_circle_are_told() {
+async fn redirect_to_the_same_url_is_reported() {
     for status in [301, 302, 307, 308] {
         let location = || vec![("Location", "/mcp".to_owned())];
         let server = HttpServer::start(move |_| Reply::Empty(status, location())).await;
@@ -198,9 +197,9 @@ async fn redirects_in_a_circle_are_told() {
     }
 }
 
-/// T9: a body and an event that are too large are errors, and do not fill the memory.
+/// T9: oversized bodies and events are errors and do not exhaust memory.
 #[tokio::test]
-async fn what_is_too_large_is_refused() {
+async fn oversized_bodies_and_events_are_errors() {
     let server = HttpServer::start(|seen| match seen.method() {
         "server/discover" => {
             Reply::result(seen, crate::line_server::discovered(json!({ "tools": {} })))
@@ -224,14 +223,14 @@ async fn what_is_too_large_is_refused() {
         .await
         .unwrap();
     let failed = client.list_tools().await.unwrap_err();
-    assert!(matches!(failed, ClientError::Door(_)), "{failed:?}");
+    assert!(matches!(failed, ClientError::Transport(_)), "{failed:?}");
     let failed = client.call_tool("t", Value::Null).await.unwrap_err();
-    assert!(matches!(failed, ClientError::Door(_)), "{failed:?}");
+    assert!(matches!(failed, ClientError::Transport(_)), "{failed:?}");
 }
 
-/// A server that cannot be reached, and one that says nothing, are told apart and in time.
+/// An unreachable server and a silent one produce different errors, in time.
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told() {
+async fn unreachable_and_silent_servers_produce_different_errors() {
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);

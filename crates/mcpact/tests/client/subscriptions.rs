@@ -1,4 +1,4 @@
-//! Changes in both eras.
+//! Change notifications in both eras.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,10 +19,10 @@ fn note(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// F4: a legacy resource is subscribed to once for all who watch it, and let go by the last.
+/// F4: a legacy resource is subscribed to once for all streams, and unsubscribed with the last.
 #[tokio::test]
-async fn a_legacy_subscription_is_counted() {
-    let (link, heard) = legacy("2025-11-25", capabilities(), |message| {
+async fn legacy_resource_is_subscribed_once() {
+    let (link, received) = legacy("2025-11-25", capabilities(), |message| {
         let mut all = result(message, json!({}));
         if message["method"] == "resources/subscribe" {
             all.push(note(
@@ -46,23 +46,23 @@ async fn a_legacy_subscription_is_counted() {
         })
     );
     assert_eq!(tools.next().await, Some(Change::Tools));
-    assert_eq!(heard.of("resources/subscribe").len(), 1);
+    assert_eq!(received.of("resources/subscribe").len(), 1);
     drop(first);
     client.ping().await.unwrap();
-    assert!(heard.of("resources/unsubscribe").is_empty());
+    assert!(received.of("resources/unsubscribe").is_empty());
     client.unsubscribe(second);
-    while heard.of("resources/unsubscribe").is_empty() {
+    while received.of("resources/unsubscribe").is_empty() {
         tokio::task::yield_now().await;
     }
     client.close().await;
     assert_eq!(tools.next().await, None);
 }
 
-/// F17, P9: a modern subscription is a request that stays open; what it reports is told by its id, and
-/// dropping it cancels the request.
+/// F17, P9: a modern subscription is an open request; its notifications carry its id, and dropping it cancels the
+/// request.
 #[tokio::test]
-async fn a_modern_subscription_is_a_request() {
-    let (link, heard) = modern(capabilities(), |message| {
+async fn modern_subscription_is_an_open_request() {
+    let (link, received) = modern(capabilities(), |message| {
         if message["method"] != "subscriptions/listen" {
             return Vec::new();
         }
@@ -97,26 +97,25 @@ async fn a_modern_subscription_is_a_request() {
             uri: "a:1".to_owned()
         })
     );
-    let asked = &heard.of("subscriptions/listen")[0];
+    let asked = &received.of("subscriptions/listen")[0];
     assert_eq!(
         asked["params"]["notifications"],
         json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:1"] })
     );
     drop(changes);
-    while heard.of("notifications/cancelled").is_empty() {
+    while received.of("notifications/cancelled").is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(
-        heard.of("notifications/cancelled")[0]["params"]["requestId"],
+        received.of("notifications/cancelled")[0]["params"]["requestId"],
         asked["id"]
     );
     client.close().await;
 }
 
-/// F17: over HTTP a stream that is lost is asked for again, and what may have been missed is told as a
-/// change; dropping it closes the stream.
+/// F17: over HTTP a lost stream is renewed, and possibly missed changes are reported; dropping it closes the stream.
 #[tokio::test]
-async fn a_lost_subscription_is_asked_for_again() {
+async fn lost_subscription_is_renewed() {
     let streams = AtomicUsize::new(0);
     let server = HttpServer::start(move |seen| match seen.method() {
         "server/discover" => Reply::result(seen, discovered(capabilities())),
@@ -145,21 +144,21 @@ async fn a_lost_subscription_is_asked_for_again() {
         .await;
 }
 
-/// F17: a subscription that the server refuses is an error at once.
+/// F17: a refused subscription is an error at once.
 #[tokio::test]
-async fn a_refused_subscription_is_an_error() {
+async fn refused_subscription_is_an_error() {
     let (link, _) = modern(capabilities(), |message| {
         crate::line_server::error(message, -32602, Value::Null)
     });
     let client = Client::connect(link).await.unwrap();
     let refused = client.watch(Watch::new().lists()).await.unwrap_err();
     assert_eq!(refused.code(), Some(-32602));
-    let (link, heard) = legacy("2025-11-25", json!({ "resources": {} }), |_| Vec::new());
+    let (link, received) = legacy("2025-11-25", json!({ "resources": {} }), |_| Vec::new());
     let client = Client::connect(link).await.unwrap();
     let refused = client.subscribe("a:1").await.unwrap_err();
     assert!(
         matches!(refused, ClientError::NotNegotiated(_)),
         "{refused:?}"
     );
-    assert!(heard.of("resources/subscribe").is_empty());
+    assert!(received.of("resources/subscribe").is_empty());
 }

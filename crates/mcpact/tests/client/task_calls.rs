@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::line_server::{legacy, modern, result};
 
-/// F11: a task of 2025-11-25 is asked for in the call, looked after and fetched.
+/// F11: a task of 2025-11-25 is requested in the call, polled and fetched.
 #[tokio::test]
-async fn a_core_task_is_asked_for_and_fetched() {
+async fn core_task_is_requested_and_fetched() {
     let capabilities = json!({
         "tools": {},
         "tasks": { "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } },
     });
     let task = json!({ "taskId": "t1", "status": "working", "ttl": 5000, "pollInterval": 10,
         "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
-    let (link, heard) = legacy(
+    let (link, received) = legacy(
         "2025-11-25",
         capabilities,
         move |message| match message["method"].as_str().unwrap() {
@@ -39,7 +39,7 @@ async fn a_core_task_is_asked_for_and_fetched() {
         .await
         .unwrap();
     assert_eq!(
-        heard.of("tools/call")[0]["params"]["task"],
+        received.of("tools/call")[0]["params"]["task"],
         json!({ "ttl": 5000 })
     );
     assert_eq!(call.task().unwrap().task_id, "t1");
@@ -54,8 +54,8 @@ async fn a_core_task_is_asked_for_and_fetched() {
 
 /// F11: without the capability the `task` member is not sent.
 #[tokio::test]
-async fn a_task_that_was_not_negotiated_is_not_sent() {
-    let (link, heard) = legacy("2025-11-25", json!({ "tools": {} }), |_| Vec::new());
+async fn unnegotiated_task_is_not_sent() {
+    let (link, received) = legacy("2025-11-25", json!({ "tools": {} }), |_| Vec::new());
     let client = Client::connect(link).await.unwrap();
     let refused = client
         .call_tool_as_task("t", json!({}), TaskOptions::new())
@@ -64,23 +64,22 @@ async fn a_task_that_was_not_negotiated_is_not_sent() {
         matches!(refused, Err(ClientError::NotNegotiated(_))),
         "{refused:?}"
     );
-    assert!(heard.of("tools/call").is_empty());
+    assert!(received.of("tools/call").is_empty());
 }
 
 fn extension(
     script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
-) -> (mcpact::client::Link, crate::line_server::Heard) {
+) -> (mcpact::client::Link, crate::line_server::Received) {
     let capabilities =
         json!({ "tools": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
     modern(capabilities, script)
 }
 
-/// F12: a modern server that answers with a task is asked until it is done, and its questions are
-/// answered once.
+/// F12: a task of the extension is polled until it is done, and its questions are answered once.
 #[tokio::test(start_paused = true)]
-async fn a_task_of_the_extension_is_driven_to_its_end() {
+async fn extension_task_is_polled_until_done() {
     let mut polls = 0;
-    let (link, heard) = extension(move |message| {
+    let (link, received) = extension(move |message| {
         let task = |status: &str| json!({ "taskId": "t1", "status": status, "pollIntervalMs": 20 });
         match message["method"].as_str().unwrap() {
             "tools/call" => {
@@ -113,7 +112,7 @@ async fn a_task_of_the_extension_is_driven_to_its_end() {
     let client = builder.connect(link).await.unwrap();
     let answer = client.call_tool("t", json!({})).await.unwrap();
     assert_eq!(answer.all_text(), "ok");
-    let updates = heard.of("tasks/update");
+    let updates = received.of("tasks/update");
     assert_eq!(updates.len(), 1);
     assert_eq!(updates[0]["params"]["taskId"], "t1");
     let answers = &updates[0]["params"]["inputResponses"];
@@ -123,9 +122,9 @@ async fn a_task_of_the_extension_is_driven_to_its_end() {
     );
 }
 
-/// F12: a task that fails is an error, and a call that is answered at once needs no task.
+/// F12: a failed task is an error, and a call without a task is answered at once.
 #[tokio::test(start_paused = true)]
-async fn a_task_may_fail_or_not_come_about() {
+async fn failed_task_is_an_error() {
     let (link, _) = extension(|message| match message["method"].as_str().unwrap() {
         "tools/call" if message["params"]["name"] == "quick" => {
             result(message, json!({ "resultType": "complete", "content": [] }))

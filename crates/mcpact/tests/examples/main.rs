@@ -1,34 +1,34 @@
-//! The examples do what they say, in both eras.
-#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+//! Tests of the examples, in both eras.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/client_with_handlers.rs"]
 mod client_with_handlers;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/client_with_subscriptions.rs"]
 mod client_with_subscriptions;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/http_server.rs"]
 mod http_server;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/in_memory.rs"]
 mod in_memory;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/progress.rs"]
 mod progress;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/prompts.rs"]
 mod prompts;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/questions.rs"]
 mod questions;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/resources.rs"]
 mod resources;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/tasks.rs"]
 mod tasks;
-#[expect(dead_code, reason = "its `main` is for people")]
+#[expect(dead_code, reason = "`main` is not tested")]
 #[path = "../../examples/typed_tools.rs"]
 mod typed_tools;
 
@@ -45,7 +45,7 @@ use serde_json::{Map, json};
 
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
-/// A client of this revision, with what the builder has.
+/// Connects a client of this revision with the handlers of the builder.
 async fn connect(builder: ClientBuilder, server: Server, revision: Revision) -> Client {
     let (near, far) = memory::pair();
     tokio::spawn(server.serve(far));
@@ -58,12 +58,12 @@ fn plain() -> ClientBuilder {
 }
 
 #[tokio::test]
-async fn typed_tools_check_and_structure() {
+async fn typed_tools_validate_and_structure() {
     for revision in ERAS {
         let client = connect(plain(), typed_tools::server(), revision).await;
         let journey = json!({ "distance": 90, "duration": 1.5 });
-        let told = client.call_tool("describe", journey.clone()).await.unwrap();
-        assert_eq!(told.all_text(), "90 km in 1.5 h");
+        let result = client.call_tool("describe", journey.clone()).await.unwrap();
+        assert_eq!(result.all_text(), "90 km in 1.5 h");
         let pace = client.call_tool("pace", journey).await.unwrap();
         assert_eq!(
             pace.structured_content,
@@ -79,7 +79,7 @@ async fn typed_tools_check_and_structure() {
 }
 
 #[tokio::test]
-async fn resources_are_read_and_watched() {
+async fn resources_are_read_and_subscribed() {
     for revision in ERAS {
         let client = connect(plain(), resources::server(), revision).await;
         let write = async {
@@ -87,8 +87,8 @@ async fn resources_are_read_and_watched() {
             Ok(())
         };
         let uri = "board://today";
-        let told = client_with_subscriptions::before_and_after(&client, uri, write).await;
-        assert_eq!(told.unwrap(), ["nothing yet", "news"]);
+        let texts = client_with_subscriptions::before_and_after(&client, uri, write).await;
+        assert_eq!(texts.unwrap(), ["nothing yet", "news"]);
         let old = client.read_resource("board://archive/1999").await.unwrap();
         assert_eq!(old.contents[0].text.as_deref(), Some("the board of 1999"));
         assert!(client.read_resource("board://archive/soon").await.is_err());
@@ -96,7 +96,7 @@ async fn resources_are_read_and_watched() {
 }
 
 #[tokio::test]
-async fn prompts_are_filled_in_and_completed() {
+async fn prompts_are_rendered_and_completed() {
     for revision in ERAS {
         let client = connect(plain(), prompts::server(), revision).await;
         let rust = Map::from_iter([("language".to_owned(), json!("rust"))]);
@@ -110,7 +110,7 @@ async fn prompts_are_filled_in_and_completed() {
 }
 
 #[tokio::test]
-async fn progress_log_and_giving_up() {
+async fn progress_log_and_cancellation() {
     for revision in ERAS {
         let logged = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&logged);
@@ -147,20 +147,20 @@ async fn questions_are_asked_and_answered_in_both_eras() {
     for revision in ERAS {
         let builder = client_with_handlers::builder();
         let client = connect(builder, questions::server(), revision).await;
-        for (tool, said) in [
+        for (tool, text) in [
             ("greet", "Hello, Ann!"),
             ("sign_in", "on the way"),
             ("think", "forty-two"),
             ("look_around", "file:///home/ann"),
         ] {
             let answer = client.call_tool(tool, json!({})).await.unwrap();
-            assert_eq!(answer.all_text(), said, "{tool} in {revision}");
+            assert_eq!(answer.all_text(), text, "{tool} in {revision}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_task_gives_its_result_later() {
+async fn task_returns_its_result_later() {
     for revision in ERAS {
         let client = connect(plain().tasks(), tasks::server(), revision).await;
         let options = TaskOptions::new().ttl(Duration::from_secs(60));
@@ -173,7 +173,7 @@ async fn a_task_gives_its_result_later() {
 }
 
 #[tokio::test]
-async fn one_address_serves_both_eras() {
+async fn one_url_serves_both_eras() {
     let listening = http_server::server()
         .listen(([127, 0, 0, 1], 0).into())
         .await
@@ -189,7 +189,7 @@ async fn one_address_serves_both_eras() {
 }
 
 #[tokio::test]
-async fn memory_joins_a_server_and_a_client() {
+async fn server_and_client_connect_in_memory() {
     for revision in Revision::ALL {
         assert_eq!(in_memory::hello(revision).await.unwrap(), "hello");
     }

@@ -1,4 +1,4 @@
-//! No secret is ever logged, at whatever level.
+//! Secrets are never logged, at any level.
 
 use mcpact::client::{ChildCommand, Client, EraMode, Revision};
 use mcpact::model::Tool;
@@ -10,7 +10,7 @@ use crate::record::{Lines, Log, initialize, modern};
 const CANARY: &str = "canary-f3a91c77";
 
 #[track_caller]
-fn nothing_sings(log: &Log) {
+fn assert_no_secret(log: &Log) {
     let all = log.all();
     assert!(!all.is_empty());
     for entry in all {
@@ -32,11 +32,11 @@ fn server() -> Server {
     )
 }
 
-/// P16: headers, the address, arguments and metadata never reach the log over HTTP, in either era.
+/// P16: headers, URL, arguments and metadata are never logged over HTTP, in either era.
 #[tokio::test]
-async fn nothing_of_a_request_is_logged() {
+async fn request_content_is_not_logged() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
-        let (log, _guard) = Log::keep();
+        let (log, _guard) = Log::start();
         let listening = server().listen(([127, 0, 0, 1], 0).into()).await.unwrap();
         let url = format!("{}?key={CANARY}", listening.url());
         let serving = tokio::spawn(listening.run(std::future::pending()));
@@ -58,14 +58,14 @@ async fn nothing_of_a_request_is_logged() {
         let _ = client.read_resource(&format!("{CANARY}://x")).await;
         client.close().await;
         serving.abort();
-        nothing_sings(&log);
+        assert_no_secret(&log);
     }
 }
 
-/// P16: malformed and refused messages do not sing either.
+/// P16: malformed and refused messages are not logged either.
 #[tokio::test]
-async fn nothing_of_a_refused_message_is_logged() {
-    let (log, _guard) = Log::keep();
+async fn refused_message_is_not_logged() {
+    let (log, _guard) = Log::start();
     let mut client = Lines::to(server());
     let mut refused = modern(1, "tools/call", "2025-06-18");
     refused["params"]["_meta"]["com.example/token"] = json!(CANARY);
@@ -80,28 +80,27 @@ async fn nothing_of_a_refused_message_is_logged() {
     experimental["params"]["_meta"] = json!({ "token": CANARY });
     client.ask(experimental).await;
     client.ask(json!(CANARY)).await;
-    nothing_sings(&log);
+    assert_no_secret(&log);
 }
 
-/// What a process gets in its environment is covered in what it writes to its log, and its noise
-/// is not repeated.
+/// Environment values are masked in the stderr of a process, and its other output is not repeated.
 #[tokio::test]
-async fn nothing_of_the_environment_is_logged() {
-    let (log, _guard) = Log::keep();
+async fn environment_is_not_logged() {
+    let (log, _guard) = Log::start();
     let script = r#"echo "my key is $KEY" >&2; echo "key=$KEY"; read -r line; exit 3"#;
     let command = ChildCommand::new("sh")
         .with_args(["-c", script, CANARY])
         .with_env("KEY", CANARY);
     let failed = Client::connect(command).await.unwrap_err();
     assert!(failed.to_string().contains("my key is ***"), "{failed}");
-    nothing_sings(&log);
+    assert_no_secret(&log);
 }
 
-/// A server that repeats what it was sent in an answer that is no message does not make us repeat it.
+/// A server that echoes its input in an invalid response does not get it into the log.
 #[tokio::test]
-async fn nothing_of_a_strange_answer_is_logged() {
+async fn invalid_response_is_not_logged() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let (log, _guard) = Log::keep();
+    let (log, _guard) = Log::start();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let echo = tokio::spawn(async move {
@@ -117,5 +116,5 @@ async fn nothing_of_a_strange_answer_is_logged() {
     let builder = Client::builder("t", "1").header("Authorization", format!("Bearer {CANARY}"));
     builder.connect(url).await.unwrap_err();
     echo.abort();
-    nothing_sings(&log);
+    assert_no_secret(&log);
 }

@@ -1,4 +1,4 @@
-//! Negotiations as a client tells them.
+//! Negotiation log of a client.
 
 use mcpact::client::{Client, EraMode, Revision};
 use mcpact::log::{NEGOTIATION, field};
@@ -14,10 +14,10 @@ fn served(revisions: &[Revision]) -> mcpact_transport::link::Link {
     near
 }
 
-/// A client tells what it asked, what it saw, what it concluded, and how it ended.
+/// A client logs its request, each observation and conclusion, and the result.
 #[tokio::test]
-async fn a_fallback_is_told_step_by_step() {
-    let (log, _guard) = Log::keep();
+async fn fallback_is_logged_step_by_step() {
+    let (log, _guard) = Log::start();
     let client = Client::connect(served(&[Revision::V2025_03_26]))
         .await
         .unwrap();
@@ -45,10 +45,10 @@ async fn a_fallback_is_told_step_by_step() {
     client.close().await;
 }
 
-/// A client that finds no common version warns once, with both offers and an advice.
+/// A client without a common version warns once, with both offers and advice.
 #[tokio::test]
-async fn a_mismatch_is_told() {
-    let (log, _guard) = Log::keep();
+async fn mismatch_is_logged() {
+    let (log, _guard) = Log::start();
     let modern = Client::builder("t", "1").mode(EraMode::Modern);
     modern
         .connect(served(&[Revision::V2025_06_18]))

@@ -1,9 +1,9 @@
-//! What the local log hears: negotiations, the life of processes, messages of servers, and no secrets.
-#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+//! Log tests: negotiations, process lifecycle, messages of servers, and no secrets.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod canary;
 mod client;
-mod life;
 mod messages;
+mod process;
 mod record;
 mod server;

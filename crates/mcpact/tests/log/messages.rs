@@ -1,4 +1,4 @@
-//! Log messages between the two logs.
+//! Log messages between servers and clients.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,12 +13,11 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use crate::record::Log;
 
-/// What a server logs is written into the local log at the level that it has there, and below the
-/// level that the client asked for nothing comes.
+/// Log messages of a server appear in the local log at their level, and none below the requested level.
 #[tokio::test]
-async fn messages_of_a_server_reach_the_local_log() {
+async fn server_messages_reach_the_local_log() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
-        let (log, _guard) = Log::keep();
+        let (log, _guard) = Log::start();
         let server = Server::new("s", "1").revisions(&[revision]).logging().tool(
             "talk",
             "t",
@@ -36,7 +35,7 @@ async fn messages_of_a_server_reach_the_local_log() {
         let client = builder.connect(near).await.unwrap();
         client.call_tool("talk", json!({})).await.unwrap();
         client.close().await;
-        let told: Vec<(Level, String)> = log
+        let logged: Vec<(Level, String)> = log
             .events(MESSAGES)
             .iter()
             .map(|entry| (entry.level, entry.get("severity").to_owned()))
@@ -50,17 +49,19 @@ async fn messages_of_a_server_reach_the_local_log() {
             (Level::ERROR, "alert"),
             (Level::ERROR, "emergency"),
         ];
-        assert_eq!(told, expected.map(|(level, name)| (level, name.to_owned())));
+        assert_eq!(
+            logged,
+            expected.map(|(level, name)| (level, name.to_owned()))
+        );
         let first = &log.events(MESSAGES)[0];
         assert_eq!(first.get("logger"), "talker");
         assert_eq!(first.get("message"), r#"{"said":"info"}"#);
     }
 }
 
-/// What a handler tells the local log goes to the client that it serves, at the level that the
-/// client asked for, and nothing else does.
+/// The log of a handler goes to its client at the requested level, and nothing else does.
 #[tokio::test]
-async fn the_local_log_reaches_the_client() {
+async fn handler_log_reaches_the_client() {
     let subscriber = tracing_subscriber::registry().with(ClientLog::new());
     let _guard = tracing::subscriber::set_default(subscriber);
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
@@ -70,26 +71,26 @@ async fn the_local_log_reaches_the_client() {
             |_: NoArgs, _: Context| async move {
                 tracing::debug!(target: "worker", "too quiet");
                 tracing::warn!(target: "worker", left = 3, "nearly done");
-                tracing::error!(target: "mcpact::server", "about somebody else");
+                tracing::error!(target: "mcpact::server", "about another client");
                 tracing::info!(target: "worker", "done");
                 Ok("done")
             },
         );
         let (near, far) = memory::pair();
         tokio::spawn(server.serve(far));
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let notes = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&received);
         let client = Client::builder("t", "1")
             .log_level(LogLevel::Info)
             .on_notification(move |note| {
-                let mut said: Map<String, Value> = note.read().unwrap();
-                said.remove("_meta");
-                notes.lock().unwrap().push(Value::from(said));
+                let mut text: Map<String, Value> = note.read().unwrap();
+                text.remove("_meta");
+                notes.lock().unwrap().push(Value::from(text));
             })
             .connect(near)
             .await
             .unwrap();
-        tracing::error!(target: "worker", "while nobody is served");
+        tracing::error!(target: "worker", "outside of a request");
         client.call_tool("work", json!({})).await.unwrap();
         client.close().await;
         let expected = [
@@ -97,6 +98,6 @@ async fn the_local_log_reaches_the_client() {
                     "data": { "left": 3, "message": "nearly done" } }),
             json!({ "level": "info", "logger": "worker", "data": "done" }),
         ];
-        assert_eq!(*heard.lock().unwrap(), expected, "{revision}");
+        assert_eq!(*received.lock().unwrap(), expected, "{revision}");
     }
 }

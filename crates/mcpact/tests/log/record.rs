@@ -1,4 +1,4 @@
-//! A subscriber that keeps everything, and lines that are written by hand.
+//! Recording subscriber, and a raw line-based client.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -16,7 +16,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
-/// A span or an event.
+/// Recorded span or event.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) target: &'static str,
@@ -35,7 +35,7 @@ impl Entry {
         }
     }
 
-    /// What a field says; empty when it is not there.
+    /// Returns the value of a field; empty if missing.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
@@ -52,18 +52,18 @@ impl Visit for Entry {
 }
 
 #[derive(Default)]
-struct Kept {
+struct Records {
     all: Vec<Entry>,
     spans: HashMap<u64, usize>,
 }
 
-/// Everything that was logged on this thread while it lives.
+/// Everything logged on this thread while the guard lives.
 #[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Kept>>);
+pub(crate) struct Log(Arc<Mutex<Records>>);
 
 impl Log {
-    /// Begins to keep; tests run on one thread, with everything that they start.
-    pub(crate) fn keep() -> (Self, DefaultGuard) {
+    /// Starts recording; tests run on a single thread.
+    pub(crate) fn start() -> (Self, DefaultGuard) {
         let log = Self::default();
         let subscriber = tracing_subscriber::registry().with(log.clone());
         (log, tracing::subscriber::set_default(subscriber))
@@ -81,12 +81,12 @@ impl Log {
         all
     }
 
-    /// The ends of negotiations that a side told.
+    /// Returns the results of negotiations logged by a side.
     pub(crate) fn negotiations(&self, side: &str) -> Vec<Entry> {
         self.of(false, mcpact::log::NEGOTIATION, side)
     }
 
-    /// The negotiations of a side as spans.
+    /// Returns the negotiation spans of a side.
     pub(crate) fn spans(&self, side: &str) -> Vec<Entry> {
         self.of(true, mcpact::log::NEGOTIATION, side)
     }
@@ -121,7 +121,7 @@ impl<S: Subscriber> Layer<S> for Log {
     }
 }
 
-/// A client that writes its lines by hand.
+/// Raw line-based client.
 pub(crate) struct Lines(Link);
 
 impl Lines {
@@ -131,7 +131,7 @@ impl Lines {
         Self(near)
     }
 
-    /// Says something and gives the answer.
+    /// Sends a message and returns the answer.
     pub(crate) async fn ask(&mut self, message: Value) -> Value {
         self.0.sink.push(&message.to_string());
         self.0.sink.flush().await.unwrap();
@@ -152,7 +152,7 @@ pub(crate) fn initialize(version: &str) -> Value {
     } })
 }
 
-/// A modern request of this version.
+/// Creates a modern request of this version.
 pub(crate) fn modern(id: u32, method: &str, version: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": {
         "io.modelcontextprotocol/protocolVersion": version,

@@ -1,4 +1,4 @@
-//! Negotiations as a server tells them.
+//! Negotiation log of a server.
 
 use mcpact::client::{Client, EraMode, Revision};
 use mcpact::log::field;
@@ -18,10 +18,10 @@ fn says(entry: &Entry, expected: &[(&str, &str)]) {
     }
 }
 
-/// A handshake is a span and an event, both with everything that was negotiated.
+/// A handshake produces a span and an event with all negotiated values.
 #[tokio::test]
-async fn a_handshake_is_told() {
-    let (log, _guard) = Log::keep();
+async fn handshake_is_logged() {
+    let (log, _guard) = Log::start();
     let mut client = Lines::to(server());
     client.ask(initialize("2025-06-18")).await;
     let events = log.negotiations("server");
@@ -59,10 +59,10 @@ async fn a_handshake_is_told() {
     }
 }
 
-/// Discovery and the first request of a modern client are told, its other requests are not.
+/// Discovery and the first request of a modern client are logged at `INFO`, further ones are not.
 #[tokio::test]
-async fn a_modern_client_is_told_of_once() {
-    let (log, _guard) = Log::keep();
+async fn modern_client_is_logged_once() {
+    let (log, _guard) = Log::start();
     let mut client = Lines::to(server());
     client.ask(modern(1, "tools/list", "2026-07-28")).await;
     client.ask(modern(2, "tools/list", "2026-07-28")).await;
@@ -86,10 +86,10 @@ async fn a_modern_client_is_told_of_once() {
     );
 }
 
-/// A version that does not fit is a warning with both offers and an advice; the same again is not.
+/// A version mismatch is a warning with both offers and advice; its repetition is not.
 #[tokio::test]
-async fn a_mismatch_is_told_once() {
-    let (log, _guard) = Log::keep();
+async fn repeated_mismatch_is_logged_once() {
+    let (log, _guard) = Log::start();
     let only = server().revisions(&[Revision::V2026_07_28]);
     let mut client = Lines::to(only);
     for _ in 0..3 {
@@ -120,11 +120,10 @@ async fn a_mismatch_is_told_once() {
     );
 }
 
-/// So is a capability that the server will not do without, and a handshake that is refused before
-/// anybody has looked at its capabilities.
+/// A missing required capability, and a handshake refused before its capabilities are read, are warnings, too.
 #[tokio::test]
-async fn refused_handshakes_are_told() {
-    let (log, _guard) = Log::keep();
+async fn refused_handshakes_are_logged() {
+    let (log, _guard) = Log::start();
     let strict = server().settings(|settings| {
         settings.policy.required.push("elicitation".into());
     });
@@ -158,15 +157,15 @@ async fn refused_handshakes_are_told() {
     );
 }
 
-/// The same on every carrier of HTTP.
+/// The same over every HTTP transport.
 #[tokio::test]
-async fn every_carrier_of_http_tells() {
-    for (revision, path, carrier, method) in [
+async fn every_http_transport_logs() {
+    for (revision, path, transport, method) in [
         (Revision::V2025_11_25, "/mcp", "http-", "initialize"),
         (Revision::V2026_07_28, "/mcp", "http", "server/discover"),
         (Revision::V2024_11_05, "/sse", "http+sse-", "initialize"),
     ] {
-        let (log, _guard) = Log::keep();
+        let (log, _guard) = Log::start();
         let listening = server()
             .settings(|settings| settings.http_sse = true)
             .listen(([127, 0, 0, 1], 0).into())
@@ -190,7 +189,7 @@ async fn every_carrier_of_http_tells() {
             ],
         );
         assert!(
-            last.get(field::TRANSPORT_ID).starts_with(carrier),
+            last.get(field::TRANSPORT_ID).starts_with(transport),
             "{last:?}"
         );
         assert_eq!(

@@ -7,7 +7,7 @@ use super::{RELATED, server};
 use crate::http::request;
 use crate::peer::Peer;
 
-/// A connection whose client can be asked.
+/// A connection of a client that accepts requests.
 async fn connect(server: Server) -> (Peer, Value) {
     let mut peer = Peer::of(server);
     let opened = peer.open("2025-11-25", json!({"elicitation": {}})).await;
@@ -218,7 +218,8 @@ async fn what_does_not_fit_is_refused() {
 #[tokio::test]
 async fn a_server_may_demand_tasks() {
     let (server, go_on) = server();
-    let (mut peer, _) = connect(server.settings(|s| s.task_demand = TaskRequirement::Always)).await;
+    let (mut peer, _) =
+        connect(server.settings(|s| s.task_requirement = TaskRequirement::Always)).await;
     let refused = peer.ask(1, "tools/call", json!({"name": "work"})).await;
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
     go_on.add_permits(1);
@@ -263,7 +264,7 @@ async fn tasks_are_listed_in_pages() {
     assert_eq!(seen, started);
 }
 
-/// F11: a task whose time is up is gone.
+/// F11: an expired task is removed.
 #[tokio::test]
 async fn a_task_is_forgotten_in_time() {
     let (mut peer, _) = connect(server().0).await;

@@ -1,6 +1,6 @@
 //! Tasks as the extension of 2026-07-28.
 
-use mcpact::server::{Context, NoArgs, Principals, Server};
+use mcpact::server::{Context, NoArgs, PrincipalSource, Server};
 use serde_json::{Value, json};
 
 use super::{EXTENSION, server, with_tasks};
@@ -13,7 +13,7 @@ async fn ask(peer: &mut Peer, method: &str, params: Value) -> Value {
     peer.hear().await
 }
 
-/// Calls a tool, whose server makes a task of it unasked.
+/// Calls a tool that the server runs as a task.
 async fn start(peer: &mut Peer, tool: &str) -> String {
     let started = ask(peer, "tools/call", json!({"name": tool})).await;
     assert_eq!(started["result"]["resultType"], "task", "{started}");
@@ -32,8 +32,8 @@ async fn look_for(peer: &mut Peer, task: &str, status: &str) -> Value {
     panic!("{task} never was {status}");
 }
 
-/// F12: the extension is told of in `server/discover`, and a call of a client that knows it is
-/// answered with a flat handle, though nobody asked for one.
+/// F12: `server/discover` declares the extension, and a call of a capable client is answered with a flat handle without
+/// being requested.
 #[tokio::test]
 async fn a_handle_comes_unasked() {
     let (server, go_on) = server();
@@ -88,7 +88,7 @@ async fn a_task_is_answered_by_update() {
         "elicitation/create"
     );
     for answers in [
-        json!({"nobody": {"action": "accept"}}),
+        json!({"unknown": {"action": "accept"}}),
         json!({"who": {"action": "sing"}}),
         json!({"who": {"action": "accept", "content": {"name": 7}}}),
     ] {
@@ -110,7 +110,7 @@ async fn a_task_is_answered_by_update() {
     assert!(done.get("inputRequests").is_none());
 }
 
-/// F12: cancelling is acknowledged, also when there is nothing left to cancel.
+/// F12: cancelling is acknowledged, even if there is nothing to cancel.
 #[tokio::test]
 async fn cancelling_is_acknowledged() {
     let mut peer = Peer::of(server().0);
@@ -191,7 +191,7 @@ async fn the_core_feature_has_no_part_in_it() {
     assert_eq!(handle["result"]["resultType"], "task", "{handle}");
 }
 
-/// F12: whoever listens to a task is told of every change, with everything that `tasks/get` would show.
+/// F12: a subscriber of a task gets every change, with the same content as `tasks/get`.
 #[tokio::test]
 async fn a_listener_hears_of_its_task() {
     let (server, go_on) = server();
@@ -247,9 +247,9 @@ async fn a_listener_hears_of_questions() {
     assert_eq!(told, ["working", "completed"]);
 }
 
-/// F12, P22: who listens to a task of somebody else hears nothing of it.
+/// F12, P22: a subscriber gets no events about tasks of other principals.
 #[tokio::test]
-async fn nobody_hears_of_the_tasks_of_others() {
+async fn tasks_of_others_are_not_reported() {
     let (server, go_on) = server();
     let server: Server = server
         .tool(
@@ -261,7 +261,7 @@ async fn nobody_hears_of_the_tasks_of_others() {
             },
         )
         .settings(|s| {
-            s.principals = Principals::told_by(|headers| {
+            s.principals = PrincipalSource::from_fn(|headers| {
                 let told = headers.get("x-user")?;
                 told.to_str().ok().map(str::to_owned)
             });

@@ -12,13 +12,43 @@ fn client(session: &Arc<u8>) -> User {
 fn what_a_server_keeps() {
     use Method::{ElicitationCreate, RootsList};
     let sheet = [
-        (Sharing::Kind, Occasion::Outside, RootsList, true),
-        (Sharing::Kind, Occasion::Outside, ElicitationCreate, true),
-        (Sharing::Kind, Occasion::Unclear, RootsList, true),
-        (Sharing::Kind, Occasion::Unclear, ElicitationCreate, false),
-        (Sharing::Kind, Occasion::Call, RootsList, false),
-        (Sharing::Nobody, Occasion::Outside, RootsList, false),
-        (Sharing::Everybody, Occasion::Outside, RootsList, false),
+        (
+            SharingPolicy::SameAffinity,
+            Occasion::Outside,
+            RootsList,
+            true,
+        ),
+        (
+            SharingPolicy::SameAffinity,
+            Occasion::Outside,
+            ElicitationCreate,
+            true,
+        ),
+        (
+            SharingPolicy::SameAffinity,
+            Occasion::Unclear,
+            RootsList,
+            true,
+        ),
+        (
+            SharingPolicy::SameAffinity,
+            Occasion::Unclear,
+            ElicitationCreate,
+            false,
+        ),
+        (
+            SharingPolicy::SameAffinity,
+            Occasion::Call,
+            RootsList,
+            false,
+        ),
+        (
+            SharingPolicy::Exclusive,
+            Occasion::Outside,
+            RootsList,
+            false,
+        ),
+        (SharingPolicy::All, Occasion::Outside, RootsList, false),
     ];
     for (sharing, occasion, method, expected) in sheet {
         let kept = is_kept(sharing, occasion, method);

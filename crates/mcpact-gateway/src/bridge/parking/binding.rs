@@ -1,6 +1,6 @@
 //! What a state is good for: this caller and this call.
 
-use mcpact::server::backend::Mark;
+use mcpact::server::backend::ClientKey;
 use mcpact_spec::Method;
 use mcpact_translate::input::Binding;
 use mcpact_translate::lifecycle::canonical;
@@ -19,10 +19,10 @@ pub(in crate::bridge) fn binding(waiter: &Waiter) -> Binding {
         .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState" | "_meta"))
         .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
         .finish();
-    let key = match &ear.visitor().mark {
-        Mark::Key(key) => &**key,
+    let key = match &ear.visitor().key {
+        ClientKey::Key(key) => &**key,
         // A connection is its owner's already.
-        Mark::None | Mark::Connection(_) => "",
+        ClientKey::None | ClientKey::Connection(_) => "",
     };
     // The parameters are an object, so that it is plain where the key begins.
     let about = Sha256::new_with_prefix(canonical(&stable)).chain_update(key);

@@ -15,7 +15,7 @@ use super::lot::Post;
 use super::{Open, Said, binding};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Waiter, refusal};
-use crate::upstream::{Event, Note, Reply};
+use crate::upstream::{CallEvent, ServerNotification, ServerResponse};
 
 /// How long a server may take to end a call whose client did not come back.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -49,7 +49,7 @@ pub(super) struct Keeper {
     open: Open,
     seats: Vec<Seat>,
     /// How far the server got while nobody waited, for whoever comes back.
-    unheard: Option<Note>,
+    unheard: Option<ServerNotification>,
     words: mpsc::UnboundedReceiver<Word>,
 }
 
@@ -88,9 +88,9 @@ impl Keeper {
         bridge.lot.release(id);
     }
 
-    async fn take(&mut self, event: Option<Event>) -> bool {
-        if let Some(Event::Note(note)) = &event
-            && let Some(question) = note.withdrawn_question()
+    async fn take(&mut self, event: Option<CallEvent>) -> bool {
+        if let Some(CallEvent::Notification(note)) = &event
+            && let Some(question) = note.cancelled_request()
         {
             let mut parks = self.bridge.lot.parks();
             parks.withdrawn(self.id, question.as_ref());
@@ -148,7 +148,7 @@ impl Keeper {
     /// Waits for the end of the call; nobody hears what comes before it.
     async fn end(&mut self) {
         loop {
-            if let Some(Event::Done(_) | Event::Lost(_)) = self.open.event().await {
+            if let Some(CallEvent::Response(_) | CallEvent::Failed(_)) = self.open.event().await {
                 return;
             }
         }
@@ -178,7 +178,7 @@ impl Keeper {
         true
     }
 
-    async fn ended(&mut self, reply: Result<Reply, ServeError>) -> bool {
+    async fn ended(&mut self, reply: Result<ServerResponse, ServeError>) -> bool {
         let outcome = self.bridge.conclude(&self.open, reply);
         let raw = match &outcome {
             Ok(raw) => Outcome::Result(raw.to_string()),
@@ -221,9 +221,14 @@ impl Keeper {
 }
 
 /// The newest report of progress.
-fn newest(known: Option<Note>, event: Option<&Event>) -> Option<Note> {
+fn newest(
+    known: Option<ServerNotification>,
+    event: Option<&CallEvent>,
+) -> Option<ServerNotification> {
     match event {
-        Some(Event::Note(note)) if note.method == Method::Progress => Some(note.clone()),
+        Some(CallEvent::Notification(note)) if note.method == Method::Progress => {
+            Some(note.clone())
+        }
         _ => known,
     }
 }

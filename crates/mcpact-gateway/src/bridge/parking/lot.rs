@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact::server::backend::{Mark, Sealer, Visitor};
+use mcpact::server::backend::{ClientIdentity, ClientKey, Sealer};
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_translate::input::{
     Round, SuspendLimits, SuspendedCallId, SuspendedCalls, input_required,
@@ -38,7 +38,7 @@ pub(in crate::bridge) struct ParkingLot {
 pub(super) struct Post {
     pub(super) say: mpsc::UnboundedSender<Word>,
     /// The connection with which the call ends; none where its client may come back by another.
-    pub(super) connection: Option<Mark>,
+    pub(super) connection: Option<ClientKey>,
 }
 
 impl ParkingLot {
@@ -115,8 +115,8 @@ impl ParkingLot {
     }
 
     /// Gives up what only somebody could come back to who says nothing any more.
-    pub(in crate::bridge) fn dismiss(&self, visitor: &Visitor) {
-        let is_theirs = |post: &Post| post.connection.as_ref() == Some(&visitor.mark);
+    pub(in crate::bridge) fn dismiss(&self, visitor: &ClientIdentity) {
+        let is_theirs = |post: &Post| post.connection.as_ref() == Some(&visitor.key);
         let theirs: Vec<SuspendedCallId> = {
             let keepers = self.keepers();
             let theirs = keepers.iter().filter(|(_, post)| is_theirs(post));

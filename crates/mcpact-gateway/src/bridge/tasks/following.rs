@@ -13,7 +13,7 @@ use super::{QUESTIONS, of_task};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Crossing, refusal};
 use crate::bridge::rounds::{Asking, mint};
-use crate::upstream::Reply;
+use crate::upstream::ServerResponse;
 
 /// How often in a row the server may fail to say where its task stands.
 const ATTEMPTS: u32 = 5;
@@ -78,8 +78,8 @@ impl Bridge {
             let lane = crossing.lane.for_task(&crossing.caller).await;
             let lost = match lane {
                 Ok(lane) => match lane.request(Method::TasksGet, &params).await {
-                    Ok(Reply::Result(raw)) => return Ok(raw),
-                    Ok(Reply::Error(raw)) => return Err(crossing.error(&raw)),
+                    Ok(ServerResponse::Result(raw)) => return Ok(raw),
+                    Ok(ServerResponse::Error(raw)) => return Err(crossing.error(&raw)),
                     Err(loss) => crossing.lost(&loss),
                 },
                 Err(error) => error.into(),

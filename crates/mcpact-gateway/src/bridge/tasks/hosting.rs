@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::{ServeError, Trouble};
+use crate::error::{ServeError, UpstreamErrorKind};
 use bytestring::ByteString;
-use mcpact::server::backend::{Heard, Job, Reach, date};
+use mcpact::server::backend::{BackendRequest, QuestionOutcome, ResponseMode, date};
 use mcpact_spec::{Capability, Era, ErrorCode, Method};
 use mcpact_translate::input::{Outcome, Question};
 use mcpact_translate::shape::adapt_client_result;
@@ -197,10 +197,12 @@ impl Hosting {
                 params,
             } = question;
             let answer = match asker.ask(method, &params).await {
-                Heard::Result(raw) => adapt_client_result(method, &raw, asker.upstream())
+                QuestionOutcome::Result(raw) => adapt_client_result(method, &raw, asker.upstream())
                     .ok()
                     .map(std::borrow::Cow::into_owned),
-                Heard::Error(_) | Heard::Lost(_) | Heard::Refused(_) => None,
+                QuestionOutcome::Error(_)
+                | QuestionOutcome::Lost(_)
+                | QuestionOutcome::Refused(_) => None,
             };
             let acts =
                 hosting.at(|hosted, now| hosted.answered(&task, &key, answer.as_deref(), now));
@@ -246,13 +248,13 @@ impl Bridge {
     /// The server is gone: what is still hosted for it is lost.
     pub(in crate::bridge) fn lose_hosted(&self) {
         if let Some(hosting) = self.hosting.get() {
-            let ended = self.shared.error(Trouble::Ended).into();
+            let ended = self.shared.error(UpstreamErrorKind::Stopped).into();
             hosting.lost(self.number, &ended);
         }
     }
 
     /// Whether a request is about a task that is hosted here: it can be answered without the server.
-    pub(crate) fn hosts(&self, job: &Job, ear: &Ear) -> bool {
+    pub(crate) fn hosts(&self, job: &BackendRequest, ear: &Ear) -> bool {
         let is_about_one = matches!(
             job.method,
             Some(Method::TasksGet | Method::TasksResult | Method::TasksCancel)
@@ -371,9 +373,9 @@ impl Bridge {
             ResultLookup::Now(outcome) => outcome,
             ResultLookup::Later(acts) => {
                 // Who takes no stream cannot be asked there.
-                let reach = asked.job.reach;
+                let reach = asked.job.response_mode;
                 let runner = waiting.runner.as_ref();
-                if let Some(runner) = runner.filter(|_| reach == Reach::Stream) {
+                if let Some(runner) = runner.filter(|_| reach == ResponseMode::Stream) {
                     runner.arrived(Place {
                         waiter,
                         ear: ear.clone(),
@@ -422,7 +424,7 @@ fn request_apart(runner: &Runner, method: Method, params: String) {
         };
         let stamped = stamped(
             &caller,
-            Reach::Stream,
+            ResponseMode::Stream,
             Told::WithTasks,
             lane.revision(),
             &params,

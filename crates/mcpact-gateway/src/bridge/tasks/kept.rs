@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::{ServeError, Trouble};
+use crate::error::{ServeError, UpstreamErrorKind};
 use bytestring::ByteString;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
@@ -18,12 +18,12 @@ use tokio::time::Instant;
 use super::names::Named;
 use super::{LONGEST, TASKS, meant};
 use crate::aggregate::rewrite::with_subject;
-use crate::aggregate::tasks::TaskMap;
+use crate::aggregate::task_ids::TaskMap;
 use crate::bridge::claim::User;
 use crate::bridge::crossing::{Crossing, refusal};
 use crate::bridge::ear::{Ear, FarEar};
 use crate::bridge::lane::Lane;
-use crate::upstream::{Ask, Note, related_task};
+use crate::upstream::{ServerNotification, ServerRequest, related_task};
 
 /// The tasks that run in one session, by the names that the server gave them.
 #[derive(Debug, Default)]
@@ -116,7 +116,7 @@ impl Lane {
     }
 
     /// Tells of a task where several clients share the session: only its owner hears of it.
-    pub(in crate::bridge) fn tell_task_owner(&self, note: &Note) {
+    pub(in crate::bridge) fn tell_task_owner(&self, note: &ServerNotification) {
         let params = &note.params;
         let task = Object::parse(params).unwrap_or_default();
         let id = task.get_str("taskId").unwrap_or_default();
@@ -130,7 +130,10 @@ impl Lane {
     }
 
     /// Whom a question for a task is for, and the question as that client knows it.
-    pub(in crate::bridge) fn asked_for_task(&self, ask: &Ask) -> Option<(Ear, ByteString)> {
+    pub(in crate::bridge) fn asked_for_task(
+        &self,
+        ask: &ServerRequest,
+    ) -> Option<(Ear, ByteString)> {
         let params = &ask.params;
         let owner = self.kept.ear(&related_task(params)?)?;
         let shown = self
@@ -149,7 +152,7 @@ impl Crossing {
             (Era::Legacy, Era::Legacy) => {
                 down.has(Feature::TasksCore) && up.has(Feature::TasksCore)
             }
-            (Era::Modern, Era::Modern) => !self.lane.upstream.costs_nothing(),
+            (Era::Modern, Era::Modern) => !self.lane.upstream.is_free(),
             (Era::Legacy, Era::Modern) | (Era::Modern, Era::Legacy) => false,
         };
         is_placed && self.caller.pool().is_some()
@@ -183,7 +186,7 @@ impl Crossing {
         };
         let lane = self.lane_named(named.instance);
         let lane = lane.ok_or_else(|| self.task_gone())?;
-        let entered = lane.running.enter().await;
+        let entered = lane.running.start_call().await;
         let entered = entered.map_err(|trouble| self.caller.error(trouble))?;
         let in_use = entered.ok_or_else(|| self.task_gone())?;
         let params = with_subject(method, &self.waiter.job.params, named.task);
@@ -217,7 +220,7 @@ impl Crossing {
     }
 
     fn task_gone(&self) -> ServeError {
-        self.caller.lost_call(Trouble::TaskGone).into()
+        self.caller.lost_call(UpstreamErrorKind::TaskLost).into()
     }
 
     /// Refuses to go on in another instance with what is about a task: it would be another task there.

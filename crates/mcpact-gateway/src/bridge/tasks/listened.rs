@@ -11,7 +11,7 @@ use super::names::Named;
 use crate::aggregate::rewrite::{edit, edit_each, quoted};
 use crate::bridge::crossing::Crossing;
 use crate::bridge::lane::Lane;
-use crate::upstream::Note;
+use crate::upstream::ServerNotification;
 
 /// What a server is asked to tell of.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Crossing {
 
     /// Gets the right to make a call on a connection; whether it takes calls.
     async fn enter(&mut self, lane: &Arc<Lane>) -> bool {
-        let Ok(Some(in_use)) = lane.running.enter().await else {
+        let Ok(Some(in_use)) = lane.running.start_call().await else {
             return false;
         };
         self.lane = Arc::clone(lane);
@@ -61,7 +61,7 @@ impl Crossing {
     }
 
     /// What a stream tells of tasks, under the names that they have for the client.
-    pub(in crate::bridge) fn task_told(&self, note: &Note) -> Option<String> {
+    pub(in crate::bridge) fn task_told(&self, note: &ServerNotification) -> Option<String> {
         if !self.names_tasks() {
             return None;
         }

@@ -25,7 +25,7 @@ use crate::bridge::lane::Lane;
 use crate::bridge::unanswered::Unanswered;
 use crate::bridge::{Bridge, Clock};
 use crate::error::ServeError;
-use crate::upstream::{Ask, Event, Note, Reply, related_task};
+use crate::upstream::{CallEvent, ServerNotification, ServerRequest, ServerResponse, related_task};
 
 const LIMITS: MapLimits = MapLimits {
     tasks: TASKS,
@@ -180,7 +180,11 @@ impl Mapping {
     }
 
     /// The server said in a notification where a task stands.
-    pub(in crate::bridge) fn told(self: &Arc<Self>, lane: &Lane, note: &Note) -> Option<String> {
+    pub(in crate::bridge) fn told(
+        self: &Arc<Self>,
+        lane: &Lane,
+        note: &ServerNotification,
+    ) -> Option<String> {
         let told = self
             .mapped()
             .status_notification(lane.session, &note.params);
@@ -200,14 +204,14 @@ impl Mapping {
     }
 
     /// The client's name for the task that a question of the server is for.
-    pub(in crate::bridge) fn task_of(&self, lane: &Lane, ask: &Ask) -> Option<String> {
+    pub(in crate::bridge) fn task_of(&self, lane: &Lane, ask: &ServerRequest) -> Option<String> {
         let upstream = related_task(&ask.params)?;
         let mapped = self.mapped();
         mapped.local_id(lane.session, &upstream).map(str::to_owned)
     }
 
     /// The server asks something for a task: its client finds it there.
-    pub(in crate::bridge) async fn asked(&self, lane: &Lane, task: &str, ask: Ask) {
+    pub(in crate::bridge) async fn asked(&self, lane: &Lane, task: &str, ask: ServerRequest) {
         let pact = self.open().get(task).map(|open| Arc::clone(&open.pact));
         let (Some(pact), Some(method)) = (pact, ask.method) else {
             return lane.refuse(ask).await;
@@ -230,10 +234,10 @@ impl Mapping {
     fn keep(
         &self,
         task: &str,
-        ask: Ask,
+        ask: ServerRequest,
         method: Method,
         question: String,
-    ) -> Option<(Ask, WireError)> {
+    ) -> Option<(ServerRequest, WireError)> {
         // Until it is kept, nobody finds it.
         let mut mapped = self.mapped();
         if let Err(refused) = mapped.asked(task, ask.id.clone(), method, question) {
@@ -244,8 +248,8 @@ impl Mapping {
     }
 
     /// The server takes a question back, if it is one of a task.
-    pub(in crate::bridge) fn withdraw(&self, lane: &Lane, note: &Note) {
-        let Some(question) = note.withdrawn_question() else {
+    pub(in crate::bridge) fn withdraw(&self, lane: &Lane, note: &ServerNotification) {
+        let Some(question) = note.cancelled_request() else {
             return;
         };
         let mut mapped = self.mapped();
@@ -267,10 +271,10 @@ async fn fetch(mapping: Weak<Mapping>, lane: Arc<Lane>, upstream: Box<str>, task
             return;
         };
         match event {
-            Event::Ask(ask) => mapping.asked(&lane, &task, ask).await,
-            Event::Note(note) => mapping.withdraw(&lane, &note),
-            Event::Done(reply) => break outcome(&reply),
-            Event::Lost(_) => {
+            CallEvent::Request(ask) => mapping.asked(&lane, &task, ask).await,
+            CallEvent::Notification(note) => mapping.withdraw(&lane, &note),
+            CallEvent::Response(reply) => break outcome(&reply),
+            CallEvent::Failed(_) => {
                 let why = "the session of the server that ran the task is lost";
                 let code = ErrorCode::InternalError.code();
                 break Outcome::Error(error::encode(code, why, None));
@@ -301,8 +305,8 @@ impl Bridge {
         let params = crossing.params()?;
         let reply = crossing.send_as_task(&params).await?;
         let made = match &reply {
-            Reply::Result(raw) => created_task(raw).map(|id| (id, raw)),
-            Reply::Error(_) => None,
+            ServerResponse::Result(raw) => created_task(raw).map(|id| (id, raw)),
+            ServerResponse::Error(_) => None,
         };
         let Some((upstream, raw)) = made else {
             return crossing.finished(&reply);
@@ -380,7 +384,7 @@ impl Bridge {
         let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
         if let Some(lane) = lane {
             match lane.request(Method::TasksGet, &of_task(&upstream)).await {
-                Ok(Reply::Result(raw)) => {
+                Ok(ServerResponse::Result(raw)) => {
                     let seen = mapping.mapped().status(task, &raw);
                     let seen = seen.map_err(|fault| crossing.unfit("task", fault))?;
                     if let Some(seen) = seen
@@ -390,7 +394,7 @@ impl Bridge {
                         return Ok(shown.into());
                     }
                 }
-                Ok(Reply::Error(raw)) => return Err(crossing.error(&raw)),
+                Ok(ServerResponse::Error(raw)) => return Err(crossing.error(&raw)),
                 Err(_) => mapping.lost(&lane),
             }
         }
@@ -414,14 +418,14 @@ impl Bridge {
             return;
         };
         match lane.request(Method::TasksCancel, &of_task(upstream)).await {
-            Ok(Reply::Result(raw)) => {
+            Ok(ServerResponse::Result(raw)) => {
                 let seen = mapping.mapped().status(task, &raw);
                 if let Ok(Some(TaskView::Now(detailed))) = seen {
                     mapping.tidy(task, owner);
                     lane.announce(&detailed).await;
                 }
             }
-            Ok(Reply::Error(_)) => tracing::debug!("the task is over already"),
+            Ok(ServerResponse::Error(_)) => tracing::debug!("the task is over already"),
             Err(_) => mapping.lost(&lane),
         }
     }

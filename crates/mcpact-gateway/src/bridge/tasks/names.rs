@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::aggregate::tasks::{place_of, placed};
+use crate::aggregate::task_ids::{qualified_id, split_id};
 
 /// What marks are made with, for as long as this process lives: servers come and go meanwhile.
 static KEY: LazyLock<[u8; 32]> = LazyLock::new(|| {
@@ -32,7 +32,7 @@ pub(super) struct Named<'n> {
 impl<'n> Named<'n> {
     /// The task that a name means, if the name was given to this owner.
     pub(super) fn parse(name: &'n str, owner: &str) -> Option<Self> {
-        let (place, task) = place_of(name)?;
+        let (place, task) = split_id(name)?;
         let (instance, given) = place.split_once('-')?;
         let named = Self { instance, task };
         // Digests are compared: how long that takes tells nothing of the mark.
@@ -43,7 +43,7 @@ impl<'n> Named<'n> {
     /// Its name for this owner.
     pub(super) fn shown(self, owner: &str) -> String {
         let place = format!("{}-{}", self.instance, self.mark(owner));
-        placed(&place, self.task)
+        qualified_id(&place, self.task)
     }
 
     fn mark(self, owner: &str) -> String {

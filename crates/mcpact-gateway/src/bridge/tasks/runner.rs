@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::FutureExt;
-use mcpact::server::backend::Heard;
+use mcpact::server::backend::QuestionOutcome;
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{Era, Method, Revision};
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ use crate::bridge::crossing::Crossing;
 use crate::bridge::ear::Ear;
 use crate::bridge::lane::Lane;
 use crate::bridge::questions::PATIENCE;
-use crate::supervisor::InUse;
+use crate::supervisor::CallGuard;
 
 /// What works for one hosted task, and where its client can be asked.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(in crate::bridge) struct Runner {
     places: watch::Sender<Vec<Place>>,
     jobs: Mutex<Vec<AbortHandle>>,
     /// What keeps the server's task from being ended before its time.
-    stay: Mutex<Option<InUse>>,
+    stay: Mutex<Option<CallGuard>>,
 }
 
 /// A request for the result: a client that waits there expects to be asked.
@@ -73,7 +73,7 @@ impl Runner {
     /// The server is about to be ended: a task of its own has as much time as a call, which runs as one as long as there
     /// is no such task.
     pub(super) fn outlast(&self) {
-        let entered = self.lane.get().map(|lane| lane.running.enter());
+        let entered = self.lane.get().map(|lane| lane.running.start_call());
         // One that is full has calls to wait for anyway.
         if let Some(Ok(Some(in_use))) = entered.and_then(FutureExt::now_or_never) {
             *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = Some(in_use);
@@ -98,7 +98,7 @@ impl Runner {
 
     /// Asks the client, where it waits for the result. A client that goes away before it has answered
     /// is asked again when it comes back.
-    pub(in crate::bridge) async fn ask(&self, method: Method, params: &str) -> Heard {
+    pub(in crate::bridge) async fn ask(&self, method: Method, params: &str) -> QuestionOutcome {
         let mut places = self.places.subscribe();
         loop {
             let place = match places.wait_for(|places| !places.is_empty()).await {
@@ -106,7 +106,7 @@ impl Runner {
                 Err(_) => None,
             };
             let Some(place) = place else {
-                return Heard::Lost("nobody waits for the task");
+                return QuestionOutcome::Lost("nobody waits for the task");
             };
             let has_left =
                 |places: &Vec<Place>| !places.iter().any(|other| other.waiter == place.waiter);

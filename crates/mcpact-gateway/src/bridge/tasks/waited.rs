@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{ServeError, Trouble, UpstreamError};
+use crate::error::{ServeError, UpstreamError, UpstreamErrorKind};
 use mcpact_spec::Method;
 use mcpact_translate::tasks::{created_task, with_task};
 
@@ -10,7 +10,7 @@ use super::of_task;
 use crate::bridge::caller::Caller;
 use crate::bridge::crossing::Crossing;
 use crate::bridge::lane::Lane;
-use crate::upstream::{Call, Event, Reply};
+use crate::upstream::{Call, CallEvent, ServerResponse};
 
 /// A server's task whose result somebody waits for: whoever stops waiting calls it off.
 #[derive(Debug)]
@@ -56,21 +56,24 @@ pub(in crate::bridge) enum Begun {
     /// The request for its result takes the place of the call.
     Waiting(Call, Started),
     /// The server made no task of it.
-    Answered(Reply),
+    Answered(ServerResponse),
 }
 
 impl Crossing {
     /// Sends a call to a server of 2025-11-25 as a task; what comes back is the task, if it made one.
-    pub(super) async fn send_as_task(&mut self, params: &str) -> Result<Reply, ServeError> {
+    pub(super) async fn send_as_task(
+        &mut self,
+        params: &str,
+    ) -> Result<ServerResponse, ServeError> {
         let params = with_task(params).map_err(|fault| self.malformed(&fault))?;
         let mut call = self.send(&params).await?;
         loop {
             match call.next().await {
-                Event::Note(note) => self.waiter.tell(&note, &mut self.progress).await,
-                Event::Done(reply) => return Ok(reply),
-                Event::Lost(loss) => return Err(self.lost(&loss)),
+                CallEvent::Notification(note) => self.waiter.tell(&note, &mut self.progress).await,
+                CallEvent::Response(reply) => return Ok(reply),
+                CallEvent::Failed(loss) => return Err(self.lost(&loss)),
                 // There is no task yet that it could be for.
-                Event::Ask(ask) => self.lane.refuse_during(ask, None).await,
+                CallEvent::Request(ask) => self.lane.refuse_during(ask, None).await,
             }
         }
     }
@@ -78,7 +81,7 @@ impl Crossing {
     /// Calls a tool that runs only as a task, for a client that knows no tasks.
     pub(in crate::bridge) async fn begin(&mut self, params: &str) -> Result<Begun, ServeError> {
         let reply = self.send_as_task(params).await?;
-        let Reply::Result(raw) = &reply else {
+        let ServerResponse::Result(raw) = &reply else {
             return Ok(Begun::Answered(reply));
         };
         let Some(id) = created_task(raw) else {
@@ -93,7 +96,7 @@ impl Crossing {
 impl Lane {
     /// Whether the tasks that ran here are lost with it: it was a program, or a session.
     pub(super) fn took_tasks_along(&self) -> bool {
-        self.upstream.is_gone() && !self.upstream.costs_nothing()
+        self.upstream.is_gone() && !self.upstream.is_free()
     }
 
     /// Where a modern server is asked about a task that it has begun here: here, or by another connection if that leads
@@ -110,7 +113,7 @@ impl Lane {
         }
         let why = self.upstream.end().unwrap_or_default();
         Err(caller.lost_call(match self.is_ended() {
-            true => Trouble::Ended,
+            true => UpstreamErrorKind::Stopped,
             false => caller.gone(self, why),
         }))
     }

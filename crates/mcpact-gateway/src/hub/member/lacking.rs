@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Member;
-use crate::aggregate::kind::ListKind;
+use crate::aggregate::list_kind::ListKind;
 use crate::bridge::Listing;
 use crate::hub::lock;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Member;
-use crate::aggregate::kind::ListKind;
-use crate::error::{AGAIN, Explanation, ServeError};
+use crate::aggregate::list_kind::ListKind;
+use crate::error::{Explanation, NEXT_START_IN, ServeError};
 use crate::hub::lock;
 
 /// How a server is that may have what is looked for, and cannot say so.
@@ -67,7 +67,7 @@ impl Member {
     pub(in crate::hub) fn explanation(&self) -> Option<Explanation> {
         let judged = lock(&self.failure).clone();
         let judged = judged.map(|(why, _)| why);
-        judged.or_else(|| Some(self.bridge.stands()?.why.into()))
+        judged.or_else(|| Some(self.bridge.outage()?.why.into()))
     }
 
     /// For how long it has been missing, if it is.
@@ -75,8 +75,8 @@ impl Member {
         let judged = lock(&self.failure)
             .as_ref()
             .map(|(_, since)| since.elapsed());
-        let stands = self.bridge.stands().map(|mishap| mishap.age);
-        judged.max(stands)
+        let outage = self.bridge.outage().map(|failure| failure.age);
+        judged.max(outage)
     }
 
     /// Whether nobody knows what it has of this kind, and nothing is known to be wrong with it: it is on its way,
@@ -98,9 +98,9 @@ impl Member {
         let rests = || wait.and(status.last_error.as_ref());
         let why = failure
             .or_else(|| self.without(kind).map(Explanation::from))
-            .or_else(|| rests().map(|mishap| mishap.why.clone().into()))?;
-        let again = match wait.or(status.tried_in) {
-            Some(wait) => format!("{AGAIN}{wait:.1?}"),
+            .or_else(|| rests().map(|failure| failure.why.clone().into()))?;
+        let again = match wait.or(status.retry_in) {
+            Some(wait) => format!("{NEXT_START_IN}{wait:.1?}"),
             None => String::from("call again later"),
         };
         Some(Unwell {

@@ -8,8 +8,8 @@ fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
 
-fn gone() -> Event {
-    Event::Gone("z".into())
+fn disconnected() -> Event {
+    Event::Disconnected("z".into())
 }
 
 fn all_states() -> Vec<InstanceState> {
@@ -45,17 +45,17 @@ fn shown(state: &InstanceState) -> String {
     }
 }
 
-/// What every event makes of every state; `!` closes the connection.
+/// Transition table; `!` closes the connection.
 #[test]
-fn every_event_in_every_state() {
+fn transitions_follow_the_table() {
     let events = [
         Event::Spawned(7),
-        Event::Agreed(Revision::V2026_07_28),
-        Event::Enters,
-        Event::Leaves,
+        Event::Ready(Revision::V2026_07_28),
+        Event::CallStarted,
+        Event::CallEnded,
         Event::Retire(StopCause::Room),
-        Event::Failed("y".into()),
-        gone(),
+        Event::StartFailed("y".into()),
+        disconnected(),
     ];
     let rows: Vec<String> = all_states()
         .into_iter()
@@ -73,8 +73,8 @@ fn every_event_in_every_state() {
             format!("{}: {}", shown(&state), cells.join(", "))
         })
         .collect();
-    // spawned, agreed, enters, leaves, retire, failed, gone
-    let sheet = [
+    // spawned, ready, call started, call ended, retire, start failed, disconnected
+    let expected = [
         "starting: handshaking, ready, -, -, draining 0!, failed, failed",
         "handshaking: -, ready, -, -, draining 0!, failed, failed",
         "ready: -, -, busy 1, -, draining 0!, -, failed",
@@ -85,66 +85,62 @@ fn every_event_in_every_state() {
         "stopped: -, -, -, -, -, -, -",
         "failed: -, -, -, -, -, -, -",
     ];
-    assert_eq!(rows, sheet);
+    assert_eq!(rows, expected);
 }
 
-/// The time of a state is that of its beginning, and what is known stays.
+/// `since` is the time of the last state change; process id and revision are kept.
 #[test]
-fn times_and_facts() {
-    let start = Instance::new(InstanceId(1), StartCause::Request, at(1));
-    let steps = [
+fn instance_keeps_times_and_facts() {
+    let mut instance = Instance::new(InstanceId(1), StartCause::Request, at(1));
+    for (event, second) in [
         (Event::Spawned(7), 2),
-        (Event::Agreed(Revision::V2026_07_28), 3),
-        (Event::Enters, 4),
-        (Event::Enters, 5),
-        (Event::Leaves, 6),
-    ];
-    let busy = steps.into_iter().fold(start, |instance, (event, second)| {
-        instance.handle(event, at(second)).next
-    });
-    assert_eq!((busy.since, busy.started, busy.calls()), (at(4), at(1), 1));
-    assert_eq!(
-        (busy.pid, busy.revision),
-        (Some(7), Some(Revision::V2026_07_28))
-    );
-    let ready = busy.handle(Event::Leaves, at(7)).next;
-    assert_eq!((ready.since, ready.is_open()), (at(7), true));
+        (Event::Ready(Revision::V2026_07_28), 3),
+        (Event::CallStarted, 4),
+        (Event::CallStarted, 5),
+        (Event::CallEnded, 6),
+    ] {
+        assert_eq!(instance.handle(event, at(second)), None);
+    }
+    assert_eq!((instance.since, instance.started), (at(4), at(1)));
+    assert_eq!((instance.calls(), instance.pid), (1, Some(7)));
+    assert_eq!(instance.revision, Some(Revision::V2026_07_28));
+    let _ = instance.handle(Event::CallEnded, at(7));
+    assert_eq!((instance.since, instance.is_open()), (at(7), true));
 }
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         1 => Just(Event::Spawned(1)),
-        1 => Just(Event::Agreed(Revision::V2026_07_28)),
-        3 => Just(Event::Enters),
-        3 => Just(Event::Leaves),
+        1 => Just(Event::Ready(Revision::V2026_07_28)),
+        3 => Just(Event::CallStarted),
+        3 => Just(Event::CallEnded),
         1 => Just(Event::Retire(StopCause::Idle)),
-        1 => Just(Event::Failed("".into())),
-        1 => Just(gone()),
+        1 => Just(Event::StartFailed("".into())),
+        1 => Just(disconnected()),
     ]
 }
 
 proptest! {
-    /// A simple model: a counter that moves only while the instance is open or drains, and one close.
+    /// Model: a counter that changes only while the instance is open or draining.
     #[test]
-    fn calls_are_counted_and_it_closes_when_empty(events in proptest::collection::vec(event(), 0..60)) {
+    fn instance_counts_calls_and_closes_when_drained(events in proptest::collection::vec(event(), 0..60)) {
         let mut instance = Instance::new(InstanceId(1), StartCause::Request, Moment::ZERO);
         let mut calls = 0_usize;
         for event in events {
             let before = instance.clone();
-            let Step { next, effect } = instance.handle(event.clone(), Moment::ZERO);
+            let effect = instance.handle(event.clone(), Moment::ZERO);
             match event {
-                Event::Enters if before.is_open() => calls += 1,
-                Event::Leaves => calls = calls.saturating_sub(1),
-                Event::Gone(_) => calls = 0,
+                Event::CallStarted if before.is_open() => calls += 1,
+                Event::CallEnded => calls = calls.saturating_sub(1),
+                Event::Disconnected(_) => calls = 0,
                 _ => {}
             }
-            prop_assert_eq!(next.calls(), calls);
+            prop_assert_eq!(instance.calls(), calls);
             if effect.is_some() {
-                prop_assert_eq!(next.state.as_str(), "draining");
+                prop_assert_eq!(instance.state.as_str(), "draining");
                 prop_assert_eq!(calls, 0);
             }
-            prop_assert!(!before.is_over() || next == before);
-            instance = next;
+            prop_assert!(!before.is_over() || instance == before);
         }
     }
 }

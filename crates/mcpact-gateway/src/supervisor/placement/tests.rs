@@ -1,23 +1,17 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use super::super::instance::{InstanceState, StartCause, StopCause};
+use super::super::instance::{Instance, InstanceState, StartCause, StopCause};
+use super::Capacity::{Available, Full, StopFirst};
 use super::*;
 
 const NOW: Moment = Moment::at(Duration::from_secs(10));
 
-pub(super) fn seat(id: u64, state: InstanceState) -> Seat {
+fn record(id: u64, state: InstanceState) -> InstanceRecord {
     let used = Moment::at(Duration::from_secs(id));
-    let mut instance = Instance::new(InstanceId(id), StartCause::Request, Moment::ZERO);
+    let mut instance = Instance::new(InstanceId(id), StartCause::MinReady, Moment::ZERO);
     instance.state = state;
-    Seat {
-        instance,
-        tenant: Tenant::Shared,
-        is_held: false,
-        silent: None,
-        used,
-        is_awaited: false,
-    }
+    InstanceRecord::new(instance, InstanceSharing::Shared, &settings(), used)
 }
 
 fn busy(calls: usize) -> InstanceState {
@@ -44,30 +38,31 @@ fn settings() -> RunSettings {
     }
 }
 
-/// Who shares what under each strategy, and how many there may and must be.
 #[test]
-fn strategies() {
-    let sheet = [
-        (Strategy::Stateless, Sharing::Kind, 2, 0),
-        (Strategy::Stateful, Sharing::Nobody, 2, 0),
-        (Strategy::Persistent, Sharing::Kind, 2, 1),
-        (Strategy::Singleton, Sharing::Everybody, 1, 0),
+fn strategy_decides_sharing_and_number_of_instances() {
+    let cases = [
+        (Strategy::Stateless, SharingPolicy::SameAffinity, 2, 0),
+        (Strategy::Stateful, SharingPolicy::Exclusive, 2, 0),
+        (Strategy::Persistent, SharingPolicy::SameAffinity, 2, 1),
+        (Strategy::Singleton, SharingPolicy::All, 1, 0),
     ];
-    for (strategy, with, at_most, at_least) in sheet {
+    for (strategy, with, at_most, at_least) in cases {
         let settings = RunSettings {
             strategy,
             ..settings()
         };
-        assert_eq!(sharing(strategy), with);
-        assert_eq!((most(&settings), least(&settings)), (at_most, at_least));
+        assert_eq!(sharing_policy(strategy), with);
+        assert_eq!(
+            (max_instances(&settings), min_instances(&settings)),
+            (at_most, at_least)
+        );
     }
 }
 
-/// A call goes to the instance with the fewest calls, then to a new one, then it waits, then it is
-/// refused.
+/// A call prefers the instance with the fewest calls, then a new one, then it waits, then it is refused.
 #[test]
-fn where_a_call_goes() {
-    let sheet: &[(&[InstanceState], usize, Choice)] = &[
+fn call_goes_to_the_least_busy_instance() {
+    let cases: &[(&[InstanceState], usize, Choice)] = &[
         (&[], 0, Choice::Start),
         (&[InstanceState::Ready], 0, Choice::Use(InstanceId(0))),
         (
@@ -87,85 +82,96 @@ fn where_a_call_goes() {
         (&[draining()], 0, Choice::Start),
         (&[draining(), draining()], 0, Choice::Wait(None)),
     ];
-    for (states, queued, expected) in sheet {
-        let seats: Vec<Seat> = (0..)
+    for (states, queued, expected) in cases {
+        let records: Vec<InstanceRecord> = (0..)
             .zip(states.iter().cloned())
-            .map(|(id, state)| seat(id, state))
+            .map(|(id, state)| record(id, state))
             .collect();
-        let seats: Vec<&Seat> = seats.iter().collect();
-        let choice = choose(&seats, &seats, &settings(), *queued, NOW);
+        let records: Vec<&InstanceRecord> = records.iter().collect();
+        let choice = choose(&records, &records, &settings(), *queued, NOW);
         assert_eq!(choice, *expected, "{states:?}");
     }
 }
 
-/// `max_instances` holds over all kinds of clients; one that nobody uses makes room, but not one that
-/// is a client's own, that is held awake, or beside one that is going already.
+/// `max_instances` counts all instances. An idle one is stopped to free capacity, unless it is exclusive, has listeners
+/// or another one is stopping already.
 #[test]
-fn room_for_another() {
-    let own = |mut seat: Seat| {
-        seat.tenant = Tenant::Own;
-        seat
+fn capacity_is_limited_by_max_instances() {
+    let own = |mut record: InstanceRecord| {
+        record.sharing = InstanceSharing::Exclusive;
+        record
     };
-    let held = |mut seat: Seat| {
-        seat.is_held = true;
-        seat
+    let subscribed = |mut record: InstanceRecord| {
+        record.has_listeners = true;
+        record
     };
-    let ready = |id| seat(id, InstanceState::Ready);
-    let sheet = [
-        (vec![], 0, Room::Start),
-        (vec![ready(1)], 0, Room::Start),
-        (vec![ready(1), ready(2)], 0, Room::StopFirst(InstanceId(1))),
+    let ready = |id| record(id, InstanceState::Ready);
+    let cases = [
+        (vec![], 0, Available),
+        (vec![ready(1)], 0, Available),
+        (vec![ready(1), ready(2)], 0, StopFirst(InstanceId(1))),
         (
-            vec![seat(1, busy(1)), ready(2)],
+            vec![record(1, busy(1)), ready(2)],
             9,
-            Room::StopFirst(InstanceId(2)),
+            StopFirst(InstanceId(2)),
         ),
-        (vec![own(ready(1)), own(ready(2))], 0, Room::Wait(None)),
-        (vec![held(ready(1)), held(ready(2))], 0, Room::Wait(None)),
-        (vec![seat(1, draining()), ready(2)], 0, Room::Wait(None)),
+        (vec![own(ready(1)), own(ready(2))], 0, Capacity::Wait(None)),
         (
-            vec![seat(1, draining()), seat(2, draining())],
-            1,
-            Room::Wait(None),
+            vec![subscribed(ready(1)), subscribed(ready(2))],
+            0,
+            Capacity::Wait(None),
         ),
-        (vec![seat(1, busy(1)), seat(2, busy(1))], 1, Room::Refuse),
+        (
+            vec![record(1, draining()), ready(2)],
+            0,
+            Capacity::Wait(None),
+        ),
+        (
+            vec![record(1, draining()), record(2, draining())],
+            1,
+            Capacity::Wait(None),
+        ),
+        (vec![record(1, busy(1)), record(2, busy(1))], 1, Full),
     ];
-    for (seats, queued, expected) in sheet {
-        let seats: Vec<&Seat> = seats.iter().collect();
+    for (records, queued, expected) in cases {
+        let records: Vec<&InstanceRecord> = records.iter().collect();
         assert_eq!(
-            room(&seats, &settings(), queued, NOW),
+            capacity(&records, &settings(), queued, NOW),
             expected,
-            "{seats:?}"
+            "{records:?}"
         );
     }
 }
 
-/// An instance that was started for a call is not ended for another before that one has begun, unless it does not
-/// come; whoever waits looks again then.
+/// An instance that was started for a call is not stopped for another call, until the reservation ends.
 #[test]
-fn who_waited_for_a_start_is_served_by_it() {
+fn instance_is_reserved_for_the_call_that_started_it() {
     let at = |seconds| Moment::at(Duration::from_secs(seconds));
-    let awaited = |id| {
-        let mut seat = seat(id, InstanceState::Ready);
-        seat.is_awaited = true;
-        seat
+    let reserved = |id| {
+        let mut record = record(id, InstanceState::Ready);
+        record.awaits_call = true;
+        record
     };
-    let ready = |id| seat(id, InstanceState::Ready);
-    let sheet = [
-        (vec![awaited(7), awaited(8)], Some(at(12)), None),
-        (vec![awaited(7), seat(8, busy(1))], Some(at(12)), None),
-        (vec![awaited(5), awaited(8)], None, Some(5)),
-        (vec![awaited(7), ready(8)], None, Some(8)),
+    let ready = |id| record(id, InstanceState::Ready);
+    let cases = [
+        (vec![reserved(7), reserved(8)], Some(at(12)), None),
+        (vec![reserved(7), record(8, busy(1))], Some(at(12)), None),
+        (vec![reserved(5), reserved(8)], None, Some(5)),
+        (vec![reserved(7), ready(8)], None, Some(8)),
     ];
-    for (seats, until, stopped) in sheet {
-        let seats: Vec<&Seat> = seats.iter().collect();
+    for (records, until, stopped) in cases {
+        let records: Vec<&InstanceRecord> = records.iter().collect();
         let expected = match stopped {
-            Some(id) => Room::StopFirst(InstanceId(id)),
-            None => Room::Wait(until),
+            Some(id) => StopFirst(InstanceId(id)),
+            None => Capacity::Wait(until),
         };
-        assert_eq!(room(&seats, &settings(), 0, NOW), expected, "{seats:?}");
-        let choice = choose(&[], &seats, &settings(), 0, NOW);
+        assert_eq!(
+            capacity(&records, &settings(), 0, NOW),
+            expected,
+            "{records:?}"
+        );
+        let choice = choose(&[], &records, &settings(), 0, NOW);
         let expected = stopped.map_or(Choice::Wait(until), |_| Choice::Start);
-        assert_eq!(choice, expected, "{seats:?}");
+        assert_eq!(choice, expected, "{records:?}");
     }
 }

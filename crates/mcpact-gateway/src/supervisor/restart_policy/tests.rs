@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::StartDecision::{AwaitAttempt, Refuse, Start, Wait};
 use super::*;
 
 const SETTINGS: Restarts = Restarts {
@@ -10,25 +11,24 @@ const SETTINGS: Restarts = Restarts {
     suspend: Duration::from_secs(60),
 };
 
-/// No pause is shortened.
-const WHOLE: u32 = u32::MAX;
+/// Random number that does not shorten a pause.
+const NO_JITTER: u32 = u32::MAX;
 
 fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
 
-fn fallen(times: u64) -> RestartPolicy {
+fn after_failures(times: u64) -> RestartPolicy {
     (0..times).fold(RestartPolicy::new(SETTINGS), |policy, second| {
-        policy.handle(Outcome::Failed(WHOLE), at(second))
+        policy.handle(Outcome::Failed(NO_JITTER), at(second))
     })
 }
 
-/// Pauses double up to the longest, and too many failures suspend.
 #[test]
-fn pauses_double_until_it_is_suspended() {
-    let states: Vec<State> = (1..=5).map(|times| fallen(times).state()).collect();
-    let pausing = |until| State::Pausing { until: at(until) };
-    let expected = [pausing(1), pausing(1 + 2), pausing(2 + 4), pausing(3 + 4)];
+fn backoff_doubles_until_the_server_is_suspended() {
+    let states: Vec<State> = (1..=5).map(|times| after_failures(times).state()).collect();
+    let backing_off = |until| State::BackingOff { until: at(until) };
+    let expected = [1, 1 + 2, 2 + 4, 3 + 4].map(backing_off);
     assert_eq!(states[..4], expected);
     let suspended = State::Suspended {
         since: at(4),
@@ -38,54 +38,64 @@ fn pauses_double_until_it_is_suspended() {
     assert_eq!(states[4], suspended);
 }
 
-/// A short pause is waited for, a longer one is told at once.
 #[test]
-fn a_short_pause_is_worth_waiting_for() {
-    assert_eq!(fallen(0).ask(at(0)), Verdict::Start);
-    assert_eq!(fallen(1).ask(at(0)), Verdict::Wait { until: at(1) });
-    assert_eq!(fallen(1).ask(at(1)), Verdict::Start);
-    assert_eq!(fallen(2).ask(at(1)), Verdict::Wait { until: at(3) });
-    assert_eq!(fallen(3).ask(at(2)), Verdict::Refuse { until: at(6) });
-    assert_eq!(fallen(5).ask(at(5)), Verdict::Refuse { until: at(64) });
+fn callers_wait_for_a_short_backoff_and_are_refused_after_a_long_one() {
+    assert_eq!(after_failures(0).request_start(at(0)), Start);
+    assert_eq!(
+        after_failures(1).request_start(at(0)),
+        Wait { until: at(1) }
+    );
+    assert_eq!(after_failures(1).request_start(at(1)), Start);
+    assert_eq!(
+        after_failures(2).request_start(at(1)),
+        Wait { until: at(3) }
+    );
+    assert_eq!(
+        after_failures(3).request_start(at(2)),
+        Refuse { until: at(6) }
+    );
+    assert_eq!(
+        after_failures(5).request_start(at(5)),
+        Refuse { until: at(64) }
+    );
 }
 
-/// After a suspension one is tried, and the others wait for what comes of it.
 #[test]
-fn one_is_tried_after_a_suspension() {
-    let mut policy = fallen(5);
-    assert_eq!(policy.ask(at(64)), Verdict::Start);
-    assert_eq!(policy.ask(at(64)), Verdict::Follow);
-    let again = policy.clone().handle(Outcome::Failed(WHOLE), at(65));
+fn one_start_is_attempted_after_a_suspension() {
+    let mut policy = after_failures(5);
+    assert_eq!(policy.request_start(at(64)), Start);
+    assert_eq!(policy.request_start(at(64)), AwaitAttempt);
+    let again = policy.clone().handle(Outcome::Failed(NO_JITTER), at(65));
     let longer = State::Suspended {
         since: at(65),
         until: at(65 + 120),
         round: 1,
     };
     assert_eq!(again.state(), longer);
-    let mut given_up = policy.clone().handle(Outcome::GivenUp, at(65));
-    assert_eq!(given_up.ask(at(65)), Verdict::Start);
-    let mut proving = policy.handle(Outcome::Agreed, at(66));
-    assert_eq!(proving.ask(at(66)), Verdict::Start);
-    let calm = proving.clone().handle(Outcome::Lasted, at(80));
-    assert_eq!(calm, RestartPolicy::new(SETTINGS));
-    let fell = proving.handle(Outcome::Failed(WHOLE), at(70));
-    assert!(matches!(fell.state(), State::Suspended { round: 1, .. }));
-    assert_eq!(fell.reset().ask(at(70)), Verdict::Start);
+    let mut cancelled = policy.clone().handle(Outcome::Cancelled, at(65));
+    assert_eq!(cancelled.request_start(at(65)), Start);
+    let mut probation = policy.handle(Outcome::Started, at(66));
+    assert_eq!(probation.request_start(at(66)), Start);
+    let normal = probation.clone().handle(Outcome::Stable, at(80));
+    assert_eq!(normal, RestartPolicy::new(SETTINGS));
+    let failed = probation.handle(Outcome::Failed(NO_JITTER), at(70));
+    assert!(matches!(failed.state(), State::Suspended { round: 1, .. }));
+    assert_eq!(failed.reset().request_start(at(70)), Start);
 }
 
-/// Failures that are long ago do not count, and an instance that lasted makes them forgotten.
+/// Failures outside the window do not count, and a stable instance clears them.
 #[test]
 fn old_failures_are_forgotten() {
-    let later = fallen(4).handle(Outcome::Failed(WHOLE), at(200));
-    assert_eq!(later.state(), State::Pausing { until: at(201) });
-    let calm = fallen(4).handle(Outcome::Lasted, at(5));
-    assert_eq!((calm.state(), calm.failures()), (State::Calm, 0));
+    let later = after_failures(4).handle(Outcome::Failed(NO_JITTER), at(200));
+    assert_eq!(later.state(), State::BackingOff { until: at(201) });
+    let normal = after_failures(4).handle(Outcome::Stable, at(5));
+    assert_eq!((normal.state(), normal.failures()), (State::Normal, 0));
 }
 
-/// A server that never starts is started at most twelve times in five minutes,
-/// even if somebody asks all the time and every pause is as short as it can be.
+/// A server that never starts is started at most twelve times in five minutes, even with constant calls and the
+/// shortest possible backoff.
 #[test]
-fn a_crash_loop_is_slow() {
+fn crash_loop_is_limited() {
     let settings = Restarts {
         backoff: Duration::from_millis(100),
         suspend: Duration::from_secs(30),
@@ -95,7 +105,7 @@ fn a_crash_loop_is_slow() {
     let mut starts = 0;
     for tick in 0..30_000 {
         let now = Moment::at(Duration::from_millis(10) * tick);
-        if policy.ask(now) == Verdict::Start {
+        if policy.request_start(now) == Start {
             starts += 1;
             policy = policy.handle(Outcome::Failed(0), now);
         }
@@ -105,46 +115,45 @@ fn a_crash_loop_is_slow() {
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    Ask,
-    Tell(Outcome),
+    RequestStart,
+    Apply(Outcome),
 }
 
 fn acts() -> impl Strategy<Value = Vec<(u64, Act)>> {
     let outcome = prop_oneof![
-        Just(Outcome::Agreed),
-        Just(Outcome::Lasted),
-        Just(Outcome::GivenUp),
+        Just(Outcome::Started),
+        Just(Outcome::Stable),
+        Just(Outcome::Cancelled),
         any::<u32>().prop_map(Outcome::Failed),
     ];
-    let act = prop_oneof![Just(Act::Ask), outcome.prop_map(Act::Tell)];
+    let act = prop_oneof![Just(Act::RequestStart), outcome.prop_map(Act::Apply)];
     proptest::collection::vec((0_u64..90_000, act), 0..200)
 }
 
 proptest! {
-    /// Whatever happens: the failures are bounded, a refusal has an end that is not too far away, and at
-    /// that end it may be started.
+    /// The number of failures is bounded, and every refusal ends with an allowed start within the maximum suspension.
     #[test]
-    fn nothing_is_refused_for_ever(acts in acts()) {
-        let longest = SETTINGS.suspend * LONGEST_SUSPENSION;
+    fn every_refusal_ends(acts in acts()) {
+        let limit = SETTINGS.suspend * MAX_SUSPENSION_FACTOR;
         let mut now = Moment::ZERO;
         let mut policy = RestartPolicy::new(SETTINGS);
         for (wait, act) in acts {
             now = now.after(Duration::from_millis(wait));
             match act {
-                Act::Ask => { policy.ask(now); }
-                Act::Tell(outcome) => policy = policy.handle(outcome, now),
+                Act::RequestStart => { policy.request_start(now); }
+                Act::Apply(outcome) => policy = policy.handle(outcome, now),
             }
             prop_assert!(policy.failures() <= SETTINGS.failures as usize);
-            match policy.clone().ask(now) {
-                Verdict::Start => {}
-                Verdict::Follow => {
-                    let open = [Outcome::Agreed, Outcome::GivenUp]
-                        .map(|outcome| policy.clone().handle(outcome, now).ask(now));
-                    prop_assert_eq!(open, [Verdict::Start; 2]);
+            match policy.clone().request_start(now) {
+                Start => {}
+                AwaitAttempt => {
+                    let open = [Outcome::Started, Outcome::Cancelled]
+                        .map(|outcome| policy.clone().handle(outcome, now).request_start(now));
+                    prop_assert_eq!(open, [Start; 2]);
                 }
-                Verdict::Wait { until } | Verdict::Refuse { until } => {
-                    prop_assert!(until > now && until.since(now) <= longest);
-                    prop_assert_eq!(policy.clone().ask(until), Verdict::Start);
+                Wait { until } | Refuse { until } => {
+                    prop_assert!(until > now && until.since(now) <= limit);
+                    prop_assert_eq!(policy.clone().request_start(until), Start);
                 }
             }
         }

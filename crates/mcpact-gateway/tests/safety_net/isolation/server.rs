@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{Case, Clock, Ledger, marks};
 use crate::rig::{SUBSCRIPTION, acknowledge, form};
-use crate::stage::{Role, Said, Stage};
+use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -39,12 +39,12 @@ pub(super) struct Script {
 struct State {
     connections: HashMap<usize, Connection>,
     /// Where updates of a resource go.
-    watched: HashMap<String, Said>,
+    watched: HashMap<String, ReceivedMessage>,
     /// Questions without an answer, by connection and id.
     asked: HashMap<(usize, String), oneshot::Sender<Value>>,
     questions: u64,
     /// Calls that are not answered, by connection and id.
-    hanging: HashMap<(usize, String), Said>,
+    hanging: HashMap<(usize, String), ReceivedMessage>,
 }
 
 /// What the server knows of a connection.
@@ -57,12 +57,12 @@ struct Connection {
     /// Whose each task is.
     tasks: BTreeMap<String, String>,
     /// The stream of a session on HTTP.
-    stream: Option<Said>,
+    stream: Option<ReceivedMessage>,
     questions: u64,
 }
 
 impl Script {
-    pub(super) fn start(case: Case, mut stage: Stage, ledger: &Arc<Ledger>) {
+    pub(super) fn start(case: Case, mut stage: ScriptedServer, ledger: &Arc<Ledger>) {
         let script = Arc::new(Self {
             case,
             ledger: Arc::clone(ledger),
@@ -86,7 +86,7 @@ impl Script {
         self.case.server.era()
     }
 
-    fn hear(self: &Arc<Self>, said: Said) {
+    fn hear(self: &Arc<Self>, said: ReceivedMessage) {
         let key = |id: &Value| (said.connection, id.to_string());
         match said.method() {
             "GET" => {
@@ -151,7 +151,7 @@ impl Script {
     }
 
     /// Does what a call says, and answers it.
-    async fn call(&self, said: Said) {
+    async fn call(&self, said: ReceivedMessage) {
         let arguments = said.params()["arguments"].clone();
         let who = arguments["who"].as_str().unwrap().to_owned();
         let connection = said.connection;
@@ -218,7 +218,7 @@ impl Script {
     }
 
     /// Lists a tool. It asks for the roots first, and the tool says who has answered.
-    async fn list(&self, said: &Said) {
+    async fn list(&self, said: &ReceivedMessage) {
         let mut shown = BTreeSet::new();
         // On stdio a question during a client's own list looks like one of another client's call.
         let is_common_list = self.case.is_http || self.case.clock == Clock::Paused;
@@ -239,7 +239,7 @@ impl Script {
     }
 
     /// Asks during a call, and checks who answers.
-    async fn ask(&self, said: &Said, who: &str, deed: &str) {
+    async fn ask(&self, said: &ReceivedMessage, who: &str, deed: &str) {
         let (method, params) = question(deed, who);
         let answer = self.put(said, method, params).await;
         self.answered(who, &answer);
@@ -255,7 +255,7 @@ impl Script {
     }
 
     /// Keeps the roots that it was told during a request. On HTTP they are for that request, because the stream says so.
-    fn keep_unclear(&self, said: &Said, method: &str, answer: &Value) {
+    fn keep_unclear(&self, said: &ReceivedMessage, method: &str, answer: &Value) {
         if method == "roots/list" && !self.case.is_http {
             self.keep(said.connection, answer);
         }
@@ -269,7 +269,7 @@ impl Script {
     }
 
     /// Puts a question and waits for the answer.
-    async fn put(&self, said: &Said, method: &str, params: Value) -> Value {
+    async fn put(&self, said: &ReceivedMessage, method: &str, params: Value) -> Value {
         let (tell, told) = oneshot::channel();
         let id = {
             let mut state = self.state();
@@ -293,7 +293,7 @@ impl Script {
     }
 
     /// Asks for roots outside of any call.
-    async fn ask_outside(&self, said: &Said) {
+    async fn ask_outside(&self, said: &ReceivedMessage) {
         let stream = match self.case.is_http {
             true => {
                 let state = self.state();
@@ -309,7 +309,7 @@ impl Script {
     }
 
     /// Asks for a call that was cancelled, where the connection does not say what a question is about.
-    fn ask_late(&self, call: &Said) {
+    fn ask_late(&self, call: &ReceivedMessage) {
         let who = call.params()["arguments"]["who"].as_str().unwrap();
         if self.era() == Era::Legacy && !self.case.is_http {
             call.ask("late", "elicitation/create", form(who));
@@ -317,7 +317,7 @@ impl Script {
     }
 
     /// Modern servers ask by a result; `false` if that is the result.
-    fn is_answered(&self, said: &Said, who: &str, deeds: &[&str]) -> bool {
+    fn is_answered(&self, said: &ReceivedMessage, who: &str, deeds: &[&str]) -> bool {
         let asks = deeds
             .iter()
             .filter(|deed| matches!(**deed, "elicit" | "sample" | "roots"));
@@ -368,7 +368,7 @@ impl Script {
     }
 
     /// Makes a task of a call, if its client wants one.
-    fn makes_task(&self, said: &Said, who: &str) -> bool {
+    fn makes_task(&self, said: &ReceivedMessage, who: &str) -> bool {
         let declared = &said.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         let is_wanted = match self.era() {
             Era::Legacy => said.params().get("task").is_some(),
@@ -415,7 +415,7 @@ impl Script {
         task
     }
 
-    fn about_task(&self, said: &Said) {
+    fn about_task(&self, said: &ReceivedMessage) {
         let owner = |id: &Value| {
             let state = self.state();
             let connection = state.connections.get(&said.connection)?;
@@ -450,7 +450,7 @@ impl Script {
     }
 }
 
-fn complete(said: &Said, mut result: Value) {
+fn complete(said: &ReceivedMessage, mut result: Value) {
     result["resultType"] = json!("complete");
     result["ttlMs"] = json!(0);
     result["cacheScope"] = json!("private");

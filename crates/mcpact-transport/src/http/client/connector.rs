@@ -1,4 +1,4 @@
-//! From an address to an open connection, in bounded time.
+//! Connection setup with a timeout.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -13,19 +13,18 @@ use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
-use super::pipe::Pipe;
-use super::proxy::{Router, Way};
+use super::proxy::{ProxyRoute, ProxyRouter};
+use super::stream::ClientStream;
 use super::{HttpSettings, certificate};
-use crate::error::{CONNECTING, DoorError};
-use crate::vigil;
+use crate::busy_poll;
+use crate::error::{CONNECTING, TransportError};
 
-/// TCP and, where the address wants it, TLS, through a proxy where there is one; all within one time
-/// limit.
+/// Connects by TCP, TLS and proxies, within one timeout.
 #[derive(Clone)]
 pub(crate) struct Connector {
     direct: HttpsConnector<HttpConnector>,
     tls: Arc<ClientConfig>,
-    router: Router,
+    router: ProxyRouter,
     limit: Duration,
 }
 
@@ -38,12 +37,12 @@ impl std::fmt::Debug for Connector {
     }
 }
 
-/// The limit was reached.
+/// The timeout was reached.
 #[derive(Debug, thiserror::Error)]
-#[error("connecting took too long")]
+#[error("connecting timed out")]
 struct TooSlow;
 
-/// The proxy, or what is behind it, could not be reached.
+/// The proxy, or the server behind it, could not be reached.
 #[derive(Debug, thiserror::Error)]
 #[error("through the proxy `{proxy}`")]
 struct ProxyFailed {
@@ -52,10 +51,10 @@ struct ProxyFailed {
 }
 
 impl Connector {
-    pub(crate) fn new(settings: &HttpSettings) -> Result<Self, DoorError> {
+    pub(crate) fn new(settings: &HttpSettings) -> Result<Self, TransportError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
-        // Messages are small and wait for answers: a delayed segment is a delayed call.
+        // Messages are small and wait for responses; a delayed segment delays the call.
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(60)));
         let tls = tls(settings)?;
@@ -67,52 +66,61 @@ impl Connector {
         Ok(Self {
             direct,
             tls: Arc::new(tls),
-            router: Router::new(&settings.proxy),
+            router: ProxyRouter::new(&settings.proxy),
             limit: settings.connect_timeout,
         })
     }
 
-    pub(super) const fn router(&self) -> &Router {
+    pub(super) const fn router(&self) -> &ProxyRouter {
         &self.router
     }
 
     /// Connects for HTTP requests.
-    pub(super) async fn connect(&self, address: Uri) -> Result<Pipe, Box<dyn Error + Send + Sync>> {
-        let way = self.router.way(&address)?;
-        let connecting = tokio::time::timeout(self.limit, self.clone().go(way, address));
+    pub(super) async fn connect(
+        &self,
+        address: Uri,
+    ) -> Result<ClientStream, Box<dyn Error + Send + Sync>> {
+        let route = self.router.route(&address)?;
+        let connecting = tokio::time::timeout(self.limit, self.clone().go(route, address));
         connecting.await.unwrap_or_else(|_| Err(TooSlow.into()))
     }
 
-    /// Connects for another use than HTTP requests, which no proxy can forward.
-    pub(crate) async fn tunnel(self, address: Uri) -> Result<Pipe, DoorError> {
-        let way = match self.router.way(&address)? {
-            Way::Forwarded { proxy } => Way::Tunnel {
+    /// Connects for other uses than HTTP requests, which no proxy can forward.
+    pub(crate) async fn tunnel(self, address: Uri) -> Result<ClientStream, TransportError> {
+        let route = match self.router.route(&address)? {
+            ProxyRoute::Forwarded { proxy } => ProxyRoute::Tunnel {
                 proxy,
                 auth: self.router.forwarded_auth(&address),
             },
-            way @ (Way::Direct | Way::Tunnel { .. } | Way::Socks { .. }) => way,
+            route @ (ProxyRoute::Direct | ProxyRoute::Tunnel { .. } | ProxyRoute::Socks { .. }) => {
+                route
+            }
         };
-        self.go(way, address)
+        self.go(route, address)
             .await
             .map_err(|error| explain(&*error))
     }
 
-    async fn go(mut self, way: Way, address: Uri) -> Result<Pipe, Box<dyn Error + Send + Sync>> {
+    async fn go(
+        mut self,
+        route: ProxyRoute,
+        address: Uri,
+    ) -> Result<ClientStream, Box<dyn Error + Send + Sync>> {
         let name = |proxy: &Uri| proxy.authority().map(ToString::to_string);
-        match way {
-            Way::Direct => {
+        match route {
+            ProxyRoute::Direct => {
                 let io = self.direct.call(address).await?;
-                // What is near needs no TLS.
+                // Busy polling helps for local peers, which use no TLS.
                 if let MaybeHttpsStream::Http(tcp) = &io {
-                    vigil::over(tcp.inner());
+                    busy_poll::watch(tcp.inner());
                 }
-                Ok(Pipe::new(io))
+                Ok(ClientStream::new(io))
             }
-            Way::Forwarded { proxy } => match self.direct.call(proxy.clone()).await {
-                Ok(io) => Ok(Pipe::new(io)),
+            ProxyRoute::Forwarded { proxy } => match self.direct.call(proxy.clone()).await {
+                Ok(io) => Ok(ClientStream::new(io)),
                 Err(source) => Err(proxy_failed(name(&proxy), source)),
             },
-            Way::Tunnel { proxy, auth } => {
+            ProxyRoute::Tunnel { proxy, auth } => {
                 let name = name(&proxy);
                 let mut tunnel = Tunnel::new(proxy, self.direct);
                 if let Some(auth) = auth {
@@ -122,7 +130,7 @@ impl Connector {
                     .await
                     .map_err(|source| proxy_failed(name, source))
             }
-            Way::Socks { proxy, auth } => {
+            ProxyRoute::Socks { proxy, auth } => {
                 let name = name(&proxy);
                 let mut socks = SocksV5::new(proxy, self.direct);
                 if let Some((user, password)) = auth {
@@ -136,22 +144,22 @@ impl Connector {
     }
 }
 
-/// Connects by what a proxy gives, with TLS inside where the address wants it.
+/// Connects through a proxy, with TLS inside if the URL requires it.
 async fn within<C>(
     proxy: C,
     tls: Arc<ClientConfig>,
     address: Uri,
-) -> Result<Pipe, Box<dyn Error + Send + Sync>>
+) -> Result<ClientStream, Box<dyn Error + Send + Sync>>
 where
     C: Service<Uri, Error: Into<Box<dyn Error + Send + Sync>>, Future: Send + 'static>,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
 {
     let address = with_port(address)?;
     let io = HttpsConnector::from((proxy, tls)).call(address).await?;
-    Ok(Pipe::new(io))
+    Ok(ClientStream::new(io))
 }
 
-/// A proxy must be told the port; what it would assume depends on its kind.
+/// Adds the default port: defaults of proxies differ.
 fn with_port(address: Uri) -> Result<Uri, http::Error> {
     if address.port().is_some() {
         return Ok(address);
@@ -174,11 +182,11 @@ fn proxy_failed(
     Box::new(ProxyFailed { proxy, source })
 }
 
-/// Whom everybody trusts. Read once: it takes longer than to open a session, of which there are many.
+/// Trusted root certificates. Loaded once, because it takes longer than opening a session.
 static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     let mut roots = RootCertStore::empty();
-    // The machine's own list first, so that a company's certificates count; a bare container has
-    // none, and then the public list stands in.
+    // System certificates first, so that company certificates count. A bare container has none; then the public list is
+    // used.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -186,8 +194,9 @@ static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     Arc::new(roots)
 });
 
-fn tls(settings: &HttpSettings) -> Result<ClientConfig, DoorError> {
-    let failed = |error: rustls::Error| DoorError::Http(format!("TLS cannot be set up: {error}"));
+fn tls(settings: &HttpSettings) -> Result<ClientConfig, TransportError> {
+    let failed =
+        |error: rustls::Error| TransportError::Http(format!("TLS cannot be set up: {error}"));
     let mut roots = Arc::clone(&ROOTS);
     for certificate in &settings.trusted {
         let roots = Arc::make_mut(&mut roots);
@@ -202,8 +211,8 @@ fn tls(settings: &HttpSettings) -> Result<ClientConfig, DoorError> {
     Ok(config)
 }
 
-/// Whether a connection was not made for a reason that may pass. Nothing was sent then.
-pub(super) fn may_pass(error: &(dyn Error + 'static)) -> bool {
+/// Returns whether a failed connection attempt may succeed later. Nothing was sent.
+pub(super) fn is_transient(error: &(dyn Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.any(|cause| cause.downcast_ref().is_some_and(passes))
 }
@@ -218,15 +227,15 @@ fn passes(error: &std::io::Error) -> bool {
             | ErrorKind::NetworkUnreachable
             | ErrorKind::UnexpectedEof
     );
-    // What one error wraps is not among its sources.
+    // An error wrapped by `io::Error` is not among its sources.
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     is_passing || inner.is_some_and(passes)
 }
 
-/// The whole chain of causes: what hyper says alone is only that something failed.
-pub(super) fn explain(error: &(dyn Error + 'static)) -> DoorError {
+/// Joins the chain of causes: hyper's own message does not contain the cause.
+pub(super) fn explain(error: &(dyn Error + 'static)) -> TransportError {
     if error.is::<TooSlow>() {
-        return DoorError::Timeout(CONNECTING);
+        return TransportError::Timeout(CONNECTING);
     }
     if let Some(fault) = certificate::fault(error) {
         return fault;
@@ -235,11 +244,11 @@ pub(super) fn explain(error: &(dyn Error + 'static)) -> DoorError {
     let mut cause = error.source();
     while let Some(error) = cause {
         if error.is::<TooSlow>() {
-            return DoorError::Timeout(CONNECTING);
+            return TransportError::Timeout(CONNECTING);
         }
         text.push_str(": ");
         text.push_str(&error.to_string());
         cause = error.source();
     }
-    DoorError::Unconnected(text)
+    TransportError::Unconnected(text)
 }

@@ -1,24 +1,24 @@
-//! A stream of events as it arrives.
+//! Event stream of a response.
 
 use std::time::Duration;
 
 use mcpact_wire::frame::sse::{Event, EventError, EventReader};
 
 use super::HttpSettings;
-use super::source::Source;
-use crate::error::DoorError;
+use super::body_reader::BodyReader;
+use crate::error::TransportError;
 
-/// The events of one answer.
+/// Events of one response.
 #[derive(Debug)]
 pub struct EventStream {
-    body: Source,
+    body: BodyReader,
     reader: EventReader,
     idle: Duration,
     is_open: bool,
 }
 
 impl EventStream {
-    pub(super) const fn new(body: Source, settings: &HttpSettings) -> Self {
+    pub(super) const fn new(body: BodyReader, settings: &HttpSettings) -> Self {
         Self {
             body,
             reader: EventReader::new(settings.event_limit),
@@ -27,20 +27,20 @@ impl EventStream {
         }
     }
 
-    /// The next event; none when the server has ended the stream. Safe to drop at any time.
+    /// Returns the next event; `None` at the end of the stream. Cancel safe.
     ///
     /// # Errors
-    /// An event was too long or not text, after which reading may go on; or the connection broke,
-    /// after which the stream has ended.
-    pub async fn next(&mut self) -> Option<Result<Event, DoorError>> {
+    /// An event was too long or not UTF-8, and reading may continue; or the connection failed, and the stream has
+    /// ended.
+    pub async fn next(&mut self) -> Option<Result<Event, TransportError>> {
         loop {
             match self.reader.next_event() {
                 Some(Ok(event)) => return Some(Ok(event)),
                 Some(Err(EventError::TooLong { limit })) => {
-                    return Some(Err(DoorError::TooLarge { limit }));
+                    return Some(Err(TransportError::TooLarge { limit }));
                 }
                 Some(Err(error @ EventError::InvalidUtf8)) => {
-                    return Some(Err(DoorError::Http(error.to_string())));
+                    return Some(Err(TransportError::Http(error.to_string())));
                 }
                 None if !self.is_open => return None,
                 None => {}
@@ -59,13 +59,13 @@ impl EventStream {
         }
     }
 
-    /// Whether more may come.
+    /// Returns whether more events may arrive.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// What a resumption of this stream sends as `Last-Event-ID`.
+    /// Returns the `Last-Event-ID` for resuming the stream.
     #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {
         self.reader.last_event_id()

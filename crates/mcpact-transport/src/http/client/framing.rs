@@ -1,65 +1,65 @@
-//! The body of an answer: where it ends, and what of it has come.
+//! Framing of response bodies.
 
 use bytes::{Buf, Bytes, BytesMut};
 use httparse::{InvalidChunkSize, Status, parse_chunk_size};
 
-/// How long the line before a chunk, or what follows the last one, may be.
+/// Maximum length of a chunk size line, and of all trailers.
 const MAX_LINE: usize = 16 * 1024;
 
-/// How the rest of a body ends.
+/// End of the rest of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// After so many bytes.
+    /// After this many bytes.
     Length(u64),
-    /// After a chunk without bytes.
+    /// After the last chunk.
     Chunked(Chunk),
-    /// With the connection.
+    /// At EOF.
     UntilClosed,
 }
 
-/// What comes next in a body that comes in chunks.
+/// State of a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunk {
-    /// How long the next one is.
+    /// Before a chunk size.
     Size,
-    /// So many bytes of it.
+    /// Within a chunk, with this many bytes left.
     Bytes(u64),
-    /// The end of its line.
+    /// Before the line ending of a chunk.
     End,
-    /// Headers that come late, of which this many bytes have come.
+    /// Within the trailers, after this many bytes.
     Trailers(usize),
 }
 
-/// What has come of a body.
+/// Next part of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum BodyPart {
     Data(Bytes),
-    /// Nothing that could be taken.
-    Wanting,
-    /// The body has ended.
-    Over,
+    /// More input is needed.
+    Incomplete,
+    /// End of the body.
+    End,
 }
 
-/// What is wrong with a body.
+/// Invalid body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BodyFault {
-    #[error("the answer is broken: what precedes a chunk is not its size")]
+pub(super) enum BodyError {
+    #[error("invalid chunk size")]
     Size,
-    #[error("the answer is broken: a chunk does not end where it should")]
+    #[error("invalid end of a chunk")]
     End,
-    #[error("the answer is broken: a line between its chunks is longer than {MAX_LINE} bytes")]
+    #[error("a line between chunks is longer than {MAX_LINE} bytes")]
     TooLong,
-    #[error("the connection ended in the middle of the answer")]
+    #[error("the connection was closed in the middle of the response")]
     Cut,
 }
 
 impl Framing {
-    /// A body in chunks.
+    /// Start of a chunked body.
     pub(super) const fn chunked() -> Self {
         Self::Chunked(Chunk::Size)
     }
 
-    /// How many bytes will come at least.
+    /// Minimum number of remaining bytes.
     pub(super) const fn expected(self) -> u64 {
         match self {
             Self::Length(left) => left,
@@ -67,24 +67,24 @@ impl Framing {
         }
     }
 
-    /// The connection has ended; whether the body was meant to end with it.
-    pub(super) const fn closed(self) -> Result<(), BodyFault> {
+    /// Handles EOF; an error if the body is not complete.
+    pub(super) const fn closed(self) -> Result<(), BodyError> {
         match self {
             Self::Length(0) | Self::UntilClosed => Ok(()),
-            Self::Length(_) | Self::Chunked(_) => Err(BodyFault::Cut),
+            Self::Length(_) | Self::Chunked(_) => Err(BodyError::Cut),
         }
     }
 
-    /// The next piece of the body in what has come.
-    pub(super) fn take(&mut self, came: &mut BytesMut) -> Result<Piece, BodyFault> {
+    /// Takes the next part of the body from the buffer.
+    pub(super) fn take(&mut self, buffer: &mut BytesMut) -> Result<BodyPart, BodyError> {
         match self {
-            Self::Length(0) => Ok(Piece::Over),
-            Self::UntilClosed if came.is_empty() => Ok(Piece::Wanting),
-            Self::UntilClosed => Ok(Piece::Data(came.split().freeze())),
-            Self::Length(left) => Ok(up_to(left, came)),
+            Self::Length(0) => Ok(BodyPart::End),
+            Self::UntilClosed if buffer.is_empty() => Ok(BodyPart::Incomplete),
+            Self::UntilClosed => Ok(BodyPart::Data(buffer.split().freeze())),
+            Self::Length(left) => Ok(up_to(left, buffer)),
             Self::Chunked(chunk) => {
-                let piece = chunk.take(came)?;
-                if piece == Piece::Over {
+                let piece = chunk.take(buffer)?;
+                if piece == BodyPart::End {
                     *self = Self::Length(0);
                 }
                 Ok(piece)
@@ -94,91 +94,91 @@ impl Framing {
 }
 
 impl Chunk {
-    fn take(&mut self, came: &mut BytesMut) -> Result<Piece, BodyFault> {
+    fn take(&mut self, buffer: &mut BytesMut) -> Result<BodyPart, BodyError> {
         loop {
             match self {
-                Self::Size => match size(came)? {
-                    None => return Ok(Piece::Wanting),
+                Self::Size => match size(buffer)? {
+                    None => return Ok(BodyPart::Incomplete),
                     Some(0) => *self = Self::Trailers(0),
                     Some(size) => *self = Self::Bytes(size),
                 },
                 Self::Bytes(0) => *self = Self::End,
-                Self::Bytes(left) => return Ok(up_to(left, came)),
-                Self::End => match came.get(..2) {
-                    None => return Ok(Piece::Wanting),
+                Self::Bytes(left) => return Ok(up_to(left, buffer)),
+                Self::End => match buffer.get(..2) {
+                    None => return Ok(BodyPart::Incomplete),
                     Some(b"\r\n") => {
-                        came.advance(2);
+                        buffer.advance(2);
                         *self = Self::Size;
                     }
-                    Some(_) => return Err(BodyFault::End),
+                    Some(_) => return Err(BodyError::End),
                 },
-                // Nobody needs them.
-                Self::Trailers(before) => match line(came) {
+                // Trailers are ignored.
+                Self::Trailers(before) => match line(buffer) {
                     Some(2) => {
-                        came.advance(2);
-                        return Ok(Piece::Over);
+                        buffer.advance(2);
+                        return Ok(BodyPart::End);
                     }
                     Some(length) if *before + length <= MAX_LINE => {
-                        came.advance(length);
+                        buffer.advance(length);
                         *before += length;
                     }
-                    None if *before + came.len() <= MAX_LINE => return Ok(Piece::Wanting),
-                    Some(_) | None => return Err(BodyFault::TooLong),
+                    None if *before + buffer.len() <= MAX_LINE => return Ok(BodyPart::Incomplete),
+                    Some(_) | None => return Err(BodyError::TooLong),
                 },
             }
         }
     }
 }
 
-/// Takes the line with the size of a chunk, once it is there.
-fn size(came: &mut BytesMut) -> Result<Option<u64>, BodyFault> {
-    match came.first() {
+/// Takes a chunk size line, once it is complete.
+fn size(buffer: &mut BytesMut) -> Result<Option<u64>, BodyError> {
+    match buffer.first() {
         None => return Ok(None),
         Some(first) if first.is_ascii_hexdigit() => {}
-        Some(_) => return Err(BodyFault::Size),
+        Some(_) => return Err(BodyError::Size),
     }
-    match parse_chunk_size(came) {
-        Ok(Status::Complete((length, _))) if length > MAX_LINE => Err(BodyFault::TooLong),
+    match parse_chunk_size(buffer) {
+        Ok(Status::Complete((length, _))) if length > MAX_LINE => Err(BodyError::TooLong),
         Ok(Status::Complete((length, size))) => {
-            came.advance(length);
+            buffer.advance(length);
             Ok(Some(size))
         }
-        Ok(Status::Partial) if came.len() > MAX_LINE => Err(BodyFault::TooLong),
+        Ok(Status::Partial) if buffer.len() > MAX_LINE => Err(BodyError::TooLong),
         Ok(Status::Partial) => Ok(None),
-        Err(InvalidChunkSize) => Err(BodyFault::Size),
+        Err(InvalidChunkSize) => Err(BodyError::Size),
     }
 }
 
-/// The length of the first line, with its end.
-fn line(came: &[u8]) -> Option<usize> {
-    let end = came.windows(2).position(|two| two == b"\r\n")?;
+/// Length of the first line with its ending.
+fn line(buffer: &[u8]) -> Option<usize> {
+    let end = buffer.windows(2).position(|two| two == b"\r\n")?;
     Some(end + 2)
 }
 
-/// What has come, but no more than is left.
-fn up_to(left: &mut u64, came: &mut BytesMut) -> Piece {
-    let here = usize::try_from(*left).map_or(came.len(), |left| left.min(came.len()));
+/// Takes at most `left` bytes.
+fn up_to(left: &mut u64, buffer: &mut BytesMut) -> BodyPart {
+    let here = usize::try_from(*left).map_or(buffer.len(), |left| left.min(buffer.len()));
     if here == 0 {
-        return Piece::Wanting;
+        return BodyPart::Incomplete;
     }
     *left -= here as u64;
-    Piece::Data(came.split_to(here).freeze())
+    BodyPart::Data(buffer.split_to(here).freeze())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Reads a body that comes in steps of this many bytes: all of it, and what is left behind it.
-    fn read(framing: Framing, text: &str, step: usize) -> Result<(String, String), BodyFault> {
-        let (mut framing, mut came, mut all) = (framing, BytesMut::new(), Vec::new());
+    /// Reads a body that arrives in steps; returns it and the bytes after it.
+    fn read(framing: Framing, text: &str, step: usize) -> Result<(String, String), BodyError> {
+        let (mut framing, mut buffer, mut all) = (framing, BytesMut::new(), Vec::new());
         let mut coming = text.as_bytes().chunks(step);
         loop {
-            match framing.take(&mut came)? {
-                Piece::Data(data) => all.extend_from_slice(&data),
-                Piece::Over => break,
-                Piece::Wanting => match coming.next() {
-                    Some(more) => came.extend_from_slice(more),
+            match framing.take(&mut buffer)? {
+                BodyPart::Data(data) => all.extend_from_slice(&data),
+                BodyPart::End => break,
+                BodyPart::Incomplete => match coming.next() {
+                    Some(more) => buffer.extend_from_slice(more),
                     None => {
                         framing.closed()?;
                         break;
@@ -186,7 +186,7 @@ mod tests {
                 },
             }
         }
-        let left: Vec<u8> = came
+        let left: Vec<u8> = buffer
             .iter()
             .copied()
             .chain(coming.flatten().copied())
@@ -197,9 +197,9 @@ mod tests {
         ))
     }
 
-    /// T9: a body is the same, however it comes, and ends where it ends.
+    /// T9: a body does not depend on the sizes of reads.
     #[test]
-    fn a_body_is_the_same_however_it_comes() {
+    fn body_does_not_depend_on_read_sizes() {
         let chunks =
             "5\r\nhello\r\n1;x=\"y\"\r\n \r\n00a \r\n0123456789\r\n0\r\nLate: 1\r\n\r\nNEXT";
         let rows = [
@@ -217,31 +217,31 @@ mod tests {
         }
     }
 
-    /// T9: whatever is broken is told, and never taken for the end.
+    /// T9: invalid and truncated bodies are errors.
     #[test]
-    fn broken_bodies_are_told() {
+    fn invalid_bodies_are_errors() {
         let long = format!("5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(MAX_LINE));
         let late = format!("0\r\n{}\r\n", "A: 1\r\n".repeat(MAX_LINE / 4));
         let rows = [
-            (Framing::Length(5), "body", BodyFault::Cut),
-            (Framing::chunked(), "5\r\nhell", BodyFault::Cut),
-            (Framing::chunked(), "5\r\nhello\r\n", BodyFault::Cut),
-            (Framing::chunked(), "5\r\nhello\r\n0\r\n", BodyFault::Cut),
+            (Framing::Length(5), "body", BodyError::Cut),
+            (Framing::chunked(), "5\r\nhell", BodyError::Cut),
+            (Framing::chunked(), "5\r\nhello\r\n", BodyError::Cut),
+            (Framing::chunked(), "5\r\nhello\r\n0\r\n", BodyError::Cut),
             (
                 Framing::chunked(),
                 "5\r\nhelloX\r\n0\r\n\r\n",
-                BodyFault::End,
+                BodyError::End,
             ),
-            (Framing::chunked(), "\r\n\r\n", BodyFault::Size),
+            (Framing::chunked(), "\r\n\r\n", BodyError::Size),
             (
                 Framing::chunked(),
                 "+5\r\nhello\r\n0\r\n\r\n",
-                BodyFault::Size,
+                BodyError::Size,
             ),
-            (Framing::chunked(), "5\nhello\r\n0\r\n\r\n", BodyFault::Size),
-            (Framing::chunked(), "11111111111111111\r\n", BodyFault::Size),
-            (Framing::chunked(), &long, BodyFault::TooLong),
-            (Framing::chunked(), &late, BodyFault::TooLong),
+            (Framing::chunked(), "5\nhello\r\n0\r\n\r\n", BodyError::Size),
+            (Framing::chunked(), "11111111111111111\r\n", BodyError::Size),
+            (Framing::chunked(), &long, BodyError::TooLong),
+            (Framing::chunked(), &late, BodyError::TooLong),
         ];
         for (framing, text, fault) in rows {
             for step in [1, 7, text.len()] {

@@ -1,4 +1,4 @@
-//! The head of an answer: what it says, and where its body ends.
+//! Response head and body framing.
 
 use std::mem::MaybeUninit;
 
@@ -9,43 +9,42 @@ use httparse::{ParserConfig, Response, Status};
 
 use super::framing::Framing;
 
-/// How many headers an answer may have.
+/// Maximum number of response headers.
 const MAX_HEADERS: usize = 100;
 
-/// How many bytes the head of an answer may have.
+/// Maximum bytes of a response head.
 const MAX_BYTES: usize = 128 * 1024;
 
-/// The head of an answer.
+/// Response head.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) framing: Framing,
-    /// Whether the connection can carry another request once the body is read.
+    /// True if the connection can be reused after the body.
     pub(super) keeps_open: bool,
 }
 
-/// What is wrong with a head.
+/// Invalid response head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HeadFault {
-    #[error("the answer is not HTTP: {0}")]
+pub(super) enum HeadError {
+    #[error("the response is not HTTP: {0}")]
     Syntax(httparse::Error),
-    #[error("the head of the answer is longer than {MAX_BYTES} bytes")]
+    #[error("the response head is longer than {MAX_BYTES} bytes")]
     TooLong,
-    #[error("the answer changes to a protocol that nobody asked for")]
+    #[error("the server switches to another protocol without a request")]
     Switched,
-    #[error("where the answer ends is not clear: {0}")]
+    #[error("ambiguous response length: {0}")]
     Length(&'static str),
 }
 
 impl Head {
-    /// Takes the head of the answer from what has come, once it is there whole. What a server says in between
-    /// is left out.
-    pub(super) fn take(came: &mut BytesMut) -> Result<Option<Self>, HeadFault> {
-        while let Some((head, length)) = parse(came)? {
-            came.advance(length);
+    /// Takes the response head from the buffer once it is complete. Informational responses are skipped.
+    pub(super) fn take(buffer: &mut BytesMut) -> Result<Option<Self>, HeadError> {
+        while let Some((head, length)) = parse(buffer)? {
+            buffer.advance(length);
             match head.status {
-                StatusCode::SWITCHING_PROTOCOLS => return Err(HeadFault::Switched),
+                StatusCode::SWITCHING_PROTOCOLS => return Err(HeadError::Switched),
                 status if status.is_informational() => {}
                 _ => return Ok(Some(head)),
             }
@@ -54,30 +53,30 @@ impl Head {
     }
 }
 
-/// The first head in what has come, and its length.
-fn parse(came: &[u8]) -> Result<Option<(Head, usize)>, HeadFault> {
+/// Parses the first head in the buffer; returns it with its length.
+fn parse(buffer: &[u8]) -> Result<Option<(Head, usize)>, HeadError> {
     let mut room = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut read = Response::new(&mut []);
     let config = ParserConfig::default();
-    let parsed = config.parse_response_with_uninit_headers(&mut read, came, &mut room);
-    let length = match parsed.map_err(HeadFault::Syntax)? {
+    let parsed = config.parse_response_with_uninit_headers(&mut read, buffer, &mut room);
+    let length = match parsed.map_err(HeadError::Syntax)? {
         Status::Complete(length) => length,
-        Status::Partial if came.len() > MAX_BYTES => return Err(HeadFault::TooLong),
+        Status::Partial if buffer.len() > MAX_BYTES => return Err(HeadError::TooLong),
         Status::Partial => return Ok(None),
     };
     let status = StatusCode::from_u16(read.code.unwrap_or_default());
-    let status = status.map_err(|_| HeadFault::Syntax(httparse::Error::Status))?;
+    let status = status.map_err(|_| HeadError::Syntax(httparse::Error::Status))?;
     let mut headers = HeaderMap::with_capacity(read.headers.len());
     for header in read.headers.iter() {
         let name = HeaderName::from_bytes(header.name.as_bytes())
-            .map_err(|_| HeadFault::Syntax(httparse::Error::HeaderName))?;
+            .map_err(|_| HeadError::Syntax(httparse::Error::HeaderName))?;
         let value = HeaderValue::from_bytes(header.value)
-            .map_err(|_| HeadFault::Syntax(httparse::Error::HeaderValue))?;
+            .map_err(|_| HeadError::Syntax(httparse::Error::HeaderValue))?;
         headers.append(name, value);
     }
-    let is_first_version = read.version == Some(0);
-    let framing = framing(status, &headers, is_first_version)?;
-    let keeps_open = keeps_open(&headers, is_first_version, &framing);
+    let is_http_1_0 = read.version == Some(0);
+    let framing = framing(status, &headers, is_http_1_0)?;
+    let keeps_open = keeps_open(&headers, is_http_1_0, &framing);
     let head = Head {
         status,
         headers,
@@ -87,13 +86,13 @@ fn parse(came: &[u8]) -> Result<Option<(Head, usize)>, HeadFault> {
     Ok(Some((head, length)))
 }
 
-/// RFC 9112 6.3, for requests that are neither `HEAD` nor `CONNECT`. Whoever is not clear about it may be
-/// trying to smuggle the answer to another request in.
+/// Body framing by RFC 9112, section 6.3, for requests other than `HEAD` and `CONNECT`. Ambiguous framing is rejected,
+/// because it may smuggle in another response.
 fn framing(
     status: StatusCode,
     headers: &HeaderMap,
-    is_first_version: bool,
-) -> Result<Framing, HeadFault> {
+    is_http_1_0: bool,
+) -> Result<Framing, HeadError> {
     let is_bare = status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if is_bare {
@@ -101,13 +100,13 @@ fn framing(
     }
     if headers.contains_key(TRANSFER_ENCODING) {
         let mut codings = tokens(headers, &TRANSFER_ENCODING);
-        return match (is_first_version, codings.next_back()) {
-            (true, _) => Err(HeadFault::Length("HTTP/1.0 has no chunks")),
+        return match (is_http_1_0, codings.next_back()) {
+            (true, _) => Err(HeadError::Length("chunked HTTP/1.0")),
             (false, Some(last)) if last.eq_ignore_ascii_case("chunked") => match codings.next() {
                 None => Ok(Framing::chunked()),
-                Some(_) => Err(HeadFault::Length("its coding is not known")),
+                Some(_) => Err(HeadError::Length("unknown transfer coding")),
             },
-            (false, _) => Err(HeadFault::Length("its coding is not known")),
+            (false, _) => Err(HeadError::Length("unknown transfer coding")),
         };
     }
     let mut length = None;
@@ -116,9 +115,9 @@ fn framing(
         let said = digits.iter().all(u8::is_ascii_digit).then_some(digits);
         let said = said.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok());
         match (said, length) {
-            (None, _) => return Err(HeadFault::Length("its length is not a number")),
+            (None, _) => return Err(HeadError::Length("invalid Content-Length")),
             (Some(said), Some(before)) if said != before => {
-                return Err(HeadFault::Length("it has two lengths"));
+                return Err(HeadError::Length("conflicting Content-Length headers"));
             }
             (Some(said), _) => length = Some(said),
         }
@@ -126,19 +125,19 @@ fn framing(
     Ok(length.map_or(Framing::UntilClosed, Framing::Length))
 }
 
-fn keeps_open(headers: &HeaderMap, is_first_version: bool, framing: &Framing) -> bool {
+fn keeps_open(headers: &HeaderMap, is_http_1_0: bool, framing: &Framing) -> bool {
     let says =
         |wanted: &str| tokens(headers, &CONNECTION).any(|token| token.eq_ignore_ascii_case(wanted));
     let has_two_ends =
         headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
-    let is_kept = match is_first_version {
+    let is_kept = match is_http_1_0 {
         true => says("keep-alive"),
         false => !says("close"),
     };
     is_kept && !has_two_ends && *framing != Framing::UntilClosed
 }
 
-/// The parts of a header that is a list.
+/// Items of a list header.
 fn tokens<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -155,7 +154,7 @@ fn tokens<'h>(
 mod tests {
     use super::*;
 
-    fn take(text: &str) -> Result<Option<Head>, HeadFault> {
+    fn take(text: &str) -> Result<Option<Head>, HeadError> {
         Head::take(&mut BytesMut::from(text))
     }
 
@@ -163,10 +162,9 @@ mod tests {
         take(&format!("HTTP/1.1 {lines}\r\n\r\n")).unwrap().unwrap()
     }
 
-    /// T9: where a body ends is as the head says, and a connection whose end is the end of the body is not used
-    /// again.
+    /// T9: the head determines the framing, and a connection that ends with the body is not reused.
     #[test]
-    fn the_head_says_where_the_body_ends() {
+    fn head_determines_the_framing() {
         let chunked = Framing::chunked();
         let rows = [
             ("200 OK\r\nContent-Length: 12", Framing::Length(12), true),
@@ -215,9 +213,9 @@ mod tests {
         assert!(kept.unwrap().unwrap().keeps_open);
     }
 
-    /// T9: an answer whose end is not clear is refused: another answer could be hidden in it.
+    /// T9: ambiguous framing is rejected, because another response could be hidden in it.
     #[test]
-    fn unclear_heads_are_refused() {
+    fn ambiguous_heads_are_rejected() {
         for lines in [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6",
             "HTTP/1.1 200 OK\r\nContent-Length: +5",
@@ -242,29 +240,29 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_taken_once_it_is_there() {
+    fn head_is_taken_once_it_is_complete() {
         let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n\
             HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
-        let mut came = BytesMut::new();
+        let mut buffer = BytesMut::new();
         for byte in text.bytes() {
-            assert!(Head::take(&mut came).unwrap().is_none());
-            came.extend_from_slice(&[byte]);
+            assert!(Head::take(&mut buffer).unwrap().is_none());
+            buffer.extend_from_slice(&[byte]);
         }
-        came.extend_from_slice(b"{}HTTP");
-        let head = Head::take(&mut came).unwrap().unwrap();
+        buffer.extend_from_slice(b"{}HTTP");
+        let head = Head::take(&mut buffer).unwrap().unwrap();
         assert_eq!((head.status.as_u16(), head.headers.len()), (200, 1));
-        assert_eq!(&came[..], b"{}HTTP");
+        assert_eq!(&buffer[..], b"{}HTTP");
     }
 
-    /// T9: a head is limited in bytes and in headers.
+    /// T9: the size of a head and the number of headers are limited.
     #[test]
     fn heads_are_limited() {
         let long = format!("HTTP/1.1 200 OK\r\nA: {}", "a".repeat(MAX_BYTES));
-        assert_eq!(take(&long).unwrap_err(), HeadFault::TooLong);
+        assert_eq!(take(&long).unwrap_err(), HeadError::TooLong);
         let many = format!(
             "HTTP/1.1 200 OK\r\n{}\r\n",
             "A: 1\r\n".repeat(MAX_HEADERS + 1)
         );
-        assert!(matches!(take(&many), Err(HeadFault::Syntax(_))));
+        assert!(matches!(take(&many), Err(HeadError::Syntax(_))));
     }
 }

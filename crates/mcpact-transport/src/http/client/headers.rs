@@ -1,10 +1,10 @@
-//! Headers that a caller may choose.
+//! Custom headers of a client.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::error::DoorError;
+use crate::error::TransportError;
 
-/// Names that the protocol or HTTP itself sets.
+/// Header names set by the protocol or by HTTP itself.
 const RESERVED: [&str; 18] = [
     "accept",
     "accept-encoding",
@@ -26,41 +26,40 @@ const RESERVED: [&str; 18] = [
     "upgrade",
 ];
 
-/// Whether a header is not the caller's to choose.
+/// Returns whether a header cannot be customised.
 #[must_use]
 pub fn is_reserved(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     RESERVED.contains(&name.as_str()) || name.starts_with("mcp-param-")
 }
 
-/// Headers that a caller has chosen; their values count as secrets and are never shown.
+/// Custom headers. Their values count as secrets and are never shown.
 #[derive(Clone, Debug, Default)]
 pub struct StaticHeaders {
     all: HeaderMap,
 }
 
 impl StaticHeaders {
-    /// Adds a header, or replaces the one of the same name.
+    /// Adds or replaces a header.
     ///
     /// # Errors
-    /// The name belongs to the protocol or to HTTP itself, or name or value cannot be sent.
-    pub fn insert(&mut self, name: &str, text: &str) -> Result<(), DoorError> {
-        let refuse = |why| DoorError::Header {
+    /// The header is reserved, or its name or value is invalid.
+    pub fn insert(&mut self, name: &str, text: &str) -> Result<(), TransportError> {
+        let refuse = |why| TransportError::Header {
             name: name.to_owned(),
             why,
         };
         if is_reserved(name) {
-            return Err(refuse("the protocol sets it"));
+            return Err(refuse("it is set by the protocol"));
         }
-        let parsed =
-            HeaderName::try_from(name).map_err(|_| refuse("the name is not a header name"))?;
+        let parsed = HeaderName::try_from(name).map_err(|_| refuse("invalid header name"))?;
         let mut value = value(name, text)?;
         value.set_sensitive(true);
         self.all.insert(parsed, value);
         Ok(())
     }
 
-    /// The headers, for whoever tells one set from another; the values may be secrets.
+    /// Returns the headers, for comparison. The values may be secrets.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let all = self.all.iter();
         all.map(|(name, value)| (name.as_str(), value.as_bytes()))
@@ -71,9 +70,9 @@ impl StaticHeaders {
     }
 }
 
-pub(super) fn value(name: &str, text: &str) -> Result<HeaderValue, DoorError> {
-    HeaderValue::try_from(text).map_err(|_| DoorError::Header {
+pub(super) fn value(name: &str, text: &str) -> Result<HeaderValue, TransportError> {
+    HeaderValue::try_from(text).map_err(|_| TransportError::Header {
         name: name.to_owned(),
-        why: "the value has characters that a header cannot carry",
+        why: "the value contains invalid characters",
     })
 }

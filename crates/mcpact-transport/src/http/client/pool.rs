@@ -1,6 +1,6 @@
-//! Connections to one server: one request at a time on each, driven by whoever waits for the answer.
+//! Connection pool of one server: one request at a time per connection.
 //!
-//! A task of its own for every connection would cost two changes of task for every call.
+//! Connections have no background job, which would cost two task switches per call; the caller polls them.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use http::Uri;
 
+use super::connection::OpenConnection;
 use super::connector::Connector;
-use super::open::Open;
 
-/// How many idle connections are kept: fewer than calls in flight would mean to connect anew all the time.
+/// Maximum number of idle connections. With fewer than concurrent calls, connections would be opened all the time.
 const MAX_IDLE: usize = 256;
 
-/// How long a connection is kept for the next request.
+/// Idle time before a connection is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The connections to one server.
+/// Connections to one server.
 #[derive(Debug)]
 pub(super) struct Pool {
     connector: Connector,
@@ -27,23 +27,23 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct Idle {
-    /// Those that were used last are at the end.
-    all: VecDeque<Rested>,
+    /// Most recently used last.
+    all: VecDeque<IdleConnection>,
     is_watched: bool,
 }
 
 #[derive(Debug)]
-struct Rested {
-    open: Box<Open>,
+struct IdleConnection {
+    io: Box<OpenConnection>,
     since: Instant,
 }
 
-/// A connection in use; whoever drops it closes it.
+/// A connection in use. Dropping it closes it.
 #[derive(Debug)]
-pub(super) struct Loan {
+pub(super) struct PooledConnection {
     pool: Arc<Pool>,
-    pub(super) open: Box<Open>,
-    /// Whether it was used before, and may have been closed meanwhile.
+    pub(super) io: Box<OpenConnection>,
+    /// True if it was used before; the server may have closed it meanwhile.
     pub(super) is_used: bool,
 }
 
@@ -59,49 +59,49 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that waits.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Loan> {
+    /// Takes an idle connection.
+    pub(super) fn take(self: &Arc<Self>) -> Option<PooledConnection> {
         loop {
-            let Rested { mut open, .. } = self.idle().all.pop_back()?;
-            if open.is_ready() {
-                return Some(self.lend(open, true));
+            let IdleConnection { mut io, .. } = self.idle().all.pop_back()?;
+            if io.is_ready() {
+                return Some(self.pooled(io, true));
             }
         }
     }
 
-    /// A new connection.
+    /// Opens a connection.
     pub(super) async fn connect(
         self: &Arc<Self>,
         address: &Uri,
-    ) -> Result<Loan, Box<dyn Error + Send + Sync>> {
-        let pipe = self.connector.connect(address.clone()).await?;
-        let open = Box::new(Open::new(pipe));
-        Ok(self.lend(open, false))
+    ) -> Result<PooledConnection, Box<dyn Error + Send + Sync>> {
+        let stream = self.connector.connect(address.clone()).await?;
+        let io = Box::new(OpenConnection::new(stream));
+        Ok(self.pooled(io, false))
     }
 
-    fn lend(self: &Arc<Self>, open: Box<Open>, is_used: bool) -> Loan {
-        Loan {
+    fn pooled(self: &Arc<Self>, io: Box<OpenConnection>, is_used: bool) -> PooledConnection {
+        PooledConnection {
             pool: Arc::clone(self),
-            open,
+            io,
             is_used,
         }
     }
 
-    fn keep(self: &Arc<Self>, open: Box<Open>) {
+    fn keep(self: &Arc<Self>, io: Box<OpenConnection>) {
         let mut idle = self.idle();
         if idle.all.len() >= MAX_IDLE {
             idle.all.pop_front();
         }
         let since = Instant::now();
-        idle.all.push_back(Rested { open, since });
+        idle.all.push_back(IdleConnection { io, since });
         if !idle.is_watched {
             idle.is_watched = true;
-            tokio::spawn(watch(Arc::downgrade(self)));
+            tokio::spawn(expire(Arc::downgrade(self)));
         }
     }
 
-    /// Closes what was not used for long, and tells whether anything is left.
-    fn tidy(&self) -> bool {
+    /// Closes connections that were idle too long; returns whether any are left.
+    fn close_expired(&self) -> bool {
         let mut idle = self.idle();
         let old = idle.all.iter();
         let old = old.take_while(|one| one.since.elapsed() >= IDLE).count();
@@ -111,22 +111,22 @@ impl Pool {
     }
 }
 
-/// Closes idle connections in time, for as long as there are any.
-async fn watch(pool: std::sync::Weak<Pool>) {
+/// Closes idle connections while there are any.
+async fn expire(pool: std::sync::Weak<Pool>) {
     loop {
         tokio::time::sleep(IDLE / 2).await;
-        if !pool.upgrade().is_some_and(|pool| pool.tidy()) {
+        if !pool.upgrade().is_some_and(|pool| pool.close_expired()) {
             return;
         }
     }
 }
 
-impl Loan {
-    /// Whoever has read an answer to its end gives the connection back.
-    pub(super) fn give_back(self) {
-        // What comes after the end answers nothing that was asked.
-        if self.open.came.is_empty() {
-            self.pool.keep(self.open);
+impl PooledConnection {
+    /// Returns the connection to the pool after a complete response.
+    pub(super) fn release(self) {
+        // Unexpected data makes it unusable.
+        if self.io.buffer.is_empty() {
+            self.pool.keep(self.io);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which way requests take to their server.
+//! Proxy selection.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,28 +9,27 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use url::Url;
 
 use super::Forwarding;
-use crate::error::DoorError;
+use crate::error::TransportError;
 
-/// Where SOCKS proxies listen that do not say otherwise.
+/// Default port of SOCKS proxies.
 const SOCKS_PORT: u16 = 1080;
 
-/// Whether requests go through a proxy.
+/// Use of a proxy.
 #[derive(Clone, Debug, Default)]
 pub enum ProxyMode {
-    /// As `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say; this machine is always reached
-    /// directly.
+    /// By `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`; loopback is always reached directly.
     System,
-    /// Through this one.
+    /// This proxy.
     Custom(Proxy),
-    /// Through none, whatever the variables say.
+    /// No proxy, regardless of the environment.
     Disabled,
-    /// As whoever stands above says; on top, as the system says.
+    /// As the parent setting; at the top level, as `System`.
     #[default]
     Inherit,
 }
 
 impl ProxyMode {
-    /// What the mode means below another.
+    /// Resolves the mode against the parent setting.
     #[must_use]
     pub fn below(&self, parent: &Self) -> Self {
         match self {
@@ -40,7 +39,7 @@ impl ProxyMode {
     }
 }
 
-/// A proxy and what does not go through it. Its credentials are never shown.
+/// A proxy and its exceptions. Its credentials are never shown.
 #[derive(Clone)]
 pub struct Proxy {
     address: Url,
@@ -48,22 +47,20 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy at an `http://`, `https://` or `socks5://` address, which may have a user and a password.
-    /// Names are looked up by the proxy.
+    /// Creates a proxy from an `http://`, `https://` or `socks5://` URL, which may contain credentials. The proxy
+    /// resolves names.
     ///
     /// # Errors
-    /// The address is of another kind.
-    pub fn new(address: &str) -> Result<Self, DoorError> {
-        let refuse = |why| DoorError::Address {
+    /// The URL has another scheme.
+    pub fn new(address: &str) -> Result<Self, TransportError> {
+        let refuse = |why| TransportError::Address {
             address: without_credentials(address),
             why,
         };
-        let url = Url::parse(address).map_err(|_| refuse("it is not a URL"))?;
+        let url = Url::parse(address).map_err(|_| refuse("not a URL"))?;
         let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
         if !is_known || url.host_str().is_none_or(str::is_empty) {
-            return Err(refuse(
-                "a proxy has an `http://`, `https://` or `socks5://` address",
-            ));
+            return Err(refuse("use an `http://`, `https://` or `socks5://` URL"));
         }
         Ok(Self {
             address: url,
@@ -71,8 +68,8 @@ impl Proxy {
         })
     }
 
-    /// Reaches these directly: names, which stand for what is below them, too, addresses and networks
-    /// such as `10.0.0.0/8`, separated by commas.
+    /// Reaches these directly: host names with their subdomains, addresses, and networks such as `10.0.0.0/8`,
+    /// separated by commas.
     #[must_use]
     pub fn except(mut self, list: &str) -> Self {
         self.exceptions = list.to_owned();
@@ -89,7 +86,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// An address as it may be shown: a part before an `@` may be a secret.
+/// URL without credentials, for messages.
 fn without_credentials(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
     match rest.rsplit_once('@') {
@@ -98,34 +95,34 @@ fn without_credentials(address: &str) -> String {
     }
 }
 
-/// Finds the way to an address.
+/// Selects the route to a server.
 #[derive(Clone, Debug)]
-pub(crate) struct Router {
+pub(crate) struct ProxyRouter {
     matcher: Option<Arc<Matcher>>,
-    /// Whether this machine is reached directly.
-    spares_loopback: bool,
+    /// True if loopback is reached directly.
+    skips_loopback: bool,
 }
 
-/// The way to an address.
+/// Route to a server.
 #[derive(Clone, Debug)]
-pub(super) enum Way {
-    /// Straight.
+pub(super) enum ProxyRoute {
+    /// No proxy.
     Direct,
-    /// The proxy is sent the whole request.
+    /// The proxy forwards the request.
     Forwarded { proxy: Uri },
-    /// The proxy is asked by CONNECT for a connection.
+    /// Tunnel by `CONNECT`.
     Tunnel {
         proxy: Uri,
         auth: Option<HeaderValue>,
     },
-    /// The proxy is asked by SOCKS5 for a connection.
+    /// Tunnel by SOCKS5.
     Socks {
         proxy: Uri,
         auth: Option<(String, String)>,
     },
 }
 
-impl Router {
+impl ProxyRouter {
     pub(super) fn new(mode: &ProxyMode) -> Self {
         let matcher = match mode {
             ProxyMode::System | ProxyMode::Inherit => Some(Matcher::from_system()),
@@ -139,28 +136,28 @@ impl Router {
         };
         Self {
             matcher: matcher.map(Arc::new),
-            spares_loopback: !matches!(mode, ProxyMode::Custom(_)),
+            skips_loopback: !matches!(mode, ProxyMode::Custom(_)),
         }
     }
 
-    /// The way to an address.
+    /// Selects the route to a server.
     ///
     /// # Errors
-    /// The system names a proxy of a kind that is not possible here.
-    pub(super) fn way(&self, target: &Uri) -> Result<Way, DoorError> {
+    /// The system configures an unsupported kind of proxy.
+    pub(super) fn route(&self, target: &Uri) -> Result<ProxyRoute, TransportError> {
         let Some(found) = self.intercept(target) else {
-            return Ok(Way::Direct);
+            return Ok(ProxyRoute::Direct);
         };
         let proxy = found.uri().clone();
         match proxy.scheme_str() {
             Some("http" | "https") if target.scheme_str() == Some("http") => {
-                Ok(Way::Forwarded { proxy })
+                Ok(ProxyRoute::Forwarded { proxy })
             }
-            Some("http" | "https") => Ok(Way::Tunnel {
+            Some("http" | "https") => Ok(ProxyRoute::Tunnel {
                 auth: found.basic_auth().cloned(),
                 proxy,
             }),
-            Some("socks5" | "socks5h") => Ok(Way::Socks {
+            Some("socks5" | "socks5h") => Ok(ProxyRoute::Socks {
                 proxy: socks_address(&proxy)?,
                 auth: found
                     .raw_auth()
@@ -170,24 +167,26 @@ impl Router {
         }
     }
 
-    /// Whether requests to an address go to a proxy as a whole.
+    /// Returns the forwarding proxy for a target.
     pub(super) fn forwarding(&self, target: &Uri) -> Forwarding {
-        match self.way(target) {
-            Ok(Way::Forwarded { .. }) => Forwarding::Proxy(self.forwarded_auth(target)),
-            Ok(Way::Direct | Way::Tunnel { .. } | Way::Socks { .. }) | Err(_) => Forwarding::None,
+        match self.route(target) {
+            Ok(ProxyRoute::Forwarded { .. }) => Forwarding::Proxy(self.forwarded_auth(target)),
+            Ok(ProxyRoute::Direct | ProxyRoute::Tunnel { .. } | ProxyRoute::Socks { .. })
+            | Err(_) => Forwarding::None,
         }
     }
 
-    /// What a forwarding proxy wants to see in `Proxy-Authorization`.
+    /// `Proxy-Authorization` for a forwarding proxy.
     pub(super) fn forwarded_auth(&self, target: &Uri) -> Option<HeaderValue> {
-        match self.way(target) {
-            Ok(Way::Forwarded { .. }) => self.intercept(target)?.basic_auth().cloned(),
-            Ok(Way::Direct | Way::Tunnel { .. } | Way::Socks { .. }) | Err(_) => None,
+        match self.route(target) {
+            Ok(ProxyRoute::Forwarded { .. }) => self.intercept(target)?.basic_auth().cloned(),
+            Ok(ProxyRoute::Direct | ProxyRoute::Tunnel { .. } | ProxyRoute::Socks { .. })
+            | Err(_) => None,
         }
     }
 
     fn intercept(&self, target: &Uri) -> Option<Intercept> {
-        let is_spared = self.spares_loopback && target.host().is_some_and(is_loopback);
+        let is_spared = self.skips_loopback && target.host().is_some_and(is_loopback);
         let matcher = self.matcher.as_ref().filter(|_| !is_spared)?;
         matcher.intercept(target)
     }
@@ -199,15 +198,15 @@ fn is_loopback(host: &str) -> bool {
         || inside.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-fn unusable(proxy: &Uri) -> DoorError {
-    DoorError::Address {
+fn unusable(proxy: &Uri) -> TransportError {
+    TransportError::Address {
         address: proxy.to_string(),
-        why: "only `http://`, `https://` and `socks5://` proxies are possible",
+        why: "use an `http://`, `https://` or `socks5://` proxy",
     }
 }
 
-/// Where to connect for SOCKS; the connector knows only the schemes of HTTP.
-fn socks_address(proxy: &Uri) -> Result<Uri, DoorError> {
+/// Address of a SOCKS proxy; the connector only accepts HTTP schemes.
+fn socks_address(proxy: &Uri) -> Result<Uri, TransportError> {
     let host = proxy.host().unwrap_or_default();
     let port = proxy.port_u16().unwrap_or(SOCKS_PORT);
     format!("http://{host}:{port}/")
@@ -219,13 +218,15 @@ fn socks_address(proxy: &Uri) -> Result<Uri, DoorError> {
 mod tests {
     use super::*;
 
-    fn way(mode: &ProxyMode, target: &str) -> String {
-        let way = Router::new(mode).way(&target.parse().unwrap()).unwrap();
-        match way {
-            Way::Direct => "direct".to_owned(),
-            Way::Forwarded { proxy } => format!("forwarded {proxy}"),
-            Way::Tunnel { proxy, .. } => format!("tunnel {proxy}"),
-            Way::Socks { proxy, .. } => format!("socks {proxy}"),
+    fn route(mode: &ProxyMode, target: &str) -> String {
+        let route = ProxyRouter::new(mode)
+            .route(&target.parse().unwrap())
+            .unwrap();
+        match route {
+            ProxyRoute::Direct => "direct".to_owned(),
+            ProxyRoute::Forwarded { proxy } => format!("forwarded {proxy}"),
+            ProxyRoute::Tunnel { proxy, .. } => format!("tunnel {proxy}"),
+            ProxyRoute::Socks { proxy, .. } => format!("socks {proxy}"),
         }
     }
 
@@ -233,47 +234,47 @@ mod tests {
         ProxyMode::Custom(Proxy::new(address).unwrap())
     }
 
-    /// T7: what is encrypted is tunnelled, what is not is forwarded, SOCKS carries both.
+    /// T7: TLS is tunnelled, plain HTTP forwarded, and SOCKS carries both.
     #[test]
-    fn the_way_follows_from_proxy_and_target() {
+    fn route_depends_on_proxy_and_target() {
         let http = custom("http://proxy:3128");
-        assert_eq!(way(&http, "http://a/mcp"), "forwarded http://proxy:3128/");
-        assert_eq!(way(&http, "https://a/mcp"), "tunnel http://proxy:3128/");
+        assert_eq!(route(&http, "http://a/mcp"), "forwarded http://proxy:3128/");
+        assert_eq!(route(&http, "https://a/mcp"), "tunnel http://proxy:3128/");
         let socks = custom("socks5://proxy");
-        assert_eq!(way(&socks, "http://a/mcp"), "socks http://proxy:1080/");
-        assert_eq!(way(&socks, "https://a/mcp"), "socks http://proxy:1080/");
-        assert_eq!(way(&ProxyMode::Disabled, "https://a/mcp"), "direct");
+        assert_eq!(route(&socks, "http://a/mcp"), "socks http://proxy:1080/");
+        assert_eq!(route(&socks, "https://a/mcp"), "socks http://proxy:1080/");
+        assert_eq!(route(&ProxyMode::Disabled, "https://a/mcp"), "direct");
         let except = Proxy::new("http://proxy").unwrap().except("a, 10.0.0.0/8");
         let except = ProxyMode::Custom(except);
-        assert_eq!(way(&except, "https://a/"), "direct");
-        assert_eq!(way(&except, "https://10.1.2.3/"), "direct");
-        assert_eq!(way(&except, "https://b/"), "tunnel http://proxy/");
+        assert_eq!(route(&except, "https://a/"), "direct");
+        assert_eq!(route(&except, "https://10.1.2.3/"), "direct");
+        assert_eq!(route(&except, "https://b/"), "tunnel http://proxy/");
     }
 
-    /// T7: this machine is not looked for behind the system's proxy.
+    /// T7: the system proxy is not used for loopback.
     #[test]
-    fn the_system_proxy_is_not_asked_for_this_machine() {
+    fn system_proxy_is_not_used_for_loopback() {
         for target in [
             "http://localhost:1/",
             "http://127.0.0.1/",
             "http://[::1]:2/",
         ] {
-            assert_eq!(way(&ProxyMode::System, target), "direct", "{target}");
+            assert_eq!(route(&ProxyMode::System, target), "direct", "{target}");
         }
     }
 
-    /// T7: a mode that inherits is the one above, any other is itself.
+    /// T7: an inherited mode is that of the parent.
     #[test]
     fn modes_are_inherited() {
         let above = custom("http://above");
         let inherited = ProxyMode::Inherit.below(&above);
-        assert_eq!(way(&inherited, "https://a/"), "tunnel http://above/");
+        assert_eq!(route(&inherited, "https://a/"), "tunnel http://above/");
         let disabled = ProxyMode::Disabled.below(&above);
-        assert_eq!(way(&disabled, "https://a/"), "direct");
+        assert_eq!(route(&disabled, "https://a/"), "direct");
     }
 
     #[test]
-    fn other_kinds_are_refused_and_credentials_not_shown() {
+    fn other_schemes_are_rejected_and_credentials_hidden() {
         for bad in ["ftp://proxy", "socks4://proxy", "proxy:3128", ""] {
             assert!(Proxy::new(bad).is_err(), "{bad}");
         }

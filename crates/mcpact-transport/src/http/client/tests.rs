@@ -1,4 +1,4 @@
-//! The door itself: what it waits for, what it trusts, what it refuses.
+//! Tests of the HTTP client: timeouts, limits, connection reuse, certificates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use super::*;
 
 const SHORT: Duration = Duration::from_millis(50);
 
-/// A server that reads a little, writes this and then keeps the connection open.
+/// A server that reads once, writes this text and keeps the connection open.
 async fn serve(text: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -29,16 +29,16 @@ async fn serve(text: &'static str) -> String {
     format!("http://{address}/mcp")
 }
 
-async fn post(url: &str, settings: HttpSettings) -> Result<Answer, DoorError> {
+async fn post(url: &str, settings: HttpSettings) -> Result<ClientResponse, TransportError> {
     let client = HttpClient::new(url, settings)?;
     client
         .post(&HeaderMap::new(), Bytes::from_static(b"{}"))
         .await
 }
 
-/// T9: a head that does not come, a body that stops and a stream that falls silent all end in time.
+/// T9: missing heads, stalled bodies and silent streams time out.
 #[tokio::test]
-async fn every_wait_has_an_end() {
+async fn every_wait_times_out() {
     let settings = HttpSettings {
         head_timeout: SHORT,
         idle_timeout: SHORT,
@@ -47,27 +47,27 @@ async fn every_wait_has_an_end() {
     };
     let url = serve("").await;
     let failed = post(&url, settings.clone()).await.unwrap_err();
-    assert!(matches!(failed, DoorError::Timeout(_)), "{failed:?}");
+    assert!(matches!(failed, TransportError::Timeout(_)), "{failed:?}");
 
     let url =
         serve("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
             .await;
     let failed = post(&url, settings.clone()).await.unwrap_err();
-    assert!(matches!(failed, DoorError::Timeout(_)), "{failed:?}");
+    assert!(matches!(failed, TransportError::Timeout(_)), "{failed:?}");
 
     let url = serve("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n").await;
-    let AnswerBody::Events(mut events) = post(&url, settings).await.unwrap().body else {
+    let ClientResponseBody::Events(mut events) = post(&url, settings).await.unwrap().body else {
         panic!("it is a stream");
     };
     assert_eq!(events.next().await.unwrap().unwrap().data, "1");
     let failed = events.next().await.unwrap().unwrap_err();
-    assert!(matches!(failed, DoorError::Timeout(_)), "{failed:?}");
+    assert!(matches!(failed, TransportError::Timeout(_)), "{failed:?}");
     assert!(events.next().await.is_none());
 }
 
-/// A server may close a connection that waits; the next request goes out on another one, and is not lost.
+/// A connection closed by the server while idle is replaced, and the request succeeds.
 #[tokio::test]
-async fn a_connection_that_was_closed_meanwhile_is_not_used() {
+async fn closed_idle_connection_is_replaced() {
     const ANSWER: &str =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -90,16 +90,16 @@ async fn a_connection_that_was_closed_meanwhile_is_not_used() {
     let client = HttpClient::new(&url, HttpSettings::default()).unwrap();
     for _ in 0..5 {
         let message = Bytes::from_static(b"{}");
-        let answer = client.post(&HeaderMap::new(), message).await.unwrap();
-        assert_eq!(answer.status, 200);
+        let response = client.post(&HeaderMap::new(), message).await.unwrap();
+        assert_eq!(response.status, 200);
         close.send(()).unwrap();
         seen.recv().await.unwrap();
-        // Whoever has heard from another socket since then has heard from this one, too.
+        // Once another socket was polled, this one was polled too.
         post(&other, HttpSettings::default()).await.unwrap();
     }
 }
 
-/// A server that answers every request of a connection with this, and tells how many connections there were.
+/// A server that sends this response to every request; returns the number of connections.
 async fn answering(text: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -118,10 +118,9 @@ async fn answering(text: &'static str) -> (String, Arc<AtomicUsize>) {
     (url, count)
 }
 
-/// T7: a connection carries the next request once an answer is read to its end, and only if the server means to go on
-/// and has not said more than was asked.
+/// T7: a connection is reused after a complete response, unless the server closes it or sends unexpected data.
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     const LENGTH: &str =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
     const CHUNKS: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
@@ -142,10 +141,10 @@ async fn connections_are_used_again() {
         let client = HttpClient::new(&url, HttpSettings::default()).unwrap();
         for _ in 0..3 {
             let message = Bytes::from_static(b"{}");
-            let answer = client.post(&HeaderMap::new(), message).await.unwrap();
-            let read = match answer.body {
-                AnswerBody::Json(bytes) => String::from_utf8(bytes.into()).unwrap(),
-                AnswerBody::Empty => String::new(),
+            let response = client.post(&HeaderMap::new(), message).await.unwrap();
+            let read = match response.body {
+                ClientResponseBody::Json(bytes) => String::from_utf8(bytes.into()).unwrap(),
+                ClientResponseBody::Empty => String::new(),
                 other => panic!("{other:?}"),
             };
             assert_eq!(read, body, "{text}");
@@ -154,20 +153,20 @@ async fn connections_are_used_again() {
     }
 }
 
-/// T7: a server may refuse a request that it has not read to its end, and does not go on then.
+/// T7: a server may respond before it has read the request; the connection is not reused.
 #[tokio::test]
-async fn an_answer_may_come_before_the_request_is_sent() {
+async fn early_response_is_read() {
     let text = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n";
     let client = HttpClient::new(&serve(text).await, HttpSettings::default()).unwrap();
     let message = Bytes::from(vec![b' '; 32 * 1024 * 1024]);
-    let answer = client.post(&HeaderMap::new(), message).await.unwrap();
-    assert_eq!(answer.status, 413);
+    let response = client.post(&HeaderMap::new(), message).await.unwrap();
+    assert_eq!(response.status, 413);
     assert!(client.pool.take().is_none());
 }
 
-/// T9: a body that breaks off is told, and is not taken for all.
+/// T9: a truncated body is an error.
 #[tokio::test]
-async fn half_an_answer_is_none() {
+async fn truncated_body_is_an_error() {
     for text in [
         "",
         "HTTP/1.1 200 OK\r\nContent-",
@@ -183,13 +182,13 @@ async fn half_an_answer_is_none() {
         });
         let failed = post(&url, HttpSettings::default()).await.unwrap_err();
         let told = failed.to_string();
-        assert!(told.contains("the connection ended"), "{text}: {told}");
+        assert!(told.contains("the connection was closed"), "{text}: {told}");
     }
 }
 
-/// A connection that is accepted by nobody, and a handshake that nobody answers, end in time.
+/// Connections and handshakes without response time out.
 #[tokio::test]
-async fn connecting_has_an_end() {
+async fn connecting_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/mcp", listener.local_addr().unwrap());
     let settings = HttpSettings {
@@ -198,12 +197,12 @@ async fn connecting_has_an_end() {
     };
     let failed = post(&url, settings).await.unwrap_err();
     assert!(
-        matches!(failed, DoorError::Timeout("connecting")),
+        matches!(failed, TransportError::Timeout("connecting")),
         "{failed:?}"
     );
 }
 
-/// T9: a length that is announced and a body that grows are both held to the limit.
+/// T9: announced and actual body sizes are limited.
 #[tokio::test]
 async fn bodies_are_limited() {
     let settings = HttpSettings {
@@ -218,13 +217,13 @@ async fn bodies_are_limited() {
             .await
             .unwrap_err();
         assert!(
-            matches!(failed, DoorError::TooLarge { limit: 8 }),
+            matches!(failed, TransportError::TooLarge { limit: 8 }),
             "{failed:?}"
         );
     }
 }
 
-/// A server with this certificate that accepts everything, and its port.
+/// A TLS server with this certificate; returns its port.
 async fn secured(certificate: CertificateDer<'static>, key: &rcgen::KeyPair) -> u16 {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -243,16 +242,15 @@ async fn secured(certificate: CertificateDer<'static>, key: &rcgen::KeyPair) -> 
                 continue;
             };
             let _ = stream.read(&mut [0; 4096]).await;
-            let answer = "HTTP/1.1 202 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-            let _ = stream.write_all(answer.as_bytes()).await;
+            let response = "HTTP/1.1 202 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(response.as_bytes()).await;
             let _ = stream.shutdown().await;
         }
     });
     port
 }
 
-/// A certificate that nobody vouches for is refused, and one that is trusted is not; what is wrong with one is told
-/// in words, with a remedy.
+/// Untrusted and invalid certificates are rejected with an explanation and a hint.
 #[tokio::test]
 async fn certificates_are_checked() {
     let names = || rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -263,9 +261,19 @@ async fn certificates_are_checked() {
     let accepted = || Ok(202);
     for (params, host, is_trusted, expected) in [
         (names(), "localhost", true, accepted()),
-        (names(), "localhost", false, Err("nobody vouches for it")),
-        (names(), "127.0.0.1", true, Err("for another name")),
-        (of_authority, "localhost", true, Err("for signing others")),
+        (
+            names(),
+            "localhost",
+            false,
+            Err("signed by an unknown authority"),
+        ),
+        (
+            names(),
+            "127.0.0.1",
+            true,
+            Err("not valid for the host name"),
+        ),
+        (of_authority, "localhost", true, Err("a CA certificate")),
         (expired, "localhost", true, Err("it has expired")),
     ] {
         let key = rcgen::KeyPair::generate().unwrap();
@@ -275,20 +283,20 @@ async fn certificates_are_checked() {
             trusted: Vec::from_iter(is_trusted.then_some(certificate)),
             ..HttpSettings::default()
         };
-        let answer = post(&format!("https://{host}:{port}/mcp"), settings).await;
-        match (answer, expected) {
-            (Ok(answer), Ok(status)) => assert_eq!(answer.status, status),
-            (Err(DoorError::Certificate { why, .. }), Err(words)) => {
+        let response = post(&format!("https://{host}:{port}/mcp"), settings).await;
+        match (response, expected) {
+            (Ok(response), Ok(status)) => assert_eq!(response.status, status),
+            (Err(TransportError::Certificate { why, .. }), Err(words)) => {
                 assert!(why.contains(words), "{words}: {why}");
             }
-            (answer, expected) => panic!("{expected:?}: {answer:?}"),
+            (response, expected) => panic!("{expected:?}: {response:?}"),
         }
     }
 }
 
-/// T7: the headers of a caller are secrets, and never those of the protocol.
+/// T7: custom headers are secret and cannot be protocol headers.
 #[test]
-fn headers_of_a_caller_are_not_shown() {
+fn custom_headers_are_hidden() {
     let settings = HttpSettings::default()
         .header("Authorization", "Bearer hunter2")
         .unwrap();

@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::idle::RequestGuard;
-use crate::vigil;
+use crate::busy_poll;
 
 /// Silence on an event stream after which a keep-alive comment is sent.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -81,7 +81,7 @@ impl Body for ResponseBody {
             }
         };
         if let Some(bytes) = &next {
-            vigil::expect(bytes.len());
+            busy_poll::note_sent(bytes.len());
         }
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }

@@ -45,16 +45,16 @@ pub(super) fn is_preflight(verb: &Method, headers: &HeaderMap) -> bool {
 }
 
 /// Adds the headers for every response to an allowed origin.
-pub(super) fn grant(origin: HeaderValue, answer: &mut HeaderMap) {
-    answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READ);
-    answer.append(VARY, HeaderValue::from_static("Origin"));
+pub(super) fn grant(origin: HeaderValue, response: &mut HeaderMap) {
+    response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    response.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READ);
+    response.append(VARY, HeaderValue::from_static("Origin"));
 }
 
 /// Adds the headers for a preflight response; `more` are additional headers of this server.
-pub(super) fn permit(request: &HeaderMap, more: &[String], answer: &mut HeaderMap) {
-    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, VERBS);
-    answer.insert(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
+pub(super) fn permit(request: &HeaderMap, more: &[String], response: &mut HeaderMap) {
+    response.insert(ACCESS_CONTROL_ALLOW_METHODS, VERBS);
+    response.insert(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
     let wanted = request
         .get(ACCESS_CONTROL_REQUEST_HEADERS)
         .and_then(|value| value.to_str().ok())
@@ -75,6 +75,6 @@ pub(super) fn permit(request: &HeaderMap, more: &[String], answer: &mut HeaderMa
         }
     }
     if let Ok(value) = HeaderValue::try_from(sent) {
-        answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, value);
+        response.insert(ACCESS_CONTROL_ALLOW_HEADERS, value);
     }
 }

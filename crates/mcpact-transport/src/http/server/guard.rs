@@ -20,7 +20,7 @@ pub struct Guard {
 
 /// Reason for rejecting a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GuardFault {
+pub enum GuardError {
     /// `Host` is missing, repeated, or not a name of this server.
     #[error("the Host header names a host that this server does not answer to")]
     Host,
@@ -66,20 +66,20 @@ impl Guard {
     ///
     /// # Errors
     /// The first header that is not allowed.
-    pub fn check(&self, authority: Option<&str>, headers: &HeaderMap) -> Result<(), GuardFault> {
-        let host = single(headers, &HOST).map_err(|()| GuardFault::Host)?;
+    pub fn check(&self, authority: Option<&str>, headers: &HeaderMap) -> Result<(), GuardError> {
+        let host = single(headers, &HOST).map_err(|()| GuardError::Host)?;
         let names = [authority, host];
         if names.iter().all(Option::is_none) {
-            return Err(GuardFault::Host);
+            return Err(GuardError::Host);
         }
         if !names.iter().flatten().all(|name| self.is_own_host(name)) {
-            return Err(GuardFault::Host);
+            return Err(GuardError::Host);
         }
         match single(headers, &ORIGIN) {
-            Err(()) => Err(GuardFault::Origin),
+            Err(()) => Err(GuardError::Origin),
             Ok(None) => Ok(()),
             Ok(Some(origin)) if self.is_allowed_origin(origin) => Ok(()),
-            Ok(Some(_)) => Err(GuardFault::Origin),
+            Ok(Some(_)) => Err(GuardError::Origin),
         }
     }
 
@@ -157,7 +157,7 @@ fn is_loopback(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn judge(guard: &Guard, host: &str, origins: &[&str]) -> Result<(), GuardFault> {
+    fn judge(guard: &Guard, host: &str, origins: &[&str]) -> Result<(), GuardError> {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
         for origin in origins {
@@ -168,7 +168,7 @@ mod tests {
 
     /// T8: only loopback names are accepted by default.
     #[test]
-    fn foreign_hosts_are_turned_away() {
+    fn foreign_hosts_are_rejected() {
         let guard = Guard::default();
         for good in [
             "localhost",
@@ -196,9 +196,9 @@ mod tests {
             "localhost:",
             "0.0.0.0",
         ] {
-            assert_eq!(judge(&guard, bad, &[]), Err(GuardFault::Host), "{bad}");
+            assert_eq!(judge(&guard, bad, &[]), Err(GuardError::Host), "{bad}");
         }
-        assert_eq!(guard.check(None, &HeaderMap::new()), Err(GuardFault::Host));
+        assert_eq!(guard.check(None, &HeaderMap::new()), Err(GuardError::Host));
         for (address, is_own) in [("127.0.0.1:80", true), ("10.0.0.1:80", false)] {
             let guard = Guard::default().at(address.parse().unwrap());
             assert_eq!(judge(&guard, address, &[]).is_ok(), is_own, "{address}");
@@ -209,9 +209,9 @@ mod tests {
         assert_eq!(judge(&own, "gateway.example:443", &[]), Ok(()));
     }
 
-    /// T8: only origins of this machine are accepted, unless others are configured.
+    /// T8: only origins of this host are accepted, unless others are configured.
     #[test]
-    fn foreign_origins_are_turned_away() {
+    fn foreign_origins_are_rejected() {
         let guard = Guard::default();
         let of = |origins: &[&str]| judge(&guard, "localhost", origins);
         assert_eq!(of(&[]), Ok(()));
@@ -233,11 +233,11 @@ mod tests {
             "http://localhost/x",
             "chrome-extension://abc",
         ] {
-            assert_eq!(of(&[bad]), Err(GuardFault::Origin), "{bad}");
+            assert_eq!(of(&[bad]), Err(GuardError::Origin), "{bad}");
         }
         assert_eq!(
             of(&["http://localhost", "http://localhost"]),
-            Err(GuardFault::Origin)
+            Err(GuardError::Origin)
         );
         let open = Guard::default().allow_origin("https://app.example");
         assert_eq!(judge(&open, "localhost", &["https://app.example"]), Ok(()));

@@ -17,15 +17,15 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::answer::{Answer, Arrival};
 use super::guard::Guard;
 use super::idle::{Directive, IdleMonitor};
+use super::message::{HttpRequest, HttpResponse};
 use super::request::ListenerShared;
 use super::tls::TlsIdentity;
 use super::token::Token;
-use crate::error::DoorError;
+use crate::busy_poll;
+use crate::error::TransportError;
 use crate::http::waker::{CoalescingWaker, SubFuture};
-use crate::vigil;
 
 /// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Default for Limits {
 /// Handler of admitted requests.
 pub trait Endpoint: Send + Sync + 'static {
     /// Handles one request.
-    fn handle(&self, arrival: Box<Arrival>) -> impl Future<Output = Answer> + Send;
+    fn handle(&self, request: Box<HttpRequest>) -> impl Future<Output = HttpResponse> + Send;
 
     /// Aborts every in-flight request. All connections are polled afterwards.
     fn cut_off(&self) {}
@@ -95,7 +95,7 @@ impl HttpServer {
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub async fn bind(address: SocketAddr) -> Result<Self, DoorError> {
+    pub async fn bind(address: SocketAddr) -> Result<Self, TransportError> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         Ok(Self {
@@ -150,7 +150,7 @@ impl HttpServer {
         self,
         endpoint: Arc<E>,
         stop: impl Future<Output = ()> + Send,
-    ) -> Result<(), DoorError> {
+    ) -> Result<(), TransportError> {
         let Self {
             listener,
             guard,
@@ -188,7 +188,7 @@ impl HttpServer {
                 (permit, Ok((stream, peer))) => {
                     // Without this, a response in two writes waits 40 ms for the client's ACK.
                     let _ = stream.set_nodelay(true);
-                    vigil::over(&stream);
+                    busy_poll::watch(&stream);
                     let (shared, monitor) = (Arc::clone(&shared), Arc::clone(&monitor));
                     open.spawn(accept(
                         shared,
@@ -264,7 +264,7 @@ async fn accept_tls<E: Endpoint>(
     match tokio::time::timeout(limit, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => serve_connection(shared, stream, peer, monitor).await,
         Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS handshake"),
-        Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
+        Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
     }
 }
 
@@ -324,6 +324,6 @@ async fn serve_connection<E: Endpoint>(
     match ended.await {
         Some(Ok(())) => {}
         Some(Err(error)) => tracing::debug!(%error, %peer, "connection ended"),
-        None => tracing::debug!(%peer, "nothing was asked for too long"),
+        None => tracing::debug!(%peer, "connection idle for too long"),
     }
 }

@@ -14,12 +14,12 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::sync::mpsc;
 
-use super::answer::{Answer, AnswerBody, Arrival};
 use super::body::ResponseBody;
 use super::cors;
 use super::guard::Guard;
 use super::idle::RequestGuard;
 use super::listener::{Endpoint, Limits};
+use super::message::{HttpRequest, HttpResponse, HttpResponseBody};
 use super::token::Token;
 use super::upgrade::{self, UpgradeRequest};
 use crate::within::within;
@@ -27,10 +27,10 @@ use crate::within::within;
 /// Seconds in `Retry-After` of a 503 response.
 const RETRY_AFTER_SECONDS: &str = "2";
 
-/// An admitted request whose body is not read yet.
+/// An admitted request with an unread body.
 struct Admitted {
     /// Without its body.
-    arrival: Box<Arrival>,
+    message: Box<HttpRequest>,
     body: Incoming,
     origin: Option<HeaderValue>,
     upgrade_request: Option<Box<UpgradeRequest>>,
@@ -63,7 +63,7 @@ impl<E: Endpoint> ListenerShared<E> {
         peer: SocketAddr,
     ) -> Response<ResponseBody> {
         let Admitted {
-            arrival,
+            message,
             body,
             origin,
             upgrade_request,
@@ -71,12 +71,12 @@ impl<E: Endpoint> ListenerShared<E> {
             Ok(admitted) => admitted,
             Err(response) => return *response,
         };
-        let mut response = match self.answer(arrival, body, peer).await {
-            Answer {
-                body: AnswerBody::Socket(run),
+        let mut response = match self.answer(message, body, peer).await {
+            HttpResponse {
+                body: HttpResponseBody::Socket(run),
                 ..
             } => into_response(upgrade::respond(upgrade_request, run, self.sockets.clone())),
-            answer => into_response(answer),
+            response => into_response(response),
         };
         if let Some(origin) = origin {
             cors::grant(origin, response.headers_mut());
@@ -95,25 +95,25 @@ impl<E: Endpoint> ListenerShared<E> {
         let upgrade_request = wants_upgrade.then(|| Box::new(UpgradeRequest::of(&mut request)));
         let (head, body) = request.into_parts();
         if size(&head) > self.limits.header_bytes {
-            let answer = close_after(Answer::text(431, "the headers are too large"));
-            return Err(Box::new(into_response(answer)));
+            let response = close_after(HttpResponse::text(431, "the headers are too large"));
+            return Err(Box::new(into_response(response)));
         }
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         if let Err(fault) = self.guard.check(authority, &head.headers) {
-            tracing::warn!(%peer, %fault, "request turned away");
-            let answer = close_after(Answer::text(403, fault.to_string()));
-            return Err(Box::new(into_response(answer)));
+            tracing::warn!(%peer, %fault, "request rejected");
+            let response = close_after(HttpResponse::text(403, fault.to_string()));
+            return Err(Box::new(into_response(response)));
         }
         let origin = head.headers.get(ORIGIN).cloned();
         if cors::is_preflight(&head.method, &head.headers) {
-            let mut response = into_response(Answer::empty(204));
+            let mut response = into_response(HttpResponse::empty(204));
             cors::permit(&head.headers, self.guard.headers(), response.headers_mut());
             if let Some(origin) = origin {
                 cors::grant(origin, response.headers_mut());
             }
             return Err(Box::new(response));
         }
-        let arrival = Box::new(Arrival {
+        let message = Box::new(HttpRequest {
             path: head.uri.path().to_owned(),
             query: head.uri.query().map(str::to_owned),
             verb: head.method,
@@ -122,31 +122,38 @@ impl<E: Endpoint> ListenerShared<E> {
             peer: Some(peer),
         });
         Ok(Admitted {
-            arrival,
+            message,
             body,
             origin,
             upgrade_request,
         })
     }
 
-    async fn answer(&self, mut arrival: Box<Arrival>, body: Incoming, peer: SocketAddr) -> Answer {
+    async fn answer(
+        &self,
+        mut message: Box<HttpRequest>,
+        body: Incoming,
+        peer: SocketAddr,
+    ) -> HttpResponse {
         let token = self.token.as_ref();
-        if let Some(Err(refusal)) = token.map(|token| token.check(&arrival.headers)) {
+        if let Some(Err(refusal)) = token.map(|token| token.check(&message.headers)) {
             tracing::warn!(%peer, ?refusal, "request without the token");
-            return close_after(Answer::text(401, "a bearer token is needed"))
+            return close_after(HttpResponse::text(401, "a bearer token is required"))
                 .with(WWW_AUTHENTICATE, refusal.challenge());
         }
-        if has_other_content_type(&arrival) {
-            return close_after(Answer::text(415, "the body must be application/json"));
+        if has_other_content_type(&message) {
+            return close_after(HttpResponse::text(415, "the body must be application/json"));
         }
-        arrival.body = match self.read(body).await {
+        message.body = match self.read(body).await {
             Ok(body) => body,
-            Err(fault) => return close_after(Answer::text(fault.status(), fault.to_string())),
+            Err(fault) => {
+                return close_after(HttpResponse::text(fault.status(), fault.to_string()));
+            }
         };
-        let answer = self.endpoint.handle(arrival).await;
-        match answer.status {
-            503 => answer.with(RETRY_AFTER, RETRY_AFTER_SECONDS),
-            _ => answer,
+        let response = self.endpoint.handle(message).await;
+        match response.status {
+            503 => response.with(RETRY_AFTER, RETRY_AFTER_SECONDS),
+            _ => response,
         }
     }
 
@@ -164,9 +171,9 @@ impl<E: Endpoint> ListenerShared<E> {
     }
 }
 
-/// Closes the connection after a response to a request whose body was not read, and says so to the client.
-fn close_after(answer: Answer) -> Answer {
-    answer.with(CONNECTION, "close")
+/// Closes the connection after responding to a request with an unread body, and announces it to the client.
+fn close_after(response: HttpResponse) -> HttpResponse {
+    response.with(CONNECTION, "close")
 }
 
 /// Returns the size of a request head. hyper checks its own limit only after each read, so it is not exact.
@@ -187,9 +194,9 @@ fn size(head: &http::request::Parts) -> usize {
 enum BodyError {
     #[error("the body is larger than {limit} bytes")]
     TooLarge { limit: usize },
-    #[error("the body took too long")]
+    #[error("reading the body timed out")]
     TooSlow,
-    #[error("the body is broken")]
+    #[error("the body is malformed")]
     Broken,
 }
 
@@ -239,11 +246,11 @@ async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
 
 /// Returns whether a body is not JSON. It is rejected unread: browsers may send `text/plain` to any origin without a
 /// preflight.
-fn has_other_content_type(arrival: &Arrival) -> bool {
-    if arrival.verb != http::Method::POST {
+fn has_other_content_type(message: &HttpRequest) -> bool {
+    if message.verb != http::Method::POST {
         return false;
     }
-    let kind = arrival.headers.get(CONTENT_TYPE);
+    let kind = message.headers.get(CONTENT_TYPE);
     if kind.is_some_and(|kind| kind == JSON) {
         return false;
     }
@@ -261,17 +268,17 @@ const NO_BUFFERING: (HeaderName, HeaderValue) = (
     HeaderValue::from_static("no"),
 );
 
-fn into_response(answer: Answer) -> Response<ResponseBody> {
-    let (kind, body, is_stream) = match answer.body {
-        AnswerBody::Empty => (None, ResponseBody::full(Bytes::new()), false),
-        AnswerBody::Json(bytes) => (Some(JSON), ResponseBody::full(bytes), false),
-        AnswerBody::Text(bytes) => (Some(TEXT), ResponseBody::full(bytes), false),
-        AnswerBody::Events(stream) => (Some(EVENTS), ResponseBody::events(stream), true),
-        AnswerBody::Socket(_) => (None, ResponseBody::full(Bytes::new()), false),
+fn into_response(message: HttpResponse) -> Response<ResponseBody> {
+    let (kind, body, is_stream) = match message.body {
+        HttpResponseBody::Empty => (None, ResponseBody::full(Bytes::new()), false),
+        HttpResponseBody::Json(bytes) => (Some(JSON), ResponseBody::full(bytes), false),
+        HttpResponseBody::Text(bytes) => (Some(TEXT), ResponseBody::full(bytes), false),
+        HttpResponseBody::Events(stream) => (Some(EVENTS), ResponseBody::events(stream), true),
+        HttpResponseBody::Socket(_) => (None, ResponseBody::full(Bytes::new()), false),
     };
     let mut response = Response::new(body);
     *response.status_mut() =
-        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        StatusCode::from_u16(message.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     if let Some(kind) = kind {
         headers.insert(CONTENT_TYPE, kind);
@@ -280,7 +287,7 @@ fn into_response(answer: Answer) -> Response<ResponseBody> {
         headers.insert(CACHE_CONTROL, NO_CACHE);
         headers.insert(NO_BUFFERING.0, NO_BUFFERING.1);
     }
-    for (name, value) in answer.headers {
+    for (name, value) in message.headers {
         headers.insert(name, value);
     }
     response

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-use crate::error::DoorError;
+use crate::error::TransportError;
 
 /// A certificate chain and its private key.
 #[derive(Clone)]
@@ -22,9 +22,9 @@ impl TlsIdentity {
     ///
     /// # Errors
     /// A file cannot be read or is not PEM, or the key does not belong to the certificate.
-    pub fn from_files(chain: &Path, key: &Path) -> Result<Self, DoorError> {
+    pub fn from_files(chain: &Path, key: &Path) -> Result<Self, TransportError> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| DoorError::Tls {
+            std::fs::read(path).map_err(|error| TransportError::Tls {
                 what: format!("`{}`", path.display()),
                 why: error.to_string(),
             })
@@ -37,7 +37,7 @@ impl TlsIdentity {
     ///
     /// # Errors
     /// A text is not PEM, or the key does not belong to the certificate.
-    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, DoorError> {
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TransportError> {
         Self::from_named(chain, "the certificate", key, "the key")
     }
 
@@ -46,20 +46,20 @@ impl TlsIdentity {
         chain_name: &str,
         key: &[u8],
         key_name: &str,
-    ) -> Result<Self, DoorError> {
-        let refuse = |what: &str, why: String| DoorError::Tls {
+    ) -> Result<Self, TransportError> {
+        let refuse = |what: &str, why: String| TransportError::Tls {
             what: what.to_owned(),
             why,
         };
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<_, _>>()
-            .map_err(|error| refuse(chain_name, format!("it is not PEM: {error}")))?;
+            .map_err(|error| refuse(chain_name, format!("not PEM: {error}")))?;
         if chain.is_empty() {
-            let why = "there is no certificate in it (`-----BEGIN CERTIFICATE-----`)";
+            let why = "no certificate found (`-----BEGIN CERTIFICATE-----`)";
             return Err(refuse(chain_name, why.to_owned()));
         }
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| {
-            let why = "there is no unencrypted private key in it (`-----BEGIN PRIVATE KEY-----`)";
+            let why = "no unencrypted private key found (`-----BEGIN PRIVATE KEY-----`)";
             refuse(key_name, why.to_owned())
         })?;
         let config =
@@ -70,7 +70,7 @@ impl TlsIdentity {
                 .with_single_cert(chain, key)
                 .map_err(|error| match error {
                     rustls::Error::InconsistentKeys(_) => {
-                        let why = format!("it is not the key of {chain_name}");
+                        let why = format!("not the key of {chain_name}");
                         refuse(key_name, why)
                     }
                     other => refuse(chain_name, other.to_string()),
@@ -108,7 +108,7 @@ mod tests {
 
     /// T8: errors name the file and the problem before the server starts.
     #[test]
-    fn wrong_files_are_named() {
+    fn errors_name_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);

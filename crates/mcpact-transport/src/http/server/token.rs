@@ -13,12 +13,12 @@ pub struct Token(Box<str>);
 
 /// Reason why a text is not a valid token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokenFault {
+pub enum TokenError {
     /// It is too short.
-    #[error("the token is shorter than {SHORTEST} characters: make a random one")]
+    #[error("the token is shorter than {SHORTEST} characters: use a random one")]
     TooShort,
     /// It has characters that a header cannot carry.
-    #[error("the token has a space or a character that is not ASCII")]
+    #[error("the token contains a space or a non-ASCII character")]
     Unsendable,
 }
 
@@ -46,13 +46,13 @@ impl Token {
     ///
     /// # Errors
     /// The text is too short or has invalid characters.
-    pub fn new(text: &str) -> Result<Self, TokenFault> {
+    pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(TokenFault::Unsendable);
+            return Err(TokenError::Unsendable);
         }
         if text.len() < SHORTEST {
-            return Err(TokenFault::TooShort);
+            return Err(TokenError::TooShort);
         }
         Ok(Self(text.into()))
     }
@@ -92,7 +92,7 @@ mod tests {
 
     /// T8: only the whole token, sent once, is accepted; the scheme is case-insensitive.
     #[test]
-    fn only_the_token_lets_in() {
+    fn only_the_exact_token_is_accepted() {
         let token = Token::new(&format!(" {SECRET}\n")).unwrap();
         let shown = |values: &[&str]| {
             let mut headers = HeaderMap::new();
@@ -119,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn weak_tokens_are_refused_and_good_ones_not_shown() {
-        assert_eq!(Token::new("short").unwrap_err(), TokenFault::TooShort);
-        assert_eq!(Token::new("").unwrap_err(), TokenFault::TooShort);
+    fn weak_tokens_are_rejected_and_tokens_hidden() {
+        assert_eq!(Token::new("short").unwrap_err(), TokenError::TooShort);
+        assert_eq!(Token::new("").unwrap_err(), TokenError::TooShort);
         let spaced = "0123456789 abcdef";
-        assert_eq!(Token::new(spaced).unwrap_err(), TokenFault::Unsendable);
+        assert_eq!(Token::new(spaced).unwrap_err(), TokenError::Unsendable);
         assert!(!format!("{:?}", Token::new(SECRET).unwrap()).contains("0123"));
     }
 }

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::answer::Answer;
+use super::message::HttpResponse;
 use crate::link::Link;
 use crate::websocket::{SUBPROTOCOL, config, link};
 
@@ -43,7 +43,7 @@ pub(super) fn respond(
     request: Option<Box<UpgradeRequest>>,
     run: Box<dyn FnOnce(Link) + Send>,
     open: mpsc::Sender<Infallible>,
-) -> Answer {
+) -> HttpResponse {
     let Some(request) = request else {
         return not_asked();
     };
@@ -53,14 +53,14 @@ pub(super) fn respond(
         return not_asked();
     }
     if !names(asked, &SEC_WEBSOCKET_VERSION, VERSION) {
-        return Answer::text(426, "only version 13 of WebSocket is spoken")
+        return HttpResponse::text(426, "only WebSocket version 13 is supported")
             .with(SEC_WEBSOCKET_VERSION, VERSION);
     }
     if !names(asked, &SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
-        return Answer::text(400, "the subprotocol `mcp` must be asked for");
+        return HttpResponse::text(400, "the subprotocol `mcp` is required");
     }
     let Some(key) = asked.get(SEC_WEBSOCKET_KEY) else {
-        return Answer::text(400, "the Sec-WebSocket-Key header is missing");
+        return HttpResponse::text(400, "the Sec-WebSocket-Key header is missing");
     };
     tokio::spawn(async move {
         match upgrade.await {
@@ -72,19 +72,19 @@ pub(super) fn respond(
                 run(link);
                 let _ = pumping.await;
             }
-            Err(error) => tracing::debug!(%error, "no WebSocket was opened"),
+            Err(error) => tracing::debug!(%error, "WebSocket upgrade failed"),
         }
         drop(open);
     });
-    Answer::empty(101)
+    HttpResponse::empty(101)
         .with(CONNECTION, "Upgrade")
         .with(UPGRADE, "websocket")
         .with(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()))
         .with(SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL)
 }
 
-fn not_asked() -> Answer {
-    Answer::text(426, "this is the address of a WebSocket").with(UPGRADE, "websocket")
+fn not_asked() -> HttpResponse {
+    HttpResponse::text(426, "this is a WebSocket endpoint").with(UPGRADE, "websocket")
 }
 
 /// Returns whether a list header has this item.

@@ -10,17 +10,17 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use super::guard::Guard;
+use super::launch_problem::LaunchProblem;
 use super::masks::Masks;
-use super::obstacle::Obstacle;
 use super::process::{Child, Role};
-use super::tail::{Scribe, Tail};
-use crate::error::DoorError;
+use super::tail::{StderrSink, Tail};
+use crate::error::TransportError;
 
 /// Environment variables that a child inherits; it sees no others unless they are set for it.
 pub const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TERM"];
 
 /// Environment variable with the gateways on the path to a child.
-pub const LINEAGE: &str = "MCPACT_VIA";
+pub const VIA_VARIABLE: &str = "MCPACT_VIA";
 
 /// Default number of bytes kept from the end of standard error: 64 KiB.
 pub const DEFAULT_STDERR_LIMIT: usize = 64 * 1024;
@@ -38,9 +38,9 @@ pub struct ChildCommand {
     pub args: Vec<OsString>,
     /// Environment variables besides [`INHERITED`]; they override inherited ones.
     pub env: BTreeMap<OsString, OsString>,
-    /// Value of [`LINEAGE`]; if `None`, the child inherits the value of this process. It changes with every start, so
+    /// Value of [`VIA_VARIABLE`]; if `None`, the child inherits the value of this process. It changes with every start, so
     /// it is not part of `env`, which identifies the child.
-    pub lineage: Option<Box<str>>,
+    pub via: Option<Box<str>>,
     /// Values to mask in the log, besides the values of variables and of options such as `--api-key`.
     pub secrets: Vec<String>,
     /// Working directory; `None` is the current one.
@@ -50,7 +50,7 @@ pub struct ChildCommand {
     /// Guard that kills the child if this process is killed; `None` runs it without one.
     pub guard: Option<Guard>,
     /// Receiver of every line of standard error.
-    pub scribe: Option<Scribe>,
+    pub stderr_sink: Option<StderrSink>,
 }
 
 impl ChildCommand {
@@ -62,12 +62,12 @@ impl ChildCommand {
             program,
             args: Vec::new(),
             env: BTreeMap::new(),
-            lineage: None,
+            via: None,
             secrets: Vec::new(),
             cwd: None,
             stderr_limit: DEFAULT_STDERR_LIMIT,
             guard: None,
-            scribe: None,
+            stderr_sink: None,
         }
     }
 
@@ -92,19 +92,19 @@ impl ChildCommand {
         self
     }
 
-    /// Passes every line of standard error to `scribe`.
+    /// Passes every line of standard error to `stderr_sink`.
     #[must_use]
-    pub fn with_scribe(mut self, scribe: Scribe) -> Self {
-        self.scribe = Some(scribe);
+    pub fn with_stderr_sink(mut self, stderr_sink: StderrSink) -> Self {
+        self.stderr_sink = Some(stderr_sink);
         self
     }
 
     /// Starts the child. Needs a tokio runtime.
     ///
     /// # Errors
-    /// [`DoorError::Spawn`]: the program or directory does not exist, or the system refuses.
-    pub fn spawn(&self) -> Result<Child, DoorError> {
-        self.start().map_err(|source| DoorError::Spawn {
+    /// [`TransportError::Spawn`]: the program or directory does not exist, or the system refuses.
+    pub fn spawn(&self) -> Result<Child, TransportError> {
+        self.start().map_err(|source| TransportError::Spawn {
             program: self.program.to_string_lossy().into_owned(),
             source,
         })
@@ -128,17 +128,17 @@ impl ChildCommand {
         places.map(|place| folder(place).join(program)).collect()
     }
 
-    fn lineage(&self) -> Option<OsString> {
-        let own = self.lineage.as_deref().map(OsString::from);
-        own.or_else(|| std::env::var_os(LINEAGE))
+    fn via(&self) -> Option<OsString> {
+        let own = self.via.as_deref().map(OsString::from);
+        own.or_else(|| std::env::var_os(VIA_VARIABLE))
     }
 
     fn start(&self) -> io::Result<Child> {
         let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
-        let no_cwd = cwd.map(|cwd| Obstacle::Cwd(cwd.display().to_string()));
+        let no_cwd = cwd.map(|cwd| LaunchProblem::Cwd(cwd.display().to_string()));
         // Checked here because a guard would start anyway and fail only later.
-        if let Some(obstacle) = no_cwd.or_else(|| Obstacle::at(&self.places())) {
-            return Err(io::Error::other(obstacle));
+        if let Some(launch_problem) = no_cwd.or_else(|| LaunchProblem::at(&self.places())) {
+            return Err(io::Error::other(launch_problem));
         }
         let (mut command, leader) = match &self.guard {
             None => (Command::new(&self.program), Role::Program),
@@ -153,7 +153,7 @@ impl ChildCommand {
                     .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
             .envs(&self.env)
-            .envs(self.lineage().map(|lineage| (LINEAGE, lineage)))
+            .envs(self.via().map(|via| (VIA_VARIABLE, via)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -161,7 +161,7 @@ impl ChildCommand {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        let tail = Tail::new(self.stderr_limit, Masks::of(self), self.scribe.clone());
+        let tail = Tail::new(self.stderr_limit, Masks::of(self), self.stderr_sink.clone());
         Child::start(&self.name, command, leader, tail)
     }
 }

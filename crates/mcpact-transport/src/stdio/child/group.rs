@@ -5,9 +5,7 @@ use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process, waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::process_tree::{Found, ProcessTree, TreeRoot};
 
@@ -150,11 +148,4 @@ impl Drop for Group {
             .unwrap_or_else(PoisonError::into_inner)
             .kill(id);
     }
-}
-
-/// Returns whether a process with this id exists, under any user.
-#[must_use]
-pub fn is_running(process: u32) -> bool {
-    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }

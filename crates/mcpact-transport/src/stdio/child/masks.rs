@@ -210,7 +210,7 @@ mod tests {
 
     /// The values of variables are masked in a child's log, the longest first.
     #[test]
-    fn values_are_covered() {
+    fn values_are_masked() {
         let command = ChildCommand::new("server")
             .with_env("TOKEN", "hunter2-hunter2")
             .with_env("SHORT", "debug")
@@ -226,7 +226,7 @@ mod tests {
 
     /// A value of several lines is masked line by line; values from arguments are masked.
     #[test]
-    fn lines_and_arguments_are_covered() {
+    fn lines_and_arguments_are_masked() {
         let mut command = ChildCommand::new("server")
             .with_args([
                 "--api-key",
@@ -255,7 +255,7 @@ mod tests {
 
     /// A value is masked in its JSON escapes.
     #[test]
-    fn values_are_covered_as_json_writes_them() {
+    fn json_escapes_are_masked() {
         let key = "{\"key\":\"é-line-1\\nline-2\"}";
         let masks = Masks::new([key.to_owned(), String::from("\"quoted\"")]);
         for text in [
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_cut_is_found() {
+    fn truncated_value_is_detected() {
         let masks = Masks::new([String::from("hunter2-hunter2")]);
         for (text, last, first) in [
             ("the token is hunter2-hunter", 13, 0),
@@ -287,7 +287,7 @@ mod tests {
 
     /// Option names decide which values are secret.
     #[test]
-    fn options_tell_which_arguments_are_secret() {
+    fn option_names_mark_secret_arguments() {
         for (args, expected) in [
             (&["--api-key", "abc", "x"][..], &["abc"][..]),
             (&["--api-key=abc", "x"], &["abc"]),

@@ -19,10 +19,10 @@ use super::guard::guarded_pid;
 use super::input::Input;
 use super::output::{AbandonedOutput, Output};
 use super::tail::Tail;
-use crate::error::DoorError;
+use crate::busy_poll;
+use crate::error::TransportError;
 use crate::link::Link;
 use crate::stdio::closable::{Closer, closable};
-use crate::vigil;
 
 /// Time for the rest of the log after the group is gone; only a descendant that cannot be found keeps it open longer.
 const LOG_TIMEOUT: Duration = Duration::from_millis(250);
@@ -99,7 +99,7 @@ impl Child {
         let (first_byte, heard) = FirstByteSender::new();
         let stderr = FirstByteReader::new(stderr, first_byte.clone());
         let log = tokio::spawn(tail.clone().run(Arc::clone(&name), stderr));
-        vigil::over(&stdout);
+        busy_poll::watch(&stdout);
         let (stdout, abandoned) = Output::new(stdout);
         let (sender, ended) = watch::channel(None);
         tokio::spawn(supervise(
@@ -240,7 +240,7 @@ impl Process {
     ///
     /// # Errors
     /// The status is lost: the process was reaped elsewhere, or the runtime is shutting down.
-    pub fn wait(&self) -> impl Future<Output = Result<ExitStatus, DoorError>> + Send + use<> {
+    pub fn wait(&self) -> impl Future<Output = Result<ExitStatus, TransportError>> + Send + use<> {
         let mut ended = self.ended.clone();
         async move {
             let lost = || io::Error::other("the exit status is lost");
@@ -263,7 +263,7 @@ impl Process {
     /// The process did not exit in time after `SIGKILL`, or its status is lost.
     ///
     /// `2026-07-28 basic/transports/stdio#shutdown`
-    pub async fn shutdown(self, grace: Grace) -> Result<ShutdownReport, DoorError> {
+    pub async fn shutdown(self, grace: Grace) -> Result<ShutdownReport, TransportError> {
         let begin = Instant::now();
         let now = || Moment::at(begin.elapsed());
         let mut ending = Ending::begin(Carrier::Child, grace, now()).handle(EndEvent::Idle, now());
@@ -284,7 +284,9 @@ impl Process {
                     patience = patience.max(KILL_TIMEOUT);
                 }
                 EndStep::Drain | EndStep::DeleteSession => {}
-                EndStep::Done => return Err(DoorError::Timeout("waiting for a killed process")),
+                EndStep::Done => {
+                    return Err(TransportError::Timeout("waiting for a killed process"));
+                }
             }
             match timeout(patience, self.wait()).await {
                 Ok(status) => {

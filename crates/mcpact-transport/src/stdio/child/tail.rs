@@ -16,11 +16,11 @@ const LONGEST_LINE: usize = 8 * 1024;
 
 /// Receives every line that a child writes to standard error, without control characters and with secrets masked.
 #[derive(Clone)]
-pub struct Scribe(pub Arc<dyn Fn(&str) + Send + Sync>);
+pub struct StderrSink(pub Arc<dyn Fn(&str) + Send + Sync>);
 
-impl fmt::Debug for Scribe {
+impl fmt::Debug for StderrSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Scribe(..)")
+        f.write_str("StderrSink(..)")
     }
 }
 
@@ -29,7 +29,7 @@ impl fmt::Debug for Scribe {
 pub(super) struct Tail {
     ring: Arc<Mutex<Ring>>,
     masks: Masks,
-    scribe: Option<Scribe>,
+    stderr_sink: Option<StderrSink>,
 }
 
 #[derive(Debug)]
@@ -41,10 +41,10 @@ struct Ring {
 }
 
 impl Tail {
-    pub(super) fn new(limit: usize, masks: Masks, scribe: Option<Scribe>) -> Self {
+    pub(super) fn new(limit: usize, masks: Masks, stderr_sink: Option<StderrSink>) -> Self {
         Self {
             masks,
-            scribe,
+            stderr_sink,
             ring: Arc::new(Mutex::new(Ring {
                 bytes: VecDeque::new(),
                 limit,
@@ -84,7 +84,7 @@ impl Tail {
             Some(_) | None => &bytes[..],
         };
         rest.split_inclusive(|byte| *byte == b'\n')
-            .map(|line| self.masks.cover(legible(line)) + "\n")
+            .map(|line| self.masks.cover(printable(line)) + "\n")
             .collect()
     }
 
@@ -135,11 +135,11 @@ impl Tail {
 
     fn log_line(&self, name: &str, line: &[u8]) {
         let is_logged = tracing::enabled!(target: "mcpact::child", tracing::Level::INFO);
-        if !is_logged && self.scribe.is_none() {
+        if !is_logged && self.stderr_sink.is_none() {
             return;
         }
-        let text = self.masks.cover(legible(line));
-        if let Some(Scribe(write)) = &self.scribe {
+        let text = self.masks.cover(printable(line));
+        if let Some(StderrSink(write)) = &self.stderr_sink {
             write(&text);
         }
         if is_logged {
@@ -149,7 +149,7 @@ impl Tail {
 }
 
 /// Converts a line to text without control characters, safe for a terminal.
-fn legible(line: &[u8]) -> String {
+fn printable(line: &[u8]) -> String {
     let keep = |letter: char| {
         if letter.is_control() && letter != '\t' {
             '\u{fffd}'
@@ -166,7 +166,7 @@ fn legible(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, LONGEST_LINE, Masks, Mutex, Scribe, Tail, legible};
+    use super::{Arc, LONGEST_LINE, Masks, Mutex, StderrSink, Tail, printable};
 
     fn tail(limit: usize, chunks: &[&[u8]]) -> String {
         let tail = Tail::new(limit, Masks::default(), None);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_whole_lines_are_kept() {
+    fn last_complete_lines_are_kept() {
         assert_eq!(tail(64, &[b"one\ntw", b"o\nthree"]), "one\ntwo\nthree\n");
         assert_eq!(tail(8, &[b"first\n", b"second\n"]), "second\n");
         assert_eq!(tail(7, &[b"first\nsecond\n"]), "second\n");
@@ -188,22 +188,22 @@ mod tests {
 
     /// T2: a log in any encoding becomes text that is safe for a terminal.
     #[test]
-    fn any_bytes_are_legible() {
+    fn any_bytes_become_text() {
         assert_eq!(
-            legible(b"\xff\x1b[31mred\ttab\r\n"),
+            printable(b"\xff\x1b[31mred\ttab\r\n"),
             "\u{fffd}\u{fffd}[31mred\ttab"
         );
     }
 
     /// A secret at the point where a long line is split is masked.
     #[test]
-    fn a_secret_is_not_cut_in_two() {
+    fn secret_at_a_split_is_masked() {
         let secret = "hunter2-hunter2";
         let masks = Masks::new([secret.to_owned()]);
         let written = Arc::new(Mutex::new(String::new()));
         let book = Arc::clone(&written);
-        let scribe = Scribe(Arc::new(move |line| book.lock().unwrap().push_str(line)));
-        let tail = Tail::new(64, masks, Some(scribe));
+        let stderr_sink = StderrSink(Arc::new(move |line| book.lock().unwrap().push_str(line)));
+        let tail = Tail::new(64, masks, Some(stderr_sink));
         let mut open_line = Vec::new();
         for before in LONGEST_LINE - secret.len() - 1..=LONGEST_LINE + 1 {
             let line = format!("{}{secret} is it\n", "z".repeat(before));
@@ -219,7 +219,7 @@ mod tests {
 
     /// T9: an unfinished line is bounded.
     #[test]
-    fn an_open_line_is_bounded() {
+    fn unfinished_line_is_bounded() {
         let tail = Tail::new(0, Masks::default(), None);
         let mut open_line = Vec::new();
         for _ in 0..100 {

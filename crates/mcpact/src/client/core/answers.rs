@@ -1,4 +1,4 @@
-//! What is read out of answers.
+//! Parsing of answers.
 
 use mcpact_engine::client::probe::ProbeFailure;
 use mcpact_engine::client::{ClientTerms, Failure};
@@ -9,9 +9,9 @@ use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
 use mcpact_wire::scan::text;
 
-use crate::client::error::RpcError;
+use crate::client::client_error::RpcError;
 
-/// The number of a request of ours.
+/// Returns the number of a request of this client.
 pub(in crate::client) fn number(id: IdRef<'_>) -> Option<i64> {
     id.raw().parse().ok()
 }

@@ -7,7 +7,7 @@ use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Input};
 use mcpact_engine::effect::{Effect, End};
 use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_spec::Method;
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::frame::unreadable::{answered, is_answer};
 use tokio::sync::oneshot;
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use super::answers::{number, rpc_error};
 use super::{Ask, Core, Deeds};
-use crate::client::error::ClientError;
+use crate::client::client_error::ClientError;
 
 impl Core {
-    /// Sends a request whose answer nobody reads.
+    /// Sends a request and ignores the response.
     pub(super) fn tell(&mut self, method: Method, params: String) -> Deeds {
         let (reply, answer) = oneshot::channel();
         tokio::spawn(answer);
@@ -59,8 +59,8 @@ impl Core {
             }
         }
         match withheld {
-            Some(error @ ClientError::Misfit { .. }) => {
-                // The machine waits for an answer to what was never sent.
+            Some(error @ ClientError::SchemaViolation { .. }) => {
+                // The machine waits for an answer to a message that was never sent.
                 let _ = self.feed(Input::Cancel { id });
                 drop(ask.reply.send(Err(error)));
             }
@@ -101,7 +101,7 @@ impl Core {
         Some(ask)
     }
 
-    /// A caller has gone away.
+    /// Cancels the request of a dropped caller.
     pub(super) fn give_up(&mut self, ticket: u64) -> Deeds {
         self.early.retain(|ask| ask.ticket != ticket);
         match self.tickets.get(&ticket) {
@@ -114,13 +114,12 @@ impl Core {
         }
     }
 
-    /// Whether a request still waits.
+    /// Returns `true` if a request is still pending.
     pub(in crate::client) fn waits(&self, id: i64) -> bool {
         self.pending.contains_key(&id)
     }
 
-    /// A request will never be answered, for this reason. The server is not told: it does not know
-    /// of it, or has already forgotten.
+    /// Fails a request for this reason. The server is not notified: it does not know of it, or has already forgotten.
     pub(in crate::client) fn lose(&mut self, id: i64, error: ClientError) {
         self.orphans.remove(&id);
         if let Some(ask) = self.take(id) {
@@ -129,8 +128,8 @@ impl Core {
         let _ = self.feed(Input::Cancel { id });
     }
 
-    /// An answer was too long, of which these are both ends. One that names nobody can only be told to a
-    /// request that is alone.
+    /// Fails the request of an oversized answer, of which these are both ends. Without an id it must be the only
+    /// pending request.
     pub(in crate::client) fn missed(&mut self, ends: &[u8], limit: usize) {
         let mut waiting = self.pending.keys();
         let alone = match (waiting.next(), waiting.next()) {
@@ -138,15 +137,21 @@ impl Core {
             _ => None,
         };
         if let Some(id) = answered(ends).or(alone) {
-            self.lose(id, ClientError::Door(DoorError::TooLarge { limit }));
+            self.lose(
+                id,
+                ClientError::Transport(TransportError::TooLarge { limit }),
+            );
         }
     }
 
-    /// A message was too long for the carrier, which is no more.
+    /// Fails all requests after an oversized message that ended the transport.
     pub(in crate::client) fn missed_all(&mut self, limit: usize) {
         let waiting: Vec<i64> = self.pending.keys().copied().collect();
         for id in waiting {
-            self.lose(id, ClientError::Door(DoorError::TooLarge { limit }));
+            self.lose(
+                id,
+                ClientError::Transport(TransportError::TooLarge { limit }),
+            );
         }
     }
 
@@ -168,7 +173,7 @@ impl Core {
         let _ = ask.reply.send(outcome);
     }
 
-    /// Whether it was the answer to a request of an earlier session.
+    /// Returns `true` if it was the answer to a request of an earlier session.
     pub(super) fn settle_orphan(&mut self, bytes: &[u8]) -> bool {
         let Ok(Envelope::Response(response)) = Envelope::parse(bytes) else {
             return false;
@@ -183,14 +188,14 @@ impl Core {
         true
     }
 
-    /// Puts a request back that the server has refused to look at, to be sent under the next
-    /// agreement; `false` if that has happened to it before.
+    /// Puts a request back that the server has refused unread, to be resent in the next session; `false` if that has
+    /// happened to it before.
     pub(in crate::client) fn put_back(&mut self, id: i64) -> bool {
         let Some(mut ask) = self.take(id) else {
             return true;
         };
         self.orphans.remove(&id);
-        // The machine that sent it is told that nobody waits; what it would write is not sent.
+        // Settles it in the old machine, which must not send a cancellation.
         let _ = self.feed(Input::Cancel { id });
         if ask.is_second {
             let _ = ask.reply.send(Err(ClientError::SessionLost));
@@ -201,9 +206,9 @@ impl Core {
         true
     }
 
-    /// The server has forgotten the session: everything begins anew, and what it refused to serve is
-    /// asked again. What is in flight elsewhere keeps waiting.
-    pub(in crate::client) fn begin_anew(&mut self) -> Deeds {
+    /// Opens a new session after the server has forgotten the old one. Refused requests are resent; others stay
+    /// pending.
+    pub(in crate::client) fn reopen_session(&mut self) -> Deeds {
         let terms = ClientTerms {
             prior: Some(EraVerdict::Legacy),
             ..(*self.terms).clone()

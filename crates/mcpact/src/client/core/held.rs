@@ -1,15 +1,15 @@
-//! What comes and goes, held against the official schemas.
+//! Validation of messages against the official schemas.
 
 use mcpact_engine::effect::{Call, IncomingNotification};
 use mcpact_spec::Revision;
 use mcpact_wire::envelope::Envelope;
 
 use super::Core;
-use crate::client::error::{AnswerError, ClientError};
-use crate::conformity::Validation;
+use crate::client::client_error::{AnswerError, ClientError};
+use crate::validation::Validation;
 
 impl Core {
-    /// The schema that counts; none while messages are not checked or nothing is agreed.
+    /// Returns the active schema; none without validation or negotiation.
     fn schema(&self) -> Option<(&Validation, Revision)> {
         match &self.shared.validation {
             Validation::Off => None,
@@ -17,7 +17,7 @@ impl Core {
         }
     }
 
-    /// Judges a message of ours as it would go out, with everything that the machine has added.
+    /// Validates an outgoing message with everything that the machine has added.
     pub(super) fn outgoing(&self, what: &'static str, text: &str) -> Result<(), ClientError> {
         let Some((validation, revision)) = self.schema() else {
             return Ok(());
@@ -29,28 +29,28 @@ impl Core {
         };
         validation
             .params("client", revision, &method, params)
-            .map_err(|source| ClientError::Misfit {
+            .map_err(|source| ClientError::SchemaViolation {
                 what,
                 method: method.into_owned(),
                 source,
             })
     }
 
-    /// Judges what the server answers to a request of ours.
+    /// Validates a result of the server.
     pub(super) fn incoming_result(&self, method: &str, raw: &str) -> Result<(), ClientError> {
         let Some((validation, revision)) = self.schema() else {
             return Ok(());
         };
         validation
             .result("server", revision, method, raw)
-            .map_err(|source| ClientError::Misfit {
+            .map_err(|source| ClientError::SchemaViolation {
                 what: "the answer to",
                 method: method.to_owned(),
                 source,
             })
     }
 
-    /// Judges what the server asks.
+    /// Validates a request of the server.
     pub(super) fn incoming_question(&self, call: &Call<'_>) -> Result<(), AnswerError> {
         let Some((validation, _)) = self.schema() else {
             return Ok(());
@@ -60,7 +60,7 @@ impl Core {
             .map_err(|misfit| AnswerError::invalid(format!("`{}` {misfit}", call.name)))
     }
 
-    /// Judges what the server tells.
+    /// Validates a notification of the server.
     pub(super) fn is_fit(&self, note: &IncomingNotification<'_>) -> bool {
         self.schema().is_none_or(|(validation, revision)| {
             validation
@@ -70,7 +70,7 @@ impl Core {
     }
 }
 
-/// How the answer of a handler of ours is judged.
+/// Validates the answer of a handler.
 pub(super) struct OwnAnswer {
     validation: Validation,
     revision: Revision,

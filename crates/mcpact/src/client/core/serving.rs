@@ -1,4 +1,4 @@
-//! What the server asks and tells.
+//! Requests and notifications of the server.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use mcpact_wire::raw::Object;
 use super::answers::number;
 use super::held::OwnAnswer;
 use super::{Core, Deeds};
-use crate::client::error::{AnswerError, ClientError};
+use crate::client::changes::{Change, ChangeQueue};
+use crate::client::client_error::{AnswerError, ClientError};
 use crate::client::handlers::Notification;
-use crate::client::watch::{Change, ChangeQueue};
 use crate::log;
 use crate::model::Progress;
 
@@ -46,7 +46,7 @@ impl Core {
         self.serving.insert(call.id, task.abort_handle());
     }
 
-    /// A handler has answered.
+    /// Sends the answer of a handler.
     pub(super) fn answered(&mut self, id: Id, outcome: Result<String, AnswerError>) -> Deeds {
         self.serving.remove(&id);
         let outcome = outcome.map_err(|error| WireError {
@@ -89,12 +89,12 @@ impl Core {
                     .for_each(|queue| queue.push(change.clone())),
             }
         }
-        if !self.shared.handlers.notes.is_empty() {
+        if !self.shared.handlers.observers.is_empty() {
             let note = Notification {
                 method: note.name.into(),
                 params: note.params.raw.map(str::to_owned),
             };
-            for observer in &self.shared.handlers.notes {
+            for observer in &self.shared.handlers.observers {
                 observer.observe(&note);
             }
         }
@@ -105,7 +105,7 @@ impl Core {
         self.pending.get(&number(id)?)?.changes.clone()
     }
 
-    /// The server gives up a question of its own, or ends a subscription of ours.
+    /// The server cancels one of its requests, or ends a subscription.
     pub(super) fn cancelled(&mut self, note: &IncomingNotification<'_>, deeds: &mut Deeds) {
         let params = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
         let Some(id) = params.get("requestId").and_then(IdRef::from_token) else {

@@ -1,4 +1,4 @@
-//! A program that we start.
+//! Servers as child processes.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use mcpact_engine::shutdown::Grace;
 use mcpact_transport::stdio::child::{Child, ChildCommand};
 
 use super::lines::{Ended, GOODBYE, converse, say_goodbye};
+use crate::client::client_error::ClientError;
 use crate::client::core::{Core, Next};
-use crate::client::error::ClientError;
-use crate::log::{Life, Turn};
+use crate::log::{ProcessEvent, ProcessLog};
 
-/// How long the log of a program that has closed its output is waited for.
+/// Time to collect stderr after a process has closed its output.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 pub(in crate::client) async fn run(mut core: Core, command: ChildCommand) {
-    let mut life = Life::new(&core.shared.target);
+    let mut process_log = ProcessLog::new(&core.shared.target);
     loop {
-        life.tell(Turn::StartAttempt);
+        process_log.record(ProcessEvent::StartAttempt);
         let Child { mut link, process } = match command.spawn() {
             Ok(child) => child,
             Err(source) => {
                 let target = core.shared.target.clone();
-                life.tell(Turn::StartFailure(&source));
+                process_log.record(ProcessEvent::StartFailure(&source));
                 core.fail(ClientError::Unreachable {
                     target,
                     stderr: String::new(),
@@ -33,11 +33,11 @@ pub(in crate::client) async fn run(mut core: Core, command: ChildCommand) {
         let heard = process.first_byte();
         let first_byte = async move {
             if !heard.await {
-                // It ended without one, which the link tells, too.
+                // The process ended without output, which the link reports, too.
                 std::future::pending::<()>().await;
             }
         };
-        life.runs_as(process.id());
+        process_log.started(process.id());
         let ended = converse(&mut core, &mut link, first_byte).await;
         let next = match ended {
             Ended::HangUp => Next::HangUp,
@@ -49,17 +49,17 @@ pub(in crate::client) async fn run(mut core: Core, command: ChildCommand) {
             }
         };
         if !core.is_open() && next != Next::Respawn {
-            life.tell(Turn::InitializeFailure);
+            process_log.record(ProcessEvent::InitializeFailure);
         }
-        life.tell(Turn::StopAttempt);
-        // Closing its input asks it to end; what does not heed that is made to.
+        process_log.record(ProcessEvent::StopAttempt);
+        // Closing its input asks it to exit; otherwise it is killed.
         let (_, ended) = tokio::join!(
             tokio::time::timeout(GOODBYE, say_goodbye(&mut link)),
             process.shutdown(Grace::default()),
         );
         match ended {
-            Ok(_) => life.tell(Turn::StopSuccess),
-            Err(error) => life.tell(Turn::StopFailure(&error)),
+            Ok(_) => process_log.record(ProcessEvent::StopSuccess),
+            Err(error) => process_log.record(ProcessEvent::StopFailure(&error)),
         }
         if next != Next::Respawn {
             break;

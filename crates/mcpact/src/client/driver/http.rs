@@ -1,5 +1,5 @@
-//! Streamable HTTP: one POST for each message, streams that bring answers, and in the legacy era a
-//! session and a stream of its own for what the server has to say.
+//! Streamable HTTP: one POST per message, streams for responses, and in the legacy era a session with a standalone
+//! stream.
 
 mod exchange;
 mod facts;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderValue;
 use mcpact_spec::Method;
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpClient;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, Outcome};
@@ -19,16 +19,16 @@ use tokio::task::AbortHandle;
 
 use self::exchange::{Arrival, How, Job, Status};
 use super::{heed, http_sse};
+use crate::client::client_error::ClientError;
 use crate::client::core::{Core, Deeds, Next, number, rpc_error};
-use crate::client::error::ClientError;
 
-/// How many arrivals may wait for the driver; more make the streams wait.
+/// Capacity of the queue of arrivals; when it is full, streams wait.
 const QUEUE: usize = 1024;
 
-/// How long the end of a session may take.
+/// Timeout of the end of a session.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// What a POST is for.
+/// Purpose of a POST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// The first question, whichever it is.
@@ -108,7 +108,7 @@ impl Driver {
         deeds.next
     }
 
-    /// Closes the stream of a request; in the modern era that is how it is given up.
+    /// Closes the stream of a request; in the modern era that cancels it.
     fn close_stream(&mut self, id: i64) {
         self.exchanges.retain(|_, exchange| {
             let is_it = exchange.purpose == Purpose::Ask(id);
@@ -169,8 +169,7 @@ impl Driver {
                 bytes,
                 status,
             } => self.message(number, &bytes, status),
-            // A server may ask something on its own stream as soon as it is called; whoever calls
-            // must find that stream open.
+            // A server may ask on its standalone stream as soon as it is called, so that stream must be open before.
             Arrival::Listening => self.core.open_again(),
             Arrival::End { number, how } => self.ended(number, how),
         }
@@ -183,8 +182,7 @@ impl Driver {
             Some(Purpose::Ask(id)) => {
                 let has_session = exchange.is_some_and(|exchange| exchange.session.is_some());
                 if matches!(status, 401 | 403) || (status == 404 && has_session) {
-                    // What the status says counts more than what is written below it; the end of
-                    // the exchange tells it.
+                    // The status takes precedence over the body; the end of the exchange reports it.
                     return Deeds::default();
                 }
                 let deeds = self.core.receive(bytes, Some(status));
@@ -193,7 +191,7 @@ impl Driver {
                     && self.core.waits(id)
                     && let Some(raw) = error_in(bytes)
                 {
-                    // An error without our id still belongs to the request that it answers.
+                    // An error without a matching id still belongs to the request that it answers.
                     self.core.lose(id, rpc_error(raw).into());
                 }
                 deeds
@@ -210,7 +208,7 @@ impl Driver {
         }
         let deeds = self.core.receive(bytes, Some(status));
         match error_in(bytes) {
-            // Servers in the field answer with an id of their own.
+            // Some servers answer with an id of their own.
             Some(raw) if deeds.is_unknown_answer => {
                 let text = codec::error(None, raw);
                 self.core.receive(text.as_bytes(), Some(status))
@@ -241,7 +239,7 @@ impl Driver {
             }
             Purpose::Other => {
                 if let How::Failed(error) = how {
-                    tracing::warn!(%error, "a message could not be posted");
+                    tracing::warn!(%error, "cannot post a message");
                 }
                 Deeds::default()
             }
@@ -279,8 +277,8 @@ impl Driver {
                 return self.session_lost(id, session);
             }
             How::Status(status) | How::Refused(status) => by_status(status),
-            How::Finished => ClientError::Misbehaved("an answer ended without a result"),
-            How::Failed(source @ DoorError::TooLarge { .. }) => ClientError::Door(source),
+            How::Finished => ClientError::ProtocolViolation("an answer ended without a result"),
+            How::Failed(source @ TransportError::TooLarge { .. }) => ClientError::Transport(source),
             How::Failed(source) => ClientError::Unreachable {
                 target: self.core.shared.target.clone(),
                 stderr: String::new(),
@@ -291,9 +289,8 @@ impl Driver {
         Deeds::default()
     }
 
-    /// `2025-11-25 basic/transports#session-management`: a 404 to a request with a session means
-    /// that the session is over, and a new one must be opened. The request was not served, so it can
-    /// be sent again; once.
+    /// `2025-11-25 basic/transports#session-management`: a 404 to a request with a session means that the session is
+    /// over, and a new one must be opened. The request was not served, so it is resent once.
     fn session_lost(&mut self, id: i64, session: Option<HeaderValue>) -> Deeds {
         if !self.core.put_back(id) {
             return Deeds::default();
@@ -308,7 +305,7 @@ impl Driver {
         if let Some(stream) = self.stream.take() {
             stream.abort();
         }
-        self.core.begin_anew()
+        self.core.reopen_session()
     }
 
     /// `2025-11-25 basic/transports#listening-for-messages-from-the-server`
@@ -333,7 +330,7 @@ impl Driver {
     }
 }
 
-/// Statuses that say nothing about the era, and whose headers say what to do.
+/// Statuses that do not depend on the era, with instructions in their headers.
 const fn tells_of_the_moment(status: u16) -> bool {
     matches!(status, 401 | 403 | 429)
 }
@@ -356,7 +353,7 @@ fn by_status(status: Status) -> ClientError {
     }
 }
 
-/// The raw error of a message that is an error.
+/// Returns the raw error of an error response.
 fn error_in(bytes: &[u8]) -> Option<&str> {
     match Envelope::parse(bytes) {
         Ok(Envelope::Response(response)) => match response.outcome {

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpClient;
 use mcpact_transport::http_sse::client::{SseConnection, SseSender};
 use tokio::sync::mpsc;
 
 use super::heed;
+use crate::client::client_error::ClientError;
 use crate::client::core::{Core, Deeds, Next};
-use crate::client::error::ClientError;
 
-/// How long the stream may take to begin.
+/// Timeout for the start of the stream.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many messages may wait to be posted.
+/// Maximum number of messages queued for posting.
 const QUEUE: usize = 1024;
 
 pub(super) async fn run(mut core: Core, http: &HttpClient) {
@@ -54,7 +54,7 @@ async fn converse(core: &mut Core, connection: SseConnection) {
         deeds = tokio::select! {
             woken = core.woken() => heed(core, woken),
             Some(error) = failure.recv() => {
-                tracing::warn!(%error, "a message could not be posted");
+                tracing::warn!(%error, "cannot post a message");
                 break;
             }
             event = events.next() => match event {
@@ -63,7 +63,7 @@ async fn converse(core: &mut Core, connection: SseConnection) {
                 }
                 Some(Ok(_)) => Deeds::default(),
                 Some(Err(error)) => {
-                    tracing::debug!(%error, "an event was lost");
+                    tracing::debug!(%error, "event lost");
                     Deeds::default()
                 }
                 None => break,
@@ -74,16 +74,16 @@ async fn converse(core: &mut Core, connection: SseConnection) {
     let _ = core.closed();
 }
 
-/// One after the other: the server sees messages in the order in which they were written.
+/// Posts messages one after the other, in the order in which they were written.
 async fn post_in_order(
     sender: SseSender,
     mut queued: mpsc::Receiver<String>,
-    failed: mpsc::Sender<DoorError>,
+    failed: mpsc::Sender<TransportError>,
 ) {
     while let Some(text) = queued.recv().await {
         let error = match sender.post(Bytes::from(text)).await {
             Ok(answer) if answer.status < 300 => continue,
-            Ok(answer) => DoorError::Http(format!("status {}", answer.status)),
+            Ok(answer) => TransportError::Http(format!("status {}", answer.status)),
             Err(error) => error,
         };
         // The driver may have ended.

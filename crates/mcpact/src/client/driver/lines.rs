@@ -1,34 +1,33 @@
-//! Pipes, sockets and memory: one message per line.
+//! Line-based connections: stdio, sockets and memory.
 
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use mcpact_transport::error::DoorError;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::link::Link;
 use mcpact_wire::frame::ndjson::Line;
 
 use super::heed;
 use crate::client::core::{Core, Deeds, Next};
 
-/// How many chunks are read while a write waits, so that two peers that both write do not block each
-/// other.
+/// Maximum number of chunks read while a write waits, so that two writing peers do not block each other.
 const READ_AHEAD: usize = 64;
 
-/// How long a peer may refuse to read.
+/// Timeout for a peer that does not read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a peer may take to close its side after we have closed ours.
+/// Time for the peer to close its side after we have closed ours.
 pub(super) const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Why a conversation has stopped.
+/// End of a conversation.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// We want to end.
+    /// The client ends it.
     HangUp,
-    /// The machine wants the process started anew.
+    /// The process must be restarted.
     Respawn,
-    /// The peer has closed its side, or the carrier broke.
+    /// The peer has closed its side, or the transport broke.
     Gone,
 }
 
@@ -41,8 +40,8 @@ pub(in crate::client) async fn run(mut core: Core, mut link: Link) {
     core.finish();
 }
 
-/// Closes our side and reads what the peer still has to say, so that it does not write to nobody.
-pub(super) async fn say_goodbye(link: &mut Link) -> Result<(), DoorError> {
+/// Closes our side and reads the rest of the peer's output, so that it does not block.
+pub(super) async fn say_goodbye(link: &mut Link) -> Result<(), TransportError> {
     link.sink.close().await?;
     while link.source.fill().await? {
         while link.source.next_line().is_some() {}
@@ -50,7 +49,7 @@ pub(super) async fn say_goodbye(link: &mut Link) -> Result<(), DoorError> {
     Ok(())
 }
 
-/// Runs the conversation on an open link.
+/// Runs the state machine on an open link.
 pub(super) async fn converse(
     core: &mut Core,
     link: &mut Link,
@@ -68,12 +67,12 @@ pub(super) async fn converse(
             let deeds = match line {
                 Line::Json(bytes) => core.receive(bytes, None),
                 Line::Noise(bytes) => {
-                    // What it says may be anything, secrets of the server too.
-                    tracing::debug!(length = bytes.len(), "a line that is no message");
+                    // Its content may contain secrets.
+                    tracing::debug!(length = bytes.len(), "ignored a line that is not a message");
                     continue;
                 }
                 Line::TooLong { limit, ends } => {
-                    tracing::warn!(limit, "a line was too long and is lost");
+                    tracing::warn!(limit, "dropped a line that is too long");
                     core.missed(ends, limit);
                     continue;
                 }
@@ -81,7 +80,7 @@ pub(super) async fn converse(
             next = perform(core, link, deeds);
         }
         if let Err(error) = flush(link).await {
-            tracing::debug!(%error, "the peer does not read any more");
+            tracing::debug!(%error, "the peer does not read");
             return Ended::Gone;
         }
         match next {
@@ -93,7 +92,7 @@ pub(super) async fn converse(
         deeds = tokio::select! {
             woken = core.woken() => heed(core, woken),
             more = link.source.fill() => {
-                if let Err(DoorError::TooLarge { limit }) = more {
+                if let Err(TransportError::TooLarge { limit }) = more {
                     core.missed_all(limit);
                 }
                 is_open = more.unwrap_or_default();
@@ -108,7 +107,7 @@ pub(super) async fn converse(
     }
 }
 
-/// Writes what is to be written, and lets the callers in once there is an agreement.
+/// Writes messages, and starts waiting requests once the negotiation is complete.
 fn perform(core: &mut Core, link: &mut Link, deeds: Deeds) -> Next {
     for text in &deeds.writes {
         link.sink.push(text);
@@ -121,7 +120,7 @@ fn perform(core: &mut Core, link: &mut Link, deeds: Deeds) -> Next {
     deeds.next
 }
 
-async fn flush(link: &mut Link) -> Result<(), DoorError> {
+async fn flush(link: &mut Link) -> Result<(), TransportError> {
     if link.sink.is_empty() {
         return Ok(());
     }
@@ -139,5 +138,5 @@ async fn flush(link: &mut Link) -> Result<(), DoorError> {
     }
     tokio::time::timeout(WRITE_TIMEOUT, flushing)
         .await
-        .map_err(|_| DoorError::Timeout("writing to a peer that does not read"))?
+        .map_err(|_| TransportError::Timeout("writing to a peer that does not read"))?
 }

@@ -1,4 +1,4 @@
-//! Streams of changes.
+//! `subscriptions/listen`.
 
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Core, Served};
 use crate::server::context::Context;
-use crate::server::error::HandlerError;
+use crate::server::handler_error::HandlerError;
 
 impl Core {
-    /// A listen request lives until its client ends it or the server stops.
+    /// Serves a listen request until its client ends it or the server stops.
     pub(super) async fn listen(
         &self,
         params: &Map<String, Value>,
@@ -21,13 +21,19 @@ impl Core {
         let scope = Scope::Request(call.id.clone());
         let params = serde_json::to_string(params)?;
         let wanted = ListenFilter::parse(Some(&params)).unwrap_or_default();
-        let agreed = self.agreed(wanted, context).encode();
-        let agreed = format!(r#"{{"notifications":{agreed}}}"#);
+        let granted = self.granted(wanted, context).encode();
+        let granted = format!(r#"{{"notifications":{granted}}}"#);
         let method = Method::SubscriptionsAcknowledged;
-        if let Some(first) = call.session.note(scope.clone(), method, &agreed) {
+        if let Some(first) = call
+            .session
+            .encode_notification(scope.clone(), method, &granted)
+        {
             let (session, outbox) = (&call.session, &call.outbox);
-            // A client that has gone away is no longer served, either.
-            let _ = self.changes.add_told(first, session, scope, outbox).await;
+            // A disconnected client is no longer served.
+            let _ = self
+                .subscribers
+                .add_after(first, session, scope, outbox)
+                .await;
         }
         let mut stopping = self.stopping.subscribe();
         if stopping.wait_for(|is_stopping| *is_stopping).await.is_err() {
@@ -38,11 +44,11 @@ impl Core {
         Ok(Served::Final(result.to_string()))
     }
 
-    /// What a client is promised to hear: nothing of a resource or task that it cannot have.
-    fn agreed(&self, wanted: ListenFilter, context: &Context) -> ListenFilter {
-        let mut agreed = wanted.granted(context.pact());
-        agreed.uris.retain(|uri| self.registry.has_resource(uri));
-        agreed.tasks.retain(|task| self.tasks.has(task, context));
-        agreed
+    /// Returns the filter granted to a client, without resources and tasks that it cannot access.
+    fn granted(&self, wanted: ListenFilter, context: &Context) -> ListenFilter {
+        let mut granted = wanted.granted(context.pact());
+        granted.uris.retain(|uri| self.registry.has_resource(uri));
+        granted.tasks.retain(|task| self.tasks.has(task, context));
+        granted
     }
 }

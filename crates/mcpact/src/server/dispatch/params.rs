@@ -1,4 +1,4 @@
-//! The parameters of a request, as handlers get them.
+//! Request parameters for handlers.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,10 @@ use mcpact_wire::raw::visit;
 use mcpact_wire::{scan, tree};
 use serde_json::{Map, Value};
 
-use crate::server::error::HandlerError;
+use crate::server::handler_error::HandlerError;
 use crate::server::raw_params::RawParams;
 
-/// The parameters without their `_meta`: the engine has read that, and no handler needs it. They are raw
-/// until somebody wants to have a tree.
+/// Parameters without `_meta`, which the engine has read. Values stay raw until a tree is needed.
 #[derive(Debug, Default)]
 pub(super) struct Params<'a> {
     members: Vec<(Cow<'a, str>, &'a str)>,
@@ -40,16 +39,16 @@ impl<'a> Params<'a> {
         Ok(Self { members })
     }
 
-    /// The raw value of a member; the last one counts, as for everybody who makes a tree of them.
+    /// Returns the raw value of a member; of duplicate names the last one counts, as in a parsed tree.
     pub(super) fn get(&self, key: &str) -> Option<&'a str> {
         let mut members = self.members.iter().rev();
         members.find(|(name, _)| name == key).map(|(_, raw)| *raw)
     }
 
-    /// The value of a member, where `null` counts as absent.
+    /// Returns the value of a member; `null` counts as absent.
     pub(super) fn value(&self, key: &str) -> Result<Option<Value>, HandlerError> {
         let raw = self.get(key).filter(|raw| *raw != "null");
-        raw.map(grown).transpose()
+        raw.map(parse_tree).transpose()
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Cow<'a, str>, HandlerError> {
@@ -58,17 +57,17 @@ impl<'a> Params<'a> {
             .ok_or_else(|| HandlerError::invalid_params(format!("`{key}` must be a string")))
     }
 
-    /// All of them.
+    /// Parses all members.
     pub(super) fn tree(&self) -> Result<Map<String, Value>, HandlerError> {
         let mut tree = Map::with_capacity(self.members.len());
         for (key, raw) in &self.members {
-            tree.insert(key.clone().into_owned(), grown(raw)?);
+            tree.insert(key.clone().into_owned(), parse_tree(raw)?);
         }
         Ok(tree)
     }
 }
 
-fn grown(raw: &str) -> Result<Value, HandlerError> {
+fn parse_tree(raw: &str) -> Result<Value, HandlerError> {
     tree::tree(raw).map_err(|error| unreadable(&error))
 }
 
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_the_metadata_is_there() {
+    fn params_omit_metadata() {
         let raw = r#"{"name":"a\"b","_meta":{"a":[1,{"b":2}]},"arguments":{"_meta":1},"n":null}"#;
         let params = Params::parse(raw).unwrap();
         let expected = serde_json::json!({"name": "a\"b", "arguments": {"_meta": 1}, "n": null});
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_members_with_one_name_the_last_counts() {
+    fn last_duplicate_member_counts() {
         let params = Params::parse(r#"{"name":"a","name":"b"}"#).unwrap();
         assert_eq!(params.text("name").unwrap(), "b");
         assert_eq!(params.tree().unwrap()["name"], "b");

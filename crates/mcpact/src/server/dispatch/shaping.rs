@@ -1,4 +1,4 @@
-//! The last touch to a result: the shape that its client's revision wants.
+//! Adaptation of results to the client's revision.
 
 use std::borrow::Cow;
 
@@ -12,24 +12,24 @@ use mcpact_wire::raw::ObjectWriter;
 
 use super::Served;
 use crate::model::ToolResult;
-use crate::server::error::HandlerError;
+use crate::server::handler_error::HandlerError;
 
-/// How a server says who it is, written once for each revision.
+/// Encoded `Implementation` of the server for each modern revision.
 #[derive(Debug)]
-pub(in crate::server) struct Signatures {
-    all: Vec<Signature>,
+pub(in crate::server) struct ServerInfoTable {
+    all: Vec<EncodedServerInfo>,
 }
 
 #[derive(Debug)]
-struct Signature {
+struct EncodedServerInfo {
     revision: Revision,
     /// The server's `Implementation`.
     info: String,
-    /// The same as the last member of a result.
+    /// The same, as last member of a result.
     tail: String,
 }
 
-impl Signature {
+impl EncodedServerInfo {
     fn new(revision: Revision, info: String) -> Self {
         let meta = ObjectWriter::new().raw(meta::SERVER_INFO, &info).finish();
         Self {
@@ -40,33 +40,33 @@ impl Signature {
     }
 }
 
-impl Signatures {
+impl ServerInfoTable {
     pub(in crate::server) fn of(terms: &ServerTerms) -> Self {
-        let sign = |info: &Implementation| {
+        let encode = |info: &Implementation| {
             let modern = Revision::ALL.into_iter();
             let modern = modern.filter(|revision| revision.era() == Era::Modern);
             modern
-                .map(|revision| Signature::new(revision, info.encode(revision)))
+                .map(|revision| EncodedServerInfo::new(revision, info.encode(revision)))
                 .collect()
         };
         let info = terms.party.info.as_deref();
         Self {
-            all: info.map(sign).unwrap_or_default(),
+            all: info.map(encode).unwrap_or_default(),
         }
     }
 
-    fn find(&self, revision: Revision) -> Option<&Signature> {
+    fn find(&self, revision: Revision) -> Option<&EncodedServerInfo> {
         self.all.iter().find(|one| one.revision == revision)
     }
 }
 
 impl Served {
-    /// The result of a tool. Plain text has its final shape at once: it looks alike in every legacy
-    /// revision, and what stands in it is known, so that it need not be looked through.
+    /// Encodes the result of a tool. Plain text gets its final shape at once: it is the same in every legacy revision
+    /// and needs no inspection.
     pub(super) fn of_tool(
         result: &ToolResult,
         revision: Revision,
-        signatures: &Signatures,
+        server_info: &ServerInfoTable,
     ) -> Result<Self, HandlerError> {
         if !result.is_plain() {
             return Ok(Self::Result(result.encode()?));
@@ -74,28 +74,28 @@ impl Served {
         Ok(Self::Final(match revision.era() {
             Era::Legacy => result.encode_plain(["{", ""], ["", "}"]),
             Era::Modern => {
-                let signature = signatures.find(revision);
-                let tail = signature.map_or("", |signature| signature.tail.as_str());
+                let encoded = server_info.find(revision);
+                let tail = encoded.map_or("", |encoded| encoded.tail.as_str());
                 result.encode_plain([COMPLETE, ","], [tail, "}"])
             }
         }))
     }
 
-    /// The result as a client of this revision reads it.
+    /// Returns the result in the shape of this revision.
     pub(super) fn shaped(
         self,
         method: Option<Method>,
         revision: Revision,
-        signatures: &Signatures,
+        server_info: &ServerInfoTable,
     ) -> String {
-        let signature = signatures.find(revision);
+        let encoded = server_info.find(revision);
         match (self, revision.era(), method) {
             (Self::Final(raw), _, _) | (Self::Result(raw), _, None) => raw,
             (Self::Result(raw), Era::Legacy, Some(method)) => {
                 owned(shape::result_to_legacy(method, &raw, revision).ok()).unwrap_or(raw)
             }
             (Self::Result(raw), Era::Modern, Some(method)) => {
-                let info = signature.map(|signature| signature.info.as_str());
+                let info = encoded.map(|encoded| encoded.info.as_str());
                 owned(shape::result_to_modern(method, &raw, revision, info).ok()).unwrap_or(raw)
             }
         }
@@ -119,10 +119,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_result_is_shaped_like_any_other() {
+    fn plain_results_are_shaped_like_others() {
         let info = Implementation::new("s", "1");
         let terms = ServerTerms::new(info, CapabilitySet::empty(Side::Server), Policy::default());
-        let signatures = Signatures::of(&terms);
+        let server_info = ServerInfoTable::of(&terms);
         for result in [
             ToolResult::default(),
             ToolResult::text("a \"b\""),
@@ -131,11 +131,11 @@ mod tests {
             let raw = result.encode().unwrap();
             for revision in Revision::ALL {
                 let shape = |served: Served| -> Value {
-                    let text = served.shaped(Some(Method::ToolsCall), revision, &signatures);
+                    let text = served.shaped(Some(Method::ToolsCall), revision, &server_info);
                     serde_json::from_str(&text).unwrap()
                 };
                 assert_eq!(
-                    shape(Served::of_tool(&result, revision, &signatures).unwrap()),
+                    shape(Served::of_tool(&result, revision, &server_info).unwrap()),
                     shape(Served::Result(raw.clone())),
                     "{revision:?}"
                 );

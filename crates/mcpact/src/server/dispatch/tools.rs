@@ -1,4 +1,4 @@
-//! Calling tools, as tasks where that is wanted.
+//! Tool calls, plain or as tasks.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Core, Served};
 use crate::model::{TaskSupport, ToolResult};
 use crate::schema::Schema;
 use crate::server::context::Context;
-use crate::server::error::{HandlerError, Kind};
+use crate::server::handler_error::{HandlerError, Kind};
 use crate::server::registry::ToolEntry;
 
 impl Core {
@@ -27,7 +27,7 @@ impl Core {
                 "Unknown tool: {name}"
             )));
         };
-        if let Some(problem) = invalid(&entry.input, &arguments) {
+        if let Some(problem) = first_violation(&entry.input, &arguments) {
             let is_result = context
                 .pact()
                 .revision()
@@ -41,7 +41,7 @@ impl Core {
         }
         let is_task = self.is_task(entry, params, context)?;
         let arguments = match &entry.gather {
-            // A core task answers at once, so that its questions are part of it.
+            // A core task is answered at once, so its questions belong to the task.
             Some(gather) if !is_task || context.pact().era() == Era::Modern => {
                 gather.call(arguments, context.clone()).await?
             }
@@ -53,7 +53,7 @@ impl Core {
             let work = move |context: Context| {
                 let work = async move {
                     let Some(entry) = core.registry.tool(&name) else {
-                        return Err(HandlerError::failed_inside());
+                        return Err(HandlerError::internal());
                     };
                     let arguments = match entry.gather.as_ref().filter(|_| gathers_inside) {
                         Some(gather) => gather.call(arguments, context.clone()).await?,
@@ -73,10 +73,10 @@ impl Core {
     }
 
     fn tool_result(&self, result: &ToolResult, context: &Context) -> Result<Served, HandlerError> {
-        Served::of_tool(result, context.pact().revision(), &self.signatures)
+        Served::of_tool(result, context.pact().revision(), &self.server_info)
     }
 
-    /// Whether this call is to be a task.
+    /// Returns `true` if this call runs as a task.
     pub(super) fn is_task(
         &self,
         entry: &ToolEntry,
@@ -86,7 +86,7 @@ impl Core {
         let pact = context.pact();
         let support = entry.tool.supports_tasks();
         if pact.era() == Era::Modern {
-            // The extension is directed by the server: a client that declared it takes what comes.
+            // In the extension the server decides: a client that declares it accepts tasks.
             let has_extension = pact.lacking(Extension::Tasks).is_none();
             return match (support, has_extension) {
                 (TaskSupport::Forbidden, _) | (TaskSupport::Optional, false) => Ok(false),
@@ -106,12 +106,12 @@ impl Core {
             TaskSupport::Optional => task_rule::TaskSupport::Optional,
             TaskSupport::Required => task_rule::TaskSupport::Required,
         };
-        let wish = match params.get("task") {
+        let mode = match params.get("task") {
             Some(_) => CallMode::Task,
             None => CallMode::Plain,
         };
-        task_rule::judge(pact, support, wish, self.settings.task_demand)
-            .map(|wish| wish == CallMode::Task)
+        task_rule::judge(pact, support, mode, self.settings.task_requirement)
+            .map(|mode| mode == CallMode::Task)
             .map_err(|refusal| HandlerError(Kind::Refused(Box::new(refusal))))
     }
 }
@@ -132,11 +132,11 @@ async fn run_tool(
     let structured = result.structured_content.as_ref();
     match (&entry.output, structured) {
         (Some(_), None) => Ok(ToolResult::error(
-            "the tool gave no structured content, which its output schema promises",
+            "the tool returned no structured content, but its output schema requires it",
         )),
-        (Some(schema), Some(value)) => Ok(match invalid(schema, value) {
+        (Some(schema), Some(value)) => Ok(match first_violation(schema, value) {
             Some(problem) => ToolResult::error(format!(
-                "the tool's result does not fit its output schema: {problem}"
+                "the tool's result violates its output schema: {problem}"
             )),
             None => result,
         }),
@@ -144,13 +144,13 @@ async fn run_tool(
     }
 }
 
-/// The first thing that a schema has against a value.
-fn invalid(schema: &Schema, value: &Value) -> Option<String> {
-    let (place, problem) = schema.problem(value)?;
-    let place = if place.is_empty() {
+/// Returns the first violation of a schema.
+fn first_violation(schema: &Schema, value: &Value) -> Option<String> {
+    let (location, problem) = schema.first_error(value)?;
+    let location = if location.is_empty() {
         String::from("the arguments")
     } else {
-        format!("`{place}`")
+        format!("`{location}`")
     };
-    Some(format!("{place}: {problem}"))
+    Some(format!("{location}: {problem}"))
 }

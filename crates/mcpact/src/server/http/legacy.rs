@@ -1,4 +1,4 @@
-//! Sessions: opened by `initialize`, spoken to by POST, listened to by GET, ended by DELETE.
+//! Legacy sessions: opened by `initialize`, used by POST and GET, ended by DELETE.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -14,7 +14,7 @@ use http::header::ACCEPT;
 use mcpact_engine::classify::{SessionFact, TransportFacts};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Feature, Method};
-use mcpact_transport::http::server::{Answer, Arrival, KEEP_ALIVE};
+use mcpact_transport::http::server::{HttpRequest, HttpResponse, KEEP_ALIVE};
 use mcpact_transport::within::within;
 use mcpact_wire::batch::Frame;
 use mcpact_wire::id::{Id, IdRef};
@@ -22,62 +22,61 @@ use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::seen::{SESSION_ID, seen};
-use super::{HttpEndpoint, HttpSession, json, random_id};
+use super::header_fields::{SESSION_ID, header_field};
+use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
 use crate::log;
 use crate::server::backend::Backend;
-use crate::server::event_log::{EventLog, Place, STANDALONE};
-use crate::server::held;
-use crate::server::job::{Job, Reach};
-use crate::server::outbox::{Outbox, Parcel, Parcels};
-use crate::server::session::{Deed, Session};
-use crate::server::visitor::Visitor;
+use crate::server::backend_request::{BackendRequest, ResponseMode};
+use crate::server::client_identity::ClientIdentity;
+use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
+use crate::server::serving;
+use crate::server::session::{Session, SessionEffect};
+use crate::server::sse_replay_log::{EventId, STANDALONE, SseReplayLog};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How many messages of a running request may wait to be written.
-const BACKLOG: usize = 64;
-
-/// How long a client should wait before it comes back for a stream.
+/// Reconnect delay suggested to clients.
 const RETRY: Duration = Duration::from_secs(1);
 
-const NOT_KEPT: &str =
-    "nothing is kept of the stream of this Last-Event-ID; the session goes on: repeat the request";
+const NO_STORED_EVENTS: &str =
+    "no events are stored for this Last-Event-ID; the session is still valid, repeat the request";
 
 impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn open(
         &self,
-        arrival: &Arrival,
+        http_request: &HttpRequest,
         body: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
-    ) -> Answer {
-        let visitor = Visitor::of(self.principal(arrival));
-        let session = match self.welcome(&frame, &visitor).await {
-            Ok(welcome) => Arc::new(Session::new(welcome, &visitor, self.backend.settings())),
-            Err(answer) => return answer,
+    ) -> HttpResponse {
+        let identity = ClientIdentity::of(self.principal(http_request));
+        let session = match self.accept_client(&frame, &identity).await {
+            Ok(setup) => Arc::new(Session::new(setup, &identity, self.backend.settings())),
+            Err(response) => return response,
         };
-        let mut answer = Answer::empty(202);
-        let mut agreed = None;
+        let mut response = HttpResponse::empty(202);
+        let mut negotiated = None;
         let transport_id = log::transport_id("http");
-        for deed in session.frame(body, frame, facts) {
-            match deed {
-                Deed::Reply { text, status, .. } => answer = Answer::json(status, json(text)),
-                Deed::Concluded(pact) => agreed = Some(pact),
-                Deed::Negotiated(negotiation) => {
-                    self.witness.tell(&transport_id, &negotiation);
+        for effect in session.frame(body, frame, facts) {
+            match effect {
+                SessionEffect::Reply { text, status, .. } => {
+                    response = HttpResponse::json(status, text)
+                }
+                SessionEffect::Concluded(pact) => negotiated = Some(pact),
+                SessionEffect::Negotiated(negotiation) => {
+                    self.negotiation_log.record(&transport_id, &negotiation);
                 }
                 _ => {}
             }
         }
-        let Some(pact) = agreed else {
-            return answer;
+        let Some(pact) = negotiated else {
+            return response;
         };
         match random_id() {
-            Some(id) if self.keep(id.clone(), session, pact.revision()) => {
-                answer.with(SESSION_ID, &id)
+            Some(id) if self.insert_session(id.clone(), session, pact.revision()) => {
+                response.with(SESSION_ID, &id)
             }
-            _ => Answer::text(503, "too many sessions"),
+            _ => HttpResponse::text(503, "too many sessions"),
         }
     }
 
@@ -87,18 +86,18 @@ impl<B: Backend> HttpEndpoint<B> {
         body: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
-        arrival: &Arrival,
-    ) -> Answer {
-        let reach = reach(arrival);
+        http_request: &HttpRequest,
+    ) -> HttpResponse {
+        let response_mode = response_mode(http_request);
         let limit = self.backend.terms().policy.batch_limit;
-        // One that is too large is not looked into, and refused as a whole.
+        // A batch that is too large is refused as a whole.
         let is_batch = matches!(&frame, Frame::Batch(all) if all.len() <= limit);
         let mut replies = Vec::new();
         let mut status = 200;
-        let mut jobs = Vec::new();
-        for deed in session.session.frame(body, frame, facts) {
-            match deed {
-                Deed::Reply {
+        let mut requests = Vec::new();
+        for effect in session.session.frame(body, frame, facts) {
+            match effect {
+                SessionEffect::Reply {
                     text,
                     status: given,
                     ..
@@ -106,159 +105,168 @@ impl<B: Backend> HttpEndpoint<B> {
                     status = given;
                     replies.push(text);
                 }
-                Deed::Serve(job) => jobs.push(Job {
-                    reach,
-                    ..job.traced(arrival)
+                SessionEffect::Serve(request) => requests.push(BackendRequest {
+                    response_mode,
+                    ..request.traced(http_request)
                 }),
-                Deed::Observe {
+                SessionEffect::Observe {
                     method: Some(Method::Cancelled),
                     params,
                 } => {
                     cancel(session, params.as_deref());
                 }
-                Deed::Observe {
+                SessionEffect::Observe {
                     method: Some(method),
                     params,
                 } => self
                     .backend
                     .observe(&session.session, method, params.as_deref()),
-                Deed::Negotiated(negotiation) => self.witness.tell("http", &negotiation),
+                SessionEffect::Negotiated(negotiation) => {
+                    self.negotiation_log.record("http", &negotiation)
+                }
                 _ => {}
             }
         }
-        match (replies.pop(), jobs.pop()) {
-            (None, None) => Answer::empty(202),
-            (Some(text), None) if !is_batch => Answer::json(status, json(text)),
-            (None, Some(job)) if !is_batch => match reach {
-                Reach::Stream => self.call(session, job).await,
-                Reach::Answer => self.call_plainly(session, job).await,
+        match (replies.pop(), requests.pop()) {
+            (None, None) => HttpResponse::empty(202),
+            (Some(text), None) if !is_batch => HttpResponse::json(status, text),
+            (None, Some(request)) if !is_batch => match response_mode {
+                ResponseMode::Stream => self.call(session, request).await,
+                ResponseMode::Single => self.call_without_stream(session, request).await,
             },
-            (reply, job) => {
+            (reply, request) => {
                 replies.extend(reply);
-                jobs.extend(job);
-                self.call_all(session, replies, jobs).await
+                requests.extend(request);
+                self.call_batch(session, replies, requests).await
             }
         }
     }
 
-    /// A call that has nothing to say before its answer is answered as JSON. One that has gets a stream, and so does
-    /// one that takes long: whoever stands between may take silence for the end.
-    async fn call(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
-        let (outbox, mut parcels) = Outbox::new(BACKLOG);
-        let id = job.id.clone();
-        let mut serve = self.serve(session, job, outbox.clone()).boxed();
+    /// Responds with JSON to a call that sends nothing before its response, and with a stream otherwise. A slow call
+    /// gets a stream, too: intermediaries may close a silent connection.
+    async fn call(&self, session: &Arc<HttpSession>, request: BackendRequest) -> HttpResponse {
+        let (outbox, mut outgoing) = Outbox::new(BACKLOG);
+        let id = request.id.clone();
+        let mut serve = self.serve(session, request, outbox.clone()).boxed();
         let first = std::future::poll_fn(|cx| Poll::Ready(serve.as_mut().poll(cx))).await;
         if let Poll::Ready(outcome) = first {
-            let answer = answered(session, id, outcome);
-            return self.ended(session, answer, &outbox, parcels);
+            let response = respond(session, id, outcome);
+            return self.finished(session, response, &outbox, outgoing);
         }
-        let mut lasting = Lasting::new(session, id, serve, outbox);
+        let mut call = DetachableCall::new(session, id, serve, outbox);
         let ended = tokio::select! {
             biased;
-            Some(parcel) = parcels.take() => Err(Some(parcel)),
-            answer = lasting.answer() => Ok(answer),
+            Some(item) = outgoing.recv() => Err(Some(item)),
+            response = call.response() => Ok(response),
             () = sleep(KEEP_ALIVE) => Err(None),
         };
         match ended {
-            Ok(answer) => self.ended(session, answer, &lasting.outbox, parcels),
-            // What it has to say next is for the stream.
+            Ok(response) => self.finished(session, response, &call.outbox, outgoing),
+            // Further messages go to the stream.
             Err(first) => {
-                lasting.go_on();
-                self.event_answer(session, first, parcels)
+                call.detach();
+                self.event_response(session, first, outgoing)
             }
         }
     }
 
-    /// The answer of a call that has ended, behind whatever it has said.
-    fn ended(
+    /// Responds to a finished call, after the messages it has sent.
+    fn finished(
         &self,
         session: &Arc<HttpSession>,
-        answer: Option<(String, u16)>,
+        response: Option<(String, u16)>,
         outbox: &Outbox,
-        mut parcels: Parcels,
-    ) -> Answer {
-        let Some((text, status)) = answer else {
-            return Answer::empty(202);
+        mut outgoing: OutboxReceiver,
+    ) -> HttpResponse {
+        let Some((text, status)) = response else {
+            return HttpResponse::empty(202);
         };
-        // It may have filled the queue; nobody has read from it yet.
-        match parcels.try_take() {
-            None => Answer::json(status, json(text)),
-            Some(said) => {
-                let _ = outbox.try_put(Parcel::Answer(text, status));
-                self.event_answer(session, Some(said), parcels)
+        // The call may have filled the queue, which was not read yet.
+        match outgoing.try_recv() {
+            None => HttpResponse::json(status, text),
+            Some(first) => {
+                let _ = outbox.try_send_item(Outgoing::Response(text, status));
+                self.event_response(session, Some(first), outgoing)
             }
         }
     }
 
-    /// A call of a client that takes no stream: whatever is said or asked before the answer finds nobody.
-    async fn call_plainly(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
+    /// Serves a call of a client that accepts no stream: messages before the response are dropped.
+    async fn call_without_stream(
+        &self,
+        session: &Arc<HttpSession>,
+        request: BackendRequest,
+    ) -> HttpResponse {
         let (outbox, _) = Outbox::new(1);
-        let id = job.id.clone();
-        let serve = self.serve(session, job, outbox.clone());
-        match Lasting::new(session, id, serve, outbox).answer().await {
-            Some((text, status)) => Answer::json(status, json(text)),
-            None => Answer::empty(202),
+        let id = request.id.clone();
+        let serve = self.serve(session, request, outbox.clone());
+        match DetachableCall::new(session, id, serve, outbox)
+            .response()
+            .await
+        {
+            Some((text, status)) => HttpResponse::json(status, text),
+            None => HttpResponse::empty(202),
         }
     }
 
     fn serve(
         &self,
         session: &Arc<HttpSession>,
-        job: Job,
+        request: BackendRequest,
         outbox: Outbox,
     ) -> impl Future<Output = Result<ByteString, WireError>> + Send + use<B> {
         let backend = Arc::clone(&self.backend);
-        held::serve(backend, job, Arc::clone(&session.session), outbox)
+        serving::serve(backend, request, Arc::clone(&session.session), outbox)
     }
 
-    /// JSON if the answer is the first thing said, a stream if it is not.
-    fn first_answer(
+    /// Responds with JSON if the response comes first, with a stream otherwise.
+    fn first_response(
         &self,
         session: &Arc<HttpSession>,
-        first: Option<Parcel>,
-        parcels: Parcels,
-    ) -> Answer {
+        first: Option<Outgoing>,
+        outgoing: OutboxReceiver,
+    ) -> HttpResponse {
         match first {
-            Some(Parcel::Answer(text, status)) => Answer::json(status, json(text)),
-            Some(parcel) => self.event_answer(session, Some(parcel), parcels),
-            None => Answer::empty(202),
+            Some(Outgoing::Response(text, status)) => HttpResponse::json(status, text),
+            Some(item) => self.event_response(session, Some(item), outgoing),
+            None => HttpResponse::empty(202),
         }
     }
 
-    fn event_answer(
+    fn event_response(
         &self,
         session: &Arc<HttpSession>,
-        first: Option<Parcel>,
-        parcels: Parcels,
-    ) -> Answer {
+        first: Option<Outgoing>,
+        outgoing: OutboxReceiver,
+    ) -> HttpResponse {
         let log = &session.log;
         let stream = log.open();
         let Some(receiver) = log.attach(stream, None) else {
-            return Answer::empty(500);
+            return HttpResponse::empty(500);
         };
-        if session.revision.has(Feature::PrimedStreams) {
+        let is_primed = session.revision.has(Feature::PrimedStreams);
+        if is_primed {
             log.publish(stream, "", Some(RETRY));
         }
-        let is_primed = session.revision.has(Feature::PrimedStreams);
         let session = Arc::clone(session);
-        tokio::spawn(pump(session, stream, first, parcels, is_primed));
-        Answer::events(receive(receiver))
+        tokio::spawn(forward(session, stream, first, outgoing, is_primed));
+        HttpResponse::events(receive(receiver))
     }
 
-    /// A batch is served at once and answered by one array, behind whatever its calls say before.
-    async fn call_all(
+    /// Serves a batch concurrently and responds with one array, after the messages of its calls.
+    async fn call_batch(
         &self,
         session: &Arc<HttpSession>,
         mut replies: Vec<String>,
-        jobs: Vec<Job>,
-    ) -> Answer {
-        let (outbox, mut parcels) = Outbox::new(BACKLOG);
-        let serving: Vec<_> = jobs
+        requests: Vec<BackendRequest>,
+    ) -> HttpResponse {
+        let (outbox, mut outgoing) = Outbox::new(BACKLOG);
+        let serving: Vec<_> = requests
             .into_iter()
-            .map(|job| {
-                let id = job.id.clone();
-                let serve = self.serve(session, job, outbox.clone());
-                let (_, serving) = finish(Arc::clone(session), id, serve);
+            .map(|request| {
+                let id = request.id.clone();
+                let serve = self.serve(session, request, outbox.clone());
+                let (_, serving) = start_call(Arc::clone(session), id, serve);
                 serving
             })
             .collect();
@@ -267,107 +275,111 @@ impl<B: Backend> HttpEndpoint<B> {
             replies.extend(served.into_iter().flatten().map(|(text, _)| text));
             if !replies.is_empty() {
                 let all = format!("[{}]", replies.join(","));
-                let _ = outbox.put(Parcel::Answer(all, 200)).await;
+                let _ = outbox.send_item(Outgoing::Response(all, 200)).await;
             }
         });
-        match within(KEEP_ALIVE, parcels.take()).await {
-            Some(first) => self.first_answer(session, first, parcels),
-            None => self.event_answer(session, None, parcels),
+        match within(KEEP_ALIVE, outgoing.recv()).await {
+            Some(first) => self.first_response(session, first, outgoing),
+            None => self.event_response(session, None, outgoing),
         }
     }
 
-    /// GET: the stream that belongs to no request, or the rest of one that broke.
-    pub(super) fn stream(&self, arrival: &Arrival) -> Answer {
-        let session = match self.session(seen(arrival, &SESSION_ID), arrival) {
+    /// GET: opens the standalone stream, or resumes an interrupted one.
+    pub(super) fn stream(&self, http_request: &HttpRequest) -> HttpResponse {
+        let session = match self.session(header_field(http_request, &SESSION_ID), http_request) {
             (SessionFact::Live(_), Some(session)) => session,
-            (SessionFact::Unknown, _) => return Answer::empty(404),
-            _ => return Answer::text(400, "the Mcp-Session-Id header is missing"),
+            (SessionFact::Unknown, _) => return HttpResponse::empty(404),
+            _ => return HttpResponse::text(400, "the Mcp-Session-Id header is missing"),
         };
-        if arrival.header(ACCEPT).is_none() || reach(arrival) == Reach::Answer {
-            return Answer::empty(406);
+        if http_request.header(ACCEPT).is_none()
+            || response_mode(http_request) == ResponseMode::Single
+        {
+            return HttpResponse::empty(406);
         }
-        let place = match arrival.header(LAST_EVENT_ID) {
+        let event_id = match http_request.header(LAST_EVENT_ID) {
             None => None,
-            Some(id) => match Place::parse(id) {
-                Some(place) => Some(place),
-                None => return Answer::text(400, "unknown Last-Event-ID"),
+            Some(id) => match EventId::parse(id) {
+                Some(event_id) => Some(event_id),
+                None => return HttpResponse::text(400, "unknown Last-Event-ID"),
             },
         };
-        let stream = place.map_or(STANDALONE, |place| place.stream);
-        match session.log.attach(stream, place.map(|place| place.event)) {
-            Some(receiver) => Answer::events(receive(receiver)),
-            // 404 would say that the session has ended (2025-03-26 basic/transports#session-management).
-            None if place.is_some() => Answer::text(400, NOT_KEPT),
-            None => Answer::text(409, "this session has such a stream already"),
+        let stream = event_id.map_or(STANDALONE, |event_id| event_id.stream);
+        match session
+            .log
+            .attach(stream, event_id.map(|event_id| event_id.event))
+        {
+            Some(receiver) => HttpResponse::events(receive(receiver)),
+            // 404 would mean that the session has ended (2025-03-26 basic/transports#session-management).
+            None if event_id.is_some() => HttpResponse::text(400, NO_STORED_EVENTS),
+            None => HttpResponse::text(409, "this session already has a standalone stream"),
         }
     }
 
-    pub(super) fn delete(&self, arrival: &Arrival) -> Answer {
-        match self.session(seen(arrival, &SESSION_ID), arrival) {
+    pub(super) fn delete(&self, http_request: &HttpRequest) -> HttpResponse {
+        match self.session(header_field(http_request, &SESSION_ID), http_request) {
             (SessionFact::Live(_), Some(_)) => {
-                let id = arrival.header(SESSION_ID).unwrap_or_default();
+                let id = http_request.header(SESSION_ID).unwrap_or_default();
                 let ended = self.sessions().remove(id);
                 if let Some(ended) = ended {
                     ended.end();
                 }
-                Answer::empty(200)
+                HttpResponse::empty(200)
             }
-            (SessionFact::Unknown, _) => Answer::empty(404),
-            _ => Answer::text(400, "the Mcp-Session-Id header is missing"),
+            (SessionFact::Unknown, _) => HttpResponse::empty(404),
+            _ => HttpResponse::text(400, "the Mcp-Session-Id header is missing"),
         }
     }
 }
 
-/// What can be said to whoever sent this. Every client of the protocol says that it takes both kinds of
-/// answers; who says nothing takes anything.
-pub(super) fn reach(arrival: &Arrival) -> Reach {
+/// Returns what the client accepts. Protocol clients accept both; a missing `Accept` header accepts anything.
+pub(super) fn response_mode(http_request: &HttpRequest) -> ResponseMode {
     const STREAMS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
-    match arrival.header(ACCEPT) {
-        Some(accept) if !STREAMS.iter().any(|kind| accept.contains(kind)) => Reach::Answer,
-        Some(_) | None => Reach::Stream,
+    match http_request.header(ACCEPT) {
+        Some(accept) if !STREAMS.iter().any(|kind| accept.contains(kind)) => ResponseMode::Single,
+        Some(_) | None => ResponseMode::Stream,
     }
 }
 
-/// Serves a request until it ends or is cancelled, and gives its answer; also its number in the session. Most
-/// requests end before they come here, and nobody could have cancelled them.
-fn finish(
+/// Runs a request until it ends or is cancelled, and returns its number in the session and its response. Most
+/// requests end before they get here and cannot be cancelled.
+fn start_call(
     session: Arc<HttpSession>,
     id: Id,
     serve: impl Future<Output = Result<ByteString, WireError>> + Send,
 ) -> (u64, impl Future<Output = Option<(String, u16)>> + Send) {
     let (abort, registration) = AbortHandle::new_pair();
     let number = session.running().add(id.clone(), abort.clone());
-    // The client may have cancelled it just before it could be found.
+    // The client may have cancelled it before it was registered.
     if !session.session.is_serving(&id) {
         abort.abort();
     }
     let serving = async move {
         let outcome = Abortable::new(serve, registration).await;
         session.running().calls.remove(&number);
-        // One that its client has cancelled is told nothing.
-        let outcome = outcome.unwrap_or_else(|_| Err(held::cut_off()));
-        answered(&session, id, outcome)
+        // A call cancelled by its client gets no response.
+        let outcome = outcome.unwrap_or_else(|_| Err(serving::cut_off()));
+        respond(&session, id, outcome)
     };
     (number, serving)
 }
 
-/// A call that goes on when its client leaves: before 2026-07-28 a lost connection is not a cancellation.
-/// As long as the client is there, the call needs no task of its own.
-struct Lasting {
+/// Call that continues when its client disconnects: before 2026-07-28 a lost connection is no cancellation. It is
+/// spawned only then.
+struct DetachableCall {
     running: Option<BoxFuture<'static, Option<(String, u16)>>>,
     outbox: Outbox,
     session: Arc<HttpSession>,
     number: u64,
 }
 
-impl Lasting {
+impl DetachableCall {
     fn new(
         session: &Arc<HttpSession>,
         id: Id,
         serve: impl Future<Output = Result<ByteString, WireError>> + Send + 'static,
         outbox: Outbox,
     ) -> Self {
-        let (number, running) = finish(Arc::clone(session), id, serve);
+        let (number, running) = start_call(Arc::clone(session), id, serve);
         Self {
             running: Some(running.boxed()),
             outbox,
@@ -376,23 +388,24 @@ impl Lasting {
         }
     }
 
-    /// Its answer; none if it was cancelled. Safe to drop at any time.
-    async fn answer(&mut self) -> Option<(String, u16)> {
-        let answer = self.running.as_mut()?.await;
+    /// Returns the response, or `None` if the call was cancelled. Cancel safe.
+    async fn response(&mut self) -> Option<(String, u16)> {
+        let response = self.running.as_mut()?.await;
         self.running = None;
-        answer
+        response
     }
 
-    /// It goes on by itself, and its answer is for its outbox. Whether it has not ended yet.
-    fn go_on(&mut self) -> bool {
+    /// Continues the call in the background, with its response sent to the outbox. Returns whether it was still
+    /// running.
+    fn detach(&mut self) -> bool {
         let (Some(running), outbox) = (self.running.take(), self.outbox.clone()) else {
             return false;
         };
-        // Without a runtime nothing goes on.
+        // Outside of a runtime it cannot continue.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Some((text, status)) = running.await {
-                    let _ = outbox.put(Parcel::Answer(text, status)).await;
+                    let _ = outbox.send_item(Outgoing::Response(text, status)).await;
                 }
             });
         }
@@ -400,23 +413,23 @@ impl Lasting {
     }
 }
 
-impl Drop for Lasting {
+impl Drop for DetachableCall {
     fn drop(&mut self) {
-        // There is no stream by which the client could come back to it.
-        if self.go_on() {
-            self.session.running().leave(self.number);
+        // Without a stream the client cannot reconnect to it.
+        if self.detach() {
+            self.session.running().abandon(self.number);
         }
     }
 }
 
-fn answered(
+fn respond(
     session: &HttpSession,
     id: Id,
     outcome: Result<ByteString, WireError>,
 ) -> Option<(String, u16)> {
-    let deeds = session.session.answer(id, outcome);
-    deeds.into_iter().find_map(|deed| match deed {
-        Deed::Reply { text, status, .. } => Some((text, status)),
+    let effects = session.session.respond(id, outcome);
+    effects.into_iter().find_map(|effect| match effect {
+        SessionEffect::Reply { text, status, .. } => Some((text, status)),
         _ => None,
     })
 }
@@ -432,44 +445,44 @@ fn cancel(session: &HttpSession, params: Option<&str>) {
     }
 }
 
-/// Forwards what belongs to no request to the stream that belongs to none.
-pub(super) fn pump_standalone(log: Arc<EventLog>, mut parcels: Parcels) {
+/// Forwards messages that belong to no request to the standalone stream.
+pub(super) fn forward_standalone(log: Arc<SseReplayLog>, mut outgoing: OutboxReceiver) {
     tokio::spawn(async move {
-        while let Some(parcel) = parcels.take().await {
-            if let Parcel::Message(text) = parcel {
+        while let Some(item) = outgoing.recv().await {
+            if let Outgoing::Message(text) = item {
                 log.publish(STANDALONE, &text, None);
             }
         }
     });
 }
 
-/// Writes what a call has to say into its stream, until its answer: so long the session is kept.
-async fn pump(
+/// Forwards the messages of a call to its stream, up to the response. The session lives until then.
+async fn forward(
     session: Arc<HttpSession>,
     stream: u64,
-    first: Option<Parcel>,
-    mut parcels: Parcels,
+    first: Option<Outgoing>,
+    mut outgoing: OutboxReceiver,
     is_primed: bool,
 ) {
     let log = &session.log;
     let mut next = match first {
-        None => parcels.take().await,
+        None => outgoing.recv().await,
         first => first,
     };
-    while let Some(parcel) = next {
-        match parcel {
-            Parcel::Message(text) => log.publish(stream, &text, None),
-            Parcel::Answer(text, _) => {
+    while let Some(item) = next {
+        match item {
+            Outgoing::Message(text) => log.publish(stream, &text, None),
+            Outgoing::Response(text, _) => {
                 log.publish(stream, &text, None);
                 break;
             }
-            Parcel::Disconnect(retry) if is_primed => {
+            Outgoing::Disconnect(retry) if is_primed => {
                 log.publish(stream, "", Some(retry));
                 log.detach(stream);
             }
-            Parcel::Disconnect(_) => {}
+            Outgoing::Disconnect(_) => {}
         }
-        next = parcels.take().await;
+        next = outgoing.recv().await;
     }
     log.end(stream);
 }

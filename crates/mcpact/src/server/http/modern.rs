@@ -1,4 +1,4 @@
-//! Requests that stand alone: nothing is remembered, and a client that leaves cancels.
+//! Stateless requests: disconnecting cancels them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,42 +9,38 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::unfold;
 use mcpact_engine::classify::{HeaderField, TransportFacts, param_headers};
-use mcpact_engine::refusal::{Dialect, Refusal, WireError};
+use mcpact_engine::refusal::{Refusal, WireError};
 use mcpact_spec::Method;
-use mcpact_transport::http::server::{Answer, Arrival, KEEP_ALIVE};
+use mcpact_transport::http::server::{HttpRequest, HttpResponse, KEEP_ALIVE};
 use mcpact_transport::within::within;
 use mcpact_wire::batch::Frame;
-use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
 
-use super::legacy::reach;
-use super::seen::seen;
-use super::{HttpEndpoint, Memory, json};
-use crate::server::backend::{Backend, Welcome};
-use crate::server::event_log::frame as event;
-use crate::server::held;
-use crate::server::job::{Job, Reach};
-use crate::server::outbox::{Outbox, Parcel, Parcels};
-use crate::server::session::{Deed, Session};
-use crate::server::visitor::{Mark, Visitor};
+use super::header_fields::header_field;
+use super::legacy::response_mode;
+use super::{BACKLOG, CachedTerms, HttpEndpoint};
+use crate::server::backend::{Backend, ClientSetup};
+use crate::server::backend_request::{BackendRequest, ResponseMode};
+use crate::server::client_identity::{ClientIdentity, ClientKey};
+use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
+use crate::server::serving;
+use crate::server::session::{Session, SessionEffect};
+use crate::server::sse_replay_log::sse_event;
 
-/// How many messages of a running request may wait to be written.
-const BACKLOG: usize = 64;
-
-/// Whether requests that run may go on. They are not woken when that ends: it ends when the server stops, and
-/// every connection is looked at then.
+/// Flag that cuts off running requests. It wakes no task: it is set when the server stops, which polls every
+/// connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Patience(Arc<AtomicBool>);
+pub(super) struct CutOffFlag(Arc<AtomicBool>);
 
-impl Patience {
-    /// No request may go on.
-    pub(super) fn end(&self) {
+impl CutOffFlag {
+    /// Cuts off all requests.
+    pub(super) fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Until no request may go on.
-    pub(super) async fn ended(&self) {
+    /// Resolves when requests are cut off.
+    pub(super) async fn wait(&self) {
         std::future::poll_fn(|_| {
             if self.0.load(Ordering::Acquire) {
                 Poll::Ready(())
@@ -56,222 +52,227 @@ impl Patience {
     }
 }
 
-/// A request on its way, owned by its response: dropping the response drops the work.
-struct Running {
+/// Running request, owned by its response: dropping the response cancels it.
+struct RunningRequest {
     session: Arc<Session>,
     id: Id,
     future: Option<BoxFuture<'static, Result<ByteString, WireError>>>,
-    parcels: Parcels,
-    /// As long as there is one, nobody has to be woken because the last one is gone.
+    outgoing: OutboxReceiver,
+    /// Keeps the queue open, so that the end of the last other outbox wakes nothing.
     _outbox: Outbox,
     ready: Option<String>,
     last: Option<(String, u16)>,
-    patience: Patience,
+    cut_off_flag: CutOffFlag,
 }
 
-/// A request that is to be served.
-struct Admitted {
+/// Admitted request.
+struct AdmittedRequest {
     session: Arc<Session>,
-    job: Job,
-    /// What is to be written before anything else.
-    written: Option<String>,
+    request: BackendRequest,
+    /// Message to be sent first.
+    first: Option<String>,
 }
 
 impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn modern(
         &self,
-        arrival: &Arrival,
+        http_request: &HttpRequest,
         body: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
-        mark: Mark,
-    ) -> Answer {
-        // It has no session by which it could be known.
-        let principal = self.principal(arrival);
-        let visitor = Visitor { principal, mark };
-        let welcome = match self.welcome(&frame, &visitor).await {
-            Ok(welcome) => welcome,
-            Err(answer) => return answer,
+        key: ClientKey,
+    ) -> HttpResponse {
+        // A modern request has no session that would identify its client.
+        let principal = self.principal(http_request);
+        let identity = ClientIdentity { principal, key };
+        let setup = match self.accept_client(&frame, &identity).await {
+            Ok(setup) => setup,
+            Err(response) => return response,
         };
-        match self.admitted(arrival, body, frame, facts, welcome, &visitor) {
-            Ok(Admitted {
+        match self.admit(http_request, body, frame, facts, setup, &identity) {
+            Ok(AdmittedRequest {
                 session,
-                job,
-                written,
-            }) => self.run(arrival, session, job, written).await,
-            Err(answer) => answer,
+                request,
+                first,
+            }) => self.run(http_request, session, request, first).await,
+            Err(response) => response,
         }
     }
 
-    /// The request that is to be served; otherwise the answer to it. Apart from what waits, which would keep
-    /// room for everything here for as long as the request is served.
-    fn admitted(
+    /// Admits a request, or returns the response. Separate from the async part, which would keep room for all these
+    /// locals while the request runs.
+    fn admit(
         &self,
-        arrival: &Arrival,
+        http_request: &HttpRequest,
         body: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
-        welcome: Welcome,
-        visitor: &Visitor,
-    ) -> Result<Admitted, Answer> {
-        let terms = Arc::clone(&welcome.terms);
-        let known = self.known(&terms);
-        let session = Arc::new(Session::remembering(
-            welcome,
-            known,
-            visitor,
+        setup: ClientSetup,
+        identity: &ClientIdentity,
+    ) -> Result<AdmittedRequest, HttpResponse> {
+        let terms = Arc::clone(&setup.terms);
+        let cached = self.cached_pact(&terms);
+        let session = Arc::new(Session::with_cached_pact(
+            setup,
+            cached,
+            identity,
             self.backend.settings(),
         ));
-        let mut written = None;
-        let deeds = session.frame(body, frame, facts);
-        *self.memory() = session.memory().map(|agreed| Memory { terms, agreed });
-        for deed in deeds {
-            match deed {
-                Deed::Reply { text, status, .. } => return Err(Answer::json(status, json(text))),
-                Deed::Negotiated(negotiation) => self.witness.tell("http", &negotiation),
-                Deed::Write(text) => written = Some(text),
-                Deed::Serve(job) => {
-                    self.mirrored(arrival, &job)?;
-                    let job = job.traced(arrival);
-                    return Ok(Admitted {
+        let mut first = None;
+        let effects = session.frame(body, frame, facts);
+        *self.pact_cache() = session
+            .cached_pact()
+            .map(|agreed| CachedTerms { terms, agreed });
+        for effect in effects {
+            match effect {
+                SessionEffect::Reply { text, status, .. } => {
+                    return Err(HttpResponse::json(status, text));
+                }
+                SessionEffect::Negotiated(negotiation) => {
+                    self.negotiation_log.record("http", &negotiation)
+                }
+                SessionEffect::Write(text) => first = Some(text),
+                SessionEffect::Serve(request) => {
+                    self.check_mirrored_params(http_request, &request)?;
+                    let request = request.traced(http_request);
+                    return Ok(AdmittedRequest {
                         session,
-                        job,
-                        written,
+                        request,
+                        first,
                     });
                 }
                 _ => {}
             }
         }
-        Err(Answer::empty(202))
+        Err(HttpResponse::empty(202))
     }
 
-    /// Tool parameters that have headers of their own must say the same there.
-    fn mirrored(&self, arrival: &Arrival, job: &Job) -> Result<(), Answer> {
-        if job.method != Some(Method::ToolsCall) {
+    /// Checks that mirrored tool parameters match their headers.
+    fn check_mirrored_params(
+        &self,
+        http_request: &HttpRequest,
+        request: &BackendRequest,
+    ) -> Result<(), HttpResponse> {
+        if request.method != Some(Method::ToolsCall) {
             return Ok(());
         }
-        let name = job.params.name().unwrap_or_default();
-        let annotations = self.backend.mirrored(&name).unwrap_or_default();
+        let name = request.params.name().unwrap_or_default();
+        let annotations = self.backend.mirrored_params(&name).unwrap_or_default();
         if annotations.is_empty() {
             return Ok(());
         }
-        let params: &str = &job.params;
+        let params: &str = &request.params;
         let params = Object::parse(params).unwrap_or_default();
-        let header = |name: &str| -> HeaderField<'_> { seen(arrival, name) };
-        param_headers::check(&annotations, params.get("arguments"), header).map_err(|fault| {
-            let dialect = Dialect {
-                revision: job.pact.revision(),
-                errors: self.backend.terms().policy.errors,
-            };
-            let refusal = Refusal::from(fault);
-            self.tell_refused(&refusal, job.method);
-            let error = refusal.on_wire(dialect);
-            let text = codec::error(Some(job.id.as_ref()), &error.encode());
-            Answer::json(error.http_status, json(text))
+        let header = |name: &str| -> HeaderField<'_> { header_field(http_request, name) };
+        param_headers::check(&annotations, params.get("arguments"), header).map_err(|error| {
+            let (id, revision) = (request.id.as_ref(), request.pact.revision());
+            self.refusal_response(&Refusal::from(error), request.method, Some(id), revision)
         })
     }
 
-    /// JSON if there is nothing to say before the answer, and it comes soon; a stream otherwise.
+    /// Responds with JSON if the response comes first and soon, with a stream otherwise.
     async fn run(
         &self,
-        arrival: &Arrival,
+        http_request: &HttpRequest,
         session: Arc<Session>,
-        job: Job,
-        written: Option<String>,
-    ) -> Answer {
-        let (outbox, parcels) = Outbox::new(BACKLOG);
-        let id = job.id.clone();
+        request: BackendRequest,
+        first: Option<String>,
+    ) -> HttpResponse {
+        let (outbox, outgoing) = Outbox::new(BACKLOG);
+        let id = request.id.clone();
         let backend = Arc::clone(&self.backend);
-        let serving = held::serve(backend, job, Arc::clone(&session), outbox.clone());
-        let mut running = Running {
+        let serving = serving::serve(backend, request, Arc::clone(&session), outbox.clone());
+        let mut running = RunningRequest {
             session,
             id,
             future: Some(serving.boxed()),
-            parcels,
+            outgoing,
             _outbox: outbox,
-            ready: written,
+            ready: first,
             last: None,
-            patience: self.patience.clone(),
+            cut_off_flag: self.cut_off_flag.clone(),
         };
         while running.ready.is_none() {
             match within(KEEP_ALIVE, running.step()).await {
-                Some(Some(Said::Message(text))) => running.ready = Some(text),
-                Some(Some(Said::Answer(text, status))) => return Answer::json(status, json(text)),
-                Some(None) => return Answer::empty(202),
-                // Whoever stands between may take silence for the end.
-                None if reach(arrival) == Reach::Stream => break,
+                Some(Some(Output::Message(text))) => running.ready = Some(text),
+                Some(Some(Output::Response(text, status))) => {
+                    return HttpResponse::json(status, text);
+                }
+                Some(None) => return HttpResponse::empty(202),
+                // Intermediaries may close a silent connection.
+                None if response_mode(http_request) == ResponseMode::Stream => break,
                 None => {}
             }
         }
-        Answer::events(unfold(running, |mut running| async move {
+        HttpResponse::events(unfold(running, |mut running| async move {
             if let Some(text) = running.ready.take() {
-                return Some((event(None, &text, None), running));
+                return Some((sse_event(None, &text, None), running));
             }
             match running.step().await? {
-                Said::Message(text) | Said::Answer(text, _) => {
-                    Some((event(None, &text, None), running))
+                Output::Message(text) | Output::Response(text, _) => {
+                    Some((sse_event(None, &text, None), running))
                 }
             }
         }))
     }
 }
 
-/// What a running request says next.
-enum Said {
+/// Output of a running request.
+enum Output {
     Message(String),
-    Answer(String, u16),
+    Response(String, u16),
 }
 
-impl Running {
-    /// The next message, or the answer once everything before it is said.
-    async fn step(&mut self) -> Option<Said> {
+impl RunningRequest {
+    /// Returns the next message, or the response after all messages.
+    async fn step(&mut self) -> Option<Output> {
         loop {
             if let Some(text) = self.message() {
-                return Some(Said::Message(text));
+                return Some(Output::Message(text));
             }
             if let Some((text, status)) = self.last.take() {
-                return Some(Said::Answer(text, status));
+                return Some(Output::Response(text, status));
             }
             let future = self.future.as_mut()?;
             tokio::select! {
                 biased;
                 outcome = future => return self.end(outcome),
-                // Whoever serves may let go of the outbox before it has an answer.
-                Some(parcel) = self.parcels.take() => match parcel {
-                    Parcel::Message(text) => return Some(Said::Message(text)),
-                    Parcel::Answer(..) | Parcel::Disconnect(_) => {}
+                // A backend may drop its outbox before it responds.
+                Some(item) = self.outgoing.recv() => match item {
+                    Outgoing::Message(text) => return Some(Output::Message(text)),
+                    Outgoing::Response(..) | Outgoing::Disconnect(_) => {}
                 },
-                () = self.patience.ended() => return self.end(Err(held::cut_off())),
+                () = self.cut_off_flag.wait() => return self.end(Err(serving::cut_off())),
             }
         }
     }
 
-    /// The work has ended; its answer waits behind what was said before it.
-    fn end(&mut self, outcome: Result<ByteString, WireError>) -> Option<Said> {
+    /// Stores the response, which follows the queued messages.
+    fn end(&mut self, outcome: Result<ByteString, WireError>) -> Option<Output> {
         self.future = None;
-        let last = self.answer(outcome);
+        let last = self.respond(outcome);
         match self.message() {
             Some(text) => {
                 self.last = last;
-                Some(Said::Message(text))
+                Some(Output::Message(text))
             }
-            None => last.map(|(text, status)| Said::Answer(text, status)),
+            None => last.map(|(text, status)| Output::Response(text, status)),
         }
     }
 
     fn message(&mut self) -> Option<String> {
-        while let Some(parcel) = self.parcels.try_take() {
-            if let Parcel::Message(text) = parcel {
+        while let Some(item) = self.outgoing.try_recv() {
+            if let Outgoing::Message(text) = item {
                 return Some(text);
             }
         }
         None
     }
 
-    fn answer(&self, outcome: Result<ByteString, WireError>) -> Option<(String, u16)> {
-        let deeds = self.session.answer(self.id.clone(), outcome);
-        deeds.into_iter().find_map(|deed| match deed {
-            Deed::Reply { text, status, .. } => Some((text, status)),
+    fn respond(&self, outcome: Result<ByteString, WireError>) -> Option<(String, u16)> {
+        let effects = self.session.respond(self.id.clone(), outcome);
+        effects.into_iter().find_map(|effect| match effect {
+            SessionEffect::Reply { text, status, .. } => Some((text, status)),
             _ => None,
         })
     }

@@ -1,14 +1,13 @@
-//! The HTTP+SSE transport of 2024-11-05: a stream to listen on, and another address to speak to.
+//! HTTP+SSE transport of 2024-11-05: an event stream, and a second endpoint for messages.
 //!
-//! Behind it stands an ordinary connection of lines, so that nothing of the protocol is written
-//! twice.
+//! Each session is a line-based connection in memory, so that the protocol is implemented once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use mcpact_transport::link::{LineSink, LineSource};
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
@@ -17,54 +16,56 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::random_id;
 use crate::server::backend::Backend;
-use crate::server::ending::Ending;
-use crate::server::event_log::frame as event;
-use crate::server::lines;
+use crate::server::connection;
+use crate::server::session_end::SessionEnd;
+use crate::server::sse_replay_log::sse_event;
 
-/// How many such connections may live at a time.
+/// Maximum number of sessions.
 const LIMIT: usize = 1000;
 
-/// Where the messages of a session go, and whose it is.
+/// Sender to a session, with its principal.
 #[derive(Clone, Debug)]
-struct Mailbox {
+struct SseSession {
     sink: Arc<AsyncMutex<LineSink>>,
     principal: Arc<str>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct SseSessions {
-    mailboxes: Arc<Mutex<HashMap<String, Mailbox>>>,
-    resting: watch::Sender<bool>,
+    sessions: Arc<Mutex<HashMap<String, SseSession>>>,
+    draining: watch::Sender<bool>,
     stopping: watch::Sender<bool>,
 }
 
-/// The listening half; the session ends with it.
-struct Listening {
+/// Event stream of a session; the session ends with it.
+struct SseStream {
     source: LineSource,
     first: Option<Bytes>,
     id: String,
-    mailboxes: Arc<Mutex<HashMap<String, Mailbox>>>,
+    sessions: Arc<Mutex<HashMap<String, SseSession>>>,
 }
 
-impl Drop for Listening {
+impl Drop for SseStream {
     fn drop(&mut self) {
-        lock(&self.mailboxes).remove(&self.id);
+        lock(&self.sessions).remove(&self.id);
     }
 }
 
-fn lock(mailboxes: &Mutex<HashMap<String, Mailbox>>) -> MutexGuard<'_, HashMap<String, Mailbox>> {
-    mailboxes.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(
+    sessions: &Mutex<HashMap<String, SseSession>>,
+) -> MutexGuard<'_, HashMap<String, SseSession>> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SseSessions {
-    /// How many there are.
+    /// Returns the number of sessions.
     pub(super) fn len(&self) -> usize {
-        lock(&self.mailboxes).len()
+        lock(&self.sessions).len()
     }
 
-    /// Ends every session in which nobody waits for an answer, as soon as that is so.
-    pub(super) fn rest(&self) {
-        self.resting.send_replace(true);
+    /// Ends each session as soon as it has no request in flight.
+    pub(super) fn drain(&self) {
+        self.draining.send_replace(true);
     }
 
     /// Ends every session.
@@ -72,68 +73,70 @@ impl SseSessions {
         self.stopping.send_replace(true);
     }
 
-    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> Answer {
-        let Some(id) = random_id().filter(|_| lock(&self.mailboxes).len() < LIMIT) else {
-            return Answer::text(503, "too many sessions");
+    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> HttpResponse {
+        let Some(id) = random_id().filter(|_| lock(&self.sessions).len() < LIMIT) else {
+            return HttpResponse::text(503, "too many sessions");
         };
         let (ours, theirs) = memory::pair();
         let backend = Arc::clone(backend);
         let client = Arc::clone(&principal);
-        let ending = Ending::new(lines::LEFT, self.stopping.subscribe());
-        let ending = ending.or_at_rest(self.resting.subscribe());
+        let session_end = SessionEnd::new(connection::DISCONNECT_GRACE, self.stopping.subscribe());
+        let session_end = session_end.or_when_drained(self.draining.subscribe());
         tokio::spawn(async move {
-            if let Err(error) = lines::run(backend, theirs, client, "http+sse", ending).await {
+            if let Err(error) =
+                connection::run(backend, theirs, client, "http+sse", session_end).await
+            {
                 tracing::debug!(%error, "connection ended");
             }
         });
         let sink = Arc::new(AsyncMutex::new(ours.sink));
-        lock(&self.mailboxes).insert(id.clone(), Mailbox { sink, principal });
+        lock(&self.sessions).insert(id.clone(), SseSession { sink, principal });
         let mut endpoint = Vec::new();
-        let address = format!("/messages?sessionId={id}");
+        let endpoint_url = format!("/messages?sessionId={id}");
         let parts = EventParts {
             name: Some("endpoint"),
-            data: Some(&address),
+            data: Some(&endpoint_url),
             ..EventParts::default()
         };
         if write_event(&mut endpoint, &parts).is_err() {
-            return Answer::empty(500);
+            return HttpResponse::empty(500);
         }
-        let listening = Listening {
+        let stream = SseStream {
             source: ours.source,
             first: Some(endpoint.into()),
             id,
-            mailboxes: Arc::clone(&self.mailboxes),
+            sessions: Arc::clone(&self.sessions),
         };
-        Answer::events(unfold(listening, |mut listening| async move {
-            let bytes = listening.next().await?;
-            Some((bytes, listening))
+        HttpResponse::events(unfold(stream, |mut stream| async move {
+            let bytes = stream.next().await?;
+            Some((bytes, stream))
         }))
     }
 
-    pub(super) async fn post(&self, arrival: &Arrival, principal: &str) -> Answer {
-        let id = arrival.query.as_deref().and_then(|query| {
+    pub(super) async fn post(&self, http_request: &HttpRequest, principal: &str) -> HttpResponse {
+        let id = http_request.query.as_deref().and_then(|query| {
             query
                 .split('&')
                 .find_map(|pair| pair.strip_prefix("sessionId="))
         });
-        let found = id.and_then(|id| lock(&self.mailboxes).get(id).cloned());
-        let Some(mailbox) = found.filter(|mailbox| *mailbox.principal == *principal) else {
-            return Answer::text(404, "no such session");
+        let found = id.and_then(|id| lock(&self.sessions).get(id).cloned());
+        let Some(session) = found.filter(|session| *session.principal == *principal) else {
+            return HttpResponse::text(404, "no such session");
         };
-        let Ok(text) = std::str::from_utf8(&arrival.body) else {
-            return Answer::text(400, "the body is not UTF-8");
+        let Ok(text) = std::str::from_utf8(&http_request.body) else {
+            return HttpResponse::text(400, "the body is not UTF-8");
         };
-        let mut sink = mailbox.sink.lock().await;
-        // Between the tokens of JSON a line feed is a space; inside of them there is none.
+        let mut sink = session.sink.lock().await;
+        // Between JSON tokens a line feed equals a space; inside of tokens it cannot occur.
         sink.push(&text.replace(['\n', '\r'], " "));
         match sink.flush().await {
-            Ok(()) => Answer::text(202, "Accepted"),
-            Err(_) => Answer::text(404, "no such session"),
+            Ok(()) => HttpResponse::text(202, "Accepted"),
+            Err(_) => HttpResponse::text(404, "no such session"),
         }
     }
 }
 
-impl Listening {
+impl SseStream {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -142,7 +145,7 @@ impl Listening {
             while let Some(line) = self.source.next_line() {
                 if let Line::Json(bytes) = line {
                     let text = std::str::from_utf8(bytes).unwrap_or_default();
-                    return Some(event(None, text, None));
+                    return Some(sse_event(None, text, None));
                 }
             }
             if !self.source.fill().await.ok()? {

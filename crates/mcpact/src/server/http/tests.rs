@@ -3,14 +3,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcpact_transport::http::server::AnswerBody;
+use mcpact_transport::http::server::HttpResponseBody;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::server::dispatch::Core;
 use crate::server::{NoArgs, Server};
 
-/// A server with a tool that takes its time.
+/// Server with a slow tool.
 fn endpoint() -> HttpEndpoint<Core> {
     let server = Server::new("s", "1").tool("slow", "Takes a minute", |_: NoArgs, _| async {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -19,12 +19,12 @@ fn endpoint() -> HttpEndpoint<Core> {
     HttpEndpoint::new(server.build().unwrap())
 }
 
-fn arrival(headers: &[(&'static str, &str)], body: &Value) -> Box<Arrival> {
+fn http_request(headers: &[(&'static str, &str)], body: &Value) -> Box<HttpRequest> {
     let headers = headers.iter().map(|(name, value)| {
         let name = HeaderName::from_static(name);
         (name, HeaderValue::from_str(value).unwrap())
     });
-    Box::new(Arrival {
+    Box::new(HttpRequest {
         verb: Verb::POST,
         path: String::from("/mcp"),
         query: None,
@@ -36,12 +36,12 @@ fn arrival(headers: &[(&'static str, &str)], body: &Value) -> Box<Arrival> {
 
 const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
 
-/// A call of the tool by a client of either era, which accepts this.
+/// Calls the tool as a client of this revision with this `Accept` header.
 async fn call(
     endpoint: &HttpEndpoint<Core>,
     revision: Revision,
     accept: (&'static str, &str),
-) -> Answer {
+) -> HttpResponse {
     let mut params = json!({"name": "slow", "arguments": {}});
     let mut headers = vec![accept, ("mcp-protocol-version", revision.as_str())];
     let session;
@@ -53,21 +53,21 @@ async fn call(
         });
         headers.extend([("mcp-method", "tools/call"), ("mcp-name", "slow")]);
     } else {
-        let opening = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": revision.as_str(), "capabilities": {},
             "clientInfo": {"name": "c", "version": "1"}}});
-        let opened = endpoint.handle(arrival(&[BOTH], &opening)).await;
+        let opened = endpoint.handle(http_request(&[BOTH], &hello)).await;
         let id = opened.headers.iter().find(|(name, _)| *name == SESSION_ID);
         session = id.unwrap().1.to_str().unwrap().to_owned();
         headers.push(("mcp-session-id", &session));
     }
     let request = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
-    endpoint.handle(arrival(&headers, &request)).await
+    endpoint.handle(http_request(&headers, &request)).await
 }
 
-/// H15: an answer that takes long begins as a stream, which shows that it lives, where the client takes one.
+/// H15: a slow response becomes a stream with keep-alives, if the client accepts one.
 #[tokio::test(start_paused = true)]
-async fn a_long_call_is_not_silent() {
+async fn slow_call_becomes_a_stream() {
     for revision in [
         Revision::V2025_06_18,
         Revision::V2025_11_25,
@@ -77,7 +77,7 @@ async fn a_long_call_is_not_silent() {
         let begin = tokio::time::Instant::now();
         let answer = call(&endpoint, revision, BOTH).await;
         assert!(begin.elapsed() < Duration::from_secs(30), "{revision}");
-        let AnswerBody::Events(events) = answer.body else {
+        let HttpResponseBody::Events(events) = answer.body else {
             panic!("{revision}: no stream");
         };
         let events: Vec<Bytes> = events.collect().await;
@@ -87,7 +87,7 @@ async fn a_long_call_is_not_silent() {
             "{revision}: {last}"
         );
         let plain = call(&endpoint, revision, ("accept", "application/json")).await;
-        let AnswerBody::Json(text) = plain.body else {
+        let HttpResponseBody::Json(text) = plain.body else {
             panic!("{revision}: not what was asked for");
         };
         assert!(

@@ -1,29 +1,29 @@
-//! One POST and its answer, or the stream of a session, each in a task of its own.
+//! One POST and its response, or the standalone stream of a session, each spawned.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use mcpact_transport::error::DoorError;
-use mcpact_transport::http::client::{Answer, AnswerBody, EventStream, HttpClient};
+use mcpact_transport::error::TransportError;
+use mcpact_transport::http::client::{ClientResponse, ClientResponseBody, EventStream, HttpClient};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Envelope;
 use mcpact_wire::id::Id;
 use tokio::sync::mpsc;
 
-/// How long to wait before a broken stream is taken up again, if the server does not say.
+/// Default delay before a broken stream is resumed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest such wait that is honoured.
+/// Maximum delay honoured.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How often in a row a stream is taken up without an event.
+/// Maximum number of successive attempts to resume a stream without an event.
 const ATTEMPTS: u32 = 6;
 
-/// The number of arrivals that belong to no POST.
+/// Number of arrivals that belong to no POST.
 const NO_POST: u64 = 0;
 
-/// A POST to be made.
+/// POST to be made.
 pub(super) struct Job {
     pub(super) number: u64,
     pub(super) http: HttpClient,
@@ -31,11 +31,11 @@ pub(super) struct Job {
     pub(super) body: Bytes,
     /// The request, if it is one.
     pub(super) id: Option<Id>,
-    /// Whether a stream that ends early may be taken up again.
+    /// `true` if an interrupted stream may be resumed.
     pub(super) is_resumable: bool,
 }
 
-/// What a task tells the driver.
+/// Event for the driver.
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// The answer names a session.
@@ -46,26 +46,26 @@ pub(super) enum Arrival {
         bytes: Bytes,
         status: u16,
     },
-    /// The session's own stream is open, or will not be.
+    /// The standalone stream is open, or will not be.
     Listening,
     /// Nothing more comes.
     End { number: u64, how: How },
 }
 
-/// How an exchange ended.
+/// End of an exchange.
 #[derive(Debug)]
 pub(super) enum How {
-    /// With messages.
+    /// Messages.
     Finished,
-    /// With a status and no message.
+    /// Status without a message.
     Status(Status),
-    /// With a message under a status that may count more.
+    /// Message under a status that takes precedence.
     Refused(Status),
-    /// At the door.
-    Failed(DoorError),
+    /// Transport error.
+    Failed(TransportError),
 }
 
-/// A status and what goes with it.
+/// Status and related headers.
 #[derive(Debug)]
 pub(super) struct Status {
     pub(super) code: u16,
@@ -74,7 +74,7 @@ pub(super) struct Status {
 }
 
 impl Status {
-    fn of(answer: &Answer) -> Self {
+    fn of(answer: &ClientResponse) -> Self {
         Self {
             code: answer.status,
             challenge: answer.header("www-authenticate").map(str::to_owned),
@@ -93,7 +93,7 @@ pub(super) async fn run(job: Job, arrive: mpsc::Sender<Arrival>) {
     let _ = arrive.send(Arrival::End { number, how }).await;
 }
 
-async fn take(job: &Job, answer: Answer, arrive: &mpsc::Sender<Arrival>) -> How {
+async fn take(job: &Job, answer: ClientResponse, arrive: &mpsc::Sender<Arrival>) -> How {
     if let Some(session) = answer.headers.get("mcp-session-id")
         && answer.status < 300
     {
@@ -104,14 +104,14 @@ async fn take(job: &Job, answer: Answer, arrive: &mpsc::Sender<Arrival>) -> How 
     let status = answer.status;
     let by_status = Status::of(&answer);
     match answer.body {
-        AnswerBody::Empty => How::Status(by_status),
-        AnswerBody::Other(excerpt) => {
-            // A server may repeat there what it was sent, secrets too.
+        ClientResponseBody::Empty => How::Status(by_status),
+        ClientResponseBody::Other(excerpt) => {
+            // A server may echo its input there, with secrets.
             let length = excerpt.len();
-            tracing::debug!(status, length, "an answer that is no message");
+            tracing::debug!(status, length, "response without a message");
             How::Status(by_status)
         }
-        AnswerBody::Json(bytes) => {
+        ClientResponseBody::Json(bytes) => {
             if Frame::parse(&bytes).is_err() {
                 return How::Status(by_status);
             }
@@ -127,11 +127,11 @@ async fn take(job: &Job, answer: Answer, arrive: &mpsc::Sender<Arrival>) -> How 
                 _ => How::Finished,
             }
         }
-        AnswerBody::Events(events) => follow(job, events, status, arrive).await,
+        ClientResponseBody::Events(events) => follow(job, events, status, arrive).await,
     }
 }
 
-/// Passes events on until the request is answered, and takes up a stream that breaks off before.
+/// Forwards events until the request is answered, and resumes an interrupted stream.
 async fn follow(
     job: &Job,
     events: Box<EventStream>,
@@ -146,9 +146,9 @@ async fn follow(
             let data = match data {
                 Ok(data) => data,
                 // It may have been the answer, and would be too large again.
-                Err(error @ DoorError::TooLarge { .. }) => return How::Failed(error),
+                Err(error @ TransportError::TooLarge { .. }) => return How::Failed(error),
                 Err(error) => {
-                    tracing::debug!(%error, "an event was lost");
+                    tracing::debug!(%error, "event lost");
                     failure = Some(error);
                     continue;
                 }
@@ -181,17 +181,19 @@ async fn follow(
                 Ok(answer) => {
                     let status = Status::of(&answer);
                     match answer.body {
-                        AnswerBody::Events(events) => {
+                        ClientResponseBody::Events(events) => {
                             reading.events = events;
                             break;
                         }
-                        AnswerBody::Empty | AnswerBody::Json(_) | AnswerBody::Other(_) => {
+                        ClientResponseBody::Empty
+                        | ClientResponseBody::Json(_)
+                        | ClientResponseBody::Other(_) => {
                             return How::Status(status);
                         }
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "a stream could not be taken up again");
+                    tracing::debug!(%error, "cannot resume a stream");
                     failure = Some(error);
                 }
             }
@@ -199,10 +201,10 @@ async fn follow(
     }
 }
 
-/// How long a session waits for the head of its own stream before it is used without.
+/// Timeout for the headers of the standalone stream.
 const HEAD: Duration = Duration::from_millis(500);
 
-/// The stream of a session, for what the server says without being asked.
+/// Reads the standalone stream of a session.
 pub(super) async fn listen(http: HttpClient, facts: HeaderMap, arrive: mpsc::Sender<Arrival>) {
     let mut reading: Option<Reading> = None;
     let mut attempt = 0;
@@ -211,26 +213,26 @@ pub(super) async fn listen(http: HttpClient, facts: HeaderMap, arrive: mpsc::Sen
         let last_id = reading.as_ref().and_then(|reading| reading.last_id.clone());
         let opened = open_stream(&http, &facts, last_id.as_deref(), announce.take()).await;
         match opened {
-            Ok(Answer {
-                body: AnswerBody::Events(events),
+            Ok(ClientResponse {
+                body: ClientResponseBody::Events(events),
                 ..
             }) => match &mut reading {
                 Some(reading) => reading.events = events,
                 None => reading = Some(Reading::new(events)),
             },
-            // 405 is the polite way to say that there is no such stream.
+            // 405 means that the server has no such stream.
             Ok(answer) => {
                 let status = answer.status;
-                return tracing::debug!(status, "the server has no stream of its own");
+                return tracing::debug!(status, "the server has no standalone stream");
             }
-            Err(error) => tracing::debug!(%error, "the stream could not be opened"),
+            Err(error) => tracing::debug!(%error, "cannot open the standalone stream"),
         }
         if let Some(reading) = &mut reading {
             while let Some(bytes) = reading.next().await {
                 let bytes = match bytes {
                     Ok(bytes) => bytes,
                     Err(error) => {
-                        tracing::debug!(%error, "an event was lost");
+                        tracing::debug!(%error, "event lost");
                         continue;
                     }
                 };
@@ -251,23 +253,23 @@ pub(super) async fn listen(http: HttpClient, facts: HeaderMap, arrive: mpsc::Sen
             .map_or(PAUSE, |reading| reading.pause(attempt));
         tokio::time::sleep(pause).await;
     }
-    tracing::warn!("the server's stream could not be kept open");
+    tracing::warn!("cannot keep the standalone stream open");
 }
 
-/// Opens the session's own stream; the first time, the driver learns when that is done or takes long.
+/// Opens the standalone stream; the first time, notifies the driver when it is open or slow.
 async fn open_stream(
     http: &HttpClient,
     facts: &HeaderMap,
     last_id: Option<&str>,
     announce: Option<&mpsc::Sender<Arrival>>,
-) -> Result<Answer, DoorError> {
+) -> Result<ClientResponse, TransportError> {
     let opening = http.listen(facts, last_id);
     let Some(arrive) = announce else {
         return opening.await;
     };
     tokio::pin!(opening);
     let early = tokio::time::timeout(HEAD, &mut opening).await;
-    // The driver may be gone already; then nobody waits for this.
+    // The driver may have ended.
     let _ = arrive.send(Arrival::Listening).await;
     match early {
         Ok(opened) => opened,
@@ -275,7 +277,7 @@ async fn open_stream(
     }
 }
 
-/// A stream and what its resumption needs.
+/// Event stream with the data for its resumption.
 struct Reading {
     events: Box<EventStream>,
     last_id: Option<String>,
@@ -291,8 +293,8 @@ impl Reading {
         }
     }
 
-    /// The next message; none when the stream has ended.
-    async fn next(&mut self) -> Option<Result<Bytes, DoorError>> {
+    /// Returns the next message; none at the end of the stream.
+    async fn next(&mut self) -> Option<Result<Bytes, TransportError>> {
         while let Some(event) = self.events.next().await {
             let event = match event {
                 Ok(event) => event,
@@ -312,8 +314,8 @@ impl Reading {
         None
     }
 
-    /// `2025-11-25 basic/transports#sending-messages-to-the-server`: `retry` is respected. Failures
-    /// in a row wait longer.
+    /// `2025-11-25 basic/transports#sending-messages-to-the-server`: `retry` is respected. Successive failures back
+    /// off.
     fn pause(&self, attempt: u32) -> Duration {
         let first = self.retry.unwrap_or(PAUSE);
         let factor = 1 << attempt.saturating_sub(1).min(5);

@@ -1,4 +1,4 @@
-//! The headers of a message, told from the message itself.
+//! Headers of a message, derived from the message.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact_engine::classify::param_headers::{argument, header_for};
@@ -10,7 +10,7 @@ use mcpact_wire::scan::text;
 
 use crate::client::core::Core;
 
-/// The facts of one message.
+/// Returns the headers of a message.
 pub(super) fn of_message(
     envelope: &Envelope<'_>,
     core: &Core,
@@ -28,10 +28,10 @@ pub(super) fn of_message(
     }
 }
 
-/// What goes with everything after the handshake.
+/// Returns the headers of everything after the handshake.
 pub(super) fn of_session(core: &Core, session: Option<&HeaderValue>) -> HeaderMap {
     let mut facts = HeaderMap::new();
-    // The machine gives up its pact when it closes; the server still wants to hear of it.
+    // The machine drops its pact when it closes; the server still needs the headers.
     if let Some(agreement) = core.shared.agreement() {
         let revision = agreement.pact.revision();
         match Header::ProtocolVersion.rule(revision) {
@@ -89,10 +89,10 @@ fn modern(version: &str, method: &str, params: &Params<'_>, core: &Core) -> Head
     facts
 }
 
-/// Adds a header; what cannot stand in one is left for the server to miss.
+/// Adds a header, unless its value is invalid.
 fn insert(facts: &mut HeaderMap, name: &str, value: &str) {
     match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
         (Ok(name), Ok(value)) => drop(facts.insert(name, value)),
-        (Err(_), _) | (_, Err(_)) => tracing::warn!(name, "a header cannot be sent"),
+        (Err(_), _) | (_, Err(_)) => tracing::warn!(name, "invalid header not sent"),
     }
 }

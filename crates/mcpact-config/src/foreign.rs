@@ -1,0 +1,341 @@
+//! Conversion of configs of other clients and gateways: the same tree with native keys, at the original source
+//! positions. Unused keys are noted; nothing is rejected that the other client accepts.
+
+pub(super) mod key_mapping;
+mod server_entry;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::server_entry::SkippedServer;
+use super::expand::VariableSyntax;
+use super::name::ServerName;
+use super::problem::{Findings, Problem};
+use super::source::{Source, Span};
+use super::syntax::Syntax;
+use super::tree::{Member, Node, Table, Value};
+
+/// A tree in native format.
+pub(super) struct ConvertedConfig {
+    pub(super) root: Node,
+    /// Syntax of its variables.
+    pub(super) variable_syntax: VariableSyntax,
+    /// Servers that are skipped because they are invalid.
+    pub(super) wrong: Vec<(ServerName, Problem)>,
+    /// Original names of renamed servers.
+    pub(super) renamed: BTreeMap<String, String>,
+}
+
+/// Path of a server table in a config.
+struct ServerLocation {
+    path: &'static [&'static str],
+    variable_syntax: VariableSyntax,
+}
+
+const fn location(path: &'static [&'static str]) -> ServerLocation {
+    let variable_syntax = VariableSyntax::Dollar;
+    ServerLocation {
+        path,
+        variable_syntax,
+    }
+}
+
+/// Known paths of server tables, most specific first.
+const SERVER_LOCATIONS: &[ServerLocation] = &[
+    location(&["mcpServers"]),
+    location(&["amp.mcpServers"]),
+    location(&["mcp_servers"]),
+    location(&["context_servers"]),
+    location(&["mcp", "servers"]),
+    // VS Code settings use dotted keys.
+    location(&["mcp.servers"]),
+    ServerLocation {
+        path: &["mcp"],
+        variable_syntax: VariableSyntax::Braces,
+    },
+    location(&["extensions"]),
+    location(&["servers"]),
+];
+
+/// Converts a tree to the native format; `None` if it contains no servers.
+pub(super) fn convert(
+    root: Node,
+    syntax: Syntax,
+    source: &Source,
+    folder: &str,
+    findings: &mut Findings,
+) -> Option<ConvertedConfig> {
+    let Some(table) = root.table() else {
+        return Some(native(root));
+    };
+    if is_native(table, syntax, &source.name) {
+        return Some(native(root));
+    }
+    let locations = locations(table);
+    let (first, servers) = locations.first()?;
+    let variable_syntax = variable_syntax(first, servers, &source.name);
+    let nodes: Vec<&Node> = locations.iter().map(|(_, node)| *node).collect();
+    let mut wrong = Vec::new();
+    let context = ConversionContext {
+        folder,
+        text: &source.text,
+    };
+    let mut renamed = BTreeMap::new();
+    let servers = converted(table, &nodes, context, &mut wrong, &mut renamed, findings);
+    Some(ConvertedConfig {
+        renamed,
+        variable_syntax,
+        root: Node::new(root.span, Value::Table(servers)),
+        wrong,
+    })
+}
+
+/// Returns whether a config is written for mcpact, where unknown keys are errors.
+fn is_native(table: &Table, syntax: Syntax, name: &str) -> bool {
+    let has_servers = enter(table, &["servers"]).is_some_and(|servers| servers.table().is_some());
+    let is_foreign = SERVER_LOCATIONS
+        .iter()
+        .any(|location| location.path != ["servers"] && enter(table, location.path).is_some());
+    let is_toml = syntax == Syntax::Toml && !is_foreign;
+    let is_yaml = syntax == Syntax::Yaml && !is_foreign && has_servers;
+    table.member("gateway").is_some() || is_own_file(name) || is_toml || is_yaml
+}
+
+/// Server tables of a config; ambiguous paths count only if there are no others.
+fn locations(table: &Table) -> Vec<(&'static ServerLocation, &Node)> {
+    let mut found: Vec<(&ServerLocation, &Node)> = Vec::new();
+    for location in SERVER_LOCATIONS {
+        let is_weak = matches!(location.path, ["mcp"] | ["extensions"]);
+        // Only VS Code has a list of inputs here, beside its servers.
+        let is_other = location.path == ["mcp"]
+            && enter(table, &["mcp", "inputs"])
+                .is_some_and(|inputs| matches!(inputs.value, Value::List(_)));
+        if let Some(node) = enter(table, location.path)
+            && (!is_weak || found.is_empty() && !is_other)
+        {
+            found.push((location, node));
+        }
+    }
+    found
+}
+
+const fn native(root: Node) -> ConvertedConfig {
+    ConvertedConfig {
+        root,
+        variable_syntax: VariableSyntax::Dollar,
+        wrong: Vec::new(),
+        renamed: BTreeMap::new(),
+    }
+}
+
+fn is_own_file(name: &str) -> bool {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    file.starts_with("mcpact.")
+}
+
+/// Server keys that only the Gemini CLI has.
+const OF_GEMINI: [&str; 2] = ["httpUrl", "trust"];
+
+/// Detects the Gemini CLI by its folder or its keys, and Continue by its list of servers.
+fn variable_syntax(location: &ServerLocation, servers: &Node, name: &str) -> VariableSyntax {
+    let is_there = name.contains(".gemini/") || name.contains(".gemini\\");
+    if is_there || (location.path == ["mcpServers"] && is_of_gemini(servers)) {
+        VariableSyntax::Bare
+    } else if location.path == ["mcpServers"] && matches!(servers.value, Value::List(_)) {
+        VariableSyntax::Secrets
+    } else {
+        location.variable_syntax
+    }
+}
+
+fn is_of_gemini(servers: &Node) -> bool {
+    let mut tables = servers.table().into_iter().flat_map(|all| &all.0);
+    tables.any(|server| {
+        let server = server.node.table();
+        OF_GEMINI
+            .iter()
+            .any(|key| server.is_some_and(|server| server.member(key).is_some()))
+    })
+}
+
+fn enter<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Node> {
+    let (last, folders) = path.split_last()?;
+    let mut table = table;
+    for folder in folders {
+        table = table.member(folder)?.node.table()?;
+    }
+    let node = &table.member(last)?.node;
+    matches!(node.value, Value::Table(_) | Value::List(_)).then_some(node)
+}
+
+/// Inputs of the conversion besides the servers.
+#[derive(Clone, Copy)]
+struct ConversionContext<'t> {
+    /// Project folder.
+    folder: &'t str,
+    /// Text of the config.
+    text: &'t str,
+}
+
+fn converted(
+    root: &Table,
+    servers: &[&Node],
+    context: ConversionContext<'_>,
+    wrong: &mut Vec<(ServerName, Problem)>,
+    renamed: &mut BTreeMap<String, String>,
+    findings: &mut Findings,
+) -> Table {
+    let everywhere = key_mapping::runtime(root);
+    let entries = all_entries(root, servers, context.folder, findings);
+    let mut names = NameAllocator::new(&entries);
+    let mut own = Vec::new();
+    for entry in entries {
+        let Some(table) = entry.node.table() else {
+            let message = format!("`{}` is not a server and is ignored", entry.key);
+            let problem = findings.warning(entry.key_span, message);
+            wrong.push((ServerName::near(&entry.key), problem.clone()));
+            continue;
+        };
+        let mut server = match server_entry::convert(
+            &entry.key,
+            entry.key_span,
+            table,
+            context.text,
+            findings,
+        ) {
+            Ok(server) => server,
+            Err(SkippedServer::Unwanted) => continue,
+            Err(SkippedServer::Wrong(problem)) => {
+                wrong.push((ServerName::near(&entry.key), problem));
+                continue;
+            }
+        };
+        for member in &everywhere {
+            if server.member(&member.key).is_none() {
+                server.0.push(member.clone());
+            }
+        }
+        let key = names.allocate(&entry, findings);
+        if key != entry.key {
+            renamed.insert(key.clone(), entry.key.clone());
+        }
+        let node = Node::new(entry.node.span, Value::Table(server));
+        own.push(Member { key, node, ..entry });
+    }
+    let servers = key_mapping::table("servers", Span::default(), own);
+    Table(
+        key_mapping::gateway(root)
+            .into_iter()
+            .chain([servers])
+            .collect(),
+    )
+}
+
+/// Servers of the project, which Claude Code keeps beside those of the user, then the others.
+///
+/// Both belong to the user: entries under `projects` have the scope `local`, the default of `claude mcp add`. Servers
+/// that a project ships are in its `.mcp.json`, and are not copied here.
+fn all_entries(
+    root: &Table,
+    servers: &[&Node],
+    folder: &str,
+    findings: &mut Findings,
+) -> Vec<Member> {
+    let mut all: Vec<Member> = Vec::new();
+    let of_project = enter(root, &["projects", folder, "mcpServers"]);
+    for location in of_project.iter().chain(servers) {
+        let known: BTreeSet<String> = all.iter().map(|entry| entry.key.clone()).collect();
+        let entries = entries(location, findings).into_iter();
+        all.extend(entries.filter(|entry| !known.contains(&entry.key)));
+    }
+    all
+}
+
+/// Named servers of a table or list.
+fn entries(servers: &Node, findings: &mut Findings) -> Vec<Member> {
+    match &servers.value {
+        Value::Table(table) => table.0.clone(),
+        Value::List(items) => {
+            let named = items.iter().filter_map(|item| {
+                let name = item.table().and_then(|table| table.member("name"));
+                let key = name.and_then(|name| name.node.text());
+                let Some((name, key)) = name.zip(key) else {
+                    let problem = findings.error(item.span, "server without a name");
+                    problem.remedy("add a `name`");
+                    return None;
+                };
+                let key = key.value().to_owned();
+                Some(Member::new(key, name.node.span, item.clone()))
+            });
+            named.collect()
+        }
+        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) | Value::Text(_) => {
+            Vec::new()
+        }
+    }
+}
+
+/// Allocator of valid, unique server names.
+struct NameAllocator {
+    /// Valid names, which their servers keep regardless of order.
+    fitting: BTreeSet<String>,
+    taken: BTreeSet<String>,
+}
+
+impl NameAllocator {
+    fn new(entries: &[Member]) -> Self {
+        let keys = entries.iter().map(|entry| entry.key.clone());
+        Self {
+            fitting: keys.filter(|key| ServerName::parse(key).is_ok()).collect(),
+            taken: BTreeSet::new(),
+        }
+    }
+
+    /// Allocates an unused name.
+    fn allocate(&mut self, entry: &Member, findings: &mut Findings) -> String {
+        let near = ServerName::near(&entry.key);
+        let is_free = |name: &ServerName| {
+            let name = name.as_str();
+            !self.taken.contains(name) && (name == entry.key || !self.fitting.contains(name))
+        };
+        let more = (2..).map(|number| near.numbered(number));
+        let free = std::iter::once(near.clone()).chain(more).find(is_free);
+        let name = free.as_ref().unwrap_or(&near);
+        if name.as_str() != entry.key {
+            if *name == near {
+                report_renamed(entry, name, findings);
+            } else {
+                report_numbered(&entry.key, &near, name, entry.key_span, findings);
+            }
+        }
+        self.taken.insert(name.to_string());
+        name.to_string()
+    }
+}
+
+/// Reports a renamed server; as a warning if the new name loses letters.
+fn report_renamed(entry: &Member, name: &ServerName, findings: &mut Findings) {
+    let message = format!("server `{}` is renamed to `{name}`", entry.key);
+    if name.is_like(&entry.key) {
+        findings.note(entry.key_span, message);
+    } else {
+        let message = format!("{message}: names consist of ASCII letters, digits, `-` and `_`");
+        let problem = findings.warning(entry.key_span, message);
+        problem.remedy("give it a name of at most 40 such characters");
+    }
+}
+
+/// Reports a server that was renamed because its name is taken.
+pub(super) fn report_numbered(
+    there: &str,
+    near: &ServerName,
+    name: &ServerName,
+    at: Span,
+    findings: &mut Findings,
+) {
+    let message = format!("server `{there}` is renamed to `{name}`: the name `{near}` is taken");
+    let problem = findings.warning(at, message);
+    problem.remedy("give it another name");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Resolution of relative paths in imported servers.
+
+use std::path::Path;
+
+use crate::host_environment::HostEnvironment;
+use crate::policy::program_name;
+use crate::problem::Findings;
+use crate::secret::ExpandedText;
+use crate::source::Span;
+use crate::tree::{Member, Node, Table, Value};
+
+/// Keys with paths relative to the config.
+const PATHS: [&str; 2] = ["env_file", "cwd"];
+
+/// Interpreters that take a script as first operand.
+const INTERPRETERS: &[&str] = &[
+    "node", "deno", "bun", "tsx", "ts-node", "python", "pypy", "uv", "ruby", "perl", "php", "lua",
+    "bash", "sh", "zsh",
+];
+
+/// Extensions of scripts.
+const SCRIPTS: &[&str] = &[
+    "js", "mjs", "cjs", "ts", "mts", "cts", "tsx", "py", "pyz", "rb", "pl", "php", "lua", "sh",
+    "jar", "dll", "wasm",
+];
+
+/// Makes all paths of a native tree independent of the folder of the config.
+pub(super) fn resolve(root: &mut Node, host: &dyn HostEnvironment, findings: &mut Findings) {
+    let Value::Table(root) = &mut root.value else {
+        return;
+    };
+    let servers = root.0.iter_mut().filter(|member| member.key == "servers");
+    for servers in servers {
+        let Value::Table(servers) = &mut servers.node.value else {
+            continue;
+        };
+        for server in &mut servers.0 {
+            if let Value::Table(table) = &mut server.node.value {
+                resolve_server(&server.key, server.key_span, table, host, findings);
+            }
+        }
+    }
+}
+
+fn resolve_server(
+    name: &str,
+    span: Span,
+    server: &mut Table,
+    host: &dyn HostEnvironment,
+    findings: &mut Findings,
+) {
+    let folder = host.folder();
+    for member in &mut server.0 {
+        if PATHS.contains(&member.key.as_str())
+            && let Value::Text(path) = &mut member.node.value
+            && is_relative(path.value())
+        {
+            let whole = Path::new(&folder).join(path.value());
+            *path = ExpandedText::from(&*whole.to_string_lossy());
+        }
+    }
+    let is_settled = server.member("cwd").is_some();
+    if is_settled || !uses_relative_paths(server, host) {
+        return;
+    }
+    let message = format!("server `{name}` uses relative paths: `cwd` is set to `{folder}`");
+    findings.note(span, message);
+    let node = Node::new(span, Value::Text(ExpandedText::from(folder.as_str())));
+    server.0.push(Member::new(String::from("cwd"), span, node));
+}
+
+/// Returns whether the program or its arguments depend on the working directory.
+fn uses_relative_paths(server: &Table, host: &dyn HostEnvironment) -> bool {
+    let told = |key: &str| server.member(key).map(|member| &member.node);
+    let program = told("command").and_then(Node::text);
+    program.is_some_and(|program| {
+        let program = program.value();
+        program.contains('/') && is_relative(program)
+    }) || told("args").is_some_and(|args| any(args, &|arg| is_relative_path(arg, host)))
+        || has_script(&words(server))
+        || told("env").is_some_and(|env| any(env, &|value| is_dotted(value)))
+}
+
+/// The program and its arguments.
+fn words(server: &Table) -> Vec<&str> {
+    let args = server.member("args").map(|args| &args.node.value);
+    let args = match args {
+        Some(Value::List(items)) => items.as_slice(),
+        Some(_) | None => &[],
+    };
+    let program = server.member("command").map(|program| &program.node);
+    let words = program.into_iter().chain(args);
+    words
+        .filter_map(|word| Some(word.text()?.value()))
+        .collect()
+}
+
+/// Returns whether a word is a relative script path. The file may not exist yet.
+fn has_script(words: &[&str]) -> bool {
+    let is_path =
+        |word: &str| is_relative(word) && !word.starts_with(['-', '@']) && !word.contains("://");
+    let has_ending = |word: &str| {
+        let ending = Path::new(word)
+            .extension()
+            .and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| SCRIPTS.contains(&ending))
+    };
+    let run = words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| is_interpreter(word));
+    let mut run = run.filter_map(|(at, _)| {
+        let mut behind = words[at + 1..].iter();
+        behind.find(|word| !word.starts_with('-') && **word != "run")
+    });
+    words
+        .iter()
+        .skip(1)
+        .any(|word| is_path(word) && has_ending(word))
+        || run.any(|word| is_path(word) && word.contains('/'))
+}
+
+fn is_interpreter(word: &str) -> bool {
+    let name = program_name(word);
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&name)
+}
+
+fn any(node: &Node, is: &dyn Fn(&str) -> bool) -> bool {
+    match &node.value {
+        Value::Text(text) => is(text.value()),
+        Value::List(items) => items.iter().any(|item| any(item, is)),
+        Value::Table(table) => table.0.iter().any(|member| any(&member.node, is)),
+        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => false,
+    }
+}
+
+/// Returns whether an argument is a relative path: by its form, or because the file exists.
+fn is_relative_path(arg: &str, host: &dyn HostEnvironment) -> bool {
+    let value = match arg.split_once('=') {
+        Some((option, value)) if option.starts_with('-') => value,
+        Some(_) | None => arg,
+    };
+    let path = host.path(value);
+    is_dotted(value)
+        || (!value.is_empty() && is_relative(value) && host.exists(&path.to_string_lossy()))
+}
+
+fn is_dotted(text: &str) -> bool {
+    matches!(text.split('/').next(), Some("." | ".."))
+}
+
+/// Returns whether a path is relative. Paths with variables are not.
+fn is_relative(path: &str) -> bool {
+    Path::new(path).is_relative() && !path.starts_with("${")
+}

@@ -1,0 +1,482 @@
+//! `[servers.NAME]`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::Uri;
+use http::uri::Authority;
+use mcpact_engine::client::EraMode;
+use mcpact_spec::{Revision, Side};
+use mcpact_transport::http::client::StaticHeaders;
+use mcpact_transport::stdio::child::Confinement;
+
+use super::{answers_table, environment};
+use crate::config::{
+    ChangedTools, CommandLaunch, GatewayConfig, Health, Launch, Probe, Restarts, RunSettings,
+    ServerConfig, Strategy, ToolFilter, UrlLaunch,
+};
+use crate::fields::{Fields, Text};
+use crate::host_environment::{HostEnvironment, ProgramLookup};
+use crate::keys::{self, BUILTINS};
+use crate::name::ServerName;
+use crate::policy::{self, Policy};
+use crate::problem::Findings;
+use crate::secret::{ExpandedText, Secret};
+use crate::shared_values::{SharedValue, shared_values};
+use crate::source::Span;
+use crate::tree::Table;
+
+/// Keys that define a server, each with the keys that only apply to it.
+const LAUNCHES: [(&str, &[&str]); 3] = [
+    (
+        "command",
+        &[
+            "args",
+            "env",
+            "env_file",
+            "inherit",
+            "cwd",
+            "no_new_privileges",
+            "max_open_files",
+            "max_memory_mb",
+        ],
+    ),
+    ("url", &["headers"]),
+    ("builtin", &[]),
+];
+
+/// Context of reading a server.
+pub(super) struct ReadContext<'a> {
+    /// The host; `None` for a disabled server.
+    pub(super) host: Option<&'a dyn HostEnvironment>,
+    /// Settings of the gateway.
+    pub(super) gateway: &'a GatewayConfig,
+}
+
+pub(super) fn read(
+    name: &ServerName,
+    span: Span,
+    table: &Table,
+    context: &ReadContext<'_>,
+    findings: &mut Findings,
+) -> Option<ServerConfig> {
+    let what = format!("server `{name}`");
+    let mut fields = Fields::new(table, keys::SERVER, &what, findings);
+    let launch = launch(name, span, table, context, &mut fields);
+    let declare = declare(&mut fields);
+    let answers = match fields.table("answers") {
+        Some(table) => answers_table::read(table, &format!("`answers` of {what}"), fields.findings),
+        None => context.gateway.answers.clone(),
+    };
+    let config = ServerConfig {
+        enabled: fields.flag("enabled"),
+        tags: tags(&mut fields),
+        prefix: prefix(&mut fields),
+        tools: ToolFilter {
+            only: fields.words("tools"),
+            hidden: fields.words("hidden_tools"),
+            needs: fields.capability_table("needs"),
+        },
+        changed_tools: match fields.choice("changed_tools") {
+            "hide" => ChangedTools::Hide,
+            "serve" => ChangedTools::Serve,
+            _ => ChangedTools::Warn,
+        },
+        era: era(fields.choice("era")),
+        require: fields.capabilities("require", Side::Server),
+        declare,
+        answers,
+        public_results: fields.flag("public_results"),
+        run: run_settings(&mut fields),
+        launch: launch?,
+    };
+    Some(config)
+}
+
+fn launch(
+    name: &ServerName,
+    span: Span,
+    table: &Table,
+    context: &ReadContext<'_>,
+    fields: &mut Fields<'_, '_>,
+) -> Option<Launch> {
+    let given: Vec<_> = LAUNCHES
+        .iter()
+        .filter_map(|(key, own)| Some((*key, *own, fields.member(key)?)))
+        .collect();
+    let &[(key, own, _)] = given.as_slice() else {
+        if let [(first, ..), (second, _, member), ..] = given.as_slice() {
+            let message = format!("server `{name}` has both `{first}` and `{second}`");
+            let problem = fields.findings.error(member.key_span, message);
+            problem.remedy("keep one of them");
+        } else {
+            let message = format!("server `{name}` has neither `command` nor `url` nor `builtin`");
+            let problem = fields.findings.error(span, message);
+            problem.remedy("set a program, such as `command = \"npx\"`, or a URL, such as `url = \"https://tickets.example/mcp\"`");
+        }
+        // Reports problems of the other keys too.
+        fields.texts("args");
+        fields.text_table("env");
+        fields.text_table("headers");
+        return None;
+    };
+    for stray in LAUNCHES.iter().flat_map(|(_, keys)| *keys) {
+        if let Some(member) = fields.member(stray)
+            && !own.contains(stray)
+        {
+            let message = format!("`{stray}` has no effect with `{key}`");
+            fields
+                .findings
+                .error(member.key_span, message)
+                .remedy("remove it");
+        }
+    }
+    match key {
+        "command" => {
+            let confinement = confinement(fields);
+            let command = command(context, fields)?;
+            Some(Launch::Command(CommandLaunch {
+                confinement,
+                // Program and arguments are part of the approved command.
+                shared_values: all_shared_values(table, context.gateway, &[own, &[key]].concat()),
+                ..command
+            }))
+        }
+        "url" => url(all_shared_values(table, context.gateway, &[]), fields).map(Launch::Url),
+        _ => {
+            let text = fields.text("builtin")?;
+            let known = fields.one_of("builtin", &text, BUILTINS)?;
+            Some(Launch::Builtin(known.to_owned()))
+        }
+    }
+}
+
+pub(super) fn command(
+    context: &ReadContext<'_>,
+    fields: &mut Fields<'_, '_>,
+) -> Option<CommandLaunch> {
+    let args = fields.texts("args");
+    let env = environment::read(context.host, fields);
+    let cwd = cwd(context, fields);
+    let program = fields.text("command")?;
+    let mut chosen = program.filled.clone();
+    let is_listed = !context.gateway.commands.allow.is_empty();
+    if let Some(host) = context.host {
+        // An allow-list refers to programs found by the gateway itself.
+        let own_path = env.get("PATH").filter(|_| !is_listed);
+        let facts = host.program(&ProgramLookup {
+            program: program.filled.value(),
+            path: own_path.map(Secret::reveal),
+            folder: cwd.as_ref().map(ExpandedText::value),
+        });
+        let policy = Policy {
+            rules: &context.gateway.commands,
+            host,
+            path: env.get("PATH").map(Secret::reveal),
+            folder: cwd.as_ref().map(|cwd| cwd.value().to_owned()),
+        };
+        policy::check(&program, &args, &facts, &policy, fields.findings);
+        if let Some(path) = facts.path.filter(|_| is_listed) {
+            // Starts the program that was checked, regardless of the server's `PATH`.
+            chosen = ExpandedText::new(path, program.filled.written());
+        }
+    }
+    Some(CommandLaunch {
+        program: chosen,
+        args: args.into_iter().map(|text| text.filled.clone()).collect(),
+        env,
+        cwd,
+        confinement: Confinement::default(),
+        shared_values: Vec::new(),
+    })
+}
+
+/// Values shared with a server by its own keys and by those of the gateway.
+fn all_shared_values(table: &Table, gateway: &GatewayConfig, except: &[&str]) -> Vec<SharedValue> {
+    let mut all = shared_values(table, "", except);
+    if table.member("answers").is_none() {
+        all.extend(gateway.answers_shared.iter().cloned());
+    }
+    all
+}
+
+/// Limits of the server's processes.
+fn confinement(fields: &mut Fields<'_, '_>) -> Confinement {
+    /// Programs do not start with less.
+    const LEAST_MIB: u64 = 64;
+    let limit = |count: u32| (count > 0).then_some(u64::from(count));
+    let files = limit(fields.count("max_open_files"));
+    let memory = limit(fields.count("max_memory_mb"));
+    for (name, given, least) in [
+        ("max_open_files", files, 32),
+        ("max_memory_mb", memory, LEAST_MIB),
+    ] {
+        if let Some(member) = fields.member(name)
+            && given.is_some_and(|given| given < least)
+        {
+            let message =
+                format!("`{name}` must be at least {least}: programs do not start with less");
+            let problem = fields.findings.error(member.node.span, message);
+            problem.remedy("increase it or remove it");
+        }
+    }
+    let confinement = Confinement {
+        no_new_privileges: fields.flag("no_new_privileges"),
+        open_files: files,
+        memory: memory.map(|mib| mib << 20),
+    };
+    if confinement != Confinement::default()
+        && !cfg!(target_os = "linux")
+        && let Some(member) = fields.member("command")
+    {
+        let message = "process limits work only on Linux";
+        let problem = fields.findings.error(member.key_span, message);
+        problem.remedy("remove `no_new_privileges`, `max_open_files` and `max_memory_mb`");
+    }
+    confinement
+}
+
+fn cwd(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Option<ExpandedText> {
+    let text = fields.text("cwd")?;
+    let path = super::path(context.host, text.filled.value());
+    let path = path.to_string_lossy();
+    // Unexpanded variables cannot be checked.
+    let is_open = path.contains("${");
+    let is_there = |host: &dyn HostEnvironment| is_open || host.has_folder(&path);
+    if !context.host.is_none_or(is_there) {
+        let message = format!("folder `{}` not found", text.filled);
+        let problem = fields.findings.warning(text.span, message);
+        problem.remedy("create it or correct `cwd`");
+    }
+    Some(ExpandedText::new(path, text.filled.written()))
+}
+
+fn url(shared_values: Vec<SharedValue>, fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
+    let headers = headers(fields);
+    let text = fields.text("url")?;
+    if !shared_values.is_empty() {
+        let message = "values of this host are sent to this URL: needs `mcpact approve`, unless the config is passed with `--config`";
+        // The URL may contain a secret, so the position is that of the key.
+        let at = fields
+            .member("url")
+            .map_or(text.span, |member| member.key_span);
+        fields.findings.note(at, message);
+    }
+    // Unexpanded variables cannot be checked.
+    let is_open = text.filled.value().contains("${");
+    if let Some(fault) = url_fault(text.filled.value()).filter(|_| !is_open) {
+        // An invalid URL may contain a secret, so the position is that of the key.
+        let at = fields
+            .member("url")
+            .map_or(text.span, |member| member.key_span);
+        let problem = fields.findings.error(at, format!("`url` {fault}"));
+        problem.remedy("use a URL such as `https://tickets.example/mcp`");
+    }
+    Some(UrlLaunch {
+        url: text.filled.clone(),
+        headers,
+        shared_values,
+    })
+}
+
+fn url_fault(text: &str) -> Option<&'static str> {
+    let Ok(uri) = text.parse::<Uri>() else {
+        return Some("is not a URL");
+    };
+    match uri.scheme_str() {
+        Some("http" | "https") => match uri.authority() {
+            Some(authority) if authority.as_str().contains('@') => {
+                Some("contains a password, which logs would show; put it into `headers`")
+            }
+            Some(authority) if authority.host().is_empty() => Some("has no host"),
+            Some(authority) if !has_possible_port(authority) => {
+                Some("has an invalid port; use 1 to 65535")
+            }
+            Some(_) => None,
+            None => Some("has no host"),
+        },
+        Some(_) | None => Some("does not start with `http://` or `https://`"),
+    }
+}
+
+fn has_possible_port(authority: &Authority) -> bool {
+    let after_host = authority.as_str().strip_prefix(authority.host());
+    matches!(after_host, Some("" | ":")) || authority.port_u16().is_some_and(|port| port > 0)
+}
+
+fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
+    let mut headers = BTreeMap::new();
+    let mut sendable = StaticHeaders::default();
+    let mut seen = BTreeSet::new();
+    for (name, Text { filled, span }) in fields.text_table("headers") {
+        if !seen.insert(name.to_ascii_lowercase()) {
+            let message = format!("duplicate header `{name}`: names are case-insensitive");
+            fields
+                .findings
+                .error(span, message)
+                .remedy("keep one of them");
+        }
+        if let Err(error) = sendable.insert(name, filled.value()) {
+            let problem = fields.findings.error(span, error.to_string());
+            problem.remedy("correct it or remove it");
+        }
+        headers.insert(name.to_owned(), Secret::new(filled.value()));
+    }
+    headers
+}
+
+/// Client capabilities declared to a shared server.
+fn declare(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    let declare = fields.capabilities("declare", Side::Client);
+    let Some(member) = fields.member("declare") else {
+        return declare;
+    };
+    let (key, value) = (member.key_span, member.node.span);
+    if fields.choice("strategy") != "singleton" {
+        let message = "`declare` works for a `singleton` only: other servers receive the capabilities of each client";
+        let problem = fields.findings.error(key, message);
+        problem.remedy("remove it or set `strategy = \"singleton\"`");
+    }
+    if let Some(open) = declare
+        .iter()
+        .find(|path| path.starts_with("experimental.") || path.starts_with("extensions."))
+    {
+        let message = format!("`{open}` cannot be declared: not every client supports it");
+        fields.findings.error(value, message).remedy("remove it");
+    }
+    declare
+}
+
+fn prefix(fields: &mut Fields<'_, '_>) -> Option<String> {
+    let text = fields.text("prefix")?;
+    if let Err(fault) = ServerName::parse(text.filled.value()) {
+        let problem = fields.findings.error(text.span, fault.to_string());
+        problem.remedy("use ASCII letters, digits, `-` and `_`");
+    }
+    Some(text.filled.value().to_owned())
+}
+
+/// Tags must be usable in a URL path and in comma-separated lists.
+fn tags(fields: &mut Fields<'_, '_>) -> BTreeSet<String> {
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    let mut tags = BTreeSet::new();
+    for Text { filled, span } in fields.texts("tags") {
+        let tag = filled.value();
+        let is_empty = !tag.contains(|c: char| c.is_ascii_alphanumeric());
+        if is_empty || !tag.chars().all(is_usual) {
+            let message = format!("invalid tag `{filled}`");
+            let problem = fields.findings.error(span, message);
+            problem.remedy("use ASCII letters, digits, `-`, `_`, `.` and `:`");
+        }
+        tags.insert(tag.to_owned());
+    }
+    tags
+}
+
+fn era(word: &str) -> EraMode {
+    match word {
+        "legacy" => EraMode::Legacy,
+        "modern" => EraMode::Modern,
+        word => Revision::parse(word).map_or(EraMode::Auto, EraMode::Pin),
+    }
+}
+
+/// Reads the run settings.
+pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
+    let run = RunSettings {
+        strategy: match fields.choice("strategy") {
+            "stateful" => Strategy::Stateful,
+            "persistent" => Strategy::Persistent,
+            "singleton" => Strategy::Singleton,
+            _ => Strategy::Stateless,
+        },
+        idle: fields.seconds("idle_seconds"),
+        max_concurrent: fields.count("max_concurrent") as usize,
+        max_instances: fields.count("max_instances") as usize,
+        min_ready: fields.count("min_ready") as usize,
+        queue: fields.count("queue") as usize,
+        queue_wait: fields.seconds("queue_seconds"),
+        start_timeout: fields.seconds("start_seconds"),
+        call_timeout: fields.seconds("call_seconds"),
+        drain: fields.seconds("drain_seconds"),
+        session: fields.seconds("session_seconds"),
+        health: Health {
+            probe: probe(fields),
+            interval: fields.seconds("health_seconds"),
+            failures: fields.count("health_failures"),
+        },
+        restarts: Restarts {
+            backoff: fields.seconds("backoff_seconds"),
+            backoff_max: fields.seconds("backoff_max_seconds"),
+            failures: fields.count("failures"),
+            window: fields.seconds("failure_seconds"),
+            suspend: fields.seconds("suspend_seconds"),
+        },
+        recovers: true,
+        spreads: false,
+    };
+    contradictions(&run, fields);
+    run
+}
+
+fn probe(fields: &mut Fields<'_, '_>) -> Probe {
+    let given = fields.text_or_default("health");
+    match given.split_once(':') {
+        Some(("tool", name)) if !name.is_empty() => return Probe::Tool(name.to_owned()),
+        Some(("resource", uri)) if !uri.is_empty() => return Probe::Resource(uri.to_owned()),
+        Some(_) | None => {}
+    }
+    match given.as_str() {
+        "auto" => Probe::Auto,
+        "off" => Probe::Off,
+        "ping" => Probe::Ping,
+        "discover" => Probe::Discover,
+        _ => {
+            if let Some(text) = fields.text("health") {
+                let message = format!("unknown value `{}` for `health`", text.filled);
+                let problem = fields.findings.error(text.span, message);
+                problem.remedy(
+                    "possible values: `auto`, `off`, `ping`, `discover`, `tool:NAME`, `resource:URI`",
+                );
+            }
+            Probe::Auto
+        }
+    }
+}
+
+/// Checks combinations of keys.
+fn contradictions(run: &RunSettings, fields: &mut Fields<'_, '_>) {
+    let most = match run.strategy {
+        Strategy::Singleton => 1,
+        Strategy::Stateless | Strategy::Stateful | Strategy::Persistent => run.max_instances,
+    };
+    if run.min_ready > most
+        && let Some(member) = fields.member("min_ready")
+    {
+        let message = format!(
+            "`min_ready` is {}, but at most {most} instances may run",
+            run.min_ready
+        );
+        let problem = fields.findings.error(member.node.span, message);
+        problem.remedy("decrease `min_ready` or increase `max_instances`");
+    }
+    if run.strategy == Strategy::Singleton
+        && run.max_instances > 1
+        && let Some(member) = fields.member("max_instances")
+    {
+        let problem = fields
+            .findings
+            .error(member.node.span, "a `singleton` has one instance");
+        problem.remedy("remove `max_instances` or set `strategy = \"stateless\"`");
+    }
+    if run.restarts.backoff > run.restarts.backoff_max
+        && let Some(member) = fields
+            .member("backoff_max_seconds")
+            .or_else(|| fields.member("backoff_seconds"))
+    {
+        let problem = fields.findings.error(
+            member.node.span,
+            "`backoff_max_seconds` is less than `backoff_seconds`",
+        );
+        problem.remedy("increase `backoff_max_seconds` or decrease `backoff_seconds`");
+    }
+}

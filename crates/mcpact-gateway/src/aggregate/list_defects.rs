@@ -1,0 +1,221 @@
+//! Defects of the list of a server: items and pages that are left out.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use mcpact_config::{listed, shortened};
+use mcpact_wire::raw::Object;
+
+use super::list_kind::ListKind;
+use super::merge::{NextPage, Page};
+use super::rewrite::edit;
+
+/// Reasons why parts of a list are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListDefects {
+    /// Number of items that are not objects.
+    not_objects: usize,
+    /// Number of items without a name or URI.
+    unnamed: usize,
+    /// Names or URIs that occur more than once.
+    duplicates: Vec<Box<str>>,
+    end: ListEnd,
+}
+
+/// End of a paginated list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum ListEnd {
+    /// The last page was read.
+    #[default]
+    Complete,
+    /// A cursor occurs again.
+    CursorLoop { cursor: String, pages: usize },
+    /// The cursor after these pages is not a string.
+    InvalidCursor { pages: usize },
+    /// The list has more pages than are read.
+    Truncated { pages: usize },
+    /// This page has no list.
+    Unreadable { page: usize },
+}
+
+/// Valid items of a list, and its defects.
+#[derive(Debug, Default)]
+pub(crate) struct ValidItems<'p> {
+    pub(crate) items: Vec<&'p str>,
+    pub(crate) defects: ListDefects,
+}
+
+impl<'p> ValidItems<'p> {
+    /// Checks the pages of a list.
+    pub(crate) fn new(kind: ListKind, pages: impl Iterator<Item = &'p str>) -> Self {
+        let mut list = Self::default();
+        let (mut known, mut cursors) = (HashSet::new(), HashSet::new());
+        for (at, raw) in pages.enumerate() {
+            let Some(page) = Page::parse(kind, raw) else {
+                list.defects.end = ListEnd::Unreadable { page: at + 1 };
+                break;
+            };
+            for item in page.items {
+                list.push(kind, item, &mut known);
+            }
+            list.defects.end = match page.next {
+                NextPage::None => ListEnd::Complete,
+                NextPage::Invalid => ListEnd::InvalidCursor { pages: at + 1 },
+                NextPage::Cursor(next) if cursors.contains(&next) => ListEnd::CursorLoop {
+                    cursor: next,
+                    pages: at + 1,
+                },
+                NextPage::Cursor(next) => {
+                    cursors.insert(next);
+                    ListEnd::Truncated { pages: at + 1 }
+                }
+            };
+        }
+        if matches!(list.defects.end, ListEnd::CursorLoop { .. }) {
+            // In a loop every item occurs again.
+            list.defects.duplicates.clear();
+        }
+        list
+    }
+
+    fn push(&mut self, kind: ListKind, item: &'p str, known: &mut HashSet<Cow<'p, str>>) {
+        let Ok(object) = Object::parse(item) else {
+            self.defects.not_objects += 1;
+            return;
+        };
+        let Some(key) = object.get_str(kind.key()) else {
+            self.defects.unnamed += 1;
+            return;
+        };
+        if known.insert(key.clone()) {
+            self.items.push(item);
+        } else {
+            self.defects.duplicates.push(Box::from(&*key));
+        }
+    }
+}
+
+impl ListDefects {
+    /// Returns the page without unnamed items and items that are not objects.
+    pub(crate) fn valid_page<'p>(&self, kind: ListKind, page: &'p str) -> Cow<'p, str> {
+        if self.not_objects + self.unnamed == 0 {
+            return Cow::Borrowed(page);
+        }
+        let kept = edit(page, kind.member(), |_| {
+            let items = Page::parse(kind, page)?.items;
+            let named = |item: &&str| {
+                Object::parse(item).is_ok_and(|item| item.get_str(kind.key()).is_some())
+            };
+            let kept: Vec<&str> = items.into_iter().filter(named).collect();
+            Some(format!("[{}]", kept.join(",")))
+        });
+        kept.map_or(Cow::Borrowed(page), Cow::Owned)
+    }
+
+    /// Describes the parts that are left out; none for a list without defects.
+    pub(crate) fn describe(&self, kind: ListKind) -> Option<String> {
+        let (method, key) = (kind.method(), kind.key());
+        let mut items = Vec::new();
+        match self.not_objects {
+            0 => {}
+            1 => items.push(String::from("1 item that is not an object")),
+            more => items.push(format!("{more} items that are not objects")),
+        }
+        match self.unnamed {
+            0 => {}
+            1 => items.push(format!("1 item without a `{key}`")),
+            more => items.push(format!("{more} items without a `{key}`")),
+        }
+        if !self.duplicates.is_empty() {
+            let names: Vec<Cow<'_, str>> =
+                self.duplicates.iter().map(|key| shortened(key)).collect();
+            let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+            items.push(format!("duplicates of {}", listed("", &names)));
+        }
+        let items =
+            (!items.is_empty()).then(|| format!("left out of `{method}`: {}", items.join(", ")));
+        let end = match &self.end {
+            ListEnd::Complete => None,
+            ListEnd::CursorLoop { cursor, pages } => Some(format!(
+                "`{method}` does not end: the cursor `{}` occurs again after {pages} pages; reading stopped there",
+                shortened(cursor)
+            )),
+            ListEnd::InvalidCursor { pages } => Some(format!(
+                "the `nextCursor` on page {pages} of `{method}` is not a string; later pages are left out"
+            )),
+            ListEnd::Truncated { pages } => Some(format!(
+                "`{method}` has more than {pages} pages; later pages are left out"
+            )),
+            ListEnd::Unreadable { page } => Some(format!(
+                "page {page} of `{method}` has no array `{}`; it and later pages are left out",
+                kind.member()
+            )),
+        };
+        let defects: Vec<String> = items.into_iter().chain(end).collect();
+        (!defects.is_empty()).then(|| defects.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked<'p>(pages: &[&'p str]) -> (Vec<&'p str>, Option<String>) {
+        let list = ValidItems::new(ListKind::Tools, pages.iter().copied());
+        (list.items, list.defects.describe(ListKind::Tools))
+    }
+
+    /// Valid items are used; the description lists the others.
+    #[test]
+    fn invalid_items_are_left_out_and_described() {
+        let (one, two) = (r#"{"name":"one"}"#, r#"{"name":"two"}"#);
+        assert_eq!(
+            checked(&[r#"{"tools":[{"name":"one"}]}"#]),
+            (vec![one], None)
+        );
+        let mixed =
+            r#"{"tools":[{"name":"one"},{"name":"one"},{"name":5},{},"x",7,{"name":"two"}]}"#;
+        let (items, description) = checked(&[mixed]);
+        assert_eq!(items, [one, two]);
+        assert_eq!(
+            description.unwrap(),
+            "left out of `tools/list`: 2 items that are not objects, 2 items without a `name`, duplicates of `one`"
+        );
+        let defects = ValidItems::new(ListKind::Tools, [mixed].into_iter()).defects;
+        assert_eq!(
+            defects.valid_page(ListKind::Tools, mixed),
+            r#"{"tools":[{"name":"one"},{"name":"one"},{"name":"two"}]}"#
+        );
+    }
+
+    /// The pages of a list without an end are used, and the description says why reading stopped.
+    #[test]
+    fn incomplete_lists_are_described() {
+        let again = r#"{"tools":[{"name":"one"}],"nextCursor":"a"}"#;
+        let on = r#"{"tools":[{"name":"two"}],"nextCursor":"b"}"#;
+        for (pages, items, words) in [
+            (
+                &[again, again][..],
+                1,
+                "the cursor `a` occurs again after 2 pages",
+            ),
+            (&[again, on], 2, "more than 2 pages"),
+            (
+                &[again, r#"{"tools":[{"name":"two"}],"nextCursor":2}"#],
+                2,
+                "the `nextCursor` on page 2 of `tools/list` is not a string",
+            ),
+            (
+                &[again, r#"{"tools":"none"}"#],
+                1,
+                "page 2 of `tools/list` has no array `tools`",
+            ),
+        ] {
+            let (found, description) = checked(pages);
+            assert_eq!(found.len(), items, "{pages:?}");
+            let description = description.unwrap();
+            assert!(description.contains(words), "{description}");
+            assert!(!description.contains("duplicates"), "{description}");
+        }
+    }
+}

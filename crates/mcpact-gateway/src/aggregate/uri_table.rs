@@ -1,0 +1,295 @@
+//! Public URIs of resources over all servers.
+//!
+//! A URI of one server stays unchanged. A URI of several servers is qualified: `mcpact://SERVER/` followed by the original
+//! URI, so that templates can still be expanded and routing needs no table. URIs that are qualified already, such as
+//! those of another gateway, are always qualified again.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use smallvec::{SmallVec, smallvec};
+
+/// Prefix of qualified URIs.
+const SCHEME: &str = "mcpact://";
+
+/// Maximum number of remembered unlisted URIs; the oldest are evicted.
+const MAX_MENTIONED: usize = 4096;
+
+/// URIs and their servers, according to the lists.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UriTable {
+    servers: Vec<Box<str>>,
+    /// Servers by listed URI.
+    owners: HashMap<Box<str>, SmallVec<[usize; 1]>>,
+    /// Literal prefix of each template with its server.
+    templates: Vec<(Box<str>, usize)>,
+}
+
+/// Unqualified URIs in results, with the numbers of the servers that mentioned them.
+#[derive(Debug, Default)]
+pub(crate) struct MentionedUris {
+    owners: HashMap<Box<str>, SmallVec<[u64; 1]>>,
+    order: VecDeque<Box<str>>,
+}
+
+/// Result of looking up a URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum UriLookup<'a> {
+    /// No server is known to have it.
+    Unknown,
+    /// One server has it.
+    Found(UriRoute<'a>),
+    /// Several servers have it; these are the qualified URIs.
+    Ambiguous(Vec<String>),
+}
+
+/// Server and original URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UriRoute<'a> {
+    pub(crate) server: usize,
+    /// Original URI.
+    pub(crate) uri: &'a str,
+}
+
+impl UriTable {
+    /// Creates an empty table for these servers.
+    pub(crate) fn new<'a>(servers: impl IntoIterator<Item = &'a str>) -> Self {
+        Self {
+            servers: servers.into_iter().map(Box::from).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn add_resource(&mut self, server: usize, uri: &str) {
+        self.own(server, uri);
+    }
+
+    pub(crate) fn add_template(&mut self, server: usize, template: &str) {
+        self.own(server, template);
+        let fixed = template.split('{').next().unwrap_or_default();
+        self.templates.push((Box::from(fixed), server));
+    }
+
+    fn own(&mut self, server: usize, uri: &str) {
+        let owners = self.owners.entry(Box::from(uri)).or_default();
+        if !owners.contains(&server) {
+            owners.push(server);
+        }
+    }
+
+    /// Returns the public URI of a listed resource or template.
+    pub(crate) fn public_uri<'a>(&self, server: usize, uri: &'a str) -> Cow<'a, str> {
+        match self.servers.get(server) {
+            Some(name) if !self.is_plain(server, uri, &[]) => Cow::Owned(qualified(name, uri)),
+            Some(_) | None => Cow::Borrowed(uri),
+        }
+    }
+
+    /// Returns true if the URI needs no qualification to be routed to this server. `seen` are the servers that mentioned
+    /// the URI; they count only for unlisted URIs.
+    pub(crate) fn is_plain(&self, server: usize, uri: &str, seen: &[usize]) -> bool {
+        if is_qualified(uri) {
+            return false;
+        }
+        match (self.owners.get(uri), seen) {
+            (Some(owners), _) => **owners == [server],
+            (None, []) => self.by_template(uri).iter().all(|at| *at == server),
+            (None, seen) => *seen == [server],
+        }
+    }
+
+    /// Looks up a URI: by its qualification, else by the lists, else by the servers that mentioned it (`seen`), else by the
+    /// template with the longest matching prefix.
+    pub(crate) fn lookup<'a>(&self, uri: &'a str, seen: &[usize]) -> UriLookup<'a> {
+        if is_qualified(uri) {
+            return self
+                .qualified_route(uri)
+                .map_or(UriLookup::Unknown, UriLookup::Found);
+        }
+        let servers = match (self.owners.get(uri), seen) {
+            (Some(owners), _) => owners.to_vec(),
+            (None, []) => self.by_template(uri),
+            (None, seen) => seen.to_vec(),
+        };
+        match *servers {
+            [] => UriLookup::Unknown,
+            [server] => UriLookup::Found(UriRoute { server, uri }),
+            [_, _, ..] => {
+                let names = servers.iter().filter_map(|at| self.servers.get(*at));
+                UriLookup::Ambiguous(names.map(|name| qualified(name, uri)).collect())
+            }
+        }
+    }
+
+    fn qualified_route<'a>(&self, uri: &'a str) -> Option<UriRoute<'a>> {
+        let (name, inner) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+        let server = self.servers.iter().position(|known| **known == *name)?;
+        Some(UriRoute { server, uri: inner })
+    }
+
+    /// Returns the servers with the longest matching template prefix, in order.
+    fn by_template(&self, uri: &str) -> Vec<usize> {
+        let all = self.templates.iter();
+        let matching = all.filter(|(fixed, _)| uri.starts_with(&**fixed));
+        let longest = matching.clone().map(|(fixed, _)| fixed.len()).max();
+        let longest = matching.filter(|(fixed, _)| Some(fixed.len()) == longest);
+        let servers: BTreeSet<usize> = longest.map(|(_, server)| *server).collect();
+        servers.into_iter().collect()
+    }
+}
+
+/// Returns true for a qualified URI, even of an unknown server.
+pub(crate) fn is_qualified(uri: &str) -> bool {
+    uri.starts_with(SCHEME)
+}
+
+/// Returns the qualified form of a URI.
+pub(crate) fn qualified(server: &str, uri: &str) -> String {
+    format!("{SCHEME}{server}/{uri}")
+}
+
+impl MentionedUris {
+    /// Returns the servers that mentioned a URI, in order.
+    pub(crate) fn owners(&self, uri: &str) -> &[u64] {
+        self.owners.get(uri).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// Records that a result of a server mentioned a URI.
+    pub(crate) fn record(&mut self, server: u64, uri: &str) {
+        if let Some(owners) = self.owners.get_mut(uri) {
+            if !owners.contains(&server) {
+                owners.push(server);
+            }
+            return;
+        }
+        self.owners.insert(Box::from(uri), smallvec![server]);
+        self.order.push_back(Box::from(uri));
+        if self.order.len() > MAX_MENTIONED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.owners.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uris() -> UriTable {
+        let mut uris = UriTable::new(["a", "b"]);
+        uris.add_resource(0, "test://one");
+        uris.add_resource(0, "test://both");
+        uris.add_resource(1, "test://both");
+        uris.add_template(0, "note://{id}");
+        uris.add_template(1, "note://deep/{id}");
+        uris.add_template(0, "same://{x}");
+        uris.add_template(1, "same://{x}");
+        // As listed by another gateway.
+        uris.add_resource(1, "mcpact://a/test://one");
+        uris.add_template(1, "mcpact://zzz/{x}");
+        uris
+    }
+
+    /// AG-08: URIs of two servers are qualified, others stay unchanged; both are routed to their server.
+    #[test]
+    fn public_uris_are_routed_to_their_server() {
+        let uris = uris();
+        let cells = [
+            (0, "test://one", "test://one"),
+            (0, "test://both", "mcpact://a/test://both"),
+            (1, "test://both", "mcpact://b/test://both"),
+            // Listed by the other server only.
+            (1, "test://one", "mcpact://b/test://one"),
+            (1, "mcpact://a/x", "mcpact://b/mcpact://a/x"),
+            (
+                1,
+                "mcpact://a/test://one",
+                "mcpact://b/mcpact://a/test://one",
+            ),
+            (1, "mcpact://zzz/{x}", "mcpact://b/mcpact://zzz/{x}"),
+            (1, "same://{x}", "mcpact://b/same://{x}"),
+        ];
+        for (server, uri, shown) in cells {
+            assert_eq!(uris.public_uri(server, uri), shown);
+            let found = uris.lookup(shown, &[]);
+            assert_eq!(found, UriLookup::Found(UriRoute { server, uri }), "{shown}");
+        }
+    }
+
+    #[test]
+    fn unlisted_uris_are_routed_by_mentions_and_templates() {
+        let uris = uris();
+        let cells = [
+            ("note://7", &[][..], Some(0)),
+            ("note://deep/7", &[], Some(1)),
+            ("other://7", &[], None),
+            ("other://7", &[1], Some(1)),
+            ("same://7", &[1], Some(1)),
+            ("mcpact://zzz/other://1", &[], None),
+        ];
+        for (uri, seen, server) in cells {
+            let to = |server| UriLookup::Found(UriRoute { server, uri });
+            let expected = server.map_or(UriLookup::Unknown, to);
+            assert_eq!(uris.lookup(uri, seen), expected, "{uri}");
+        }
+    }
+
+    /// AG-08: an unqualified URI of several servers is ambiguous.
+    #[test]
+    fn ambiguous_uris_list_the_qualified_forms() {
+        let uris = uris();
+        for uri in ["test://both", "same://7", "same://{x}"] {
+            let forms = ["a", "b"].map(|server| qualified(server, uri));
+            assert_eq!(uris.lookup(uri, &[]), UriLookup::Ambiguous(forms.to_vec()));
+            for (server, form) in forms.iter().enumerate() {
+                let route = UriRoute { server, uri };
+                assert_eq!(uris.lookup(form, &[]), UriLookup::Found(route), "{form}");
+            }
+        }
+    }
+
+    /// AG-08: a mentioned URI stays unchanged for the first server unless a template of another server matches; it is
+    /// ambiguous once several servers mentioned it.
+    #[test]
+    fn mentioned_uris_are_routed_to_their_server() {
+        let uris = uris();
+        let cells = [
+            (0, "note://7", &[][..], true),
+            (1, "note://7", &[], false),
+            (0, "same://7", &[], false),
+            (1, "same://7", &[1], true),
+            (0, "other://7", &[], true),
+            (0, "other://7", &[0], true),
+            (0, "other://7", &[1], false),
+            (0, "other://7", &[0, 1], false),
+        ];
+        for (server, uri, seen, is_plain) in cells {
+            assert_eq!(uris.is_plain(server, uri, seen), is_plain, "{server} {uri}");
+        }
+        let mut seen = MentionedUris::default();
+        seen.record(7, "other://7");
+        seen.record(8, "other://7");
+        seen.record(7, "other://7");
+        assert_eq!(seen.owners("other://7"), [7, 8]);
+        let forms = ["b", "a"].map(|server| qualified(server, "other://7"));
+        assert_eq!(
+            uris.lookup("other://7", &[1, 0]),
+            UriLookup::Ambiguous(forms.to_vec())
+        );
+    }
+
+    #[test]
+    fn mentioned_uris_are_bounded() {
+        let mut seen = MentionedUris::default();
+        for number in 0..MAX_MENTIONED + 10 {
+            seen.record(0, &format!("x://{number}"));
+        }
+        assert_eq!(
+            (seen.owners.len(), seen.order.len()),
+            (MAX_MENTIONED, MAX_MENTIONED)
+        );
+        assert_eq!(seen.owners("x://0"), [0; 0]);
+        assert_eq!(seen.owners("x://20"), [0]);
+    }
+}

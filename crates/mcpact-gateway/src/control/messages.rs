@@ -1,0 +1,345 @@
+//! Requests to a gateway and its replies. One message is one line of JSON.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::status_report::{Bundle, Status};
+use crate::event_history::{LogEntry, LogEntryKind};
+
+/// Maximum number of log lines per request.
+pub const MAX_LOG_LINES: usize = 100_000;
+
+/// Request to a gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ControlRequest {
+    /// Status of the gateway and its servers.
+    Status {
+        /// Only this server.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
+    },
+    /// Recent events and log lines.
+    Logs {
+        /// Only of this server.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
+        /// Number of past entries.
+        lines: usize,
+        /// Send new entries until the client disconnects.
+        follow: bool,
+    },
+    /// Reload of the config.
+    Reload {},
+    /// Approval of the current tools.
+    #[serde(rename = "agree_to_tools")]
+    ApproveTools {
+        /// Only of these servers; empty means all.
+        servers: Vec<String>,
+    },
+    /// Diagnostic bundle.
+    Bundle {},
+}
+
+/// One line of a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlReply {
+    /// Status of the gateway and its servers.
+    Status(Box<Status>),
+    /// Event or log line.
+    Line(LogLine),
+    /// Result of a reload.
+    Reload(ReloadReport),
+    /// Approved tools.
+    Agreed(Vec<ApprovedTools>),
+    /// Diagnostic bundle.
+    Bundle(Box<Bundle>),
+    /// The request failed.
+    Fault(ControlFault),
+}
+
+/// Failure of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ControlFault {
+    /// The request is invalid.
+    Unread {
+        /// Cause.
+        why: String,
+    },
+    /// The server is unknown.
+    NoServer {
+        /// Requested name.
+        name: String,
+        /// Known servers.
+        servers: Vec<String>,
+        /// Configured filters, which have no status of their own.
+        #[serde(default)]
+        filters: Vec<String>,
+    },
+    /// The gateway serves too many control clients.
+    Busy,
+}
+
+/// Event or log line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Time in ISO 8601.
+    pub time: String,
+    /// Server; none for the gateway itself.
+    pub server: Option<String>,
+    /// Instance of the server.
+    pub instance: Option<u64>,
+    /// Event; none for a line that the server logged.
+    pub event: Option<String>,
+    /// Text.
+    pub text: String,
+}
+
+impl From<LogEntry> for LogLine {
+    fn from(entry: LogEntry) -> Self {
+        Self {
+            time: entry.time,
+            server: entry.server.map(|server| server.to_string()),
+            instance: entry.instance,
+            event: match entry.kind {
+                LogEntryKind::Log => None,
+                LogEntryKind::Event(event) => Some(event.to_owned()),
+            },
+            text: entry.text,
+        }
+    }
+}
+
+/// Changed tools of a server that a user approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovedTools {
+    /// Server.
+    pub server: String,
+    /// Names of the tools.
+    pub tools: Vec<String>,
+}
+
+/// Result of a reload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// Time in ISO 8601.
+    pub time: String,
+    /// Cause: `file`, `command` or `signal`.
+    pub cause: String,
+    /// Config file.
+    pub config: Option<String>,
+    /// True if the config is in effect; otherwise nothing changed.
+    pub applied: bool,
+    /// Added servers.
+    pub started: Vec<String>,
+    /// Removed servers.
+    pub stopped: Vec<String>,
+    /// Servers with another command or URL; their instances were replaced.
+    pub restarted: Vec<String>,
+    /// Servers with other settings; their instances continue.
+    pub adjusted: Vec<String>,
+    /// Unchanged servers.
+    pub unchanged: Vec<String>,
+    /// Servers that are skipped because their config is invalid.
+    #[serde(default)]
+    pub wrong: Vec<String>,
+    /// Changed keys of `[gateway]` that are in effect.
+    pub gateway: Vec<String>,
+    /// Changed keys of `[gateway]`, and `filters`, that need a restart of the gateway.
+    pub at_next_start: Vec<String>,
+    /// Errors and warnings of the file.
+    pub problems: Vec<Notice>,
+}
+
+/// Error or warning about a config.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// `error` or `warning`.
+    pub severity: String,
+    /// Line, from 1; none if it concerns the whole file.
+    pub line: Option<usize>,
+    /// Column, from 1.
+    pub column: Option<usize>,
+    /// Message.
+    pub message: String,
+    /// Remedy.
+    pub remedy: Option<String>,
+}
+
+/// Parses a message.
+pub(super) fn decode<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(line).map_err(|error| error.to_string())
+}
+
+/// Returns a message as one line.
+pub(super) fn encode(message: &impl Serialize) -> String {
+    // Messages have only string keys, so serialization cannot fail.
+    serde_json::to_string(message).unwrap_or_default()
+}
+
+impl ReloadReport {
+    /// Returns the result in one sentence.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        if !self.applied {
+            let errors = self.problems.iter().filter(|p| p.severity == "error");
+            let errors: Vec<String> = errors.map(|p| p.to_line(self.config.as_deref())).collect();
+            return format!(
+                "rejected, the previous config stays in effect: {}",
+                errors.join("; ")
+            );
+        }
+        let counts = [
+            (self.started.len(), "started"),
+            (self.stopped.len(), "stopped"),
+            (self.restarted.len(), "restarted"),
+            (self.adjusted.len(), "adjusted"),
+            (self.unchanged.len(), "unchanged"),
+            (self.wrong.len(), "wrong"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let summary = match counts.as_slice() {
+            [] => String::from("applied: no servers"),
+            counts => format!("applied: {}", counts.join(", ")),
+        };
+        if self.at_next_start.is_empty() {
+            return summary;
+        }
+        let keys: Vec<String> = self
+            .at_next_start
+            .iter()
+            .map(|key| format!("`{key}`"))
+            .collect();
+        format!("{summary}; needs a gateway restart: {}", keys.join(", "))
+    }
+}
+
+impl Notice {
+    /// Returns file, position, message and remedy in one line.
+    #[must_use]
+    pub fn to_line(&self, file: Option<&str>) -> String {
+        let mut text = String::new();
+        if let Some(file) = file {
+            text.push_str(file);
+            if let (Some(line), Some(column)) = (self.line, self.column) {
+                text.push_str(&format!(":{line}:{column}"));
+            }
+            text.push_str(": ");
+        }
+        text.push_str(&self.message);
+        if let Some(remedy) = &self.remedy {
+            text.push_str("; ");
+            text.push_str(remedy);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_round_trip() {
+        let line = LogLine {
+            time: String::from("2026-07-28T00:00:00.000Z"),
+            server: Some(String::from("files")),
+            instance: Some(1),
+            event: None,
+            text: String::from("a \"line\"\n"),
+        };
+        let fault = ControlFault::NoServer {
+            name: String::from("fiels"),
+            servers: vec![String::from("files")],
+            filters: vec![String::from("audit")],
+        };
+        for reply in [
+            ControlReply::Line(line),
+            ControlReply::Fault(fault),
+            ControlReply::Fault(ControlFault::Busy),
+            ControlReply::Reload(ReloadReport::default()),
+        ] {
+            let line = encode(&reply);
+            assert!(!line.contains('\n'));
+            assert_eq!(decode(line.as_bytes()), Ok(reply));
+        }
+    }
+
+    #[test]
+    fn reload_summaries() {
+        let applied = ReloadReport {
+            applied: true,
+            started: vec![String::from("a")],
+            unchanged: vec![String::from("b"), String::from("c")],
+            ..ReloadReport::default()
+        };
+        assert_eq!(applied.summary(), "applied: 1 started, 2 unchanged");
+        let waiting = ReloadReport {
+            applied: true,
+            at_next_start: vec![String::from("token"), String::from("filters")],
+            ..ReloadReport::default()
+        };
+        assert_eq!(
+            waiting.summary(),
+            "applied: no servers; needs a gateway restart: `token`, `filters`"
+        );
+        let refused = ReloadReport {
+            config: Some(String::from("mcpact.toml")),
+            problems: vec![Notice {
+                severity: String::from("error"),
+                line: Some(2),
+                column: Some(1),
+                message: String::from("unknown key `commnad`"),
+                remedy: Some(String::from("did you mean `command`?")),
+            }],
+            ..ReloadReport::default()
+        };
+        assert_eq!(
+            refused.summary(),
+            "rejected, the previous config stays in effect: mcpact.toml:2:1: unknown key `commnad`; did you mean `command`?"
+        );
+    }
+
+    #[test]
+    fn requests_round_trip() {
+        let server = Some(String::from("files"));
+        for request in [
+            ControlRequest::Status { server: None },
+            ControlRequest::Status {
+                server: server.clone(),
+            },
+            ControlRequest::Logs {
+                server,
+                lines: 3,
+                follow: true,
+            },
+            ControlRequest::Reload {},
+            ControlRequest::ApproveTools {
+                servers: vec![String::from("files")],
+            },
+            ControlRequest::Bundle {},
+        ] {
+            let line = encode(&request);
+            assert!(!line.contains('\n'));
+            assert_eq!(decode(line.as_bytes()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn invalid_requests_are_rejected() {
+        for line in [
+            "",
+            "{}",
+            "[]",
+            "{\"ask\":\"stop\"}",
+            "{\"ask\":\"reload\",\"now\":1}",
+        ] {
+            assert!(decode::<ControlRequest>(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `/metrics`: counters and current gauges for Prometheus.
+
+use http::header::CONTENT_TYPE;
+use mcpact_transport::http::server::HttpResponse;
+
+use super::{Gateway, State};
+use crate::metrics::{self, Exposition};
+use crate::stable::SERVER_STATES;
+use crate::supervisor::{InstanceStatus, ServerState, ServerStatus};
+
+/// States of a running instance.
+const RUNNING: [&str; 5] = ["starting", "handshaking", "ready", "busy", "draining"];
+
+/// Current values of one server.
+struct ServerSample<'a> {
+    name: &'a str,
+    status: ServerStatus,
+    parked: usize,
+    revision: Option<mcpact_spec::Revision>,
+}
+
+/// Name, help text and value of a gauge per server.
+type Gauge = (&'static str, &'static str, fn(&ServerSample<'_>) -> usize);
+
+const GAUGES: [Gauge; 4] = [
+    ("in_flight", "Calls in flight at servers", |server| {
+        let instances = server.status.instances.iter();
+        instances.map(|instance| instance.in_flight).sum()
+    }),
+    ("queue_length", "Calls queued for an instance", |server| {
+        server.status.queued
+    }),
+    (
+        "parked_calls",
+        "Calls suspended until the client provides input",
+        |server| server.parked,
+    ),
+    (
+        "recent_failures",
+        "Recent failures that count towards suspension, plus consecutive undelivered calls",
+        |server| server.status.failures,
+    ),
+];
+
+impl Gateway {
+    /// Returns the response to `/metrics`.
+    pub(super) fn metrics(&self, state: &State) -> HttpResponse {
+        let mut out = Exposition::default();
+        self.write_self(&mut out, state);
+        let servers: Vec<ServerSample<'_>> = state
+            .servers
+            .iter()
+            .map(|(name, served)| {
+                let mut status = served.member.bridge().status();
+                status.instances.extend(state.draining_instances(name));
+                ServerSample {
+                    name: name.as_str(),
+                    status,
+                    parked: served.member.bridge().parked(),
+                    revision: served.member.report().revision,
+                }
+            })
+            .collect();
+        write_servers(&mut out, &servers);
+        self.metrics.write(&mut out);
+        HttpResponse::text(200, out.finish()).with(CONTENT_TYPE, metrics::CONTENT_TYPE)
+    }
+
+    fn write_self(&self, out: &mut Exposition, state: &State) {
+        let version = env!("CARGO_PKG_VERSION");
+        out.gauge("build_info", "Version of the gateway; always 1")
+            .row(&[("version", version)], 1);
+        let is_draining = self.drain_gate.is_closed();
+        out.gauge("draining", "1 while the gateway is shutting down")
+            .row(&[], u8::from(is_draining));
+        let mut family = out.gauge(
+            "sessions",
+            "Client sessions and persistent connections, by endpoint",
+        );
+        family.row(&[("address", "/mcp")], self.route.session_count());
+        let stdio = self.stdio_clients();
+        family.row(&[("address", "stdio")], stdio);
+        let single = state
+            .servers
+            .values()
+            .map(|served| served.route.session_count());
+        family.row(&[("address", "/servers")], single.sum::<usize>());
+        let tagged = state.selections.values();
+        let tagged = tagged.map(|selection| selection.route.session_count());
+        family.row(&[("address", "/tags")], tagged.sum::<usize>());
+    }
+}
+
+fn write_servers(out: &mut Exposition, servers: &[ServerSample<'_>]) {
+    let mut family = out.gauge("server_info", "Negotiated revision of a server; always 1");
+    for server in servers {
+        let revision = server.revision;
+        let labels = [
+            ("server", server.name),
+            ("revision", revision.map_or("none", |it| it.as_str())),
+            ("era", revision.map_or("none", |it| it.era().as_str())),
+        ];
+        family.row(&labels, 1);
+    }
+    let mut family = out.gauge("server_state", "Server state: 1 for the current state");
+    for server in servers {
+        let now = server.status.state.as_str();
+        for state in SERVER_STATES.map(ServerState::as_str) {
+            let labels = [("server", server.name), ("state", state)];
+            family.row(&labels, u8::from(state == now));
+        }
+    }
+    let mut family = out.gauge("instances", "Server instances, by state");
+    for server in servers {
+        for state in RUNNING {
+            let is_in = |instance: &&InstanceStatus| instance.state.as_str() == state;
+            let count = server.status.instances.iter().filter(is_in).count();
+            family.row(&[("server", server.name), ("state", state)], count);
+        }
+    }
+    for (name, help, value) in GAUGES {
+        let mut family = out.gauge(name, help);
+        for server in servers {
+            family.row(&[("server", server.name)], value(server));
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Routing of HTTP requests by path and headers.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use http::header::ALLOW;
+use http::{HeaderName, Method as Verb};
+use mcpact::server::Settings;
+use mcpact::server::router::{HttpRoute, HttpRouter, RouteDecision};
+use mcpact_config::{ServerName, listed, nearest, shortened};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Method};
+use mcpact_transport::http::server::{HttpRequest, HttpResponse};
+use mcpact_wire::codec;
+use mcpact_wire::id::IdRef;
+use mcpact_wire::raw::{ObjectWriter, member};
+use mcpact_wire::scan::text;
+
+use super::loop_check::Scope;
+use super::paths::{self, Destination};
+use super::{Gateway, State};
+use crate::hub::ABSENT;
+use crate::stable::Reason;
+
+/// Selects one server at `/mcp`.
+pub(super) const SERVER: HeaderName = HeaderName::from_static("mcpact-server");
+
+/// Selects servers by tags at `/mcp`.
+pub(super) const TAGS: HeaderName = HeaderName::from_static("mcpact-tags");
+
+/// Session of a legacy request.
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+impl HttpRouter for Gateway {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn route(&self, request: &mut HttpRequest) -> RouteDecision {
+        match self.destination(request) {
+            Ok(destination) => self.dispatch(destination, request),
+            Err(response) => RouteDecision::Respond(response),
+        }
+    }
+
+    fn stop(&self) {
+        // Responses in flight are completed; everything else is cut off.
+        let end = match self.drain_gate.in_flight() {
+            0 => HttpRoute::close_streams,
+            _ => HttpRoute::close,
+        };
+        self.routes(&self.state()).for_each(end);
+    }
+
+    fn cut_off(&self) {
+        self.routes(&self.state()).for_each(HttpRoute::close);
+    }
+}
+
+/// Returns the values of a header; none if one of them is not ASCII.
+fn header_values<'a>(request: &'a HttpRequest, name: &HeaderName) -> Option<Vec<&'a str>> {
+    let values = request.headers.get_all(name).iter();
+    values
+        .map(|value| value.to_str().ok().map(str::trim))
+        .collect()
+}
+
+impl Gateway {
+    /// Returns the destination of a request, or the response to invalid headers.
+    fn destination(&self, request: &HttpRequest) -> Result<Destination, HttpResponse> {
+        match (paths::destination(&request.path), self.selected(request)?) {
+            (by_path, None) => Ok(by_path),
+            (Destination::All, Some(by_header)) => Ok(by_header),
+            (by_path, Some(by_header)) if by_path == by_header => Ok(by_path),
+            (_, Some(_)) => Err(HttpResponse::text(
+                400,
+                "path and headers select different servers; use only one of them\n",
+            )),
+        }
+    }
+
+    /// Returns the destination that the headers select.
+    fn selected(&self, request: &HttpRequest) -> Result<Option<Destination>, HttpResponse> {
+        let has = |name| request.headers.contains_key(name);
+        match (has(&SERVER), has(&TAGS)) {
+            (false, false) => Ok(None),
+            (true, true) => Err(HttpResponse::text(
+                400,
+                "`Mcpact-Server` and `Mcpact-Tags` exclude each other\n",
+            )),
+            (true, false) => match header_values(request, &SERVER).as_deref() {
+                Some([name]) if !name.is_empty() => {
+                    Ok(Some(Destination::Server((*name).to_owned())))
+                }
+                Some(_) | None => Err(refused(&invalid_server(&self.state()), request)),
+            },
+            // A list may be split into several headers.
+            (false, true) => {
+                let lists = header_values(request, &TAGS);
+                match lists.map(|lists| paths::tags(&lists.join(","))) {
+                    Some(tags) if !tags.is_empty() => Ok(Some(Destination::Tagged(tags))),
+                    Some(_) | None => Err(refused(&invalid_tags(&self.state()), request)),
+                }
+            }
+        }
+    }
+
+    fn dispatch(&self, destination: Destination, request: &mut HttpRequest) -> RouteDecision {
+        let mut state = self.state();
+        let response = match destination {
+            Destination::All => {
+                let all = state.servers.values().map(|served| &served.member);
+                return self.through(&self.route, all, Scope::All, request);
+            }
+            Destination::Server(name) => match state.servers.get(name.as_str()) {
+                Some(served) => {
+                    self.settings.path.clone_into(&mut request.path);
+                    return self.through(&served.route, [&served.member], Scope::Listed, request);
+                }
+                None => refused(&unknown_server(&state, &name), request),
+            },
+            Destination::Tagged(tags) => {
+                // Sessions survive without servers, which may come back.
+                let has_session = request.headers.contains_key(&SESSION_ID);
+                let known = state.selections.get(&tags).filter(|_| has_session);
+                let known = known.map(|selection| selection.route.clone());
+                let is_empty = state.tagged(&tags).next().is_none();
+                if known.is_some() && is_empty && needs_servers(request) {
+                    let error = WireError {
+                        // 404 would end the session.
+                        http_status: 200,
+                        ..unknown_tags(&state, &tags)
+                    };
+                    return RouteDecision::Respond(refused(&error, request));
+                }
+                match known.or_else(|| self.selection(&mut state, tags.clone())) {
+                    Some(route) => {
+                        self.settings.path.clone_into(&mut request.path);
+                        return self.through(&route, state.tagged(&tags), Scope::Listed, request);
+                    }
+                    None => refused(&unknown_tags(&state, &tags), request),
+                }
+            }
+            Destination::Health | Destination::Readiness | Destination::Metrics
+                if !matches!(request.verb, Verb::GET | Verb::HEAD) =>
+            {
+                HttpResponse::empty(405).with(ALLOW, "GET, HEAD")
+            }
+            Destination::Health => HttpResponse::text(200, "ok\n"),
+            Destination::Readiness => self.readiness(&state),
+            Destination::Metrics => self.metrics(&state),
+            Destination::Unknown => HttpResponse::text(
+                404,
+                "not found; all servers: /mcp, one server: /servers/NAME/mcp, servers with a tag: /tags/TAG/mcp\n",
+            ),
+        };
+        RouteDecision::Respond(response)
+    }
+}
+
+/// Returns true if a request needs a server; without one a list would just be empty.
+fn needs_servers(request: &HttpRequest) -> bool {
+    let body = std::str::from_utf8(&request.body).unwrap_or_default();
+    let is_request = member(body, "id").is_some();
+    let method = member(body, "method").and_then(text);
+    let needs_servers = match method.as_deref().and_then(Method::parse) {
+        // The gateway may know tasks of removed servers.
+        Some(
+            Method::Ping
+            | Method::LoggingSetLevel
+            | Method::ResourcesUnsubscribe
+            | Method::TasksGet
+            | Method::TasksResult
+            | Method::TasksCancel
+            | Method::TasksList,
+        )
+        | None => false,
+        Some(_) => is_request,
+    };
+    let is_batch = body.trim_start().starts_with('[');
+    request.verb == Verb::POST && (needs_servers || is_batch)
+}
+
+/// Returns a JSON-RPC error response to a request.
+pub(super) fn refused(error: &WireError, request: &HttpRequest) -> HttpResponse {
+    let body = std::str::from_utf8(&request.body).unwrap_or_default();
+    let id = member(body, "id").and_then(IdRef::from_token);
+    let text = match id {
+        Some(id) => codec::error(Some(id), &error.encode()),
+        None => codec::error_with_null_id(&error.encode()),
+    };
+    HttpResponse::json(error.http_status, text)
+}
+
+fn error(http_status: u16, reason: Reason, message: String, known: &[&str]) -> WireError {
+    let data = ObjectWriter::new()
+        .text("reason", reason.as_str())
+        .texts("known", known.iter().copied());
+    WireError {
+        code: ErrorCode::InvalidRequest.code(),
+        message,
+        data: Some(data.finish()),
+        http_status,
+    }
+}
+
+fn unknown_server(state: &State, name: &str) -> WireError {
+    let names = server_names(state);
+    if state.catalog.wrong.contains_key(name) {
+        let message = format!("server `{name}` is not served: {ABSENT}");
+        return error(404, Reason::ServerWrong, message, &names);
+    }
+    let mut text = format!("unknown server `{}`; ", shortened(name));
+    if let Some(near) = nearest(name, &names) {
+        let _ = write!(text, "did you mean `{near}`? ");
+    }
+    let _ = write!(text, "known servers: {}", listed(name, &names));
+    error(404, Reason::NoSuchServer, text, &names)
+}
+
+fn invalid_server(state: &State) -> WireError {
+    let names = server_names(state);
+    let known = listed("", &names);
+    let text = format!(
+        "the header `Mcpact-Server` must have exactly one server name in ASCII; known servers: {known}"
+    );
+    error(400, Reason::ServerUnclear, text, &names)
+}
+
+fn invalid_tags(state: &State) -> WireError {
+    let tags = known_tags(state);
+    let known = list_tags("", &tags);
+    let text = format!(
+        "the header `Mcpact-Tags` must be a comma-separated list of tags in ASCII; {known}"
+    );
+    error(400, Reason::TagsUnclear, text, &tags)
+}
+
+fn unknown_tags(state: &State, tags: &[String]) -> WireError {
+    let known = known_tags(state);
+    if state.tagged(tags).next().is_some() {
+        let text = String::from(
+            "too many different combinations of tags are in use; use an existing one or select a server by name",
+        );
+        return error(404, Reason::TooManyChoices, text, &known);
+    }
+    let list = list_tags(tags.first().map_or("", String::as_str), &known);
+    let invalid = invalid_servers(state);
+    let tags = tags.join(", ");
+    let tags = shortened(&tags);
+    let text = format!("no server has all of these tags: {tags}; {list}{invalid}");
+    error(404, Reason::NoSuchTag, text, &known)
+}
+
+/// Lists the servers with an invalid config, which may have the tags.
+fn invalid_servers(state: &State) -> String {
+    let names = state.catalog.wrong.keys();
+    let all: Vec<String> = names.map(|name| format!("`{name}` ({ABSENT})")).collect();
+    match all.as_slice() {
+        [] => String::new(),
+        all => format!("; missing servers: {}", all.join(", ")),
+    }
+}
+
+fn server_names(state: &State) -> Vec<&str> {
+    state.servers.keys().map(ServerName::as_str).collect()
+}
+
+fn known_tags(state: &State) -> Vec<&str> {
+    let servers = state.servers.values();
+    let tags = servers.flat_map(|served| served.member.tags());
+    let tags: BTreeSet<&str> = tags.map(|tag| &**tag).collect();
+    tags.into_iter().collect()
+}
+
+fn list_tags(first: &str, known: &[&str]) -> String {
+    match known {
+        [] => String::from("no server has tags"),
+        known => format!("known tags: {}", listed(first, known)),
+    }
+}

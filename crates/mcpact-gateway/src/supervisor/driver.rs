@@ -1,0 +1,449 @@
+//! Executes the decisions of the instance set: the only file here with a clock, random numbers and background jobs.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use mcpact_config::RunSettings;
+use mcpact_engine::time::Moment;
+use mcpact_spec::Era;
+use mcpact_transport::stdio::child::Masks;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::failure_log::OutageFlag;
+use super::handles::{CallGuard, RunningInstance, StartPermit};
+use super::health::{CheckResult, Diagnosis, HealthProbe, judge, probe_request};
+use super::instance::{InstanceId, ShutdownMode, StartCause, StopCause};
+use super::instance_set::{Admission, CallAdmission, InstanceSet, Refusal};
+use super::placement::{Choice, Few, InstanceSharing};
+use super::queue::Attempt;
+use super::status::{ServerFailure, ServerStatus};
+use crate::error::{CapacityLimits, FailureText, UpstreamErrorKind};
+use crate::event_history::ServerLog;
+use crate::metrics::ServerMetrics;
+use crate::sync::lock;
+
+/// Time that a shutdown may take in addition to `drain_seconds`.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Maximum time between two maintenance runs.
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
+
+/// Connection of an instance, as far as the supervisor needs it.
+pub(crate) trait Connection: Debug + Send + Sync {
+    /// Closes the connection.
+    fn close(&self);
+    /// Returns true if a client is subscribed to messages of this connection.
+    fn has_listeners(&self) -> bool;
+    /// Returns the era of the negotiated revision.
+    fn era(&self) -> Era;
+    /// Sends a health check. Returns the raw result or error, or none without an answer.
+    fn probe(
+        self: Arc<Self>,
+        probe: HealthProbe,
+    ) -> BoxFuture<'static, Option<Result<String, String>>>;
+}
+
+/// Starts instances without a call.
+pub(crate) trait Starter: Debug + Send + Sync {
+    /// Starts one instance. The supervisor learns the outcome through the start permit.
+    fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()>;
+}
+
+/// Supervisor of one server.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    /// Name of the server.
+    pub(super) server: Arc<str>,
+    pub(super) metrics: Arc<ServerMetrics>,
+    pub(super) server_log: ServerLog,
+    pub(super) masks: Masks,
+    zero: Instant,
+    instances: Mutex<InstanceSet>,
+    pub(super) outage: Arc<OutageFlag>,
+    connections: Mutex<BTreeMap<InstanceId, Weak<dyn Connection>>>,
+    starter: OnceLock<Weak<dyn Starter>>,
+    /// The starter is running.
+    is_starting: AtomicBool,
+    /// Notified when an instance or a call starts or ends.
+    pub(super) changed: Notify,
+    /// Notified when maintenance is needed earlier than planned.
+    wake: Arc<Notify>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(
+        server: Arc<str>,
+        settings: RunSettings,
+        metrics: Arc<ServerMetrics>,
+        server_log: ServerLog,
+        masks: Masks,
+    ) -> Arc<Self> {
+        let instances = InstanceSet::new(settings);
+        let supervisor = Arc::new(Self {
+            outage: Arc::clone(instances.failures().flag()),
+            server,
+            metrics,
+            server_log,
+            masks,
+            zero: Instant::now(),
+            instances: Mutex::new(instances),
+            connections: Mutex::default(),
+            starter: OnceLock::new(),
+            is_starting: AtomicBool::new(false),
+            changed: Notify::new(),
+            wake: Arc::default(),
+        });
+        supervisor.spawn_maintenance();
+        supervisor
+    }
+
+    /// Sets the starter, and begins to keep the minimum number of instances running.
+    pub(crate) fn set_starter(&self, starter: Weak<dyn Starter>) {
+        let _ = self.starter.set(starter);
+        self.wake.notify_one();
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        Moment::at(self.zero.elapsed())
+    }
+
+    pub(super) fn instances(&self) -> MutexGuard<'_, InstanceSet> {
+        lock(&self.instances)
+    }
+
+    /// Returns the status of the server and its instances.
+    pub(crate) fn status(&self) -> ServerStatus {
+        self.instances().status(self.now())
+    }
+
+    /// Returns true if any instance accepts calls.
+    pub(crate) fn has_open_instance(&self) -> bool {
+        self.instances().has_open_instance()
+    }
+
+    /// Returns true if another instance may start, now or after an idle one has stopped.
+    pub(crate) fn has_capacity(&self) -> bool {
+        self.update_listeners();
+        self.instances().has_capacity(self.now())
+    }
+
+    /// Replaces the settings. Running instances stay, up to the new limit.
+    pub(crate) fn update_settings(&self, settings: &RunSettings) {
+        self.update(|instances, now| instances.update_settings(settings, now));
+    }
+
+    /// Returns the failure that makes the server unusable until a call or a check succeeds.
+    pub(crate) fn outage(&self) -> Option<ServerFailure> {
+        let is_set = self.outage.is_set();
+        is_set.then(|| self.instances().failures().outage(self.now()))?
+    }
+
+    /// Returns the number of changes of the outage.
+    pub(crate) fn outage_changes(&self) -> u64 {
+        self.outage.changes()
+    }
+
+    /// Records that a result was served without this server.
+    pub(crate) fn left_out(&self) {
+        self.update(|instances, _| instances.left_out());
+    }
+
+    /// Records a start that needs approval first.
+    pub(crate) fn start_not_allowed(&self, error: &UpstreamErrorKind) {
+        let why = error.text(&self.masks);
+        self.update(|instances, now| instances.start_not_allowed(&why, random(), now));
+    }
+
+    /// Forgets all failures: the next call starts the server.
+    pub(crate) fn reset_failures(&self) {
+        self.update(|instances, _| instances.reset_failures());
+    }
+
+    /// Applies a change to the instances and notifies waiting callers.
+    fn update<T>(&self, change: impl FnOnce(&mut InstanceSet, Moment) -> T) -> T {
+        let result = change(&mut self.instances(), self.now());
+        self.changed();
+        result
+    }
+
+    pub(super) fn changed(&self) {
+        self.changed.notify_waiters();
+        self.wake.notify_one();
+    }
+
+    /// Notifies waiting callers that a call has ended.
+    pub(crate) fn call_ended(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// Waits for permission to start an instance.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        sharing: InstanceSharing,
+        cause: StartCause,
+    ) -> Result<StartPermit, UpstreamErrorKind> {
+        let id = self
+            .queue_until(|position| {
+                self.update_listeners();
+                let now = self.now();
+                let admission = self.instances().admit(sharing, cause, position, now);
+                match admission {
+                    Admission::Start(id) => Ok(Attempt::Done(id)),
+                    Admission::Refuse(refusal) => Err(refusal),
+                    Admission::Wait { until, close } => {
+                        close.into_iter().for_each(|id| self.close_one(id));
+                        Ok(Attempt::Wait(until))
+                    }
+                }
+            })
+            .await?;
+        self.log_starting(id, cause);
+        Ok(StartPermit::new(Arc::clone(self), id))
+    }
+
+    /// Starts a call on one of the connections that it may use, waiting for a free place. Returns none if another
+    /// instance should be started for it.
+    pub(crate) async fn start_call_on_any<L: AsRef<RunningInstance>>(
+        self: &Arc<Self>,
+        open: impl Fn() -> Few<Arc<L>>,
+    ) -> Result<Option<(Arc<L>, CallGuard)>, UpstreamErrorKind> {
+        self.queue_until(|position| {
+            let open = open();
+            let ids: Few<InstanceId> = open.iter().map(|one| (**one).as_ref().id()).collect();
+            let mut instances = self.instances();
+            let id = match instances.choose(&ids, position, self.now()) {
+                Choice::Use(id) => id,
+                Choice::Start => return Ok(Attempt::Done(None)),
+                Choice::Wait(until) => return Ok(Attempt::Wait(until)),
+                Choice::Refuse => return Err(Refusal::QueueFull),
+            };
+            if instances.start_call(id, position, self.now()) != CallAdmission::Started {
+                return Ok(Attempt::Wait(None));
+            }
+            drop(instances);
+            let guard = CallGuard::new(Arc::clone(self), id);
+            let chosen = open.into_iter().find(|one| (**one).as_ref().id() == id);
+            Ok(Attempt::Done(chosen.map(|chosen| (chosen, guard))))
+        })
+        .await
+    }
+
+    pub(super) fn connect(&self, id: InstanceId, connection: Weak<dyn Connection>) {
+        lock(&self.connections).insert(id, connection);
+        // It may have been retired during the start, when there was nothing to close yet.
+        if !self.instances().is_open(id) {
+            self.close_one(id);
+        }
+    }
+
+    fn connection(&self, id: InstanceId) -> Option<Arc<dyn Connection>> {
+        lock(&self.connections).get(&id)?.upgrade()
+    }
+
+    pub(super) fn close_one(&self, id: InstanceId) {
+        let Some(connection) = self.connection(id) else {
+            return;
+        };
+        self.log_stopping(id);
+        connection.close();
+    }
+
+    fn update_listeners(&self) {
+        let connections = lock(&self.connections).clone();
+        for (id, connection) in connections {
+            if let Some(connection) = connection.upgrade() {
+                let has_listeners = connection.has_listeners();
+                self.instances().set_listeners(id, has_listeners);
+            }
+        }
+    }
+
+    /// Records the unexpected end of a connection.
+    pub(super) fn connection_lost(&self, id: InstanceId, why: &FailureText) {
+        self.update(|instances, now| instances.connection_lost(id, why, random(), now));
+    }
+
+    /// Removes an instance after its connection and process have ended.
+    pub(super) fn remove(&self, id: InstanceId, why: &FailureText) {
+        lock(&self.connections).remove(&id);
+        let ended = self.instances().remove(id, why, random(), self.now());
+        if let Some(instance) = ended {
+            self.log_ended(&instance);
+        }
+        self.changed();
+    }
+
+    /// Shuts down, and waits until all instances have ended.
+    pub(crate) async fn close(&self, mode: ShutdownMode) {
+        let timeout = self.instances().settings().drain + SHUTDOWN_GRACE;
+        let closing = self.instances().close(mode, self.now());
+        closing.into_iter().for_each(|id| self.close_one(id));
+        self.changed();
+        // Processes that are left after that are killed with the runtime.
+        let _ = tokio::time::timeout(timeout, self.until(InstanceSet::is_empty)).await;
+    }
+
+    /// Refuses new and queued calls; in-flight calls continue. Returns the number of queued calls.
+    pub(crate) fn stop_admitting(&self) -> usize {
+        self.update(|instances, _| instances.stop_admitting())
+    }
+
+    /// Waits until the server admits no more calls.
+    pub(crate) async fn closed(&self) {
+        self.until(InstanceSet::is_closed).await;
+    }
+
+    async fn until(&self, is_true: impl Fn(&InstanceSet) -> bool) {
+        self.until_some(|| is_true(&self.instances()).then_some(()))
+            .await;
+    }
+
+    /// Repeats a check after every change until it returns a value.
+    pub(crate) async fn until_some<T>(&self, found: impl Fn() -> Option<T>) -> T {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(found) = found() {
+                return found;
+            }
+            changed.await;
+        }
+    }
+
+    fn spawn_maintenance(self: &Arc<Self>) {
+        let supervisor = Arc::downgrade(self);
+        let wake = Arc::clone(&self.wake);
+        tokio::spawn(async move {
+            loop {
+                let pause = match supervisor.upgrade() {
+                    None => return,
+                    Some(supervisor) => supervisor.maintain(),
+                };
+                // Ends at the planned time or when woken.
+                let _ = tokio::time::timeout(pause, wake.notified()).await;
+            }
+        });
+    }
+
+    /// Runs maintenance once. Returns the time until the next run.
+    fn maintain(self: &Arc<Self>) -> Duration {
+        self.update_listeners();
+        let plan = self.instances().maintain(self.now());
+        for id in plan.close {
+            self.log_idle(id);
+            self.close_one(id);
+        }
+        for id in plan.check {
+            self.check_health(id);
+        }
+        if let Some(cause) = plan.start
+            && let Some(starter) = self.starter.get().and_then(Weak::upgrade)
+            && !self.is_starting.swap(true, Ordering::Relaxed)
+        {
+            let supervisor = Arc::clone(self);
+            tokio::spawn(async move {
+                let before = supervisor.instances().starts();
+                starter.start(cause).await;
+                // The server may need approval first.
+                let mut instances = supervisor.instances();
+                if instances.starts() == before {
+                    instances.start_skipped(random(), supervisor.now());
+                }
+                drop(instances);
+                supervisor.is_starting.store(false, Ordering::Relaxed);
+                // More instances may be missing.
+                supervisor.wake.notify_one();
+            });
+        }
+        plan.next
+            .map_or(MAX_PAUSE, |next| next.since(self.now()).min(MAX_PAUSE))
+    }
+
+    /// Sends a health check to an instance, in the background.
+    fn check_health(self: &Arc<Self>, id: InstanceId) {
+        let started = self.instances().check_started(id, self.now());
+        let (Some((probe, timeout)), Some(connection)) = (started, self.connection(id)) else {
+            return;
+        };
+        let Some(probe) = probe_request(&probe, connection.era()) else {
+            return;
+        };
+        let supervisor = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let accepts = probe.accepts;
+            let result = match tokio::time::timeout(timeout, connection.probe(probe)).await {
+                Ok(Some(answer)) => judge(accepts, answer.as_deref().map_err(|error| &**error)),
+                Ok(None) | Err(_) => CheckResult::Failed,
+            };
+            if let Some(supervisor) = supervisor.upgrade() {
+                supervisor.check_finished(id, result);
+            }
+        });
+    }
+
+    fn check_finished(&self, id: InstanceId, result: CheckResult) {
+        let mut instances = self.instances();
+        let (diagnosis, effect) = instances.check_finished(id, result, random(), self.now());
+        drop(instances);
+        if diagnosis != Diagnosis::Healthy {
+            self.log_unhealthy(id, diagnosis);
+        }
+        if effect.is_some() {
+            self.close_one(id);
+        }
+        self.changed();
+    }
+
+    /// Records a failed start.
+    pub(super) fn start_failed(&self, id: InstanceId, error: &UpstreamErrorKind) {
+        let why = error.text(&self.masks);
+        self.log_start_failed(id, error, &why);
+        self.update(|instances, now| instances.start_failed(id, why, random(), now));
+    }
+
+    pub(super) fn retire(&self, id: InstanceId, cause: StopCause) {
+        let effect = self.instances().retire(id, cause, self.now());
+        if effect.is_some() {
+            self.close_one(id);
+        }
+        self.changed();
+    }
+
+    /// Returns the error for a refused call.
+    pub(super) fn refuse(&self, refusal: Refusal) -> UpstreamErrorKind {
+        let instances = self.instances();
+        match refusal {
+            Refusal::QueueFull => UpstreamErrorKind::QueueFull {
+                state: instances.status(self.now()).busy_word(),
+                limits: CapacityLimits::of(instances.settings()),
+            },
+            Refusal::Suspended { failures, wait } => UpstreamErrorKind::Suspended {
+                failures,
+                wait,
+                why: instances
+                    .failures()
+                    .last_cause()
+                    .cloned()
+                    .unwrap_or_else(|| "the connection ended".into()),
+            },
+            Refusal::Closed => UpstreamErrorKind::Retired,
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.wake.notify_one();
+    }
+}
+
+/// Random number that spreads backoffs. Without randomness they are as short as possible.
+fn random() -> u32 {
+    getrandom::u32().unwrap_or(0)
+}

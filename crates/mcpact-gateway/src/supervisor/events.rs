@@ -1,0 +1,245 @@
+//! Logs, metrics and server log entries about the lifecycle of instances.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact::log::event;
+use mcpact::server::backend::date;
+use mcpact_spec::Revision;
+use mcpact_transport::stdio::child::StderrSink;
+
+use super::driver::Supervisor;
+use super::health::Diagnosis;
+use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
+use crate::error::{FailureText, UpstreamErrorKind};
+use crate::event_history::LogEntryKind;
+use crate::stable::{LogEvent, Reason};
+
+/// Failure to deliver a call or its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeliveryFailure {
+    /// The call did not reach the server.
+    Unreachable,
+    /// The response cannot be read.
+    InvalidResponse,
+}
+
+impl DeliveryFailure {
+    /// Returns the reason, the text of the server log and the log message.
+    const fn texts(self) -> (Reason, &'static str, &'static str) {
+        match self {
+            Self::Unreachable => (
+                Reason::UpstreamUnreachable,
+                "unreachable",
+                "call not delivered: server unreachable",
+            ),
+            Self::InvalidResponse => (
+                Reason::UpstreamMisbehaved,
+                "invalid response",
+                "invalid response from the server",
+            ),
+        }
+    }
+}
+
+impl Supervisor {
+    fn write(&self, id: InstanceId, event: &'static str, text: &str) {
+        let kind = LogEntryKind::Event(event);
+        self.server_log.write(date(), Some(id.0), kind, text);
+    }
+
+    /// Returns the sink for the stderr lines of an instance.
+    pub(super) fn stderr_sink(&self, id: InstanceId) -> StderrSink {
+        let server_log = self.server_log.clone();
+        StderrSink(Arc::new(move |line| {
+            server_log.write(date(), Some(id.0), LogEntryKind::Log, line);
+        }))
+    }
+
+    pub(super) fn log_starting(&self, id: InstanceId, cause: StartCause) {
+        let is_restart = self.instances().recent_failures() > 0;
+        self.metrics.started(cause.as_str(), is_restart);
+        tracing::info!(
+            event = event::START_ATTEMPT,
+            server = %self.server,
+            instance = id.0,
+            state = "starting",
+            cause = cause.as_str(),
+            "server starting"
+        );
+        let text = format!("starting: {}", cause.in_words());
+        self.write(id, event::START_ATTEMPT, &text);
+    }
+
+    pub(super) fn log_spawned(&self, id: InstanceId, pid: u32) {
+        tracing::debug!(
+            server = %self.server,
+            instance = id.0,
+            pid,
+            state = "handshaking",
+            duration_ms = self.age_of(id),
+            "process started"
+        );
+        self.write(
+            id,
+            LogEvent::Spawned.as_str(),
+            &format!("process started: pid {pid}"),
+        );
+    }
+
+    pub(super) fn log_ready(&self, id: InstanceId, revision: Revision) {
+        tracing::info!(
+            event = event::START_SUCCESS,
+            server = %self.server,
+            instance = id.0,
+            state = "ready",
+            revision = revision.as_str(),
+            duration_ms = self.age_of(id),
+            "server started"
+        );
+        let text = format!("ready: revision {revision}");
+        self.write(id, event::START_SUCCESS, &text);
+    }
+
+    pub(super) fn log_start_failed(
+        &self,
+        id: InstanceId,
+        error: &UpstreamErrorKind,
+        why: &FailureText,
+    ) {
+        self.metrics.failed(error.reason());
+        let event = if error.is_negotiation_failure() {
+            event::INITIALIZE_FAILURE
+        } else {
+            event::START_FAILURE
+        };
+        tracing::warn!(
+            event,
+            server = %self.server,
+            instance = id.0,
+            state = "failed",
+            duration_ms = self.age_of(id),
+            error = %why,
+            "server failed to start"
+        );
+        self.write(id, event, &format!("failed to start: {why}"));
+    }
+
+    pub(super) fn log_unhealthy(&self, id: InstanceId, diagnosis: Diagnosis) {
+        let state = match diagnosis {
+            Diagnosis::Failed => "failed",
+            Diagnosis::Healthy | Diagnosis::Suspect => "ready",
+            Diagnosis::Unresponsive => "busy",
+        };
+        tracing::warn!(
+            event = event::PING_FAILURE,
+            server = %self.server,
+            instance = id.0,
+            state,
+            duration_ms = self.age_of(id),
+            error = "no valid answer to the health check",
+            "server unhealthy"
+        );
+        let text = "health check failed: no valid answer";
+        self.write(id, event::PING_FAILURE, text);
+    }
+
+    pub(super) fn log_delivery_failed(&self, id: InstanceId, failure: DeliveryFailure, why: &str) {
+        let (reason, entry, message) = failure.texts();
+        self.metrics.failed(reason);
+        tracing::warn!(
+            event = event::ROUTE_ERROR,
+            server = %self.server,
+            instance = id.0,
+            state = "failed",
+            duration_ms = self.age_of(id),
+            error = why,
+            "{message}"
+        );
+        let text = format!("{entry}: {why}");
+        self.write(id, event::ROUTE_ERROR, &text);
+    }
+
+    pub(super) fn log_reachable(&self, id: InstanceId) {
+        tracing::info!(
+            server = %self.server,
+            instance = id.0,
+            state = "ready",
+            duration_ms = self.age_of(id),
+            "server reachable again"
+        );
+        self.write(id, LogEvent::Reached.as_str(), "reachable again");
+    }
+
+    pub(super) fn log_idle(&self, id: InstanceId) {
+        if self.instances().stop_cause(id) != Some(StopCause::Idle) {
+            return;
+        }
+        tracing::info!(
+            event = event::IDLE_REAP,
+            server = %self.server,
+            instance = id.0,
+            state = "draining",
+            duration_ms = self.age_of(id),
+            "idle server stopping"
+        );
+        self.write(id, event::IDLE_REAP, "stopping: idle");
+    }
+
+    pub(super) fn log_stopping(&self, id: InstanceId) {
+        tracing::info!(
+            event = event::STOP_ATTEMPT,
+            server = %self.server,
+            instance = id.0,
+            state = "draining",
+            duration_ms = self.age_of(id),
+            "server stopping"
+        );
+    }
+
+    pub(super) fn log_ended(&self, instance: &Instance) {
+        let uptime = self.now().since(instance.started);
+        let duration_ms = millis(uptime);
+        match &instance.state {
+            InstanceState::Stopped { cause } => {
+                self.metrics.stopped(cause.as_str());
+                tracing::info!(
+                    event = event::STOP_SUCCESS,
+                    server = %self.server,
+                    instance = instance.id.0,
+                    state = instance.state.as_str(),
+                    duration_ms,
+                    cause = cause.as_str(),
+                    "server stopped"
+                );
+                let text = format!("stopped after {uptime:.1?}: {}", cause.as_str());
+                self.write(instance.id, event::STOP_SUCCESS, &text);
+            }
+            // A failed start has been logged already.
+            InstanceState::Failed { why } if instance.revision.is_some() => {
+                self.metrics.failed(Reason::ConnectionEnded);
+                tracing::warn!(
+                    event = event::STOP_FAILURE,
+                    server = %self.server,
+                    instance = instance.id.0,
+                    state = instance.state.as_str(),
+                    duration_ms,
+                    error = %why,
+                    "server failed"
+                );
+                let text = format!("failed after {uptime:.1?}: {why}");
+                self.write(instance.id, event::STOP_FAILURE, &text);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the milliseconds since the start.
+    fn age_of(&self, id: InstanceId) -> Option<u64> {
+        self.instances().age(id, self.now()).map(millis)
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,311 @@
+//! Messages from a server, and the inbox of a call.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use futures_util::task::AtomicWaker;
+use mcpact_spec::Method;
+use mcpact_spec::tables::meta;
+use mcpact_wire::codec;
+use mcpact_wire::envelope::{Envelope, Outcome};
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::Object;
+
+use super::part;
+use super::server_request::ServerRequest;
+use crate::error::{Delivery, FailureText, UpstreamErrorKind};
+use crate::stable::DropReason;
+
+/// Event of a call.
+#[derive(Debug)]
+pub(crate) enum CallEvent {
+    /// Notification that belongs to the call.
+    Notification(ServerNotification),
+    /// Request of the server on behalf of the call.
+    Request(ServerRequest),
+    /// The response; the last event.
+    Response(ServerResponse),
+    /// No response will come; the last event.
+    Failed(CallFailure),
+}
+
+/// A notification of the server.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerNotification {
+    pub(crate) method: Method,
+    pub(crate) params: ByteString,
+}
+
+impl ServerNotification {
+    /// Returns the id of the request that a legacy server cancels.
+    pub(crate) fn cancelled_request(&self) -> Option<Id> {
+        if self.method != Method::Cancelled {
+            return None;
+        }
+        let params = Object::parse(&self.params).ok()?;
+        IdRef::from_token(params.get("requestId")?).map(IdRef::to_id)
+    }
+}
+
+/// A response of the server.
+#[derive(Clone, Debug)]
+pub(crate) enum ServerResponse {
+    /// Raw result.
+    Result(ByteString),
+    /// Raw error.
+    Error(ByteString),
+}
+
+/// Reason for a call without a response.
+#[derive(Clone, Debug)]
+pub(crate) enum CallFailure {
+    /// The server does not know the session; it did not process the request.
+    SessionLost,
+    /// The server rejects the negotiated revision; it did not process the request.
+    RevisionRefused,
+    /// The refusal may concern the session or revision, or only this request.
+    Ambiguous(AmbiguousRefusal),
+    /// The connection ended before the request was sent.
+    NotSent(FailureText),
+    /// The server could not be reached.
+    Unreachable(Arc<UpstreamErrorKind>),
+    /// The connection was lost; the server may have run the request.
+    ConnectionLost(FailureText),
+    /// The response violates the protocol; the server may have run the request.
+    ProtocolViolation(String),
+    /// The server answered with an HTTP status and no message.
+    HttpStatus(u16),
+    /// The response exceeds this number of bytes.
+    ResponseTooLarge(usize),
+}
+
+impl CallFailure {
+    /// Fate of the request: the only fact that may decide a resend.
+    pub(crate) const fn delivery(&self) -> Delivery {
+        match self {
+            Self::NotSent(_) | Self::Unreachable(_) => Delivery::NotSent,
+            Self::SessionLost | Self::RevisionRefused => Delivery::RefusedUnread,
+            Self::Ambiguous(_)
+            | Self::ConnectionLost(_)
+            | Self::ProtocolViolation(_)
+            | Self::HttpStatus(_)
+            | Self::ResponseTooLarge(_) => Delivery::Unknown,
+        }
+    }
+}
+
+/// A refusal with unclear cause.
+#[derive(Clone, Debug)]
+pub(crate) struct AmbiguousRefusal {
+    pub(crate) status: u16,
+    /// Raw error; none if there was only a status.
+    pub(crate) error: Option<ByteString>,
+}
+
+/// A message that belongs to no call.
+#[derive(Debug)]
+pub(crate) enum Unsolicited {
+    Notification(ServerNotification),
+    Request(ServerRequest),
+}
+
+/// A parsed message.
+pub(super) enum Incoming {
+    Notification(ServerNotification),
+    Request(ServerRequest),
+    Response(Option<Id>, ServerResponse),
+    /// A message that cannot be passed on.
+    Invalid(DropReason),
+}
+
+/// Parses one message.
+pub(super) fn parse(bytes: &Bytes) -> Incoming {
+    let Ok(bytes) = &ByteString::try_from(bytes.clone()) else {
+        tracing::warn!("invalid message from the server: not UTF-8");
+        return Incoming::Invalid(DropReason::NotAMessage);
+    };
+    match Envelope::read(bytes) {
+        Ok(Envelope::Notification(notification)) => {
+            match Method::parse(&notification.method)
+                .or_else(|| Method::parse_alias(&notification.method))
+            {
+                Some(method) => Incoming::Notification(ServerNotification {
+                    method,
+                    params: part(bytes, notification.params.raw),
+                }),
+                None => Incoming::Invalid(DropReason::UnknownMethod),
+            }
+        }
+        Ok(Envelope::Request(request)) => Incoming::Request(ServerRequest::new(
+            request.id.to_id(),
+            Method::parse(&request.method),
+            part(bytes, request.params.raw),
+        )),
+        Ok(Envelope::Response(response)) => {
+            let reply = match response.outcome {
+                Outcome::Result(body) => ServerResponse::Result(part(bytes, Some(body.raw))),
+                Outcome::Error(raw) => ServerResponse::Error(part(bytes, Some(raw))),
+            };
+            Incoming::Response(response.id.map(IdRef::to_id), reply)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "invalid message from the server");
+            Incoming::Invalid(DropReason::NotAMessage)
+        }
+    }
+}
+
+/// Returns the server's task id that a message of 2025-11-25 belongs to.
+pub(crate) fn related_task(params: &str) -> Option<String> {
+    let meta = Object::parse(params).ok()?.get("_meta")?;
+    let related = Object::parse(meta).ok()?.get(meta::RELATED_TASK)?;
+    let task = Object::parse(related).ok()?.get_str("taskId")?;
+    Some(task.into_owned())
+}
+
+/// Maximum number of queued notifications of a call. The oldest are dropped; other events never are.
+const MAX_NOTIFICATIONS: usize = 1024;
+/// Maximum bytes of queued notifications. A larger notification is queued alone.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// Event queue of a call.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    waiting: Mutex<Waiting>,
+    reader: AtomicWaker,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<CallEvent>,
+    notifications: usize,
+    /// Size of the notifications.
+    bytes: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, event: CallEvent) {
+        self.count(&event, usize::saturating_add);
+        self.events.push_back(event);
+    }
+
+    fn pop(&mut self) -> Option<CallEvent> {
+        let event = self.events.pop_front()?;
+        self.count(&event, usize::saturating_sub);
+        Some(event)
+    }
+
+    fn count(&mut self, event: &CallEvent, step: fn(usize, usize) -> usize) {
+        if let CallEvent::Notification(notification) = event {
+            self.notifications = step(self.notifications, 1);
+            self.bytes = step(self.bytes, notification.params.len());
+        }
+    }
+
+    /// Drops the oldest notifications until the event fits. Returns their number.
+    fn drop_oldest(&mut self, event: &CallEvent) -> usize {
+        let CallEvent::Notification(new) = event else {
+            return 0;
+        };
+        let mut dropped = 0;
+        while self.notifications >= MAX_NOTIFICATIONS
+            || (self.notifications > 0 && self.bytes + new.params.len() > MAX_BYTES)
+        {
+            let is_notification = |event: &CallEvent| matches!(event, CallEvent::Notification(_));
+            let oldest = self.events.iter().position(is_notification);
+            let Some(old) = oldest.and_then(|at| self.events.remove(at)) else {
+                break;
+            };
+            self.count(&old, usize::saturating_sub);
+            dropped += 1;
+        }
+        dropped
+    }
+}
+
+impl Inbox {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an event. Returns the number of older events that were dropped for it.
+    pub(super) fn put(&self, event: CallEvent) -> usize {
+        let mut waiting = self.waiting();
+        let dropped = waiting.drop_oldest(&event);
+        waiting.push(event);
+        drop(waiting);
+        self.reader.wake();
+        dropped
+    }
+
+    pub(super) async fn take(&self) -> CallEvent {
+        std::future::poll_fn(|cx| {
+            self.reader.register(cx.waker());
+            self.waiting().pop().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+}
+
+/// Removes the id of an error response. It belongs to the POST that it answers, and some servers send an arbitrary id.
+pub(super) fn without_error_id(answer: Bytes) -> Bytes {
+    if let Ok(Envelope::Response(response)) = Envelope::parse(&answer)
+        && let Outcome::Error(raw) = response.outcome
+    {
+        return Bytes::from(codec::error(None, raw));
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn notification(length: usize) -> CallEvent {
+        CallEvent::Notification(ServerNotification {
+            method: Method::Progress,
+            params: " ".repeat(length).into(),
+        })
+    }
+
+    /// Takes all events and returns the lengths of the notifications.
+    fn lengths(inbox: &Inbox) -> Vec<usize> {
+        let mut lengths = Vec::new();
+        while let Some(event) = inbox.take().now_or_never() {
+            if let CallEvent::Notification(notification) = event {
+                lengths.push(notification.params.len());
+            }
+        }
+        lengths
+    }
+
+    #[test]
+    fn oldest_notifications_are_dropped_and_responses_are_kept() {
+        let inbox = Inbox::default();
+        let half = MAX_BYTES / 2;
+        assert_eq!(inbox.put(notification(half)), 0);
+        assert_eq!(inbox.put(notification(half - 1)), 0);
+        assert_eq!(
+            inbox.put(CallEvent::Response(ServerResponse::Result(
+                ByteString::new()
+            ))),
+            0
+        );
+        assert_eq!(inbox.put(notification(2)), 1);
+        assert_eq!(inbox.put(notification(2 * MAX_BYTES)), 2, "queued alone");
+        assert_eq!(inbox.waiting().events.len(), 2);
+        assert_eq!(lengths(&inbox), [2 * MAX_BYTES]);
+        for _ in 0..MAX_NOTIFICATIONS {
+            assert_eq!(inbox.put(notification(0)), 0);
+        }
+        assert_eq!(inbox.put(notification(0)), 1);
+        assert_eq!(lengths(&inbox).len(), MAX_NOTIFICATIONS);
+        let waiting = inbox.waiting();
+        assert_eq!((waiting.notifications, waiting.bytes), (0, 0));
+    }
+}

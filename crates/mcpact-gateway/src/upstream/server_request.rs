@@ -1,0 +1,95 @@
+//! Requests of a server to the client, and the path of the reply.
+
+use bytestring::ByteString;
+use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::Outcome;
+use mcpact_wire::codec;
+use mcpact_wire::id::Id;
+use mcpact_wire::model::error;
+
+use super::http::HttpReplyPath;
+use super::stdio::StdioReplyPath;
+
+/// Error message for a request that was dropped without a reply.
+const DROPPED: &str = "no reply is possible: the call to which this request belongs has ended";
+
+/// A request of the server.
+///
+/// A server may block until it gets a reply, so dropping the request replies with an error.
+#[derive(Debug)]
+pub(crate) struct ServerRequest {
+    pub(crate) id: Id,
+    /// None for a method that no revision defines.
+    pub(crate) method: Option<Method>,
+    pub(crate) params: ByteString,
+    /// None if no reply is due.
+    path: Option<ReplyPath>,
+}
+
+/// Path of a reply.
+#[derive(Debug)]
+pub(super) enum ReplyPath {
+    Stdio(StdioReplyPath),
+    Http(HttpReplyPath),
+}
+
+impl ServerRequest {
+    /// Creates a request to which no reply is due.
+    pub(super) const fn new(id: Id, method: Option<Method>, params: ByteString) -> Self {
+        Self {
+            id,
+            method,
+            params,
+            path: None,
+        }
+    }
+
+    /// Sets the path of the reply.
+    pub(super) fn reply_to(mut self, path: ReplyPath) -> Self {
+        self.path = Some(path);
+        self
+    }
+
+    /// Replies.
+    pub(crate) async fn answer(mut self, outcome: &Outcome) {
+        let text = match outcome {
+            Outcome::Result(result) => codec::result(self.id.as_ref(), result),
+            Outcome::Error(error) => codec::error(Some(self.id.as_ref()), error),
+        };
+        match &self.path {
+            Some(ReplyPath::Stdio(path)) => {
+                // A cancelled send replies with an error, in `drop`.
+                path.send(text).await;
+                self.path = None;
+            }
+            Some(ReplyPath::Http(path)) => {
+                let posting = path.post(text);
+                self.path = None;
+                if let Some(posting) = posting {
+                    // The background job continues if this future is dropped.
+                    let _ = posting.await;
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Drops the request without a reply, after the server has cancelled it.
+    pub(crate) fn cancelled(mut self) {
+        self.path = None;
+    }
+}
+
+impl Drop for ServerRequest {
+    fn drop(&mut self) {
+        let Some(path) = self.path.take() else {
+            return;
+        };
+        let refusal = error::encode(ErrorCode::InternalError.code(), DROPPED, None);
+        let text = codec::error(Some(self.id.as_ref()), &refusal);
+        match path {
+            ReplyPath::Stdio(path) => path.push(text),
+            ReplyPath::Http(path) => drop(path.post(text)),
+        }
+    }
+}

@@ -1,0 +1,567 @@
+//! Connection over a line-based link: one connection for many concurrent calls.
+//!
+//! The link is the stdio of a process, an in-memory pipe or an adapted HTTP+SSE stream.
+
+mod write_queue;
+
+use std::collections::HashMap;
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpact_engine::shutdown::Grace;
+use mcpact_spec::{Era, Method};
+use mcpact_transport::link::{LineSink, LineSource, Link};
+use mcpact_transport::stdio::child::Process;
+use mcpact_wire::codec;
+use mcpact_wire::frame::ndjson::Line;
+use mcpact_wire::frame::unreadable::{answered, is_answer};
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::{Object, ObjectWriter, elements};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
+
+use self::write_queue::WriteQueue;
+use super::OutboundRequest;
+use super::inbox::{
+    CallEvent, CallFailure, Inbox, Incoming, ServerNotification, Unsolicited, parse, related_task,
+};
+use super::server_request::{ReplyPath, ServerRequest};
+use crate::error::FailureText;
+use crate::metrics::ServerMetrics;
+use crate::stable::DropReason;
+use crate::supervisor::InstanceGuard;
+use crate::sync::lock;
+
+/// Time to wait for the exit status of a process that has closed its output.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Time to flush the last messages when the connection ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// State shared by reader, writer and callers.
+#[derive(Debug)]
+struct Shared {
+    era: Era,
+    metrics: Arc<ServerMetrics>,
+    calls: Mutex<Calls>,
+    writes: Mutex<WriteQueue>,
+    written: Notify,
+    waiting: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    pending: HashMap<i64, Pending>,
+    gone: Option<FailureText>,
+}
+
+impl Calls {
+    /// Returns the only call in flight, not counting subscriptions.
+    fn only_call(&self) -> Option<i64> {
+        let is_call = |pending: &Pending| pending.method != Some(Method::SubscriptionsListen);
+        let mut calls = self.pending.iter().filter(|(_, pending)| is_call(pending));
+        let (id, _) = calls.next()?;
+        calls.next().is_none().then_some(*id)
+    }
+}
+
+#[derive(Debug)]
+struct Pending {
+    inbox: Arc<Inbox>,
+    method: Option<Method>,
+    /// Task id of a `tasks/result` request.
+    task: Option<Box<str>>,
+}
+
+/// The connection. Dropping it closes the link and stops the process.
+#[derive(Debug)]
+pub(super) struct StdioConnection {
+    shared: Arc<Shared>,
+    /// Dropped to stop the background job.
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+/// A request on the connection.
+#[derive(Debug)]
+pub(super) struct StdioCall {
+    shared: Arc<Shared>,
+    inbox: Arc<Inbox>,
+    id: i64,
+    is_over: bool,
+    /// The connection ended before the request was sent.
+    is_unsent: bool,
+}
+
+impl StdioConnection {
+    /// Takes over a link after the negotiation.
+    pub(super) fn new(
+        link: Link,
+        era: Era,
+        process: Option<Process>,
+        unsolicited: mpsc::Sender<Unsolicited>,
+        guard: InstanceGuard,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            era,
+            metrics: Arc::clone(guard.metrics()),
+            calls: Mutex::default(),
+            writes: Mutex::default(),
+            written: Notify::new(),
+            waiting: Notify::new(),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let job = run(
+            link,
+            process,
+            Arc::clone(&shared),
+            unsolicited,
+            stopped,
+            guard,
+        );
+        tokio::spawn(job);
+        Self {
+            shared,
+            stop: Mutex::new(Some(stop)),
+        }
+    }
+
+    /// Closes the connection.
+    pub(super) fn close(&self) {
+        self.shared.end(&"the gateway closed the connection".into());
+        *lock(&self.stop) = None;
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        lock(&self.shared.calls).gone.is_some()
+    }
+
+    /// Returns the cause of the end of the connection.
+    pub(super) fn end(&self) -> Option<FailureText> {
+        lock(&self.shared.calls).gone.clone()
+    }
+
+    pub(super) async fn call(
+        &self,
+        id: i64,
+        request: OutboundRequest<'_>,
+        text: String,
+    ) -> StdioCall {
+        let inbox = Arc::<Inbox>::default();
+        let mut call = StdioCall {
+            shared: Arc::clone(&self.shared),
+            inbox: Arc::clone(&inbox),
+            id,
+            is_over: false,
+            is_unsent: false,
+        };
+        {
+            let mut calls = lock(&self.shared.calls);
+            if let Some(why) = &calls.gone {
+                inbox.put(CallEvent::Failed(CallFailure::NotSent(why.clone())));
+                call.is_over = true;
+                call.is_unsent = true;
+                drop(calls);
+                return call;
+            }
+            let pending = Pending {
+                inbox,
+                method: request.method,
+                task: task_of_result(request),
+            };
+            calls.pending.insert(id, pending);
+        }
+        call.is_unsent = !self.shared.send(Some(id), text).await;
+        call
+    }
+
+    pub(super) async fn send(&self, text: String) {
+        // A closed connection needs no message.
+        let _ = self.shared.send(None, text).await;
+    }
+}
+
+/// Path of a reply on this connection.
+#[derive(Debug)]
+pub(super) struct StdioReplyPath(Arc<Shared>);
+
+impl StdioReplyPath {
+    /// Queues a reply, waiting for space.
+    pub(super) async fn send(&self, text: String) {
+        // A closed connection needs no reply.
+        let _ = self.0.send(None, text).await;
+    }
+
+    /// Queues a reply without waiting for space.
+    pub(super) fn push(&self, text: String) {
+        self.0.push(text);
+    }
+}
+
+impl Shared {
+    /// Queues a message, waiting for space. Returns false if the connection has ended.
+    async fn send(&self, call: Option<i64>, text: String) -> bool {
+        loop {
+            let written = self.written.notified();
+            {
+                let mut writes = lock(&self.writes);
+                if writes.has_space() {
+                    self.waiting.notify_one();
+                    return writes.push(call, text);
+                }
+            }
+            written.await;
+        }
+    }
+
+    /// Queues a message without waiting for space.
+    fn push(&self, text: String) {
+        lock(&self.writes).push(None, text);
+        self.waiting.notify_one();
+    }
+
+    /// Delivers an event to a call, and counts the events dropped for it.
+    fn deliver(&self, inbox: &Inbox, event: CallEvent) {
+        for _ in 0..inbox.put(event) {
+            self.metrics.dropped(DropReason::SlowCall);
+        }
+    }
+
+    /// Ends the connection with all calls. Later calls fail at once.
+    fn end(&self, why: &FailureText) {
+        let mut calls = lock(&self.calls);
+        calls.gone = Some(why.clone());
+        let unsent = lock(&self.writes).close();
+        for (id, pending) in calls.pending.drain() {
+            let loss = match unsent.contains(&id) {
+                true => CallFailure::NotSent(why.clone()),
+                false => CallFailure::ConnectionLost(why.clone()),
+            };
+            pending.inbox.put(CallEvent::Failed(loss));
+        }
+        drop(calls);
+        self.waiting.notify_one();
+        self.written.notify_waiters();
+    }
+}
+
+impl StdioCall {
+    /// Returns true if the connection ended before the request was sent.
+    pub(super) const fn was_unsent(&self) -> bool {
+        self.is_unsent
+    }
+
+    pub(super) async fn next(&mut self) -> CallEvent {
+        let event = self.inbox.take().await;
+        if matches!(event, CallEvent::Response(_) | CallEvent::Failed(_)) {
+            self.is_over = true;
+        }
+        event
+    }
+}
+
+impl Drop for StdioCall {
+    /// Cancels the request at the server.
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let was_open = lock(&self.shared.calls).pending.remove(&self.id).is_some();
+        if was_open {
+            let id = Id::number(self.id);
+            let params = ObjectWriter::new().raw("requestId", id.raw()).finish();
+            self.shared
+                .push(codec::call(None, Method::Cancelled.as_str(), Some(&params)));
+        }
+    }
+}
+
+async fn run(
+    link: Link,
+    process: Option<Process>,
+    shared: Arc<Shared>,
+    unsolicited: mpsc::Sender<Unsolicited>,
+    stopped: oneshot::Receiver<()>,
+    guard: InstanceGuard,
+) {
+    let Link { source, sink } = link;
+    let mut writer = tokio::spawn(write(sink, Arc::clone(&shared)));
+    let was_lost = tokio::select! {
+        () = read(source, &shared, &unsolicited) => true,
+        _ = stopped => false,
+    };
+    // Writes pause until the exit status is known.
+    lock(&shared.writes).pause();
+    let mut why = FailureText::from("the server closed the connection");
+    if let Some(process) = &process
+        && was_lost
+    {
+        let status = timeout(EXIT_TIMEOUT, process.wait()).await;
+        if let Ok(Ok(status)) = status {
+            why.cause = format!("the server process ended ({})", exit_text(status));
+        }
+        let tail = process.stderr_tail();
+        let last = tail.trim_end().rsplit('\n').next().unwrap_or_default();
+        why.stderr = last.to_owned();
+    }
+    // The supervisor learns of the failure before callers release the instance.
+    if was_lost {
+        guard.connection_lost(why.clone());
+    }
+    shared.end(&why);
+    // Signals the end of unsolicited messages.
+    drop(unsolicited);
+    // The writer closes the pipe after its last message, which asks the process to exit.
+    if timeout(FLUSH_TIMEOUT, &mut writer).await.is_err() {
+        writer.abort();
+    }
+    if let Some(process) = process
+        && let Err(error) = process.shutdown(Grace::default()).await
+    {
+        tracing::warn!(%error, "failed to stop the server process");
+    }
+}
+
+/// Writes queued messages in batches.
+async fn write(mut sink: LineSink, shared: Arc<Shared>) {
+    loop {
+        let (texts, is_closed) = lock(&shared.writes).take();
+        shared.written.notify_waiters();
+        for text in &texts {
+            sink.push(text);
+        }
+        if let Err(error) = sink.flush().await {
+            tracing::debug!(%error, "failed to write to the server");
+            return;
+        }
+        if is_closed {
+            // The peer may have closed its side first.
+            let _ = sink.close().await;
+            return;
+        }
+        if texts.is_empty() {
+            shared.waiting.notified().await;
+        }
+    }
+}
+
+/// Reads until the server closes its side.
+async fn read(
+    mut source: LineSource,
+    shared: &Arc<Shared>,
+    unsolicited: &mpsc::Sender<Unsolicited>,
+) {
+    loop {
+        while let Some(line) = source.next_line() {
+            match line {
+                Line::Json(bytes) => receive(&Bytes::copy_from_slice(bytes), shared, unsolicited),
+                Line::Noise(bytes) => {
+                    shared.metrics.dropped(DropReason::NotJson);
+                    tracing::debug!(
+                        length = bytes.len(),
+                        "line from the server dropped: not JSON"
+                    );
+                }
+                Line::TooLong { limit, ends } => {
+                    shared.metrics.dropped(DropReason::TooLong);
+                    tracing::warn!(limit, "line from the server dropped: too long");
+                    fail_oversized(ends, limit, shared);
+                }
+            }
+        }
+        match source.fill().await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return tracing::debug!(%error, "connection lost"),
+        }
+    }
+}
+
+fn receive(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsolicited>) {
+    // 2025-03-26 servers may answer in batches.
+    if bytes.first() == Some(&b'[') {
+        for one in elements(std::str::from_utf8(bytes).unwrap_or("[]")).unwrap_or_default() {
+            deliver(&bytes.slice_ref(one.as_bytes()), shared, unsolicited);
+        }
+        return;
+    }
+    deliver(bytes, shared, unsolicited);
+}
+
+fn deliver(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsolicited>) {
+    let message = match parse(bytes) {
+        Incoming::Response(id, reply) => {
+            let id = id.and_then(|id| id.raw().parse::<i64>().ok());
+            let pending = id.and_then(|id| lock(&shared.calls).pending.remove(&id));
+            match pending {
+                Some(pending) => drop(pending.inbox.put(CallEvent::Response(reply))),
+                None => {
+                    shared.metrics.dropped(DropReason::LateAnswer);
+                    tracing::debug!("response dropped: no pending request");
+                }
+            }
+            return;
+        }
+        Incoming::Notification(notification) => {
+            match owner_of_notification(&notification, shared) {
+                Some(inbox) => {
+                    return shared.deliver(&inbox, CallEvent::Notification(notification));
+                }
+                None => Unsolicited::Notification(notification),
+            }
+        }
+        Incoming::Request(request) if request.method == Some(Method::Ping) => {
+            return shared.push(codec::result(request.id.as_ref(), "{}"));
+        }
+        Incoming::Request(request) => {
+            let path = StdioReplyPath(Arc::clone(shared));
+            let request = request.reply_to(ReplyPath::Stdio(path));
+            match owner_of_request(&request, shared) {
+                Some(inbox) => return shared.deliver(&inbox, CallEvent::Request(request)),
+                None => Unsolicited::Request(request),
+            }
+        }
+        Incoming::Invalid(why) => {
+            shared.metrics.dropped(why);
+            return fail_unreadable(bytes, shared);
+        }
+    };
+    if unsolicited.try_send(message).is_err() {
+        shared.metrics.dropped(DropReason::NoReader);
+        tracing::warn!("message dropped: no matching call");
+    }
+}
+
+/// Ends the call that an unreadable response belongs to.
+fn fail_unreadable(line: &[u8], shared: &Shared) {
+    let id = answered(line);
+    if let Some(pending) = id.and_then(|id| lock(&shared.calls).pending.remove(&id)) {
+        let why = String::from("the response is not JSON-RPC or nested too deeply");
+        pending
+            .inbox
+            .put(CallEvent::Failed(CallFailure::ConnectionLost(why.into())));
+    }
+}
+
+/// Ends the call that an oversized response belongs to.
+///
+/// Without a readable id the response can only be attributed if one call is in flight. Otherwise its call times out.
+fn fail_oversized(ends: &[u8], limit: usize, shared: &Shared) {
+    let mut calls = lock(&shared.calls);
+    let only = || calls.only_call().filter(|_| is_answer(ends));
+    let id = answered(ends).or_else(only);
+    if let Some(pending) = id.and_then(|id| calls.pending.remove(&id)) {
+        pending
+            .inbox
+            .put(CallEvent::Failed(CallFailure::ResponseTooLarge(limit)));
+    }
+}
+
+/// Returns the task id of a `tasks/result` request.
+fn task_of_result(request: OutboundRequest<'_>) -> Option<Box<str>> {
+    request.method.filter(|m| *m == Method::TasksResult)?;
+    let params = Object::parse(request.params).ok()?;
+    params.get_str("taskId").map(|id| Box::from(id.as_ref()))
+}
+
+/// Returns the call that a server request belongs to.
+///
+/// `2025-11-25 basic/utilities/tasks#associating-task-related-messages`: a request for a task names it.
+fn owner_of_request(request: &ServerRequest, shared: &Shared) -> Option<Arc<Inbox>> {
+    let Some(task) = related_task(&request.params) else {
+        return only_call_with(shared, may_ask);
+    };
+    let calls = lock(&shared.calls);
+    let mut all = calls.pending.values();
+    let waiting = all.find(|pending| pending.task.as_deref() == Some(&*task));
+    waiting.map(|pending| Arc::clone(&pending.inbox))
+}
+
+/// Returns the call that a notification belongs to, as far as the connection shows it.
+fn owner_of_notification(notification: &ServerNotification, shared: &Shared) -> Option<Arc<Inbox>> {
+    let params = Object::parse(&notification.params).unwrap_or_default();
+    let by_id = |raw: Option<&str>| {
+        let id = raw?.parse::<i64>().ok()?;
+        let calls = lock(&shared.calls);
+        calls.pending.get(&id).map(|p| Arc::clone(&p.inbox))
+    };
+    match notification.method {
+        Method::Progress => by_id(params.get("progressToken")),
+        // A legacy server cancels its own request, under its own id.
+        Method::Cancelled if shared.era == Era::Legacy => only_call_with(shared, may_ask),
+        Method::Cancelled => by_id(
+            params
+                .get("requestId")
+                .and_then(IdRef::from_token)
+                .map(IdRef::raw),
+        ),
+        Method::LoggingMessage => only_call_with(shared, may_log),
+        _ => {
+            let meta = Object::parse(params.get("_meta")?).ok()?;
+            by_id(meta.get(mcpact_spec::tables::meta::SUBSCRIPTION_ID))
+        }
+    }
+}
+
+/// Returns true for methods during which a legacy server may send requests.
+const fn may_ask(method: Method) -> bool {
+    method.may_ask_for_input() || matches!(method, Method::TasksResult)
+}
+
+/// Returns true for methods that server logs may be about: not subscriptions or requests of the gateway itself.
+const fn may_log(method: Method) -> bool {
+    !matches!(
+        method,
+        Method::SubscriptionsListen
+            | Method::LoggingSetLevel
+            | Method::TasksGet
+            | Method::TasksResult
+            | Method::TasksCancel
+    )
+}
+
+/// Returns the call with such a method, if there is exactly one.
+fn only_call_with(shared: &Shared, matches_method: impl Fn(Method) -> bool) -> Option<Arc<Inbox>> {
+    let calls = lock(&shared.calls);
+    let mut all = calls
+        .pending
+        .values()
+        .filter(|pending| pending.method.is_some_and(&matches_method));
+    let first = all.next()?;
+    all.next().is_none().then(|| Arc::clone(&first.inbox))
+}
+
+/// Added by shells to the number of a signal that ended a process.
+#[cfg(unix)]
+const SIGNAL_STATUS: i32 = 128;
+
+/// Returns the exit status as text. A guard process reports a signal of its child like a shell.
+pub(super) fn exit_text(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal @ 1..=64) = status.code().map(|code| code - SIGNAL_STATUS) {
+        use std::os::unix::process::ExitStatusExt as _;
+        return format!("{status}, as after {}", ExitStatus::from_raw(signal));
+    }
+    status.to_string()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    #[test]
+    fn exit_text_names_the_signal() {
+        let cases = [
+            (0x0300, "exit status: 3"),
+            (9, "signal: 9 (SIGKILL)"),
+            (137 << 8, "exit status: 137, as after signal: 9 (SIGKILL)"),
+            (0xff00, "exit status: 255"),
+        ];
+        for (raw, expected) in cases {
+            assert_eq!(exit_text(ExitStatus::from_raw(raw)), expected);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Cache scope of results.
+
+use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_spec::Revision;
+use serde_json::{Value, json};
+
+use crate::scripted_client::ScriptedClient;
+use crate::scripted_server::{Role, ScriptedServer};
+
+/// P14: results that a server declares public are private for clients unless the operator allows it.
+#[tokio::test(start_paused = true)]
+async fn public_results_become_private() {
+    for public_results in [false, true] {
+        let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
+        let settings = BridgeSettings {
+            public_results,
+            ..BridgeSettings::default()
+        };
+        let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
+        let mut peer = ScriptedClient::modern(&bridge, json!({}));
+        let results: [(&str, Value, Value); 5] = [
+            ("tools/list", json!({}), json!({"tools": []})),
+            ("prompts/list", json!({}), json!({"prompts": []})),
+            ("resources/list", json!({}), json!({"resources": []})),
+            (
+                "resources/templates/list",
+                json!({}),
+                json!({"resourceTemplates": []}),
+            ),
+            (
+                "resources/read",
+                json!({"uri": "a://b"}),
+                json!({"contents": [{"uri": "a://b", "text": "\"cacheScope\":\"public\""}]}),
+            ),
+        ];
+        for (method, params, mut result) in results {
+            result["resultType"] = json!("complete");
+            result["ttlMs"] = json!(1000);
+            for (scope, expected) in [
+                ("public", if public_results { "public" } else { "private" }),
+                ("private", "private"),
+            ] {
+                result["cacheScope"] = json!(scope);
+                peer.request(1, method, params.clone()).await;
+                stage.hear_of(method).await.result(result.clone());
+                let mut expected_result = result.clone();
+                expected_result["cacheScope"] = json!(expected);
+                assert_eq!(peer.hear().await["result"], expected_result, "{method}");
+            }
+        }
+    }
+}

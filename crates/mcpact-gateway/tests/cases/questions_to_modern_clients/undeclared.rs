@@ -1,0 +1,171 @@
+//! Questions that a client did not declare or that cannot be delivered.
+
+use mcpact_spec::Revision;
+use serde_json::{Value, json};
+
+use super::{after_streams, bridge, code, form, key, retry, scene};
+use crate::http_client::{HttpTestClient, listen};
+use crate::scripted_client::{ScriptedClient, tool};
+use crate::scripted_server::{Role, ScriptedServer};
+
+/// BB-13: a question before any call of a client is refused.
+#[tokio::test(start_paused = true)]
+async fn questions_before_any_call_are_refused() {
+    let (mut stage, mut peer) = scene(json!({"roots": {}}));
+    // Opens the connection without a call that may be asked.
+    peer.request(1, "tools/list", json!({})).await;
+    let said = stage.hear_of("tools/list").await;
+    said.result(json!({"tools": []}));
+    assert_eq!(peer.hear().await["id"], 1);
+    said.ask("r1", "roots/list", json!({}));
+    let refused = stage.hear().await;
+    assert_eq!(
+        (&refused.message["id"], code(&refused.message)),
+        (&json!("r1"), -32602)
+    );
+    peer.hears_nothing().await;
+}
+
+/// BB-30: a question during a request that cannot carry one is refused, and the request continues.
+#[tokio::test(start_paused = true)]
+async fn questions_during_lists_are_refused() {
+    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
+    peer.request(1, "tools/list", json!({})).await;
+    let said = stage.hear_of("tools/list").await;
+    said.ask("q1", "elicitation/create", form("Who?"));
+    let refused = stage.hear().await;
+    assert_eq!(
+        (&refused.message["id"], code(&refused.message)),
+        (&json!("q1"), -32602)
+    );
+    said.result(json!({"tools": []}));
+    let answer = peer.hear().await;
+    assert_eq!(answer["result"]["resultType"], "complete");
+}
+
+/// BB-29: a question that the client did not declare is refused; the result of the server is forwarded, and if it is an
+/// error, the client learns the missing capability.
+#[tokio::test(start_paused = true)]
+async fn undeclared_capabilities_are_reported() {
+    let (mut stage, mut peer) = scene(json!({}));
+    for is_error in [false, true] {
+        peer.request(1, "tools/call", tool("greet")).await;
+        let said = stage.hear_of("tools/call").await;
+        said.ask("q1", "elicitation/create", form("Who?"));
+        let refused = stage.hear().await;
+        assert_eq!(
+            (&refused.message["id"], code(&refused.message)),
+            (&json!("q1"), -32601)
+        );
+        if is_error {
+            said.error(json!({"code": -32603, "message": "no form, no greeting"}));
+            let answer = peer.hear().await;
+            assert_eq!(code(&answer), -32021, "{answer}");
+            let needed = &answer["error"]["data"]["requiredCapabilities"];
+            assert_eq!(needed, &json!({"elicitation": {}}));
+        } else {
+            said.result(json!({"content": [], "isError": true}));
+            assert_eq!(peer.hear().await["result"]["isError"], true);
+        }
+    }
+}
+
+/// BB-15: if a server requires a URL visit that the client cannot do, the error names the missing capability with its
+/// status, not the code of the server.
+#[tokio::test]
+async fn missing_url_elicitation_is_reported() {
+    let mut stage = ScriptedServer::http(Role::new(Revision::V2025_11_25)).await;
+    let url = listen(&bridge(&stage)).await;
+    let web = HttpTestClient::modern(&url, json!({"elicitation": {}}));
+    let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("pay")), async {
+        let said = after_streams(&mut stage).await;
+        said.error(json!({"code": -32042, "message": "visit", "data": {"elicitations": [
+            {"mode": "url", "elicitationId": "e1", "url": "https://pay.example", "message": "pay"}]}}));
+    });
+    assert_eq!(reply.status, 400);
+    let answer = reply.only().await;
+    assert_eq!(code(&answer), -32021);
+    let needed = &answer["error"]["data"]["requiredCapabilities"];
+    assert_eq!(needed, &json!({"elicitation": {"url": {}}}));
+}
+
+/// A required URL visit becomes a question; once the server reports it as visited, the call is repeated.
+#[tokio::test(start_paused = true)]
+async fn call_is_repeated_after_a_url_visit() {
+    let (mut stage, mut peer) = scene(json!({"elicitation": {"url": {}}}));
+    peer.request(1, "tools/call", tool("pay")).await;
+    let said = stage.hear().await;
+    said.error(
+        json!({"code": -32042, "message": "visit", "data": {"elicitations": [
+        {"mode": "url", "elicitationId": "e1", "url": "https://pay.example", "message": "pay"}]}}),
+    );
+    let asked = peer.hear().await;
+    let request = &asked["result"]["inputRequests"][key(&asked)];
+    assert_eq!(request["params"]["url"], "https://pay.example");
+    assert_eq!(request["params"].get("elicitationId"), None, "{request}");
+    let back = retry(
+        &tool("pay"),
+        &asked,
+        json!({key(&asked): {"action": "accept"}}),
+    );
+    peer.request(2, "tools/call", back).await;
+    said.note(
+        "notifications/elicitation/complete",
+        json!({"elicitationId": "e1"}),
+    );
+    let again = stage.hear_of("tools/call").await;
+    assert_eq!(again.params(), &tool("pay"));
+    again.text("paid");
+    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "paid");
+}
+
+/// BB-24: a server of 2025-06-18 would take a client with URL elicitation for one with forms, so the bridge reconnects
+/// without elicitation.
+#[tokio::test(start_paused = true)]
+async fn url_only_clients_are_not_declared_for_forms() {
+    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_06_18));
+    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"elicitation": {"url": {}}}));
+    peer.request(1, "tools/call", tool("greet")).await;
+    let said = stage.hear_of("tools/call").await;
+    said.text("hello");
+    assert_eq!(peer.hear().await["id"], 1);
+    let greetings = stage.greetings();
+    let openings: Vec<&Value> = greetings
+        .iter()
+        .filter(|message| message["method"] == "initialize")
+        .map(|message| &message["params"]["capabilities"])
+        .collect();
+    assert_eq!(
+        openings.last().unwrap().get("elicitation"),
+        None,
+        "{openings:?}"
+    );
+}
+
+/// BB-28: a list with one sampled block becomes the block for a server without lists.
+#[tokio::test(start_paused = true)]
+async fn single_sampled_block_is_unwrapped() {
+    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_06_18));
+    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"sampling": {}}));
+    peer.request(1, "tools/call", tool("think")).await;
+    let said = stage.hear().await;
+    said.ask(
+        1,
+        "sampling/createMessage",
+        json!({"maxTokens": 9,
+        "messages": [{"role": "user", "content": {"type": "text", "text": "capital?"}}]}),
+    );
+    let asked = peer.hear().await;
+    let block = json!({"type": "text", "text": "Paris"});
+    let answer = json!({"role": "assistant", "model": "m", "content": [block.clone()]});
+    peer.request(
+        2,
+        "tools/call",
+        retry(&tool("think"), &asked, json!({key(&asked): answer})),
+    )
+    .await;
+    let answered = stage.hear().await;
+    assert_eq!(answered.message["result"]["content"], block);
+    said.text("Paris it is");
+    assert_eq!(peer.hear().await["id"], 2);
+}

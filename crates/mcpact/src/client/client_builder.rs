@@ -1,0 +1,376 @@
+//! Builder of clients.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_engine::client::{ClientTerms, EraMode, EraVerdict, TransportKind};
+use mcpact_engine::policy::Policy;
+use mcpact_spec::{LogLevel, Revision};
+use mcpact_transport::address::shown;
+use mcpact_transport::error::TransportError;
+use mcpact_transport::http::client::{HttpClient, HttpSettings};
+use mcpact_transport::{tcp, websocket};
+use mcpact_wire::model::implementation::Implementation;
+use serde_json::{Map, Value};
+
+use super::Client;
+use super::client_error::{AnswerError, ClientError, DEFAULT_TIMEOUT};
+use super::core::{Core, Handles};
+use super::driver;
+use super::era_cache::EraCache;
+use super::handlers::{Handlers, Notification};
+use super::shared::{Limits, Shared};
+use super::target::{Scheme, Target};
+use crate::model::{
+    CreateMessageRequest, CreateMessageResult, ElicitResult, FormRequest, Root, UrlRequest,
+};
+use crate::validation::Validation;
+
+/// Builder of a client. The declared capabilities follow from its handlers.
+#[must_use]
+pub struct ClientBuilder {
+    info: Implementation,
+    handlers: Handlers,
+    policy: Policy,
+    mode: EraMode,
+    floor: Option<Revision>,
+    prior: Option<EraVerdict>,
+    era_cache: Option<EraCache>,
+    limits: Limits,
+    silence_limit: Option<Duration>,
+    headers: Vec<(String, String)>,
+    http: HttpSettings,
+    log_level: Option<LogLevel>,
+    validation: Validation,
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("info", &self.info)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    pub(super) fn new(name: &str, version: &str) -> Self {
+        Self {
+            info: Implementation::new(name, version),
+            handlers: Handlers::default(),
+            policy: Policy::default(),
+            mode: EraMode::Auto,
+            floor: None,
+            prior: None,
+            era_cache: None,
+            limits: Limits {
+                timeout: DEFAULT_TIMEOUT,
+                pages: 1000,
+                rounds: 10,
+            },
+            silence_limit: None,
+            headers: Vec::new(),
+            http: HttpSettings::default(),
+            log_level: None,
+            validation: Validation::Off,
+        }
+    }
+
+    /// Sets the eras to try.
+    pub const fn mode(mut self, mode: EraMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets the oldest accepted revision.
+    pub const fn floor(mut self, floor: Revision) -> Self {
+        self.floor = Some(floor);
+        self
+    }
+
+    /// Sets the policy of the engine.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the era of the server, if known.
+    pub const fn prior(mut self, verdict: EraVerdict) -> Self {
+        self.prior = Some(verdict);
+        self
+    }
+
+    /// Sets the cache of server eras. It covers URLs and commands; an open connection has no key.
+    pub fn era_cache(mut self, era_cache: EraCache) -> Self {
+        self.era_cache = Some(era_cache);
+        self
+    }
+
+    /// Sets the timeout of a request; progress restarts it.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.limits.timeout = timeout;
+        self
+    }
+
+    /// Sets how long a server may stay silent at startup.
+    pub const fn silence_limit(mut self, limit: Duration) -> Self {
+        self.silence_limit = Some(limit);
+        self
+    }
+
+    /// Sets the maximum number of pages of a list.
+    pub const fn page_limit(mut self, pages: usize) -> Self {
+        self.limits.pages = pages;
+        self
+    }
+
+    /// Adds a header to every HTTP request, such as `Authorization`.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets limits and timeouts of HTTP.
+    pub fn http(mut self, settings: HttpSettings) -> Self {
+        self.http = settings;
+        self
+    }
+
+    /// Sets the minimum level of log messages: requested once on a legacy connection, with every request on a modern
+    /// one.
+    pub const fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
+
+    /// Sets the validation of messages against the official schemas.
+    pub fn validation(mut self, validation: Validation) -> Self {
+        self.validation = validation;
+        self
+    }
+
+    /// Sets the handler for `sampling/createMessage` and declares `sampling`.
+    pub fn on_sampling<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(CreateMessageRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, AnswerError>> + Send + 'static,
+    {
+        self.handlers.on_sampling(handler);
+        self
+    }
+
+    /// Declares that the sampling handler supports tools.
+    pub const fn sampling_tools(mut self) -> Self {
+        self.handlers.with_sampling_tools();
+        self
+    }
+
+    /// Sets the handler for forms and declares `elicitation`.
+    pub fn on_elicitation<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
+    {
+        self.handlers.on_form(handler);
+        self
+    }
+
+    /// Sets the handler for URL elicitation and declares `elicitation.url`.
+    pub fn on_url_elicitation<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
+    {
+        self.handlers.on_url(handler);
+        self
+    }
+
+    /// Sets fixed roots and declares `roots`.
+    pub fn roots(self, roots: Vec<Root>) -> Self {
+        self.on_roots(move || {
+            let roots = roots.clone();
+            async move { Ok(roots) }
+        })
+    }
+
+    /// As [`roots`](Self::roots), with a handler that is called for each request.
+    pub fn on_roots<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<Root>, AnswerError>> + Send + 'static,
+    {
+        self.handlers.on_roots(handler);
+        self
+    }
+
+    /// Adds an observer of all negotiated notifications, in order. It must not block.
+    pub fn on_notification(
+        mut self,
+        observer: impl Fn(&Notification) + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// Declares the tasks extension: a modern server may answer any call with a task, which is awaited.
+    pub const fn tasks(mut self) -> Self {
+        self.handlers.tasks = true;
+        self
+    }
+
+    /// Declares an extension with its settings.
+    pub fn extension(mut self, id: impl Into<String>, settings: Map<String, Value>) -> Self {
+        self.handlers.extensions.insert(id.into(), settings.into());
+        self
+    }
+
+    /// Declares an experimental feature.
+    pub fn experimental(mut self, name: impl Into<String>, settings: Map<String, Value>) -> Self {
+        self.handlers
+            .experimental
+            .insert(name.into(), settings.into());
+        self
+    }
+
+    /// Connects and negotiates.
+    ///
+    /// # Errors
+    /// The server is unreachable, requires credentials, or the negotiation fails.
+    pub async fn connect(self, target: impl Into<Target>) -> Result<Client, ClientError> {
+        let target = target.into();
+        let key = self.cache_key(&target);
+        let (known, mut probe) = match (&self.era_cache, &key) {
+            (Some(era_cache), Some(key)) => {
+                let (known, probe) = era_cache.lookup(key).await;
+                (known, Some(probe))
+            }
+            (Some(_) | None, _) => (None, None),
+        };
+        let prior = self.prior.or(known);
+        let connected = self.connect_with(target, prior).await;
+        if let Some(probe) = &mut probe {
+            match &connected {
+                Ok((_, Some(verdict))) => probe.learn(*verdict),
+                Ok((_, None)) => {}
+                Err(_) => probe.forget(),
+            }
+        }
+        connected.map(|(client, _)| client)
+    }
+
+    /// Returns the key of a target in the era cache; it contains no secrets.
+    fn cache_key(&self, target: &Target) -> Option<String> {
+        match target {
+            Target::Url(url) => {
+                let mut hasher = DefaultHasher::new();
+                url.hash(&mut hasher);
+                self.headers.hash(&mut hasher);
+                Some(format!("{} {:016x}", shown(url), hasher.finish()))
+            }
+            #[cfg(unix)]
+            Target::Child(command) => {
+                let mut hasher = DefaultHasher::new();
+                command.args.hash(&mut hasher);
+                command.env.hash(&mut hasher);
+                let program = command.program.to_string_lossy();
+                let modified = std::fs::metadata(&command.program)
+                    .and_then(|metadata| metadata.modified())
+                    .ok();
+                modified.hash(&mut hasher);
+                Some(format!("{program} {:016x}", hasher.finish()))
+            }
+            Target::Link(_) => None,
+        }
+    }
+
+    async fn connect_with(
+        self,
+        target: Target,
+        prior: Option<EraVerdict>,
+    ) -> Result<(Client, Option<EraVerdict>), ClientError> {
+        let name = target.name();
+        let unreachable = |source: TransportError| ClientError::Unreachable {
+            target: name.clone(),
+            stderr: String::new(),
+            source,
+        };
+        let transport = match &target {
+            Target::Url(url) => match Scheme::of(url) {
+                Scheme::Http => TransportKind::Http,
+                Scheme::WebSocket | Scheme::Tcp => TransportKind::Stream,
+            },
+            #[cfg(unix)]
+            Target::Child(_) => TransportKind::Child,
+            Target::Link(_) => TransportKind::Stream,
+        };
+        let mut terms = ClientTerms::new(self.info, self.handlers.capabilities(), self.policy);
+        terms.mode = self.mode;
+        terms.floor = self.floor;
+        terms.prior = prior;
+        terms.transport = transport;
+        terms.init_timeout = self.limits.timeout;
+        terms.silence_limit = self.silence_limit.unwrap_or(terms.silence_limit);
+        let shared = Arc::new(Shared::new(
+            name.clone(),
+            self.handlers,
+            self.limits,
+            transport == TransportKind::Http,
+            self.log_level,
+            self.validation,
+        ));
+        let (core, handles) = Core::new(Arc::new(terms), Arc::clone(&shared));
+        match target {
+            Target::Url(url) => {
+                let mut settings = self.http;
+                for (name, value) in &self.headers {
+                    settings = settings.header(name, value).map_err(unreachable)?;
+                }
+                match Scheme::of(&url) {
+                    Scheme::Http => {
+                        let http = HttpClient::new(&url, settings).map_err(unreachable)?;
+                        tokio::spawn(driver::http::run(core, http));
+                    }
+                    Scheme::WebSocket => {
+                        let link = websocket::connect(&url, &settings).await;
+                        tokio::spawn(driver::lines::run(core, link.map_err(unreachable)?));
+                    }
+                    Scheme::Tcp => {
+                        let host = url.trim_start_matches("tcp://").trim_end_matches('/');
+                        let link = tcp::connect(host).await.map_err(unreachable)?;
+                        tokio::spawn(driver::lines::run(core, link));
+                    }
+                }
+            }
+            #[cfg(unix)]
+            Target::Child(command) => {
+                tokio::spawn(driver::child::run(core, command));
+            }
+            Target::Link(link) => {
+                tokio::spawn(driver::lines::run(core, link));
+            }
+        }
+        let Handles {
+            commands,
+            give_up,
+            opened,
+        } = handles;
+        let opened = opened.await.map_err(|_| ClientError::Closed)??;
+        let first = shared.agreement().ok_or(ClientError::Closed)?;
+        let client = Client {
+            shared,
+            commands,
+            give_up,
+            first,
+        };
+        if let Some(level) = self.log_level {
+            // Many servers have no log.
+            if let Err(error) = client.set_log_level(level).await {
+                tracing::debug!(%error, "cannot set the log level");
+            }
+        }
+        Ok((client, opened.verdict))
+    }
+}

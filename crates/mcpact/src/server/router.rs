@@ -1,0 +1,180 @@
+//! Routing of HTTP requests to several backends at one address.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse, HttpServer};
+
+use super::backend::{Backend, bind, reachable};
+use super::http::HttpEndpoint;
+use super::settings::Settings;
+use crate::error::Error;
+
+/// Route to one backend, with its sessions and streams.
+#[derive(Clone, Debug)]
+pub struct HttpRoute(Arc<dyn ErasedEndpoint>);
+
+trait ErasedEndpoint: Debug + Send + Sync {
+    fn respond(self: Arc<Self>, request: Box<HttpRequest>) -> BoxFuture<'static, HttpResponse>;
+
+    fn session_count(&self) -> usize;
+
+    fn drain(&self);
+
+    fn close_streams(&self);
+
+    fn stop(&self);
+}
+
+impl<B: Backend> ErasedEndpoint for HttpEndpoint<B> {
+    fn respond(self: Arc<Self>, request: Box<HttpRequest>) -> BoxFuture<'static, HttpResponse> {
+        async move { self.handle(request).await }.boxed()
+    }
+
+    fn session_count(&self) -> usize {
+        Self::session_count(self)
+    }
+
+    fn drain(&self) {
+        Self::drain(self);
+    }
+
+    fn close_streams(&self) {
+        Self::close_streams(self);
+    }
+
+    fn stop(&self) {
+        Self::stop(self);
+        self.cut_off();
+    }
+}
+
+impl HttpRoute {
+    /// Creates a route to this backend. Requires a tokio runtime, which ends idle sessions.
+    #[must_use]
+    pub fn to<B: Backend>(backend: Arc<B>) -> Self {
+        let endpoint = Arc::new(HttpEndpoint::new(backend));
+        endpoint.spawn_idle_reaper();
+        Self(endpoint)
+    }
+
+    pub(super) fn from_endpoint<B: Backend>(endpoint: &Arc<HttpEndpoint<B>>) -> Self {
+        let endpoint: Arc<HttpEndpoint<B>> = Arc::clone(endpoint);
+        Self(endpoint)
+    }
+
+    /// Returns the number of sessions and long-lived connections.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.0.session_count()
+    }
+
+    /// Ends standalone streams, abandoned calls, and each WebSocket and HTTP+SSE stream without requests in flight;
+    /// others continue.
+    pub fn drain(&self) {
+        self.0.drain();
+    }
+
+    /// As [`drain`](Self::drain), when no request is in flight: WebSockets and HTTP+SSE streams end, too.
+    pub fn close_streams(&self) {
+        self.0.close_streams();
+    }
+
+    /// Ends every session and stream.
+    pub fn close(&self) {
+        self.0.stop();
+    }
+}
+
+/// Decision about a request.
+#[derive(Debug)]
+pub enum RouteDecision {
+    /// Forwards it to this route.
+    To(HttpRoute),
+    /// Responds immediately.
+    Respond(HttpResponse),
+}
+
+/// Routes requests to backends.
+pub trait HttpRouter: Debug + Send + Sync + 'static {
+    /// Returns the settings of the listener.
+    fn settings(&self) -> &Settings;
+
+    /// Routes a request. It may change the path that the backend sees.
+    fn route(&self, request: &mut HttpRequest) -> RouteDecision;
+
+    /// Ends streams that have no end of their own.
+    fn stop(&self);
+
+    /// Ends everything.
+    fn cut_off(&self);
+}
+
+/// HTTP server with several backends, bound to one address.
+#[derive(Debug)]
+pub struct RoutedServer<R> {
+    server: HttpServer,
+    router: Arc<R>,
+}
+
+/// Passes requests to the routes that the router chooses.
+struct RouterEndpoint<R>(Arc<R>);
+
+impl<R: HttpRouter> Endpoint for RouterEndpoint<R> {
+    async fn handle(&self, mut request: Box<HttpRequest>) -> HttpResponse {
+        match self.0.route(&mut request) {
+            RouteDecision::To(route) => route.0.respond(request).await,
+            RouteDecision::Respond(response) => response,
+        }
+    }
+
+    fn cut_off(&self) {
+        self.0.cut_off();
+    }
+}
+
+impl<R: HttpRouter> RoutedServer<R> {
+    /// Binds this address.
+    ///
+    /// # Errors
+    /// The address is reachable from other machines without a token and the settings do not allow that, or it cannot
+    /// be bound.
+    pub async fn bind(router: Arc<R>, address: SocketAddr) -> Result<Self, Error> {
+        let server = bind(router.settings(), address).await?;
+        Ok(Self { server, router })
+    }
+
+    /// Returns the listen address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Returns the URL for clients, without path.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let scheme = match self.router.settings().tls {
+            Some(_) => "https",
+            None => "http",
+        };
+        format!("{scheme}://{}", reachable(self.address()))
+    }
+
+    /// Serves until `stop` resolves.
+    ///
+    /// # Errors
+    /// Accepting connections failed for good.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        let router = Arc::clone(&self.router);
+        let stop = async move {
+            stop.await;
+            router.stop();
+        };
+        let endpoint = Arc::new(RouterEndpoint(self.router));
+        Ok(self.server.serve(endpoint, stop).await?)
+    }
+}

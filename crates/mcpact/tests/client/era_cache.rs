@@ -1,0 +1,61 @@
+//! Cache of server eras.
+
+use mcpact::client::{Client, ClientError, EraCache};
+use serde_json::{Value, json};
+
+use crate::http_server::{HttpServer, Reply};
+use crate::line_server::initialized;
+
+async fn legacy_server() -> HttpServer {
+    HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
+        ("GET" | "DELETE", _) => Reply::Empty(405, Vec::new()),
+        (_, "server/discover") => Reply::error(seen, 400, -32000, Value::Null),
+        (_, "initialize") => Reply::result(seen, initialized("2025-11-25", json!({}))),
+        _ => Reply::accepted(),
+    })
+    .await
+}
+
+/// The era is probed once, by one of several concurrent clients, and stored in a file.
+#[tokio::test]
+async fn era_is_probed_once() {
+    let server = legacy_server().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("verdicts.json");
+    let verdicts = EraCache::in_file(&file).unwrap();
+    let connecting = (0..5).map(|_| {
+        let builder = Client::builder("t", "1").era_cache(verdicts.clone());
+        builder.connect(&server.url)
+    });
+    for client in futures_util::future::join_all(connecting).await {
+        client.unwrap().close().await;
+    }
+    assert_eq!(server.of("server/discover").len(), 1);
+    assert_eq!(server.of("initialize").len(), 5);
+    drop(verdicts);
+
+    let again = EraCache::in_file(&file).unwrap();
+    let builder = Client::builder("t", "1").era_cache(again.clone());
+    builder.connect(&server.url).await.unwrap();
+    assert_eq!(server.of("server/discover").len(), 1);
+    // Another credential may select another server behind the same URL.
+    let builder = Client::builder("t", "1")
+        .era_cache(again)
+        .header("Authorization", "Bearer secret");
+    builder.connect(&server.url).await.unwrap();
+    assert_eq!(server.of("server/discover").len(), 2);
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("secret"));
+}
+
+/// An unreachable server leaves no entry, and the next client may probe it.
+#[tokio::test]
+async fn unreachable_server_leaves_no_entry() {
+    let verdicts = EraCache::new();
+    let server = HttpServer::start(|_| Reply::Empty(503, Vec::new())).await;
+    for asked in 1..3 {
+        let builder = Client::builder("t", "1").era_cache(verdicts.clone());
+        let failed = builder.connect(&server.url).await.unwrap_err();
+        assert!(matches!(failed, ClientError::Refused { .. }), "{failed:?}");
+        assert_eq!(server.seen().len(), asked);
+    }
+}
