@@ -22,8 +22,6 @@ mod shutdown;
 #[cfg(unix)]
 mod status;
 
-use mcpact_transport::busy_poll;
-
 use crate::args::{Cli, Command};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -73,7 +71,6 @@ fn disable_core_dumps(command: &Command) {
 
 /// Runs a future on a new multi-threaded runtime.
 fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = busy_poll::enable(runtime.enable_all()).build();
-    runtime.map_err(CliError::Runtime)?.block_on(work)
+    let runtime = tokio::runtime::Runtime::new().map_err(CliError::Runtime)?;
+    runtime.block_on(work)
 }

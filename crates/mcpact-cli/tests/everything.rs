@@ -115,7 +115,7 @@ fn non_loopback_address_needs_a_token_or_allow_remote() {
     let stderr = usage_error(&["--listen", ":0"]);
     assert!(stderr.contains("an IP address and a port"), "{stderr}");
     let stderr = usage_error(&["--listen", "127.0.0.1:0", "--allow-host", "mcp.example:443"]);
-    assert!(stderr.contains("a name or an IP address alone"), "{stderr}");
+    assert!(stderr.contains("use a host name or IP address"), "{stderr}");
     let mut running = start(&["--listen", "0.0.0.0:0", "--allow-remote"]);
     assert!(first_line(&mut running).starts_with("http://127.0.0.1:"));
 }
@@ -123,8 +123,8 @@ fn non_loopback_address_needs_a_token_or_allow_remote() {
 /// T8: the bridge prints the same warning.
 #[test]
 fn non_loopback_address_without_allowed_hosts_warns() {
-    let message = "warning: other machines can reach `0.0.0.0:0`, but get 403 without `--allow-host`\n  hint: say by which names and \
-                addresses clients call it, such as `--allow-host mcp.example`\n";
+    let message = "warning: other hosts can reach `0.0.0.0:0`, but get 403 without `--allow-host`\n  hint: list the host names and \
+                addresses that clients use, such as `--allow-host mcp.example`\n";
     for command in [&["everything"][..], &["bridge", "--no-cache"]] {
         for (more, expected) in [
             (&["0.0.0.0:0", "--allow-remote"][..], message),

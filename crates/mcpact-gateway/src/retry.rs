@@ -25,7 +25,7 @@ pub(crate) enum Cause {
 pub(crate) struct Attempt {
     pub(crate) cause: Cause,
     pub(crate) delivery: Delivery,
-    /// A stateful client lost what the server kept for it; the client is told before anything else runs.
+    /// A stateful client lost its state on the server. It gets an error before anything else runs.
     pub(crate) state_lost: bool,
     /// Another server has replaced this one.
     pub(crate) has_successor: bool,

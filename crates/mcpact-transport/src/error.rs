@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum TransportError {
     /// A system call failed.
-    #[error("input or output failed")]
+    #[error("I/O error")]
     Io(#[from] std::io::Error),
     /// The program could not be started.
     #[error("cannot start `{program}`")]
@@ -17,7 +17,7 @@ pub enum TransportError {
         source: std::io::Error,
     },
     /// The URL cannot be used.
-    #[error("cannot use address `{address}`: {why}")]
+    #[error("cannot use `{address}`: {why}")]
     Address {
         /// URL without secrets.
         address: String,
@@ -33,7 +33,7 @@ pub enum TransportError {
         why: String,
     },
     /// The certificate of the server was rejected.
-    #[error("the server's certificate is not accepted: {why}")]
+    #[error("the server's certificate was rejected: {why}")]
     Certificate {
         /// Reason.
         why: &'static str,
@@ -41,10 +41,10 @@ pub enum TransportError {
         remedy: &'static str,
     },
     /// The HTTP request failed.
-    #[error("the HTTP exchange failed: {0}")]
+    #[error("the HTTP request failed: {0}")]
     Http(String),
     /// No connection could be made; nothing was sent.
-    #[error("no connection could be made: {0}")]
+    #[error("cannot connect: {0}")]
     Unconnected(String),
     /// The peer sent more than the limit.
     #[error("the peer sent more than {limit} bytes")]
@@ -62,7 +62,7 @@ pub enum TransportError {
     },
     /// The server redirects to another origin, which must not see our headers.
     #[error(
-        "the server redirects to `{location}`, which is not followed: use that address instead if you trust it"
+        "the server redirects to another origin, `{location}`; use that URL instead if you trust it"
     )]
     Redirect {
         /// Target of the redirect.
@@ -70,14 +70,14 @@ pub enum TransportError {
     },
     /// The server redirects in a loop.
     #[error(
-        "the server redirects in a circle, last to `{location}`: check its address, and what stands before it"
+        "the server redirects in a loop, last to `{location}`; check the URL and any proxy in front of the server"
     )]
     RedirectLoop {
         /// Target of the last redirect.
         location: String,
     },
     /// The response is not valid HTTP, or is truncated.
-    #[error("the server's answer cannot be read: {0}")]
+    #[error("invalid HTTP response: {0}")]
     Unreadable(String),
     /// The operation timed out.
     #[error("timed out while {0}")]

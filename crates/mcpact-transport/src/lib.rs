@@ -4,7 +4,6 @@
 //! messages and knows no protocol revision. Read [`link::Link`] first.
 
 pub mod address;
-pub mod busy_poll;
 #[cfg(unix)]
 pub mod core_dumps;
 pub mod error;

@@ -97,7 +97,7 @@ fn invalid_server_in_a_foreign_config_is_reported() {
     assert_eq!(status["servers"].as_array().unwrap().len(), 3, "{status}");
     for (name, why) in [
         ("typo", "did you mean `command` by `comand`?"),
-        ("text", "is no server"),
+        ("text", "is not a server"),
     ] {
         let server = state(&status, name);
         assert_eq!(server["state"], "wrong", "{server}");

@@ -82,7 +82,7 @@ fn gateways_that_serve_each_other_detect_the_loop() {
             );
         }
         let why = instructions(&first);
-        assert!(why.contains("`b` is missing"), "{era}: {why}");
+        assert!(why.contains("`b` is unavailable"), "{era}: {why}");
         assert!(
             why.contains("hint: remove this server from the config"),
             "{why}"

@@ -309,7 +309,7 @@ fn changed_referenced_file_triggers_a_reload() {
     restarted();
     fs::write(harness.path("variables"), "no variable\n").unwrap();
     let message = harness.follow_logs().next(Some("reload_failure"));
-    assert!(message.contains("is no `NAME=value`"), "{message}");
+    assert!(message.contains("is not `NAME=value`"), "{message}");
     fs::write(harness.path("variables"), "A=3\n").unwrap();
     restarted();
 }

@@ -32,7 +32,7 @@ fn own_url_in_the_config_is_skipped() {
     .unwrap();
     let (code, stdout, _) = harness.run(&["check", "self.toml"]);
     assert_eq!(code, 0, "{stdout}");
-    let message = format!("a gateway on `{address}` would serve itself here");
+    let message = format!("this server is the gateway itself on `{address}`");
     assert_eq!(stdout.matches(&message).count(), 2, "{stdout}");
     drop(free);
 

@@ -100,7 +100,7 @@ fn unreachable_server_is_reported_until_it_recovers() {
     );
     assert_eq!(readiness(&gateway, "away")["ready"], true);
     let welcome = initialize_response(&gateway);
-    assert!(!welcome.contains("is missing"), "{welcome}");
+    assert!(!welcome.contains("is unavailable"), "{welcome}");
 }
 
 /// Before it has failed often enough to be suspended.

@@ -116,7 +116,7 @@ fn control_characters_of_servers_are_escaped() {
     let log = || fs::read_to_string(harness.path("log")).unwrap();
     let words = [
         "(`it is ",
-        "unavailable: no agreement",
+        "unavailable: negotiation with the server failed",
         "a list is not whole",
     ];
     wait_until(|| words.iter().all(|words| log().contains(words)));

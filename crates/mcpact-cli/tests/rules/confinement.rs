@@ -85,8 +85,8 @@ fn invalid_limits_are_rejected() {
     let checked = harness.run(&["check", "own.toml"]);
     let message = String::from_utf8_lossy(&checked.stdout).into_owned();
     for expected in [
-        "`max_memory_mb` is at least 64",
-        "`max_open_files` is at least 32",
+        "`max_memory_mb` must be at least 64",
+        "`max_open_files` must be at least 32",
         "`no_new_privileges` has no effect with `url`",
     ] {
         assert!(message.contains(expected), "{expected}: {message}");

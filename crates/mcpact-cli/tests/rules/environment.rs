@@ -105,9 +105,6 @@ async fn inherited_variables_may_be_invalid_utf8() {
         let message = String::from_utf8_lossy(&output.stdout).into_owned()
             + &String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(7), "{message}");
-        assert!(
-            message.contains("`RAW` is set, but is no UTF-8 text"),
-            "{message}"
-        );
+        assert!(message.contains("`RAW` is not valid UTF-8"), "{message}");
     }
 }

@@ -93,7 +93,7 @@ fn calls_are_counted_by_method_and_outcome() {
     }
 }
 
-/// A server that is not served any more is not told of; one that is configured anew counts on.
+/// The metrics of a removed server are dropped; a reconfigured server keeps its counters.
 #[test]
 fn only_metrics_of_removed_servers_are_dropped() {
     let metrics = Metrics::default();

@@ -62,7 +62,7 @@ impl DeliveryObserver {
         &self.supervisor.metrics
     }
 
-    /// Records a call that was not delivered, or whose response cannot be read.
+    /// Records a call that was not delivered, or a response that cannot be read.
     pub(crate) fn delivery_failed(&self, failure: DeliveryFailure, why: &str) {
         let Self { supervisor, id } = self;
         supervisor.log_delivery_failed(*id, failure, why);

@@ -360,14 +360,12 @@ impl InstanceSet {
 
     /// Returns true if the instance accepts calls.
     pub(super) fn is_open(&self, id: InstanceId) -> bool {
-        let record = self.records.get(&id);
-        record.is_some_and(|record| record.instance.is_open())
+        self.find(id).is_some_and(Instance::is_open)
     }
 
     /// Returns the number of calls of an instance.
     pub(super) fn calls(&self, id: InstanceId) -> usize {
-        let record = self.records.get(&id);
-        record.map_or(0, |record| record.instance.calls())
+        self.find(id).map_or(0, Instance::calls)
     }
 
     /// Returns true if any instance accepts calls.

@@ -482,7 +482,7 @@ async fn unreadable_responses_are_reported() {
     let connected = client(Revision::V2026_07_28).connect(format!("{origin}/servers/g/mcp"));
     let connected = connected.await.unwrap();
     let failed = connected.call_tool("x", json!({})).await.unwrap_err();
-    let words = "the server's answer cannot be read";
+    let words = "invalid HTTP response";
     assert!(failed.to_string().contains(words), "{failed}");
     let status = gateway.status(Some("g")).unwrap();
     let last = status.servers[0].last_error.as_ref().unwrap();

@@ -57,7 +57,7 @@ async fn unknown_servers_and_tags_list_the_known_ones() {
             "/servers/old/mcp",
             "Mcpact-Server: new\r\n",
             400,
-            &["choose by one"],
+            &["use only one"],
         ),
         (
             "/mcp",

@@ -205,7 +205,7 @@ async fn servers_that_die_before_listing_are_retried() {
         !came
             .instructions()
             .unwrap_or_default()
-            .contains("is missing")
+            .contains("is unavailable")
     );
 }
 

@@ -285,7 +285,7 @@ async fn who_comes_late_is_announced() {
         until("it failed", || members[2].failure().is_some()).await;
         let later = on_lines(&hub, client(revision)).await;
         let told = later.instructions().unwrap_or_default().to_owned();
-        assert!(told.contains("`b` is missing"), "{told}");
+        assert!(told.contains("`b` is unavailable"), "{told}");
         slow.remove("hold");
         broken.remove("broken");
         members[2].bridge().forgive();

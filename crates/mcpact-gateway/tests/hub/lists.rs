@@ -72,7 +72,7 @@ async fn what_is_declared_is_what_there_is() {
         assert!(!connected.pact().declares(Capability::Completions));
         let instructions = connected.instructions().unwrap_or_default().to_owned();
         assert!(
-            instructions.contains("`broken` is missing"),
+            instructions.contains("`broken` is unavailable"),
             "{instructions}"
         );
     }

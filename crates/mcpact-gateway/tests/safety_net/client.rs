@@ -49,7 +49,7 @@ enum Wire {
 }
 
 impl Client {
-    /// Connects; `key` tells a modern client on HTTP from others.
+    /// Connects; `key` identifies a modern client on HTTP.
     pub(crate) async fn connect(
         gateway: &Arc<Gateway>,
         address: &Address,
@@ -61,7 +61,7 @@ impl Client {
         connecting.unwrap_or_else(|refused| panic!("{refused}"))
     }
 
-    /// The same; the answer if there is no session.
+    /// Connects. Returns the error response if the gateway refuses.
     pub(crate) async fn try_connect(
         gateway: &Arc<Gateway>,
         address: &Address,
@@ -154,7 +154,7 @@ impl Client {
             .await;
     }
 
-    /// Cancels a request: a modern client on HTTP closes its stream, others say so.
+    /// Cancels a request: a modern client on HTTP closes its stream, others send a notification.
     pub(crate) async fn cancel(&mut self, id: &str) {
         match (&self.wire, self.revision.era()) {
             (Wire::Http { .. }, Era::Modern) => {
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// Next message, however long it takes; none when the gateway has closed.
+    /// Next message, without a timeout; none after the gateway has closed the connection.
     pub(crate) async fn recv(&mut self) -> Option<Value> {
         self.inbox.recv().await
     }
@@ -195,7 +195,7 @@ impl Client {
         }
     }
 
-    /// ClientResponse to a request. Notifications before it are skipped.
+    /// Response to a request. Notifications before it are skipped.
     pub(crate) async fn answered(&mut self, id: &str) -> Value {
         loop {
             let message = self.next().await;
@@ -232,7 +232,7 @@ async fn exchange(
     }
 }
 
-/// Reads what a session is sent outside of requests.
+/// Reads messages of a session that belong to no request.
 async fn listen(web: HttpTestClient, inbox: mpsc::UnboundedSender<Value>) {
     let answer = web.http.listen(&web.facts, None).await.unwrap();
     let ClientResponseBody::Events(mut events) = answer.body else {

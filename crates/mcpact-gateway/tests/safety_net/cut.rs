@@ -21,7 +21,7 @@ pub(crate) const DROPPED: &str = "dropped by the test";
 /// Moment at which a request is dropped. Polls count from 0 over all requests that may be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// In the place of a poll: the wake-up happened and nothing has looked at its cause.
+    /// Instead of a poll: after the wake-up, before its cause is handled.
     Instead(usize),
     /// Right after a poll that was not ready.
     After(usize),

@@ -1,8 +1,8 @@
 //! Isolation of clients, as a property of random runs.
 //!
-//! Every client has a mark, such as `@2@`. Its calls and its answers carry the mark, and whatever a scripted server says
-//! because of a call or an answer carries the mark of the client that caused it. So a client must never receive the mark
-//! of another one. What all clients share, such as changed lists, carries no mark.
+//! Every client has a mark, such as `@2@`. Its calls and answers carry the mark, and all messages that a scripted server
+//! sends because of them carry it, too. So a client must never receive the mark of another one. Shared messages, such as
+//! changed lists, carry no mark.
 //!
 //! `MCPACT_CASES` sets the number of runs, `MCPACT_SEED` the only one.
 
@@ -38,19 +38,19 @@ fn marks(text: &str) -> BTreeSet<String> {
     numbers.map(|number| format!("@{number}@")).collect()
 }
 
-/// What happened in a run, and what must not have.
+/// Events of a run, and violations.
 #[derive(Debug, Default)]
 struct Ledger {
     leaks: Mutex<Vec<String>>,
     counts: Mutex<BTreeMap<&'static str, usize>>,
     trace: Mutex<Vec<String>>,
-    /// Tasks and states that clients hold, for others to try.
+    /// Task ids and states of clients, for others to try.
     carried: Mutex<Vec<Carried>>,
     /// The last mark.
     last: Mutex<usize>,
 }
 
-/// Something that is worth nothing in the hands of another client.
+/// A request that only one client may make.
 #[derive(Clone, Debug)]
 struct Carried {
     owner: String,
@@ -88,14 +88,14 @@ impl Ledger {
     }
 }
 
-/// Sockets need the real clock, on which nothing should have to wait for seconds.
+/// Clock of a run. Sockets need the real clock, so waits must be short there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Clock {
     Paused,
     Real,
 }
 
-/// What a run is about.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Case {
     clock: Clock,
@@ -134,7 +134,7 @@ impl Case {
         self.strategy == "stateful" && !(self.is_http && self.server.era() == Era::Modern)
     }
 
-    /// Returns `true` if the config says that clients meet what others have told the server.
+    /// Returns `true` if the config shares server state among clients.
     fn is_common(&self) -> bool {
         self.strategy == "singleton"
     }
@@ -163,7 +163,7 @@ fn pick<T: Copy>(seed: &mut Seed, of: &[T]) -> T {
     of[at]
 }
 
-/// Where the clients of a run may connect.
+/// Endpoints of a run.
 struct Addresses {
     gateway: Arc<Gateway>,
     origin: Option<String>,
@@ -185,7 +185,7 @@ impl Addresses {
     }
 }
 
-/// Runs one case; counts of what happened.
+/// Runs one case. Returns the counts of events.
 async fn run(number: u64, clock: Clock) -> BTreeMap<&'static str, usize> {
     let mut seed = Seed::new(number);
     let case = Case::draw(&mut seed, clock);
@@ -251,7 +251,7 @@ async fn run(number: u64, clock: Clock) -> BTreeMap<&'static str, usize> {
     ledger.counts.lock().unwrap().clone()
 }
 
-/// Number of runs, and the only one if there is one.
+/// Returns the seeds to run.
 fn chosen(usual: u64) -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     match (number("MCPACT_SEED"), number("MCPACT_CASES")) {
@@ -268,7 +268,7 @@ async fn run_all(usual: u64, clock: Clock, expected: &[&str]) {
             *counts.entry(what).or_default() += count;
         }
     }
-    // A property of messages that never come is none.
+    // The property must not hold vacuously.
     let is_whole = seeds.len() as u64 >= usual;
     for what in expected.iter().filter(|_| is_whole) {
         let count = counts.get(what).copied().unwrap_or_default();
@@ -276,7 +276,7 @@ async fn run_all(usual: u64, clock: Clock, expected: &[&str]) {
     }
 }
 
-/// What happens in enough runs.
+/// Events that must occur in enough runs.
 const EXPECTED: [&str; 12] = [
     "answer",
     "cancelled",

@@ -1,4 +1,4 @@
-//! Lists that many clients are shown.
+//! Lists that many clients share.
 
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn next(stage: &mut ScriptedServer) -> ReceivedMessage {
     }
 }
 
-/// Answers a list with a tool that says which roots the server was told for it.
+/// Answers a list with a tool that names the roots that the server got for it.
 async fn list(stage: &mut ScriptedServer, said: &ReceivedMessage) {
     said.ask("roots", "roots/list", json!({}));
     let told = next(stage).await.message;
@@ -32,7 +32,7 @@ async fn list(stage: &mut ScriptedServer, said: &ReceivedMessage) {
     said.result(json!({"tools": [tool]}));
 }
 
-/// Answers what the client is asked, until its call is answered.
+/// Answers server requests until the call has a response.
 async fn answer_with_roots(mut client: Client) {
     let roots = json!({"roots": [{"uri": "file:///ann"}]});
     loop {
@@ -53,7 +53,7 @@ async fn answer_with_roots(mut client: Client) {
     }
 }
 
-/// Tools that a client is shown, and how often the server was asked for them.
+/// Returns the tools that a client sees, and the number of list requests to the server.
 async fn listed(client: &mut Client, stage: &mut ScriptedServer) -> (Value, usize) {
     client.request("list", "tools/list", json!({}));
     let mut lists = 0;
@@ -69,10 +69,10 @@ async fn listed(client: &mut Client, stage: &mut ScriptedServer) -> (Value, usiz
     }
 }
 
-/// A stdio server that asks something while it lists its tools seems to ask for the call that runs there. What it lists
-/// then may rest on that client's answer, and no client is shown it.
+/// On stdio, a server request during `tools/list` looks like one for the call in flight. The list may then depend on that
+/// client's answer, so no client gets it.
 #[tokio::test(start_paused = true)]
-async fn common_list_never_rests_on_the_answer_of_a_client() {
+async fn shared_list_never_depends_on_the_answer_of_a_client() {
     for revision in ERAS {
         let mut stage = ScriptedServer::lines(Role::new(LEGACY));
         let shared = config("one", "strategy = \"stateless\"\nmax_instances = 1\n");

@@ -1,4 +1,4 @@
-//! What a rebuild of the gateway must not change: isolation of clients, cancellation, reload and resends.
+//! Invariants of the gateway: isolation of clients, cancellation, reload and resends.
 //!
 //! The tests use the configuration, the wire and the `Backend` trait only. The servers and most clients are scripted
 //! and in memory, so that the clock can be paused.

@@ -1,7 +1,7 @@
 //! A reload that replaces a server while a client needs it.
 //!
 //! The first server drains while the second one serves. A call goes to the second server only if the first one has not
-//! received it; everything else goes on at the first, or its client learns that it is lost.
+//! received it. Everything else continues on the first, or its client gets an error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::scripted_server::{ReceivedMessage, Role};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// Time that calls of the first server have after the reload.
+/// Drain time of the first server after the reload.
 const LONG: &str = "drain_seconds = 600\n";
 const NONE: &str = "drain_seconds = 0\n";
 
@@ -33,7 +33,7 @@ pub(crate) enum Place {
 
 pub(crate) const ON_HTTP: [Place; 3] = [Place::All, Place::Tag, Place::Single];
 
-/// What is the case when the config is reloaded.
+/// Situation in which the config is reloaded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) place: Place,
@@ -51,7 +51,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Client that can be asked something.
+    /// Creates a client that accepts input requests.
     pub(crate) async fn new(case: Case) -> Self {
         Self::with(case, json!({"elicitation": {}})).await
     }
@@ -84,7 +84,7 @@ impl Scene {
         }
     }
 
-    /// Reloads with the second server in the place of the first.
+    /// Reloads the config with the second server instead of the first.
     pub(crate) fn reload(&self) {
         let next = config("second", self.case.keys);
         self.gateway.change(next).unwrap();
@@ -98,13 +98,13 @@ impl Scene {
         json!({"name": name, "arguments": {}})
     }
 
-    /// A call that the first server has received.
+    /// Sends a call and returns it as the first server received it.
     pub(crate) async fn sent(&mut self) -> ReceivedMessage {
         self.client.request("sent", "tools/call", self.call());
         self.first.next_of("tools/call").await
     }
 
-    /// The text that a call is answered with.
+    /// Returns the text of a result.
     async fn text(&mut self, id: &str) -> String {
         let answer = self.client.answered(id).await;
         let text = answer["result"]["content"][0]["text"].as_str();
@@ -112,13 +112,13 @@ impl Scene {
             .to_owned()
     }
 
-    /// A request whose client learns that the call is lost and may have run.
+    /// Expects the error of a lost call that may have run.
     async fn lost(&mut self, id: &str) {
         let answer = self.client.answered(id).await;
         is_lost(&answer, self.case);
     }
 
-    /// Number of calls that each server has received.
+    /// Checks the number of calls that each server has received.
     #[track_caller]
     pub(crate) fn called(&self, first: usize, second: usize) {
         let counts = [&self.first, &self.second].map(|server| server.count("tools/call"));
@@ -239,9 +239,9 @@ async fn sent_call_stays_at_its_server_on_http() {
     sent(&ON_HTTP).await;
 }
 
-/// Errors of a server look like those of a gateway that has not sent a call, as they do behind a second gateway. The
-/// client gets them unchanged, and no server gets the call again.
-async fn refused_in_words_of_a_gateway(places: &[Place]) {
+/// Errors of a server that look like those of a gateway, as behind a second gateway, reach the client unchanged. No server
+/// gets the call again.
+async fn refused_like_a_gateway(places: &[Place]) {
     let errors = [
         json!({"code": -32603, "message": "upstream_closed", "data": {"reason": "upstream_closed"}}),
         json!({"code": -32603, "message": "the call was not sent to the server",
@@ -264,15 +264,15 @@ async fn refused_in_words_of_a_gateway(places: &[Place]) {
 
 #[tokio::test(start_paused = true)]
 async fn error_data_of_a_server_never_causes_a_resend() {
-    refused_in_words_of_a_gateway(&[Place::Link]).await;
+    refused_like_a_gateway(&[Place::Link]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn error_data_of_a_server_never_causes_a_resend_on_http() {
-    refused_in_words_of_a_gateway(&ON_HTTP).await;
+    refused_like_a_gateway(&ON_HTTP).await;
 }
 
-/// A call for which its client is asked something.
+/// A call that waits for the input of its client.
 struct Suspended {
     said: ReceivedMessage,
     asked: Value,
@@ -294,7 +294,7 @@ impl Scene {
         Suspended { said, asked }
     }
 
-    /// The client answers what it was asked.
+    /// Answers the input request.
     async fn resume(&mut self, suspended: &Suspended) {
         let accept = json!({"action": "accept", "content": {}});
         let result = &suspended.asked["result"];
@@ -310,15 +310,15 @@ impl Scene {
     }
 }
 
-/// A suspended call of a legacy server goes on there within `drain_seconds`, and is lost after that.
+/// A suspended call of a legacy server continues there within `drain_seconds`, and is lost after that.
 ///
-/// A call of a modern server has ended with its question. A modern client calls again, and the second server gets the
-/// state that the first one gave. For a legacy client the gateway would have to call again; it does not do so at another
-/// server, and the client learns that the call is lost. No server gets the call anew.
+/// A call of a modern server ends with its input request. A modern client calls again, and the second server gets the
+/// state of the first. For a legacy client the gateway would have to call again, which it does not do on another server:
+/// the client gets an error. No server gets the call twice.
 async fn suspended(places: &[Place]) {
     for (keys, has_time) in [(LONG, true), (NONE, false)] {
         for case in cases(places, keys) {
-            // The session ends with the first server, so that its client cannot answer.
+            // The session ends with the first server, so its client cannot answer.
             if (case.place, case.client.era()) == (Place::Single, Era::Legacy) {
                 continue;
             }
@@ -361,16 +361,16 @@ async fn suspended(places: &[Place]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn suspended_call_goes_on_or_is_lost() {
+async fn suspended_call_continues_or_is_lost() {
     suspended(&[Place::Link]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn suspended_call_goes_on_or_is_lost_on_http() {
+async fn suspended_call_continues_or_is_lost_on_http() {
     suspended(&[Place::All, Place::Single]).await;
 }
 
-/// A server that gets a subscription to the resource.
+/// Waits for a subscription to the resource.
 async fn accepts(server: &mut Server, case: Case) -> ReceivedMessage {
     loop {
         let said = server.next().await;
@@ -402,8 +402,8 @@ fn update(said: &ReceivedMessage) {
     said.note("notifications/resources/updated", params);
 }
 
-/// The client is subscribed at the second server without asking, learns that the resource may have changed, and then
-/// hears of its updates.
+/// The gateway renews the subscription at the second server, notifies the client that the resource may have changed, and
+/// passes on later updates.
 async fn subscribed(places: &[Place]) {
     const UPDATED: &str = "notifications/resources/updated";
     for case in cases(places, "drain_seconds = 600\ntags = [\"t\"]\n") {
@@ -459,7 +459,7 @@ async fn subscription_moves_to_the_next_server_on_http() {
 }
 
 impl Scene {
-    /// A task that the first server works on, and its name for the client.
+    /// Creates a task on the first server. Returns its request and the client's task id.
     async fn task(&mut self) -> (ReceivedMessage, Value) {
         let mut params = self.call();
         if self.case.client.era() == Era::Legacy {
@@ -471,7 +471,7 @@ impl Scene {
         let mut task = json!({"taskId": "T", "status": "working", "createdAt": date,
             "lastUpdatedAt": date});
         match (self.case.client.era(), self.case.server.era()) {
-            // The gateway makes the task and the server sees a call.
+            // The gateway hosts the task, and the server gets a call.
             (Era::Legacy, Era::Modern) => {}
             (_, Era::Legacy) => {
                 task["ttl"] = json!(600_000);
@@ -490,8 +490,8 @@ impl Scene {
     }
 }
 
-/// A task of the server ends with it. A task that the gateway hosts goes on within `drain_seconds`, and fails after that.
-/// No task is started anew.
+/// A task of the server ends with it. A task that the gateway hosts continues within `drain_seconds`, and fails after that.
+/// No task is restarted.
 async fn tasks(places: &[Place]) {
     for (keys, has_time) in [(LONG, true), (NONE, false)] {
         for case in cases(places, keys) {
@@ -510,7 +510,7 @@ async fn tasks(places: &[Place]) {
                     scene.client.request("result", "tasks/result", task);
                     scene.lost("result").await;
                 }
-                // The gateway gave the task a name that only the first server's side knows.
+                // Only the first server's side knows the task id that the gateway assigned.
                 (Era::Modern, Era::Legacy) => {
                     let seen = scene.client.ask("seen", "tasks/get", task).await;
                     assert!(seen["error"].is_object(), "{case:?}: {seen}");
@@ -526,11 +526,11 @@ async fn tasks(places: &[Place]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn task_goes_on_or_is_lost() {
+async fn task_continues_or_is_lost() {
     tasks(&[Place::Link]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn task_goes_on_or_is_lost_on_http() {
+async fn task_continues_or_is_lost_on_http() {
     tasks(&[Place::All]).await;
 }

@@ -1,7 +1,7 @@
 //! The pause of a shared stdio connection after a cancelled call.
 //!
-//! A legacy server on stdio does not say which call a question belongs to. After a call was cancelled, the server may
-//! still ask for it. So the connection takes no other call that could be asked something for a while.
+//! A legacy server on stdio does not say which call a request belongs to. After a cancelled call, the server may still send
+//! requests for it. So the connection accepts no other call that allows input requests for a while.
 
 use std::time::Duration;
 
@@ -20,11 +20,10 @@ async fn cancel(peer: &mut ScriptedClient, id: u64) {
     peer.note("notifications/cancelled", params).await;
 }
 
-/// For two seconds after a cancelled call that could be asked something, the connection takes no other such call, and
-/// a late question of the server reaches no client. Then it takes the next call. Calls that cannot be asked anything
-/// are not delayed.
+/// For two seconds after a cancelled call that allows input requests, the connection accepts no other such call, and a late
+/// request of the server reaches no client. Calls without input requests are not delayed.
 #[tokio::test(start_paused = true)]
-async fn shared_connection_rests_after_a_cancelled_call_that_could_be_asked() {
+async fn shared_connection_pauses_after_a_cancelled_call() {
     for revision in ERAS {
         let mut server = Server::lines(Role::new(Revision::V2025_11_25));
         let shared = config("one", "strategy = \"stateless\"\nmax_instances = 1\n");
@@ -73,9 +72,8 @@ async fn shared_connection_rests_after_a_cancelled_call_that_could_be_asked() {
     }
 }
 
-/// A call that its server has answered leaves no pause behind.
 #[tokio::test(start_paused = true)]
-async fn shared_connection_does_not_rest_after_an_answer() {
+async fn shared_connection_does_not_pause_after_a_response() {
     for revision in ERAS {
         let mut server = Server::lines(Role::new(Revision::V2025_11_25));
         let shared = config("one", "strategy = \"stateless\"\nmax_instances = 1\n");

@@ -40,7 +40,7 @@ impl Server {
         Self::on(ScriptedServer::lines(role))
     }
 
-    /// Server on an existing stage.
+    /// Server on an existing connection.
     pub(crate) fn on(mut stage: ScriptedServer) -> Self {
         let (tell, heard) = mpsc::unbounded_channel();
         let log = Arc::<Mutex<Vec<Value>>>::default();
@@ -140,7 +140,7 @@ pub(crate) fn gateway(config: Catalog, servers: &[(&'static str, &Server)]) -> A
     gateway_with(config, &targets.collect::<Vec<_>>())
 }
 
-/// The same with servers in memory that the test plays.
+/// Gateway with these targets as its built-in servers.
 pub(crate) fn gateway_with(config: Catalog, targets: &[(&'static str, &Target)]) -> Arc<Gateway> {
     let builtins = targets.iter().map(|(name, target)| match target {
         Target::Local(local) => (*name, Local(Arc::clone(&local.0))),
@@ -154,7 +154,7 @@ pub(crate) fn gateway_with(config: Catalog, targets: &[(&'static str, &Target)])
     Gateway::new(config, surroundings).unwrap()
 }
 
-/// Gateway with one server; `config` makes its config from the keys that say how the server is reached.
+/// Gateway with one server; `config` creates its config from the keys of its transport.
 pub(crate) fn gateway_of(target: &Target, config: impl Fn(&str) -> Catalog) -> Arc<Gateway> {
     let mut surroundings = GatewayEnv {
         cache: Cache::disabled(),
@@ -200,7 +200,7 @@ pub(crate) async fn client(
     }
 }
 
-/// Calls and questions on the server of a gateway: in flight and queued.
+/// Number of in-flight and queued calls of a gateway.
 pub(crate) fn load(gateway: &Gateway) -> (usize, usize) {
     let status = gateway.status(None).unwrap();
     let servers = &status.servers;
@@ -210,12 +210,12 @@ pub(crate) fn load(gateway: &Gateway) -> (usize, usize) {
     )
 }
 
-/// Form with this message, as a server asks for it.
+/// Parameters of a form elicitation with this message.
 pub(crate) fn form(message: &str) -> Value {
     json!({"message": message, "requestedSchema": {"type": "object", "properties": {}}})
 }
 
-/// Parameters of a call of the server's tool.
+/// Parameters of a tool call.
 pub(crate) fn call() -> Value {
     json!({"name": "s__t", "arguments": {}})
 }

@@ -1,7 +1,7 @@
 //! Requests that are dropped at every poll.
 //!
-//! A front cancels a request by dropping its future, which can happen between any two polls. Whatever the request has
-//! taken until then must be free again: its place in flight, its place in the queue, its turn on a connection.
+//! A front cancels a request by dropping its future, between any two polls. The request must then release everything it
+//! holds: its in-flight slot, its place in the queue, its turn on a connection.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use crate::rig::{ERAS, URI, acknowledge, form, is_listed};
 use crate::scripted_client::ScriptedClient;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
-/// No request has more polls than this.
+/// Maximum number of polls of a request.
 const MOST_POLLS: usize = 200;
 
 /// One step of the virtual clock: everything else that can run has run.
@@ -29,10 +29,10 @@ const STEP: Duration = Duration::from_millis(1);
 /// Longer than any grace period, and shorter than a call may take.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// How long a suspended call waits for its client, and an idle instance for a call.
+/// Timeout of suspended calls and idle instances.
 const SHORT: Duration = Duration::from_secs(5);
 
-/// How many servers the front shows.
+/// Kind of front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Front {
     Single,
@@ -63,7 +63,7 @@ const ALL: [Request; 7] = [
     Request::Start,
 ];
 
-/// Those that go another way where each client has an instance.
+/// Requests that take another path if each client has its own instance.
 const APART: [Request; 3] = [Request::Call, Request::Queued, Request::Start];
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ struct Cancelled(Mutex<BTreeMap<(usize, String), usize>>);
 struct Script {
     era: Era,
     cancelled: Arc<Cancelled>,
-    /// Lets the call go on that blocks others.
+    /// Releases the call that blocks others.
     release: Arc<Notify>,
     asking: BTreeMap<usize, ReceivedMessage>,
 }
@@ -204,7 +204,7 @@ impl<B: Backend> Scene<B> {
         }
     }
 
-    /// Makes the request and goes on until it is answered or dropped.
+    /// Sends the request and continues until it is answered or dropped.
     async fn attempt(&self, peer: &mut ScriptedClient) {
         let (method, params) = self.request();
         peer.request(VICTIM, method, params.clone()).await;
@@ -269,7 +269,7 @@ impl<B: Backend> Scene<B> {
                 one.request("block", "tools/call", self.call("block")).await;
                 tokio::time::sleep(STEP).await;
             }
-            // The server sleeps by then.
+            // The server has stopped by then.
             Request::Start => tokio::time::sleep(GRACE).await,
             _ => {}
         }
@@ -289,7 +289,7 @@ impl<B: Backend> Scene<B> {
         for (call, count) in &*cancelled.0.lock().unwrap() {
             assert_eq!(*count, 1, "{what}: cancellations of {call:?}");
         }
-        // Every turn and every place is free again.
+        // Every turn and every slot is free again.
         for peer in [&mut one, &mut other] {
             peer.request("after", "tools/call", self.call("answer"))
                 .await;
@@ -300,7 +300,7 @@ impl<B: Backend> Scene<B> {
     }
 }
 
-/// What a run came to.
+/// Result of a run.
 struct Ran {
     /// `false` if the request was answered before its moment.
     is_cut: bool,
@@ -392,8 +392,8 @@ async fn sweep(case: Case) {
         cancelled += instead.cancelled + after.cancelled;
         if !instead.is_cut && !after.is_cut {
             assert!(poll > 1, "{case:?} never waits");
-            let is_told = case.request != Request::Progress || cancelled > 0;
-            assert!(is_told, "{case:?}: the server is told");
+            let is_cancelled = case.request != Request::Progress || cancelled > 0;
+            assert!(is_cancelled, "{case:?}: the server gets a cancellation");
             return;
         }
     }
@@ -421,26 +421,26 @@ async fn sweep_all(front: Front, strategy: Strategy, requests: &[Request]) {
     }
 }
 
-/// At `/servers/NAME/mcp`, where clients share instances.
+/// Endpoint `/servers/NAME/mcp`, shared instances.
 #[tokio::test(start_paused = true)]
-async fn dropped_requests_to_a_single_shared_server_leave_nothing_behind() {
+async fn dropped_requests_to_a_single_shared_server_release_everything() {
     sweep_all(Front::Single, Strategy::Stateless, &ALL).await;
 }
 
-/// At `/servers/NAME/mcp`, where each client has an instance.
+/// Endpoint `/servers/NAME/mcp`, one instance per client.
 #[tokio::test(start_paused = true)]
-async fn dropped_requests_to_a_single_stateful_server_leave_nothing_behind() {
+async fn dropped_requests_to_a_single_stateful_server_release_everything() {
     sweep_all(Front::Single, Strategy::Stateful, &APART).await;
 }
 
-/// At `/mcp`, where clients share instances.
+/// Endpoint `/mcp`, shared instances.
 #[tokio::test(start_paused = true)]
-async fn dropped_requests_to_shared_servers_leave_nothing_behind() {
+async fn dropped_requests_to_shared_servers_release_everything() {
     sweep_all(Front::Aggregate, Strategy::Stateless, &ALL).await;
 }
 
-/// At `/mcp`, where each client has an instance.
+/// Endpoint `/mcp`, one instance per client.
 #[tokio::test(start_paused = true)]
-async fn dropped_requests_to_stateful_servers_leave_nothing_behind() {
+async fn dropped_requests_to_stateful_servers_release_everything() {
     sweep_all(Front::Aggregate, Strategy::Stateful, &APART).await;
 }

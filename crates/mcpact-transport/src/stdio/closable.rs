@@ -7,8 +7,6 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::busy_poll;
-
 /// One end of a pipe.
 ///
 /// Shutting down or dropping a writer closes the file. tokio's pipes do not close on shutdown, and the reader would
@@ -94,9 +92,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Closable<W> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let result = self.poll(context, |io, context| io.poll_write(context, bytes));
-        busy_poll::note_sent(bytes.len());
-        result
+        self.poll(context, |io, context| io.poll_write(context, bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -35,7 +35,6 @@ mod unix {
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
 
-    use crate::busy_poll;
     use crate::link::Link;
     use crate::stdio::closable::closable;
 
@@ -63,9 +62,6 @@ mod unix {
 
         /// Returns a reader; `None` if a blocking thread must read it.
         pub(super) fn reader(self) -> io::Result<Option<Box<dyn AsyncRead + Send + Unpin>>> {
-            if let Self::Pipe(fd) | Self::Socket(fd) = &self {
-                busy_poll::watch(fd);
-            }
             Ok(match self {
                 Self::Pipe(fd) => Some(Box::new(pipe::Receiver::from_owned_fd(fd)?)),
                 Self::Socket(fd) => Some(Box::new(socket(fd)?)),

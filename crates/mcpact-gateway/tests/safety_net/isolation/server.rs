@@ -1,4 +1,4 @@
-//! A server that says whose call it is about in everything that it says.
+//! A server that includes the mark of the caller in all messages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// How the server introduces itself.
+/// Server info and capabilities.
 pub(super) fn role(revision: Revision) -> Role {
     let mut role = Role::new(revision).changing();
     match revision {
@@ -38,23 +38,23 @@ pub(super) struct Script {
 #[derive(Default)]
 struct State {
     connections: HashMap<usize, Connection>,
-    /// Where updates of a resource go.
+    /// Subscriptions to resources.
     watched: HashMap<String, ReceivedMessage>,
-    /// Questions without an answer, by connection and id.
+    /// Unanswered requests to clients, by connection and id.
     asked: HashMap<(usize, String), oneshot::Sender<Value>>,
     questions: u64,
-    /// Calls that are not answered, by connection and id.
+    /// Unanswered calls, by connection and id.
     hanging: HashMap<(usize, String), ReceivedMessage>,
 }
 
-/// What the server knows of a connection.
+/// State of a connection.
 #[derive(Default)]
 struct Connection {
-    /// Who has told the server something that it keeps.
+    /// Marks of clients that sent data that the server keeps.
     kept: BTreeSet<String>,
-    /// Who has called here.
+    /// Marks of callers.
     callers: BTreeSet<String>,
-    /// Whose each task is.
+    /// Owner of each task.
     tasks: BTreeMap<String, String>,
     /// The stream of a session on HTTP.
     stream: Option<ReceivedMessage>,
@@ -133,7 +133,7 @@ impl Script {
                     self.ask_late(&call);
                 }
             }
-            // It asks for the roots outside of any call, and keeps them.
+            // Requests the roots outside of any call, and keeps them.
             "notifications/roots/list_changed" => {
                 let script = Arc::clone(self);
                 tokio::spawn(async move { script.ask_outside(&said).await });
@@ -150,7 +150,7 @@ impl Script {
         }
     }
 
-    /// Does what a call says, and answers it.
+    /// Executes the actions of a call, and answers it.
     async fn call(&self, said: ReceivedMessage) {
         let arguments = said.params()["arguments"].clone();
         let who = arguments["who"].as_str().unwrap().to_owned();
@@ -198,7 +198,7 @@ impl Script {
         said.text(&text);
     }
 
-    /// What a server may show to clients of a connection.
+    /// Returns the marks that clients of a connection may see.
     fn shown(&self, connection: usize) -> BTreeSet<String> {
         let state = self.state();
         let Some(connection) = state.connections.get(&connection) else {
@@ -217,7 +217,7 @@ impl Script {
         shown
     }
 
-    /// Lists a tool. It asks for the roots first, and the tool says who has answered.
+    /// Lists a tool. Requests the roots first, and the tool names who answered.
     async fn list(&self, said: &ReceivedMessage) {
         let mut shown = BTreeSet::new();
         // On stdio a question during a client's own list looks like one of another client's call.
@@ -238,7 +238,7 @@ impl Script {
         complete(said, json!({"tools": tools}));
     }
 
-    /// Asks during a call, and checks who answers.
+    /// Sends a request during a call, and checks who answers.
     async fn ask(&self, said: &ReceivedMessage, who: &str, deed: &str) {
         let (method, params) = question(deed, who);
         let answer = self.put(said, method, params).await;
@@ -246,7 +246,7 @@ impl Script {
         self.keep_unclear(said, method, &answer);
     }
 
-    /// Checks that an answer to a question for a client is that client's.
+    /// Checks that an answer comes from the right client.
     fn answered(&self, who: &str, answer: &Value) {
         if marks(&answer.to_string()).iter().any(|mark| mark != who) {
             self.ledger
@@ -254,26 +254,26 @@ impl Script {
         }
     }
 
-    /// Keeps the roots that it was told during a request. On HTTP they are for that request, because the stream says so.
+    /// Keeps the roots received during a request. On HTTP they belong to that request, because of its stream.
     fn keep_unclear(&self, said: &ReceivedMessage, method: &str, answer: &Value) {
         if method == "roots/list" && !self.case.is_http {
             self.keep(said.connection, answer);
         }
     }
 
-    /// Keeps who has answered.
+    /// Keeps the mark of an answer.
     fn keep(&self, connection: usize, answer: &Value) {
         let mut state = self.state();
         let connection = state.connections.entry(connection).or_default();
         connection.kept.extend(marks(&answer.to_string()));
     }
 
-    /// Puts a question and waits for the answer.
+    /// Sends a request and waits for the answer.
     async fn put(&self, said: &ReceivedMessage, method: &str, params: Value) -> Value {
         let (tell, told) = oneshot::channel();
         let id = {
             let mut state = self.state();
-            // The ids of all connections are the same wherever that is allowed.
+            // Connections use the same ids where that is allowed.
             let id = match self.case.is_http {
                 true => {
                     state.questions += 1;
@@ -292,7 +292,7 @@ impl Script {
         told.await.unwrap_or_default()
     }
 
-    /// Asks for roots outside of any call.
+    /// Requests roots outside of any call.
     async fn ask_outside(&self, said: &ReceivedMessage) {
         let stream = match self.case.is_http {
             true => {
@@ -308,7 +308,7 @@ impl Script {
         }
     }
 
-    /// Asks for a call that was cancelled, where the connection does not say what a question is about.
+    /// Sends a request for a cancelled call, on connections that do not name the call.
     fn ask_late(&self, call: &ReceivedMessage) {
         let who = call.params()["arguments"]["who"].as_str().unwrap();
         if self.era() == Era::Legacy && !self.case.is_http {
@@ -316,7 +316,7 @@ impl Script {
         }
     }
 
-    /// Modern servers ask by a result; `false` if that is the result.
+    /// Modern servers request input with a result; `false` in that case.
     fn is_answered(&self, said: &ReceivedMessage, who: &str, deeds: &[&str]) -> bool {
         let asks = deeds
             .iter()
@@ -345,7 +345,7 @@ impl Script {
         false
     }
 
-    /// Tells that a resource has changed, if anybody has subscribed to it.
+    /// Notifies subscribers of a resource.
     fn update(&self, uri: &str) {
         let state = self.state();
         let Some(said) = state.watched.get(uri) else {
@@ -367,7 +367,7 @@ impl Script {
         }
     }
 
-    /// Makes a task of a call, if its client wants one.
+    /// Runs a call as a task, if its client wants one.
     fn makes_task(&self, said: &ReceivedMessage, who: &str) -> bool {
         let declared = &said.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         let is_wanted = match self.era() {
@@ -465,7 +465,7 @@ fn capability(deed: &str) -> &'static str {
     }
 }
 
-/// A question that says whom it is for.
+/// A request with the mark of its client.
 fn question(deed: &str, who: &str) -> (&'static str, Value) {
     match deed {
         "elicit" => ("elicitation/create", form(who)),

@@ -1,4 +1,4 @@
-//! A client that does something at random and checks everything that it receives.
+//! A client that acts at random and checks everything it receives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::client::Client;
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// Names under which a client knows the things of the server.
+/// Names of tools and resources, as a client sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     All,
@@ -49,7 +49,7 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    /// Visits the gateway, several times in a row as different clients.
+    /// Connects to the gateway several times in a row, as different clients.
     pub(super) async fn run(
         addresses: Arc<Addresses>,
         case: Case,
@@ -60,7 +60,7 @@ impl Visitor {
     ) {
         let mut last = None;
         for _ in 0..1 + seed.below(2) {
-            // The one before has gone.
+            // The previous client has disconnected.
             drop(last.take());
             last = Self::connect(&addresses, case, &mut seed, &ledger).await;
             if let Some(visitor) = &mut last {
@@ -74,7 +74,7 @@ impl Visitor {
             let _ = all_done.changed().await;
             return;
         };
-        // What is meant for others may come late.
+        // Misdirected messages may arrive late.
         loop {
             let message = tokio::select! {
                 message = visitor.client.recv() => message,
@@ -138,7 +138,7 @@ impl Visitor {
         })
     }
 
-    /// Checks a message, and answers it if it is a question.
+    /// Checks a message, and answers it if it is a request.
     async fn receive(&mut self, message: Value) -> Value {
         self.ledger.note(format!("{} <- {message}", self.who));
         self.ledger.check(&self.who, &message);
@@ -163,7 +163,7 @@ impl Visitor {
         message
     }
 
-    /// What the client answers to a question.
+    /// Returns the answer to a request.
     fn answer(&self, method: &str) -> Value {
         let who = &self.who;
         match method {
@@ -184,7 +184,7 @@ impl Visitor {
         }
     }
 
-    /// Answer to a request.
+    /// Waits for the response to a request.
     async fn finish(&mut self, id: &str) -> Value {
         loop {
             let message = self.client.next().await;
@@ -195,7 +195,7 @@ impl Visitor {
         }
     }
 
-    /// Everything that was sent before has arrived.
+    /// Waits until all earlier messages have arrived.
     async fn fence(&mut self) {
         let method = match self.client.revision.era() {
             Era::Legacy => "ping",
@@ -216,7 +216,7 @@ impl Visitor {
         json!({"name": self.place.tool(tool), "arguments": arguments, "_meta": meta})
     }
 
-    /// Does something.
+    /// Performs one random action.
     async fn act(&mut self) {
         let id = self.next_id();
         match self.seed.below(20) {
@@ -256,7 +256,7 @@ impl Visitor {
         }
     }
 
-    /// Calls until the server asks nothing any more.
+    /// Calls until the server needs no more input.
     async fn in_rounds(&mut self, id: &str, mut params: Value) -> Value {
         loop {
             self.client.request(id, "tools/call", params.clone());
@@ -273,7 +273,7 @@ impl Visitor {
                 let method = request["method"].as_str().unwrap();
                 params["inputResponses"][key] = self.answer(method);
             }
-            // A modern server has to protect its states itself.
+            // A modern server protects its states itself.
             if self.case.server.era() == Era::Legacy {
                 self.publish("tools/call", params.clone());
             }
@@ -313,7 +313,7 @@ impl Visitor {
         }
     }
 
-    /// Begins a task and fetches its result.
+    /// Starts a task and fetches its result.
     async fn task(&mut self, id: &str) {
         let mut params = self.call("job", &[]);
         let is_legacy = self.client.revision.era() == Era::Legacy;
@@ -360,7 +360,7 @@ impl Visitor {
         self.in_rounds(&id, params).await;
     }
 
-    /// Makes a call that has no answer, and cancels it.
+    /// Makes a call that gets no response, and cancels it.
     async fn hang(&mut self, id: &str) {
         let params = self.call("t", &["hang"]);
         self.client.request(id, "tools/call", params);

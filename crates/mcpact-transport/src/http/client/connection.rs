@@ -16,7 +16,6 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use super::head::Head;
 use super::outgoing::OutgoingRequest;
 use super::stream::ClientStream;
-use crate::busy_poll;
 use crate::error::TransportError;
 
 /// Bytes read at a time.
@@ -120,10 +119,7 @@ impl OpenConnection {
         while let Some(next) = request.next() {
             match ready!(Pin::new(&mut self.io).poll_write(context, next))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                count => {
-                    request.sent(count);
-                    busy_poll::note_sent(count);
-                }
+                count => request.sent(count),
             }
         }
         // TLS buffers what the socket did not accept.

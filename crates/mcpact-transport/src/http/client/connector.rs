@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::Uri;
 use hyper::rt::{Read, Write};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use rustls::{ClientConfig, RootCertStore};
@@ -16,7 +16,6 @@ use tower_service::Service;
 use super::proxy::{ProxyRoute, ProxyRouter};
 use super::stream::ClientStream;
 use super::{HttpSettings, certificate};
-use crate::busy_poll;
 use crate::error::{CONNECTING, TransportError};
 
 /// Connects by TCP, TLS and proxies, within one timeout.
@@ -108,14 +107,7 @@ impl Connector {
     ) -> Result<ClientStream, Box<dyn Error + Send + Sync>> {
         let name = |proxy: &Uri| proxy.authority().map(ToString::to_string);
         match route {
-            ProxyRoute::Direct => {
-                let io = self.direct.call(address).await?;
-                // Busy polling helps for local peers, which use no TLS.
-                if let MaybeHttpsStream::Http(tcp) = &io {
-                    busy_poll::watch(tcp.inner());
-                }
-                Ok(ClientStream::new(io))
-            }
+            ProxyRoute::Direct => Ok(ClientStream::new(self.direct.call(address).await?)),
             ProxyRoute::Forwarded { proxy } => match self.direct.call(proxy.clone()).await {
                 Ok(io) => Ok(ClientStream::new(io)),
                 Err(source) => Err(proxy_failed(name(&proxy), source)),

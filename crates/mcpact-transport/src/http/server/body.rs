@@ -11,7 +11,6 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::idle::RequestGuard;
-use crate::busy_poll;
 
 /// Silence on an event stream after which a keep-alive comment is sent.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -80,9 +79,6 @@ impl Body for ResponseBody {
                 item
             }
         };
-        if let Some(bytes) = &next {
-            busy_poll::note_sent(bytes.len());
-        }
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 

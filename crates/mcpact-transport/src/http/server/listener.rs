@@ -23,7 +23,6 @@ use super::message::{HttpRequest, HttpResponse};
 use super::request::ListenerShared;
 use super::tls::TlsIdentity;
 use super::token::Token;
-use crate::busy_poll;
 use crate::error::TransportError;
 use crate::http::waker::{CoalescingWaker, SubFuture};
 
@@ -188,7 +187,6 @@ impl HttpServer {
                 (permit, Ok((stream, peer))) => {
                     // Without this, a response in two writes waits 40 ms for the client's ACK.
                     let _ = stream.set_nodelay(true);
-                    busy_poll::watch(&stream);
                     let (shared, monitor) = (Arc::clone(&shared), Arc::clone(&monitor));
                     open.spawn(accept(
                         shared,

@@ -19,7 +19,6 @@ use super::guard::guarded_pid;
 use super::input::Input;
 use super::output::{AbandonedOutput, Output};
 use super::tail::Tail;
-use crate::busy_poll;
 use crate::error::TransportError;
 use crate::link::Link;
 use crate::stdio::closable::{Closer, closable};
@@ -99,7 +98,6 @@ impl Child {
         let (first_byte, heard) = FirstByteSender::new();
         let stderr = FirstByteReader::new(stderr, first_byte.clone());
         let log = tokio::spawn(tail.clone().run(Arc::clone(&name), stderr));
-        busy_poll::watch(&stdout);
         let (stdout, abandoned) = Output::new(stdout);
         let (sender, ended) = watch::channel(None);
         tokio::spawn(supervise(
