@@ -2,7 +2,7 @@
 //! approvals.
 //!
 //! The text is parsed into a tree with source positions ([`Source`], `syntax`), and the tree is read into a [`Catalog`]
-//! or a complete list of [`Problem`]s. Only `load` and [`LocalHost`] touch the disk; everything else asks a
+//! or a complete list of [`Problem`]s. Only `load`, [`LocalHost`] and [`ConfigWatcher`] touch the disk; everything else asks a
 //! [`HostEnvironment`].
 //!
 //! Read [`keys`] first: it lists every key with its kind, default and description. Reader, JSON Schema and manual are
@@ -11,6 +11,8 @@
 mod approvals;
 mod changes;
 mod config;
+mod config_digest;
+mod config_watcher;
 mod expand;
 mod exposing_keys;
 mod fields;
@@ -46,6 +48,8 @@ pub use config::{
     ChangedTools, CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe,
     Restarts, RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
 };
+pub use config_digest::ConfigDigest;
+pub use config_watcher::ConfigWatcher;
 pub use expand::{OnMissing, expand_text};
 pub use exposing_keys::ExposingKey;
 pub use filter::{FilterConfig, Stage};

@@ -5,8 +5,7 @@
 
 mod build;
 mod bundle;
-mod config_digest;
-mod config_watcher;
+mod config_reload;
 mod draining;
 mod itself;
 mod loop_check;
@@ -28,7 +27,9 @@ use mcpact::client::EraCache;
 use mcpact::server::Settings;
 use mcpact::server::backend::SessionEnd;
 use mcpact::server::router::{HttpRoute, RoutedServer};
-use mcpact_config::{Approvals, Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
+use mcpact_config::{
+    Approvals, Catalog, Change, Changes, ConfigDigest, GatewayConfig, NameStyle, ServerName,
+};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
@@ -106,7 +107,7 @@ struct State {
     last_reload: Option<ReloadReport>,
     draining: DrainingServers,
     /// Digest of the config as last read; none if it was unreadable.
-    digest: Option<config_digest::ConfigDigest>,
+    digest: Option<ConfigDigest>,
 }
 
 /// Server with the HTTP route of its own endpoint.

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use mcpact::server::backend::date;
 use mcpact_config::{
-    CatalogError, Change, Changes, GatewayConfig, LoadedConfig, Problem, ServerName, Severity,
-    Source, load,
+    CatalogError, Change, Changes, ConfigDigest, GatewayConfig, LoadedConfig, Problem, ServerName,
+    Severity, Source, load,
 };
 
 use super::Gateway;
-use super::config_digest::ConfigDigest;
 use crate::control::{Notice, ReloadReport};
 use crate::error::chain;
 use crate::event_history::LogEntryKind;

@@ -100,7 +100,7 @@ fn refused(answer: &Value) {
     assert_eq!(answer["error"]["data"]["reason"], "upstream_too_long");
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("longer than the 16777216 bytes") && message.contains("ask for less"),
+        message.contains("limit of 16777216 bytes") && message.contains("request less data"),
         "{message}"
     );
 }

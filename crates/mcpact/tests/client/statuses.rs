@@ -189,10 +189,7 @@ async fn redirect_to_the_same_url_is_reported() {
         let server = HttpServer::start(move |_| Reply::Empty(status, location())).await;
         let failed = Client::connect(&server.url).await.unwrap_err();
         let source = std::error::Error::source(&failed).unwrap().to_string();
-        assert!(
-            source.contains("redirects in a loop"),
-            "{status}: {source}"
-        );
+        assert!(source.contains("redirects in a loop"), "{status}: {source}");
         assert!(source.contains(&server.url), "{status}: {source}");
     }
 }

@@ -1,21 +1,19 @@
-//! Reloads the config when its file changes.
+//! Watches a config file and the files it takes values from.
 //!
 //! Editors replace or truncate files before writing them, and Kubernetes volumes switch symbolic links. The watcher
-//! therefore observes directories, and compares the content shortly after the last change.
+//! therefore observes directories; the caller compares the content with [`ConfigDigest`].
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::config_digest::ConfigDigest;
-use super::{Gateway, ReloadCause};
-use crate::sync::lock;
+use crate::config_digest::ConfigDigest;
 
 /// Debounce time.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -26,82 +24,15 @@ const MAX_DEBOUNCE: Duration = Duration::from_secs(2);
 /// Poll interval, for file systems without notifications.
 const POLL: Duration = Duration::from_secs(5);
 
-/// Time after which a missing file is reported.
-const MISSING: Duration = Duration::from_secs(2);
+/// Poll interval while the file is missing.
+const POLL_MISSING: Duration = Duration::from_secs(2);
 
 /// Maximum number of symbolic links to follow.
 const MAX_LINKS: usize = 32;
 
-/// Reaction to a check of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FileChange {
-    /// Nothing changed.
-    None,
-    /// The file is missing and may reappear.
-    Missing,
-    /// The config must be reloaded.
-    Reload,
-}
-
-/// Compares the digest of the last read with the current one; `missing` is how long the file has been missing.
-fn file_change(
-    last: Option<&ConfigDigest>,
-    now: Option<&ConfigDigest>,
-    missing: Duration,
-) -> FileChange {
-    match (last, now) {
-        (Some(last), Some(now)) if last == now => FileChange::None,
-        (None, None) => FileChange::None,
-        (_, Some(_)) => FileChange::Reload,
-        (Some(_), None) if missing < MISSING => FileChange::Missing,
-        (Some(_), None) => FileChange::Reload,
-    }
-}
-
-impl Gateway {
-    /// Reloads the config whenever its file changes, while this is awaited.
-    pub async fn watch(&self) {
-        let Some(file) = self.file.get() else {
-            return;
-        };
-        let last = self.last_digest();
-        let mut watcher = FileWatcher::new(file.path.clone(), last.as_ref());
-        let mut missing: Option<Instant> = None;
-        loop {
-            watcher.changed(missing.is_some()).await;
-            if !self.state().catalog.gateway.watch {
-                continue;
-            }
-            let last = self.last_digest();
-            let now = current_digest(&file.path, last.clone()).await;
-            match &now {
-                Some(_) => missing = None,
-                None => {
-                    missing.get_or_insert_with(Instant::now);
-                }
-            }
-            let missing_for = missing.map_or(Duration::ZERO, |since| since.elapsed());
-            match file_change(last.as_ref(), now.as_ref(), missing_for) {
-                FileChange::None => missing = None,
-                FileChange::Missing => {}
-                FileChange::Reload => {
-                    self.reload(ReloadCause::File).await;
-                    missing = None;
-                }
-            }
-            watcher.update(self.last_digest().as_ref());
-        }
-    }
-}
-
-async fn current_digest(path: &Path, last: Option<ConfigDigest>) -> Option<ConfigDigest> {
-    let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || ConfigDigest::now(&path, last.as_ref()));
-    read.await.ok()?
-}
-
 /// Watcher of the directories of the config file and of the files that it takes values from.
-struct FileWatcher {
+#[derive(Debug)]
+pub struct ConfigWatcher {
     path: PathBuf,
     changed: Arc<Notify>,
     /// Files, and the links to them.
@@ -110,13 +41,20 @@ struct FileWatcher {
     watcher: Option<RecommendedWatcher>,
 }
 
-impl FileWatcher {
-    fn new(path: PathBuf, read: Option<&ConfigDigest>) -> Self {
+impl ConfigWatcher {
+    /// Starts watching; `read` is the digest of the config as it was read.
+    #[must_use]
+    pub fn new(path: PathBuf, read: Option<&ConfigDigest>) -> Self {
         let changed = Arc::new(Notify::new());
         let paths = Arc::<Mutex<BTreeSet<PathBuf>>>::default();
         let (notify, watched) = (Arc::clone(&changed), Arc::clone(&paths));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.map_or(true, |event| is_relevant(&event, &lock(&watched))) {
+            if event.map_or(true, |event| {
+                is_relevant(
+                    &event,
+                    &watched.lock().unwrap_or_else(PoisonError::into_inner),
+                )
+            }) {
                 notify.notify_one();
             }
         });
@@ -136,7 +74,7 @@ impl FileWatcher {
     }
 
     /// Updates the watched directories: links and referenced files may have changed.
-    fn update(&mut self, read: Option<&ConfigDigest>) {
+    pub fn update(&mut self, read: Option<&ConfigDigest>) {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
@@ -145,7 +83,10 @@ impl FileWatcher {
             now.append(&mut with_links(file));
         }
         let directories = directories(&now);
-        let before = std::mem::replace(&mut *lock(&self.paths), now);
+        let before = std::mem::replace(
+            &mut *self.paths.lock().unwrap_or_else(PoisonError::into_inner),
+            now,
+        );
         for old in self::directories(&before).difference(&directories) {
             // Fails for a removed directory, which is not watched anyway.
             let _ = watcher.unwatch(old);
@@ -159,8 +100,8 @@ impl FileWatcher {
     }
 
     /// Waits until something may have changed, and for the debounce time.
-    async fn changed(&self, is_missing: bool) {
-        let wait = if is_missing { MISSING } else { POLL };
+    pub async fn changed(&self, is_missing: bool) {
+        let wait = if is_missing { POLL_MISSING } else { POLL };
         if timeout(wait, self.changed.notified()).await.is_err() {
             return;
         }
@@ -213,29 +154,6 @@ fn with_links(path: &Path) -> BTreeSet<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcpact_config::Source;
-
-    /// A changed file is reloaded at once, a missing file after a while.
-    #[test]
-    fn changes_of_the_file() {
-        let digest = |text: &str| ConfigDigest::of(&Source::new("x", text));
-        let (old, new) = (digest("old"), digest("new"));
-        let short = Duration::from_millis(1);
-        for (last, now, missing, expected) in [
-            (Some(&old), Some(&old), Duration::ZERO, FileChange::None),
-            (Some(&old), Some(&new), Duration::ZERO, FileChange::Reload),
-            (Some(&old), None, short, FileChange::Missing),
-            (Some(&old), None, MISSING, FileChange::Reload),
-            (None, None, MISSING, FileChange::None),
-            (None, Some(&old), Duration::ZERO, FileChange::Reload),
-        ] {
-            assert_eq!(
-                file_change(last, now, missing),
-                expected,
-                "{last:?} {now:?}"
-            );
-        }
-    }
 
     /// A Kubernetes volume switches a link in the middle of the path.
     #[cfg(unix)]

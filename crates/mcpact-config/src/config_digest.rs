@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mcpact_config::{Digest, Source, read_small, read_source};
+use crate::load::read_source;
+use crate::local_host::read_small;
+use crate::source::{Digest, Source};
 
 /// Digest of a config and of the files that it takes values from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ConfigDigest {
+pub struct ConfigDigest {
     config: Digest,
     /// None for an unreadable file.
     files: BTreeMap<PathBuf, Option<Digest>>,
@@ -15,7 +17,8 @@ pub(super) struct ConfigDigest {
 
 impl ConfigDigest {
     /// Returns the digest of a config as it was read.
-    pub(super) fn of(source: &Source) -> Self {
+    #[must_use]
+    pub fn of(source: &Source) -> Self {
         Self {
             config: Digest::of(&source.text),
             files: source.files.clone(),
@@ -24,7 +27,8 @@ impl ConfigDigest {
 
     /// Returns the current digest of a config file; none if it or a file that it took values from is missing. A file that
     /// is being replaced may be missing for a moment.
-    pub(super) fn now(path: &Path, last: Option<&Self>) -> Option<Self> {
+    #[must_use]
+    pub fn now(path: &Path, last: Option<&Self>) -> Option<Self> {
         let source = read_source(path).ok()?;
         let text = |path: &PathBuf| read_small(path).ok().as_deref().map(Digest::of);
         let files = last.into_iter().flat_map(Self::files);
@@ -39,7 +43,7 @@ impl ConfigDigest {
     }
 
     /// Returns the files that the config takes values from.
-    pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()
     }
 }
