@@ -55,6 +55,7 @@ struct Ledger {
 struct Carried {
     owner: String,
     place: Place,
+    is_http: bool,
     method: &'static str,
     params: Value,
 }

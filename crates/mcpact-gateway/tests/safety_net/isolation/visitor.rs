@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::{Addresses, Carried, Case, Clock, Ledger, pick};
-use crate::client::Client;
+use crate::client::{Address, Client};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -40,6 +40,7 @@ impl Place {
 pub(super) struct Visitor {
     client: Client,
     place: Place,
+    is_http: bool,
     who: String,
     seed: Seed,
     ledger: Arc<Ledger>,
@@ -129,6 +130,7 @@ impl Visitor {
         Some(Self {
             client,
             place,
+            is_http: matches!(address, Address::Url(_)),
             who,
             seed: Seed::new(seed.draw()),
             ledger: Arc::clone(ledger),
@@ -285,6 +287,7 @@ impl Visitor {
         let carried = Carried {
             owner: self.who.clone(),
             place: self.place,
+            is_http: self.is_http,
             method,
             params,
         };
@@ -299,8 +302,12 @@ impl Visitor {
             let mut foreign = carried.iter().rev();
             let found = foreign.find(|carried| {
                 let has_state = carried.params.get("requestState").is_some();
+                // `2025-11-25 basic/utilities/tasks#security`: without an authorization context, a client that knows
+                // the random id of a task may fetch it. On HTTP these clients have none.
+                let is_allowed = !has_state && carried.is_http && self.is_http;
                 carried.owner != self.who
                     && carried.place == self.place
+                    && !is_allowed
                     && (self.has_tasks || has_state)
                     && (era == Era::Modern || !has_state)
             });
