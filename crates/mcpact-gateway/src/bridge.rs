@@ -95,7 +95,7 @@ use crate::supervisor::{
     ServerFailure, ServerStatus, ShutdownMode, Starter, Supervisor, min_instances,
 };
 use crate::target::Target;
-use crate::upstream::ToolHeaders;
+use mcpact::connection::ToolHeaders;
 
 /// What can be set about a bridge.
 #[derive(Clone, Debug)]

@@ -5,6 +5,8 @@ mod capacity;
 mod serve;
 mod text;
 
+use mcpact::connection::{Delivery, FailureText};
+use mcpact::error::with_causes;
 use mcpact_config::ApprovalKind;
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
@@ -15,8 +17,7 @@ use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::raw::ObjectWriter;
 
 pub(crate) use self::capacity::CapacityLimits;
-pub(crate) use self::serve::{Delivery, ServeError};
-pub use self::text::FailureText;
+pub(crate) use self::serve::ServeError;
 pub(crate) use self::text::{Explanation, NEXT_START_IN};
 use crate::metrics::Outcome;
 use crate::stable::Reason;
@@ -39,7 +40,7 @@ pub struct UpstreamError {
 pub enum UpstreamErrorKind {
     /// The server cannot be reached or started.
     #[error("the server cannot be reached")]
-    Transport(#[from] TransportError),
+    Transport(#[source] std::sync::Arc<TransportError>),
     /// The URL answers, but not as an MCP endpoint.
     #[error("no MCP endpoint at this URL (HTTP {status})")]
     NotMcp {
@@ -299,8 +300,8 @@ impl UpstreamErrorKind {
         let cause = match self {
             Self::Shared(same) => return same.text(masks),
             // It contains nothing from the server, and a secret may occur in the program's path.
-            Self::Transport(_) => chain(self),
-            _ => masks.cover(chain(self)),
+            Self::Transport(_) => with_causes(self),
+            _ => masks.cover(with_causes(self)),
         };
         FailureText {
             cause,
@@ -323,19 +324,10 @@ impl UpstreamErrorKind {
     }
 }
 
-/// Returns the chain of causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        next = cause.source();
+impl From<TransportError> for UpstreamErrorKind {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(std::sync::Arc::new(error))
     }
-    text
 }
 
 impl UpstreamError {

@@ -3,7 +3,7 @@
 //! A request that a server may have run is never sent again. Input rounds and waiting for a free instance are not
 //! retries; they are not decided here.
 
-use crate::error::Delivery;
+use mcpact::connection::Delivery;
 
 /// Cause of a failed attempt, as far as a retry depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

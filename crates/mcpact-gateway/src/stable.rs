@@ -10,10 +10,10 @@ use mcpact_engine::effect::DropCause;
 use mcpact_engine::refusal::ReasonCode;
 use mcpact_spec::stable_strings;
 
-use crate::error::FailureText;
 use crate::gateway::ReloadCause;
 use crate::metrics::{KINDS, Outcome};
 use crate::supervisor::{InstanceState, ServerState, StartCause, StopCause};
+use mcpact::connection::{self, FailureText};
 
 stable_strings! {
     /// Stable reason of an error of the gateway: `reason` in JSON-RPC error data, a label of metrics.
@@ -245,4 +245,18 @@ fn instance_states() -> [InstanceState; 7] {
             why: FailureText::default(),
         },
     ]
+}
+impl From<connection::DropReason> for DropReason {
+    fn from(reason: connection::DropReason) -> Self {
+        match reason {
+            connection::DropReason::LateAnswer => Self::LateAnswer,
+            connection::DropReason::NoReader => Self::NoReader,
+            connection::DropReason::NotAMessage => Self::NotAMessage,
+            connection::DropReason::NotJson => Self::NotJson,
+            connection::DropReason::SlowCall => Self::SlowCall,
+            connection::DropReason::TooLong => Self::TooLong,
+            connection::DropReason::UnknownMethod => Self::UnknownMethod,
+            connection::DropReason::WrongId => Self::WrongId,
+        }
+    }
 }

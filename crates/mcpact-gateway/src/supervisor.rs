@@ -22,9 +22,8 @@ mod recovery;
 mod restart_policy;
 mod status;
 
-pub(crate) use self::driver::{Connection, Starter, Supervisor};
-pub(crate) use self::events::DeliveryFailure;
-pub(crate) use self::handles::{CallGuard, DeliveryObserver, InstanceGuard, RunningInstance};
+pub(crate) use self::driver::{ManagedConnection, Starter, Supervisor};
+pub(crate) use self::handles::{CallGuard, InstanceGuard, RunningInstance};
 pub(crate) use self::health::HealthProbe;
 pub(crate) use self::instance::ShutdownMode;
 pub(crate) use self::instance_set::HEALTH_CHECKS_FAILED;

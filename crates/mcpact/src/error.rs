@@ -23,11 +23,16 @@ pub enum Error {
 }
 
 /// Formats an error with its causes.
-pub(crate) fn with_causes(error: &dyn StdError) -> String {
+#[must_use]
+pub fn with_causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        let more = error.to_string();
+        // Some errors repeat their cause.
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
         cause = error.source();
     }
     text

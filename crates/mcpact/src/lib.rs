@@ -21,6 +21,7 @@
 //! | `in_memory` | server and client in one process, for tests |
 
 pub mod client;
+pub mod connection;
 pub mod error;
 pub mod log;
 pub mod model;

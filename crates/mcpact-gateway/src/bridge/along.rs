@@ -16,7 +16,7 @@ use super::crossing::{Crossing, Waiter};
 use super::listens::farewell;
 use super::port::TRIES;
 use super::tasks::Listened;
-use crate::upstream::{Call, CallEvent, CallFailure, ServerNotification, ServerResponse};
+use mcpact::connection::{Call, CallEvent, CallFailure, ServerNotification, ServerResponse};
 
 /// The pauses before a server is asked once more to tell of changes.
 const PAUSES: Backoff = Backoff {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::upstream::ServerRequest;
+use mcpact::connection::ServerRequest;
 
 /// How many questions wait for one call; the rest is refused.
 const WAITING: usize = 16;

@@ -21,7 +21,7 @@ use super::ear::Ear;
 use super::lane::Lane;
 use super::questions::{self, PATIENCE};
 use crate::supervisor::{SharingPolicy, sharing_policy};
-use crate::upstream::{ServerNotification, ServerRequest};
+use mcpact::connection::{ServerNotification, ServerRequest};
 
 /// What legacy clients are being asked on one connection, by the server's ids.
 #[derive(Debug, Default)]

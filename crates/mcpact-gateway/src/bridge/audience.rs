@@ -12,7 +12,7 @@ use super::claim::Who;
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use super::listens::Listens;
-use crate::upstream::{ServerRequest, ServerResponse};
+use mcpact::connection::{ServerRequest, ServerResponse};
 
 /// How many subscriptions of a legacy client are carried over to another session.
 const SUBSCRIPTIONS: usize = 4096;

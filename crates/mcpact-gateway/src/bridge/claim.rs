@@ -16,7 +16,7 @@ use super::ear::Ear;
 use super::lane::Lane;
 use super::port::Port;
 use crate::supervisor::{SharingPolicy, sharing_policy};
-use crate::upstream::{ServerRequest, related_task};
+use mcpact::connection::{ServerRequest, related_task};
 
 /// A client, for as long as its session lasts; known again, and not kept.
 #[derive(Clone, Debug)]

@@ -26,12 +26,12 @@ use super::levels::Hearing;
 use super::pool::Turn;
 use super::port::Boarded;
 use super::refused::{Refusals, Refused, disagreed};
-use crate::error::{Delivery, ServeError, UpstreamErrorKind};
+use crate::error::{ServeError, UpstreamErrorKind};
 use crate::retry::{Attempt, Cause, Retry, RetryPolicy};
 use crate::supervisor::CallGuard;
-use crate::upstream::{
-    AmbiguousRefusal, Call, CallEvent, CallFailure, OutboundRequest, ServerNotification,
-    ServerResponse,
+use mcpact::connection::Delivery;
+use mcpact::connection::{
+    AmbiguousRefusal, Call, CallEvent, CallFailure, RawRequest, ServerNotification, ServerResponse,
 };
 
 /// Whoever waits for an answer, and how it is told what.
@@ -243,7 +243,7 @@ impl Crossing {
             params = ours.map_err(|fault| self.malformed(&fault))?.into();
         }
         let params = self.stamped(&params)?;
-        let order = OutboundRequest {
+        let order = RawRequest {
             method: job.method,
             name: &job.name,
             params: &params,
@@ -327,7 +327,8 @@ impl Crossing {
                 UpstreamErrorKind::ProtocolViolation(why.clone())
             }
             CallFailure::NotSent(why) => UpstreamErrorKind::NotSent(why.clone()),
-            CallFailure::Unreachable(trouble) => UpstreamErrorKind::Shared(Arc::clone(trouble)),
+            CallFailure::Unreachable(error) => UpstreamErrorKind::Transport(Arc::clone(error)),
+            CallFailure::LoopDetected => UpstreamErrorKind::Loop,
             CallFailure::Ambiguous(AmbiguousRefusal {
                 error: Some(raw), ..
             }) => {

@@ -11,8 +11,9 @@ use mcpact_spec::Method;
 use super::caller::Caller;
 use super::lane::Lane;
 use super::port::Port;
-use crate::error::{FailureText, ServeError, UpstreamErrorKind};
+use crate::error::{ServeError, UpstreamErrorKind};
 use crate::supervisor::{HEALTH_CHECKS_FAILED, StopCause};
+use mcpact::connection::FailureText;
 
 /// Whether a connection has anything of its client.
 #[derive(Debug, Default)]

@@ -26,10 +26,12 @@ use super::port::{Port, Shared};
 use super::tasks::{Kept, Mapping, ToolTasks};
 use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
-use crate::supervisor::{Connection, HealthProbe, RunningInstance, SharingPolicy, sharing_policy};
-use crate::upstream::{
-    AmbiguousRefusal, Call, CallEvent, CallFailure, Connected, OutboundRequest, ServerNotification,
-    ServerResponse, ToolHeaders, Unsolicited, Upstream,
+use crate::supervisor::{
+    HealthProbe, ManagedConnection, RunningInstance, SharingPolicy, sharing_policy,
+};
+use mcpact::connection::{
+    AmbiguousRefusal, Call, CallEvent, CallFailure, Connected, Connection, RawRequest,
+    ServerNotification, ServerResponse, ToolHeaders, Unsolicited,
 };
 
 /// How many visited URLs are remembered.
@@ -44,7 +46,7 @@ pub(super) struct Lane {
     pub(super) session: u64,
     /// The same, to be written down.
     pub(super) name: Box<str>,
-    pub(super) upstream: Upstream,
+    pub(super) upstream: Connection,
     /// Who a legacy server is, as a modern result says it.
     pub(super) server_info: Box<str>,
     pub(super) book: Arc<ToolHeaders>,
@@ -104,7 +106,7 @@ impl AsRef<RunningInstance> for Lane {
     }
 }
 
-impl Connection for Lane {
+impl ManagedConnection for Lane {
     fn close(&self) {
         self.upstream.close();
     }
@@ -170,12 +172,12 @@ impl Lane {
             session,
             name: format!("{session:x}").into(),
             server_info: met
-                .upstream
+                .connection
                 .introduction
                 .server_info
                 .encode(Revision::newest(Era::Modern))
                 .into(),
-            upstream: met.upstream,
+            upstream: met.connection,
             book: Arc::clone(&shared.book),
             audience,
             levels: Levels::default(),
@@ -243,7 +245,7 @@ impl Lane {
 
     /// Makes a request that is in no client's words.
     pub(super) async fn call(&self, method: Method, params: &str) -> Call {
-        let order = OutboundRequest {
+        let order = RawRequest {
             method: Some(method),
             name: method.as_str(),
             params,

@@ -8,7 +8,7 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::lane::Lane;
-use crate::upstream::ServerResponse;
+use mcpact::connection::ServerResponse;
 
 /// How many requests with a level may be open on one session.
 const OPEN: usize = 4096;

@@ -22,7 +22,7 @@ use super::caller::Caller;
 use super::crossing::Crossing;
 use super::ear::Ear;
 use super::lane::Lane;
-use crate::upstream::{CallFailure, ServerNotification, ServerResponse, Upstream};
+use mcpact::connection::{CallFailure, Connection, ServerNotification, ServerResponse};
 
 /// How much one session of a legacy server may carry.
 const LIMITS: ListenLimits = ListenLimits {
@@ -102,7 +102,7 @@ impl Listens {
     }
 
     /// There is a session, the first or another.
-    pub(super) fn restored(&self, upstream: &Upstream) -> Vec<Action> {
+    pub(super) fn restored(&self, upstream: &Connection) -> Vec<Action> {
         let push = if upstream.can_push() {
             ServerPush::Works
         } else {

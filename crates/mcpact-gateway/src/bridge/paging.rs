@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::error::{ServeError, UpstreamErrorKind, chain};
+use crate::error::{ServeError, UpstreamErrorKind};
 use bytestring::ByteString;
+use mcpact::error::with_causes;
 use mcpact::server::backend::ResponseMode;
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_wire::codec::modern::Stamp;
@@ -19,7 +20,7 @@ use super::listing::{Listing, Readers, Unlisted};
 use super::refused::{Refusals, disagreed};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::Page;
-use crate::upstream::{AmbiguousRefusal, CallEvent, CallFailure, ServerResponse};
+use mcpact::connection::{AmbiguousRefusal, CallEvent, CallFailure, ServerResponse};
 
 /// How many pages a list may have.
 const PAGES: usize = 1000;
@@ -145,7 +146,10 @@ impl Lane {
             CallFailure::SessionLost => String::from("the server no longer knows the session"),
             CallFailure::NotSent(why) | CallFailure::ConnectionLost(why) => why.to_string(),
             CallFailure::ProtocolViolation(why) => why.clone(),
-            CallFailure::Unreachable(trouble) => chain(&**trouble),
+            CallFailure::Unreachable(error) => {
+                with_causes(&UpstreamErrorKind::Transport(Arc::clone(error)))
+            }
+            CallFailure::LoopDetected => UpstreamErrorKind::Loop.to_string(),
         };
         Unlisted::Lost(missing(why))
     }

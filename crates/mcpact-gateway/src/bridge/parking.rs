@@ -32,7 +32,7 @@ use super::Bridge;
 use super::crossing::Crossing;
 use super::tasks::{Begun, Started};
 use super::unanswered::Unanswered;
-use crate::upstream::{Call, CallEvent, ServerNotification, ServerRequest, ServerResponse};
+use mcpact::connection::{Call, CallEvent, ServerNotification, ServerRequest, ServerResponse};
 
 /// How long questions that come together are gathered.
 const TOGETHER: Duration = Duration::from_millis(20);

@@ -9,7 +9,7 @@ use super::ear::Ear;
 use super::lane::Lane;
 use crate::stable::DropReason;
 use crate::supervisor::{SharingPolicy, sharing_policy};
-use crate::upstream::ServerNotification;
+use mcpact::connection::ServerNotification;
 
 /// Who has made calls on a connection.
 #[derive(Debug, Default)]

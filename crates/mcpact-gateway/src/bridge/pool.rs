@@ -15,7 +15,7 @@ use super::lane::Lane;
 use super::port::{Boarded, Port, Shared};
 use crate::error::UpstreamError;
 use crate::supervisor::{Few, InstanceSharing, StartCause};
-use crate::upstream::ClientOffer;
+use mcpact::connection::Offer;
 
 /// Connections for those who are told the same.
 #[derive(Debug)]
@@ -102,22 +102,22 @@ impl Drop for Turn {
 }
 
 impl Pool {
-    pub(super) fn new(shared: Arc<Shared>, wish: ClientOffer, limit: usize) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, wish: Offer, limit: usize) -> Self {
         Self::with(shared, wish, limit, InstanceSharing::Shared)
     }
 
     /// One connection, for one client that may have something in it; others for what cannot be done there at the
     /// same time.
-    pub(super) fn of_one(shared: Arc<Shared>, wish: ClientOffer, limit: usize) -> Self {
+    pub(super) fn of_one(shared: Arc<Shared>, wish: Offer, limit: usize) -> Self {
         Self::with(shared, wish, limit, InstanceSharing::Exclusive)
     }
 
     /// One connection, which no client uses.
-    pub(super) fn of_nobody(shared: Arc<Shared>, wish: ClientOffer) -> Self {
+    pub(super) fn of_nobody(shared: Arc<Shared>, wish: Offer) -> Self {
         Self::with(shared, wish, 1, InstanceSharing::Internal)
     }
 
-    fn with(shared: Arc<Shared>, wish: ClientOffer, limit: usize, tenant: InstanceSharing) -> Self {
+    fn with(shared: Arc<Shared>, wish: Offer, limit: usize, tenant: InstanceSharing) -> Self {
         let audience = Audience::of_many();
         let first = Port::new(Arc::clone(&shared), wish, tenant, audience);
         Self {

@@ -22,15 +22,17 @@ use super::lane::Lane;
 use super::own::{Hearers, Tidings, said_to};
 use super::tasks::{Mapping, ToolTasks};
 use crate::approval::check;
-use crate::error::{FailureText, UpstreamError, UpstreamErrorKind};
+use crate::connect::connect;
+use crate::error::{UpstreamError, UpstreamErrorKind};
 use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
 use crate::supervisor::{
-    CallGuard, Connection, InstanceGuard, InstanceSharing, SharingPolicy, StartCause, Supervisor,
-    sharing_policy,
+    CallGuard, InstanceGuard, InstanceSharing, ManagedConnection, SharingPolicy, StartCause,
+    Supervisor, sharing_policy,
 };
 use crate::target::Target;
-use crate::upstream::{ClientOffer, Connected, ToolHeaders, connect};
+use mcpact::connection::FailureText;
+use mcpact::connection::{Connected, Offer, ToolHeaders};
 
 /// How long a new session may take to get to where the lost one was.
 const CATCH_UP: Duration = Duration::from_secs(10);
@@ -115,7 +117,7 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Port {
     shared: Arc<Shared>,
-    wish: ClientOffer,
+    wish: Offer,
     tenant: InstanceSharing,
     current: Mutex<Option<Arc<Lane>>>,
     audience: Arc<Audience>,
@@ -143,7 +145,7 @@ pub(super) struct Boarded {
 impl Port {
     pub(super) fn new(
         shared: Arc<Shared>,
-        wish: ClientOffer,
+        wish: Offer,
         tenant: InstanceSharing,
         audience: Audience,
     ) -> Arc<Self> {
@@ -152,7 +154,7 @@ impl Port {
 
     fn with(
         shared: Arc<Shared>,
-        wish: ClientOffer,
+        wish: Offer,
         tenant: InstanceSharing,
         audience: Audience,
         tidings: Arc<Tidings>,
@@ -365,7 +367,7 @@ impl Port {
                 return Err(trouble);
             }
         };
-        let revision = met.upstream.revision();
+        let revision = met.connection.revision();
         let running = start.ready(revision, self.tenant_at(revision.era()));
         let audience = Arc::clone(&self.audience);
         let lane = Arc::new(Lane::new(
@@ -375,7 +377,8 @@ impl Port {
             audience,
             running,
         ));
-        let connection: Weak<dyn Connection> = Arc::downgrade(&lane) as Weak<dyn Connection>;
+        let connection: Weak<dyn ManagedConnection> =
+            Arc::downgrade(&lane) as Weak<dyn ManagedConnection>;
         lane.running.attach(connection);
         lane.serve_unsolicited(Arc::downgrade(self));
         Ok(lane)
@@ -470,7 +473,7 @@ impl Port {
     async fn meet(&self, guard: &InstanceGuard) -> Result<Connected, UpstreamErrorKind> {
         let key = self.shared.target.key();
         let (prior, mut asking) = self.shared.verdicts.lookup(&key).await;
-        let wish = ClientOffer {
+        let wish = Offer {
             // Nothing is promised without somebody who keeps it.
             capabilities: self.shared.stand_in.added_to(&self.wish.capabilities),
             mode: self.shared.mode,
@@ -487,7 +490,7 @@ impl Port {
         {
             // What was believed about the server may be what is wrong.
             asking.forget();
-            let wish = ClientOffer {
+            let wish = Offer {
                 prior: None,
                 ..wish
             };

@@ -35,7 +35,7 @@ use super::wishes::Wishing;
 use crate::drain::draining_error;
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::retry::{Attempt, Retry, RetryPolicy};
-use crate::upstream::ServerResponse;
+use mcpact::connection::ServerResponse;
 
 impl Backend for Bridge {
     fn settings(&self) -> &Settings {

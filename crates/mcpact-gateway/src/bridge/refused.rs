@@ -6,9 +6,10 @@ use mcpact_spec::{Era, Revision};
 
 use super::Bridge;
 use super::caller::Caller;
-use crate::error::{Delivery, UpstreamErrorKind};
+use crate::error::UpstreamErrorKind;
 use crate::retry::{Attempt, Cause};
-use crate::upstream::CallFailure;
+use mcpact::connection::CallFailure;
+use mcpact::connection::Delivery;
 
 /// How a request was refused that may belong to another server than was met.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,7 @@ impl Refusals {
             CallFailure::SessionLost
             | CallFailure::NotSent(_)
             | CallFailure::Unreachable(_)
+            | CallFailure::LoopDetected
             | CallFailure::ConnectionLost(_)
             | CallFailure::ProtocolViolation(_)
             | CallFailure::HttpStatus(_)

@@ -20,7 +20,7 @@ use super::parking::take_turn;
 use super::port::Boarded;
 use super::questions::PATIENCE;
 use super::tasks::{Begun, Runner};
-use crate::upstream::{CallEvent, ServerResponse};
+use mcpact::connection::{CallEvent, ServerResponse};
 
 /// How many pages of tools are read at most.
 const PAGES: usize = 100;

@@ -31,7 +31,7 @@ pub(super) use self::tool_tasks::ToolTasks;
 pub(super) use self::waited::{Begun, Started};
 
 use super::crossing::{Waiter, refusal};
-use crate::upstream::ServerResponse;
+use mcpact::connection::ServerResponse;
 
 /// How many tasks are known at a time, in each direction, and how many of them one principal has.
 const TASKS: usize = 4096;

@@ -3,7 +3,7 @@
 use mcpact_translate::input::{Outcome, ServerAnswer};
 use mcpact_wire::id::Id;
 
-use crate::upstream::ServerRequest;
+use mcpact::connection::ServerRequest;
 
 /// What is not answered yet. Dropped with the call or the task that it belongs to, it is refused.
 #[derive(Debug, Default)]

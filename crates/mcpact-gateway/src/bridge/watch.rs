@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::lane::Lane;
 use super::port::Shared;
-use crate::upstream::{Call, CallEvent};
+use mcpact::connection::{Call, CallEvent};
 
 /// The pauses before a stream that ended is opened again; one that lived longer than the longest was a
 /// good one.

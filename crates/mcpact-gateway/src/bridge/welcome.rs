@@ -35,7 +35,7 @@ use crate::aggregate::instructions;
 use crate::supervisor::{
     InstanceSharing, SharingPolicy, StartCause, Starter, max_instances, sharing_policy,
 };
-use crate::upstream::{ClientOffer, Upstream};
+use mcpact::connection::{Connection, Offer};
 
 /// A legacy client, as its handshake shows it.
 #[derive(Debug)]
@@ -135,8 +135,8 @@ impl Bridge {
     }
 
     /// As whom the server is approached for a client that declares this.
-    pub(super) fn wish(&self, capabilities: CapabilitySet, info: Implementation) -> ClientOffer {
-        ClientOffer {
+    pub(super) fn wish(&self, capabilities: CapabilitySet, info: Implementation) -> Offer {
+        Offer {
             capabilities,
             info,
             mode: self.settings.mode,
@@ -252,7 +252,7 @@ impl Bridge {
     }
 
     /// The way of a legacy client to a legacy server, and with whom it shares it.
-    fn place(&self, principal: &str, wish: ClientOffer) -> (Arc<Port>, Option<Arc<Pool>>) {
+    fn place(&self, principal: &str, wish: Offer) -> (Arc<Port>, Option<Arc<Pool>>) {
         let kind = match sharing_policy(self.shared.run().strategy) {
             SharingPolicy::Exclusive => {
                 let audience = Audience::of_one();
@@ -280,7 +280,7 @@ impl Bridge {
     }
 
     /// As whom a server is approached for nobody in particular.
-    fn nobodys_wish(&self) -> ClientOffer {
+    fn nobodys_wish(&self) -> Offer {
         let capabilities = match sharing_policy(self.shared.run().strategy) {
             SharingPolicy::All => self.settings.declare.clone(),
             SharingPolicy::Exclusive | SharingPolicy::SameAffinity => {
@@ -315,7 +315,7 @@ impl Bridge {
         self.guests().kind(apart, limit, make)
     }
 
-    fn pool_for(&self, wish: ClientOffer) -> Pool {
+    fn pool_for(&self, wish: Offer) -> Pool {
         Pool::new(
             Arc::clone(&self.shared),
             wish,
@@ -453,7 +453,7 @@ impl Bridge {
 
     /// What a client of this revision is told about the server.
     fn terms_on(&self, lane: &Lane, downstream: Revision, principal: &str) -> ServerTerms {
-        let Upstream { introduction, .. } = &lane.upstream;
+        let Connection { introduction, .. } = &lane.upstream;
         self.terms_of(introduction, lane.revision(), downstream, principal)
     }
 

@@ -26,7 +26,7 @@ use super::crossing::{Crossing, Told, refusal, stamped};
 use super::ear::{Ear, FarEar};
 use super::lane::{Hold, Lane};
 use crate::error::ServeError;
-use crate::upstream::{Call, CallEvent};
+use mcpact::connection::{Call, CallEvent};
 
 const LIMITS: SubscriptionLimits = SubscriptionLimits {
     uris: 4096,

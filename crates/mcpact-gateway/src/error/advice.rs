@@ -19,15 +19,16 @@ impl UpstreamErrorKind {
             Self::Suspended { wait, .. } => {
                 return Some(format!("{NEXT_START_IN}{wait:.1?}"));
             }
-            Self::Transport(TransportError::Spawn { source, .. }) => {
-                LaunchProblem::of(source)?.remedy()
-            }
-            Self::Transport(TransportError::Certificate { remedy, .. }) => remedy,
-            Self::Transport(
+            Self::Transport(error) => match &**error {
+                TransportError::Spawn { source, .. } => LaunchProblem::of(source)?.remedy(),
+                TransportError::Certificate { remedy, .. } => remedy,
                 TransportError::Http(_)
                 | TransportError::Unconnected(_)
-                | TransportError::Timeout(_),
-            ) => "check that the server runs and that its URL is right",
+                | TransportError::Timeout(_) => {
+                    "check that the server runs and that its URL is right"
+                }
+                _ => return None,
+            },
             Self::NotMcp { .. } => {
                 "check the path of the URL; MCP servers often use `/mcp` or `/sse`"
             }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use mcpact::connection::Delivery;
 use mcpact_engine::refusal::WireError;
 
 use super::{Explanation, UpstreamError};
@@ -20,17 +21,6 @@ pub(crate) enum ServeError {
     Response(WireError),
     /// Refusal by the gateway.
     Refused(WireError),
-}
-
-/// Fate of a request that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Delivery {
-    /// The request was never written.
-    NotSent,
-    /// The server refused the request before reading it.
-    RefusedUnread,
-    /// The server may have run the request.
-    Unknown,
 }
 
 impl From<WireError> for ServeError {

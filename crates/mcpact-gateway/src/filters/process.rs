@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::message::{Verdict, encode, parse};
 use crate::approval::check;
-use crate::error::chain;
 use crate::event_history::{EventHistory, LogEntryKind};
+use mcpact::error::with_causes;
 
 /// Time after a failure in which the filter is not restarted.
 const BACKOFF: Duration = Duration::from_secs(1);
@@ -131,7 +131,8 @@ impl FilterState {
         let process = match &mut self.process {
             Some(process) => process,
             none => {
-                let Child { link, process } = command.spawn().map_err(|error| chain(&error))?;
+                let Child { link, process } =
+                    command.spawn().map_err(|error| with_causes(&error))?;
                 none.insert(FilterProcess {
                     link,
                     _process: process,
@@ -140,7 +141,7 @@ impl FilterState {
         };
         let Link { source, sink } = &mut process.link;
         sink.push(&encode(id, stage, method, body));
-        sink.flush().await.map_err(|error| chain(&error))?;
+        sink.flush().await.map_err(|error| with_causes(&error))?;
         loop {
             match source.next_line() {
                 Some(Line::Json(bytes)) => {
@@ -153,7 +154,7 @@ impl FilterState {
                     return Err(String::from("its output is not a valid answer"));
                 }
                 None => {
-                    if !source.fill().await.map_err(|error| chain(&error))? {
+                    if !source.fill().await.map_err(|error| with_causes(&error))? {
                         return Err(String::from("the process exited"));
                     }
                 }

@@ -11,9 +11,9 @@ use mcpact_config::{
 
 use super::Gateway;
 use crate::control::{Notice, ReloadReport};
-use crate::error::chain;
 use crate::event_history::LogEntryKind;
 use crate::stable::{LogEvent, ReloadOutcome};
+use mcpact::error::with_causes;
 
 /// Config file of a gateway, with command-line overrides.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl Gateway {
         let gateway = catalog.gateway.clone();
         let are_filters_changed = !self.filters.configs().eq(&catalog.filters);
         match self.change(catalog) {
-            Err(error) => report.problems.push(file_error(&chain(&error), None)),
+            Err(error) => report.problems.push(file_error(&with_causes(&error), None)),
             Ok(changes) => {
                 report.applied = true;
                 let applied = &self.state().catalog;
@@ -286,7 +286,10 @@ mod tests {
         let (at_once, at_next_start) = (at_once(&old, &new), at_next_start(&old, &new));
         assert_eq!(changed(&at_once), ["separator"]);
         assert_eq!(changed(&at_next_start), ["listen"]);
-        let keys = at_once.iter().chain(&at_next_start).map(|(key, _)| *key);
+        let keys = at_once
+            .iter()
+            .chain(&at_next_start)
+            .map(|(key, _)| *key);
         let is_compared = |name: &str| keys.clone().any(|key| key == name);
         for key in GATEWAY.iter().filter(|key| key.name != "tls_key") {
             assert!(is_compared(key.name), "{}", key.name);

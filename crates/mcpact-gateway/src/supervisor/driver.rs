@@ -23,10 +23,11 @@ use super::instance_set::{Admission, CallAdmission, InstanceSet, Refusal};
 use super::placement::{Choice, Few, InstanceSharing};
 use super::queue::Attempt;
 use super::status::{ServerFailure, ServerStatus};
-use crate::error::{CapacityLimits, FailureText, UpstreamErrorKind};
+use crate::error::{CapacityLimits, UpstreamErrorKind};
 use crate::event_history::ServerLog;
 use crate::metrics::ServerMetrics;
 use crate::sync::lock;
+use mcpact::connection::FailureText;
 
 /// Time that a shutdown may take in addition to `drain_seconds`.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Connection of an instance, as far as the supervisor needs it.
-pub(crate) trait Connection: Debug + Send + Sync {
+pub(crate) trait ManagedConnection: Debug + Send + Sync {
     /// Closes the connection.
     fn close(&self);
     /// Returns true if a client is subscribed to messages of this connection.
@@ -66,7 +67,7 @@ pub(crate) struct Supervisor {
     zero: Instant,
     instances: Mutex<InstanceSet>,
     pub(super) outage: Arc<OutageFlag>,
-    connections: Mutex<BTreeMap<InstanceId, Weak<dyn Connection>>>,
+    connections: Mutex<BTreeMap<InstanceId, Weak<dyn ManagedConnection>>>,
     starter: OnceLock<Weak<dyn Starter>>,
     /// The starter is running.
     is_starting: AtomicBool,
@@ -234,7 +235,7 @@ impl Supervisor {
         .await
     }
 
-    pub(super) fn connect(&self, id: InstanceId, connection: Weak<dyn Connection>) {
+    pub(super) fn connect(&self, id: InstanceId, connection: Weak<dyn ManagedConnection>) {
         lock(&self.connections).insert(id, connection);
         // It may have been retired during the start, when there was nothing to close yet.
         if !self.instances().is_open(id) {
@@ -242,7 +243,7 @@ impl Supervisor {
         }
     }
 
-    fn connection(&self, id: InstanceId) -> Option<Arc<dyn Connection>> {
+    fn connection(&self, id: InstanceId) -> Option<Arc<dyn ManagedConnection>> {
         lock(&self.connections).get(&id)?.upgrade()
     }
 

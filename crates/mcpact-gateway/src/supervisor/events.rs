@@ -11,34 +11,24 @@ use mcpact_transport::stdio::child::StderrSink;
 use super::driver::Supervisor;
 use super::health::Diagnosis;
 use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
-use crate::error::{FailureText, UpstreamErrorKind};
+use crate::error::UpstreamErrorKind;
 use crate::event_history::LogEntryKind;
 use crate::stable::{LogEvent, Reason};
+use mcpact::connection::{DeliveryFailure, FailureText};
 
-/// Failure to deliver a call or its response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeliveryFailure {
-    /// The call did not reach the server.
-    Unreachable,
-    /// The response cannot be read.
-    InvalidResponse,
-}
-
-impl DeliveryFailure {
-    /// Returns the reason, the text of the server log and the log message.
-    const fn texts(self) -> (Reason, &'static str, &'static str) {
-        match self {
-            Self::Unreachable => (
-                Reason::UpstreamUnreachable,
-                "unreachable",
-                "call not delivered: server unreachable",
-            ),
-            Self::InvalidResponse => (
-                Reason::UpstreamMisbehaved,
-                "invalid response",
-                "invalid response from the server",
-            ),
-        }
+/// Returns the reason, the text of the server log and the log message of a failure.
+const fn delivery_texts(failure: DeliveryFailure) -> (Reason, &'static str, &'static str) {
+    match failure {
+        DeliveryFailure::Unreachable => (
+            Reason::UpstreamUnreachable,
+            "unreachable",
+            "call not delivered: server unreachable",
+        ),
+        DeliveryFailure::InvalidResponse => (
+            Reason::UpstreamMisbehaved,
+            "invalid response",
+            "invalid response from the server",
+        ),
     }
 }
 
@@ -145,7 +135,7 @@ impl Supervisor {
     }
 
     pub(super) fn log_delivery_failed(&self, id: InstanceId, failure: DeliveryFailure, why: &str) {
-        let (reason, entry, message) = failure.texts();
+        let (reason, entry, message) = delivery_texts(failure);
         self.metrics.failed(reason);
         tracing::warn!(
             event = event::ROUTE_ERROR,

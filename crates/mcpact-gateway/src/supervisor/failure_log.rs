@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mcpact_engine::time::Moment;
 
 use super::status::ServerFailure;
-use crate::error::FailureText;
+use mcpact::connection::FailureText;
 
 /// The last failure of a server. It is an outage until a call or a check succeeds.
 #[derive(Debug, Default)]

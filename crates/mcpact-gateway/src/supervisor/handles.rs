@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock, Weak};
 use mcpact_spec::Revision;
 use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
 
-use super::driver::{Connection, Supervisor};
-use super::events::DeliveryFailure;
+use super::driver::{ManagedConnection, Supervisor};
 use super::instance::{InstanceId, StopCause};
 use super::instance_set::{CallAdmission, CallOutcome, Refusal};
 use super::placement::InstanceSharing;
 use super::queue::Attempt;
-use crate::error::{FailureText, UpstreamErrorKind};
-use crate::metrics::ServerMetrics;
+use crate::error::UpstreamErrorKind;
+use mcpact::connection::{CallObserver, DeliveryFailure, DropReason, FailureText, Hooks};
+use mcpact_engine::negotiation::Negotiation;
 
 /// Permission to start one instance. Dropping it without an outcome cancels the start.
 #[derive(Debug)]
@@ -51,19 +51,17 @@ pub(crate) struct CallGuard {
 
 /// Observes whether calls reach an instance, without keeping it alive.
 #[derive(Clone, Debug)]
-pub(crate) struct DeliveryObserver {
+struct DeliveryObserver {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
 }
 
-impl DeliveryObserver {
-    /// Returns the metrics of the server.
-    pub(crate) fn metrics(&self) -> &ServerMetrics {
-        &self.supervisor.metrics
+impl CallObserver for DeliveryObserver {
+    fn dropped(&self, reason: DropReason) {
+        self.supervisor.metrics.dropped(reason.into());
     }
 
-    /// Records a call that was not delivered, or a response that cannot be read.
-    pub(crate) fn delivery_failed(&self, failure: DeliveryFailure, why: &str) {
+    fn undelivered(&self, failure: DeliveryFailure, why: &str) {
         let Self { supervisor, id } = self;
         supervisor.log_delivery_failed(*id, failure, why);
         let mut instances = supervisor.instances();
@@ -71,8 +69,7 @@ impl DeliveryObserver {
         failures.delivery_failed(why.into(), supervisor.now());
     }
 
-    /// Records a response of the server.
-    pub(crate) fn delivery_succeeded(&self) {
+    fn delivered(&self) {
         let Self { supervisor, id } = self;
         if supervisor.outage.is_set() && supervisor.instances().failures_mut().clear() {
             supervisor.log_reachable(*id);
@@ -133,39 +130,34 @@ impl Drop for StartPermit {
     }
 }
 
-impl InstanceGuard {
-    /// Returns the name of the server.
-    pub(crate) fn server(&self) -> &Arc<str> {
+impl Hooks for InstanceGuard {
+    fn server(&self) -> &Arc<str> {
         &self.0.supervisor.server
     }
 
-    /// Returns the secrets of the server, to be masked in texts.
-    pub(crate) fn masks(&self) -> &Masks {
-        &self.0.supervisor.masks
+    fn masks(&self) -> Masks {
+        self.0.supervisor.masks.clone()
     }
 
-    /// Returns the metrics of the server.
-    pub(crate) fn metrics(&self) -> &Arc<ServerMetrics> {
-        &self.0.supervisor.metrics
-    }
-
-    /// Returns the sink for stderr lines of the process.
-    pub(crate) fn stderr_sink(&self) -> StderrSink {
+    fn stderr_sink(&self) -> Option<StderrSink> {
         let InstanceHandle { supervisor, id, .. } = &*self.0;
-        supervisor.stderr_sink(*id)
+        Some(supervisor.stderr_sink(*id))
     }
 
-    /// Returns the observer of deliveries.
-    pub(crate) fn observer(&self) -> DeliveryObserver {
+    fn observer(&self) -> Arc<dyn CallObserver> {
         let InstanceHandle { supervisor, id, .. } = &*self.0;
-        DeliveryObserver {
+        Arc::new(DeliveryObserver {
             supervisor: Arc::clone(supervisor),
             id: *id,
-        }
+        })
     }
 
-    /// Records the unexpected end of the connection; only the first cause counts.
-    pub(crate) fn connection_lost(&self, why: FailureText) {
+    fn negotiated(&self, negotiation: &Negotiation) {
+        self.0.supervisor.metrics.negotiated(negotiation);
+    }
+
+    /// Only the first cause counts.
+    fn lost(&self, why: FailureText) {
         let InstanceHandle {
             supervisor,
             id,
@@ -174,8 +166,8 @@ impl InstanceGuard {
         supervisor.connection_lost(*id, failure.get_or_init(|| why));
     }
 
-    /// Records the process of the instance. The instance does not end before its process, even if the start is cancelled.
-    pub(crate) fn spawned(&self, process: &Process) {
+    /// The instance does not end before its process, even if the start is cancelled.
+    fn spawned(&self, process: &Process) {
         let InstanceHandle { supervisor, id, .. } = &*self.0;
         // Id of the guard process, until that of its child is known.
         let first = process.id();
@@ -207,7 +199,7 @@ impl RunningInstance {
     }
 
     /// Gives the supervisor access to the connection.
-    pub(crate) fn attach(&self, connection: Weak<dyn Connection>) {
+    pub(crate) fn attach(&self, connection: Weak<dyn ManagedConnection>) {
         self.supervisor.connect(self.id, connection);
     }
 

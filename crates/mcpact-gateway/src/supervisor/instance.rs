@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
-use crate::error::FailureText;
+use mcpact::connection::FailureText;
 
 /// Number of an instance, unique per server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -24,7 +24,7 @@ use super::record::InstanceRecord;
 use super::recovery::Recovery;
 use super::restart_policy::{Outcome, RestartPolicy, STABLE_AFTER, StartDecision};
 use super::status::{InstanceStatus, ServerState, ServerStatus};
-use crate::error::FailureText;
+use mcpact::connection::FailureText;
 
 /// Number of ended instances that are remembered.
 const MAX_ENDED: usize = 8;

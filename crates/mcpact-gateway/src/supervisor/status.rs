@@ -7,8 +7,8 @@ use mcpact_spec::Revision;
 
 use super::instance::{Instance, InstanceId, InstanceState, StartCause};
 use super::restart_policy::State;
-use crate::error::FailureText;
 use crate::stable::ServerWord;
+use mcpact::connection::FailureText;
 
 /// Status of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::lot::Post;
 use super::{Open, Said, binding};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Waiter, refusal};
-use crate::upstream::{CallEvent, ServerNotification, ServerResponse};
+use mcpact::connection::{CallEvent, ServerNotification, ServerResponse};
 
 /// How long a server may take to end a call whose client did not come back.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);

@@ -13,7 +13,7 @@ use super::{QUESTIONS, of_task};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Crossing, refusal};
 use crate::bridge::rounds::{Asking, mint};
-use crate::upstream::ServerResponse;
+use mcpact::connection::ServerResponse;
 
 /// How often in a row the server may fail to say where its task stands.
 const ATTEMPTS: u32 = 5;

@@ -23,7 +23,7 @@ use crate::bridge::claim::User;
 use crate::bridge::crossing::{Crossing, refusal};
 use crate::bridge::ear::{Ear, FarEar};
 use crate::bridge::lane::Lane;
-use crate::upstream::{ServerNotification, ServerRequest, related_task};
+use mcpact::connection::{ServerNotification, ServerRequest, related_task};
 
 /// The tasks that run in one session, by the names that the server gave them.
 #[derive(Debug, Default)]

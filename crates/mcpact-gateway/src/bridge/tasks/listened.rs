@@ -11,7 +11,7 @@ use super::names::Named;
 use crate::aggregate::rewrite::{edit, edit_each, quoted};
 use crate::bridge::crossing::Crossing;
 use crate::bridge::lane::Lane;
-use crate::upstream::ServerNotification;
+use mcpact::connection::ServerNotification;
 
 /// What a server is asked to tell of.
 #[derive(Debug)]

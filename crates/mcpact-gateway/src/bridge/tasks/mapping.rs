@@ -25,7 +25,9 @@ use crate::bridge::lane::Lane;
 use crate::bridge::unanswered::Unanswered;
 use crate::bridge::{Bridge, Clock};
 use crate::error::ServeError;
-use crate::upstream::{CallEvent, ServerNotification, ServerRequest, ServerResponse, related_task};
+use mcpact::connection::{
+    CallEvent, ServerNotification, ServerRequest, ServerResponse, related_task,
+};
 
 const LIMITS: MapLimits = MapLimits {
     tasks: TASKS,

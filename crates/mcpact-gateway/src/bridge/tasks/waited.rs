@@ -10,7 +10,7 @@ use super::of_task;
 use crate::bridge::caller::Caller;
 use crate::bridge::crossing::Crossing;
 use crate::bridge::lane::Lane;
-use crate::upstream::{Call, CallEvent, ServerResponse};
+use mcpact::connection::{Call, CallEvent, ServerResponse};
 
 /// A server's task whose result somebody waits for: whoever stops waiting calls it off.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use mcpact_engine::time::Moment;
 
 use super::InstanceSet;
-use crate::error::FailureText;
 use crate::supervisor::instance::{Event, InstanceId, InstanceState};
 use crate::supervisor::restart_policy::{Outcome, State};
+use mcpact::connection::FailureText;
 
 impl InstanceSet {
     /// Returns the number of recent failures.

@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::log::NegotiationLog;
 use bytes::Bytes;
 use http::HeaderValue;
-use mcpact::log::NegotiationLog;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::{
     Client as Machine, ClientTerms, EraMode, EraVerdict, Failure, Input, Phase, TransportKind,
@@ -19,8 +19,10 @@ use mcpact_engine::policy::{Policy, Reading};
 use mcpact_engine::shutdown::Grace;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Era;
-use mcpact_translate::lifecycle::{Introduction, without_elicitation};
-use mcpact_transport::http::client::{ClientResponse, ClientResponseBody, HttpClient};
+use mcpact_translate::lifecycle::Introduction;
+use mcpact_transport::http::client::{
+    ClientResponse, ClientResponseBody, HttpClient, HttpSettings,
+};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::{Child, ChildCommand, Process};
 use mcpact_wire::envelope::{Envelope, Outcome};
@@ -31,12 +33,7 @@ use tokio::time::Instant;
 
 use super::http::HttpConnection;
 use super::stdio::{StdioConnection, exit_text};
-use super::{Transport, Unsolicited, Upstream, headers, inbox, sse_link};
-use crate::error::UpstreamErrorKind;
-use crate::loop_detection::LOOP_DETECTED;
-use crate::loop_detection::start::StartLoop;
-use crate::supervisor::InstanceGuard;
-use crate::target::Target;
+use super::{ConnectError, Connection, Hooks, Transport, Unsolicited, headers, inbox, sse_link};
 
 /// Maximum number of queued messages that belong to no call.
 const MAX_UNSOLICITED: usize = 256;
@@ -46,68 +43,64 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Capabilities and identity that a server is offered.
 #[derive(Clone, Debug)]
-pub(crate) struct ClientOffer {
-    pub(crate) capabilities: CapabilitySet,
-    pub(crate) info: Implementation,
-    pub(crate) mode: EraMode,
+pub struct Offer {
+    /// Client capabilities.
+    pub capabilities: CapabilitySet,
+    /// Name and version of the client.
+    pub info: Implementation,
+    /// Eras to try.
+    pub mode: EraMode,
     /// Capabilities that the server must declare.
-    pub(crate) require: Vec<Cow<'static, str>>,
-    pub(crate) prior: Option<EraVerdict>,
+    pub require: Vec<Cow<'static, str>>,
+    /// Era of the server, if it is known from an earlier connection.
+    pub prior: Option<EraVerdict>,
 }
 
 /// A connection after the negotiation.
 #[derive(Debug)]
-pub(crate) struct Connected {
-    pub(crate) upstream: Upstream,
-    pub(crate) verdict: Option<EraVerdict>,
+pub struct Connected {
+    /// The connection.
+    pub connection: Connection,
+    /// Era of the server, to be remembered.
+    pub verdict: Option<EraVerdict>,
     /// Messages that belong to no call.
-    pub(crate) unsolicited: mpsc::Receiver<Unsolicited>,
+    pub unsolicited: mpsc::Receiver<Unsolicited>,
 }
 
-/// Connects to a server, starting it if needed, and negotiates.
-pub(crate) async fn connect(
-    target: &Target,
-    offer: &ClientOffer,
-    guard: &InstanceGuard,
-) -> Result<Connected, UpstreamErrorKind> {
-    let connected = attempt(target, offer, guard).await?;
-    let revision = connected.upstream.revision();
-    // BB-24: the server would take a client that only opens URLs for one that fills in forms.
-    match without_elicitation(&offer.capabilities, revision) {
-        Some(capabilities) => {
-            let offer = ClientOffer {
-                capabilities,
-                prior: connected.verdict.or(offer.prior),
-                ..offer.clone()
-            };
-            drop(connected);
-            attempt(target, &offer, guard).await
-        }
-        None => Ok(connected),
-    }
+/// Location of a server.
+#[derive(Clone, Copy)]
+pub enum Endpoint<'a> {
+    /// Program on stdio.
+    Command(&'a ChildCommand),
+    /// HTTP server.
+    Http {
+        /// URL.
+        url: &'a str,
+        /// Settings of the HTTP client.
+        settings: &'a HttpSettings,
+    },
+    /// Factory of links, for a server in this process.
+    Link(&'a (dyn Fn() -> Link + Send + Sync)),
 }
 
-async fn attempt(
-    target: &Target,
-    offer: &ClientOffer,
-    guard: &InstanceGuard,
-) -> Result<Connected, UpstreamErrorKind> {
-    let new = |transport, name: &str| Negotiator::new(offer, transport, name, guard.clone());
-    match target {
-        Target::Command(command) => {
-            let negotiator = new(TransportKind::Child, &command.name);
-            negotiator.over_stdio(command).await
+/// Connects to a server, starting it if needed, and negotiates. A server that does not name itself is called `name`.
+///
+/// # Errors
+/// [`ConnectError`] if the server cannot be started or reached, or refuses all revisions.
+pub async fn connect(
+    endpoint: Endpoint<'_>,
+    name: &str,
+    offer: &Offer,
+    hooks: &Arc<dyn Hooks>,
+) -> Result<Connected, ConnectError> {
+    let new = |transport| Negotiator::new(offer, transport, name, Arc::clone(hooks));
+    match endpoint {
+        Endpoint::Command(command) => new(TransportKind::Child).over_stdio(command).await,
+        Endpoint::Http { url, settings } => {
+            let http = HttpClient::new(url, settings.clone())?;
+            new(TransportKind::Http).over_http(&http).await
         }
-        Target::Url { url, settings } => {
-            let http = HttpClient::new(url, (**settings).clone())?;
-            let mut negotiator = new(TransportKind::Http, &target.to_string());
-            negotiator.has_credentials = target.has_credentials();
-            negotiator.over_http(&http).await
-        }
-        Target::Local(make) => {
-            let negotiator = new(TransportKind::Stream, &target.to_string());
-            negotiator.over_link((make.0)()).await
-        }
+        Endpoint::Link(open) => new(TransportKind::Stream).over_link(open()).await,
     }
 }
 
@@ -124,10 +117,8 @@ struct Negotiator {
     verdict: Option<EraVerdict>,
     /// HTTP status of the last response.
     status: Option<u16>,
-    /// Requests carry credentials.
-    has_credentials: bool,
     log: NegotiationLog,
-    guard: InstanceGuard,
+    hooks: Arc<dyn Hooks>,
 }
 
 /// Result of a successful negotiation.
@@ -162,12 +153,7 @@ enum Ended {
 }
 
 impl Negotiator {
-    fn new(
-        offer: &ClientOffer,
-        transport: TransportKind,
-        name: &str,
-        guard: InstanceGuard,
-    ) -> Self {
+    fn new(offer: &Offer, transport: TransportKind, name: &str, hooks: Arc<dyn Hooks>) -> Self {
         let policy = Policy {
             required: offer.require.clone(),
             ..Policy::default()
@@ -184,17 +170,19 @@ impl Negotiator {
             zero: Instant::now(),
             verdict: None,
             status: None,
-            has_credentials: false,
-            log: NegotiationLog::new(transport).with_masks(guard.masks().clone()),
-            guard,
+            log: NegotiationLog::new(transport).with_masks(hooks.masks()),
+            hooks,
         }
     }
 
-    async fn over_stdio(mut self, command: &ChildCommand) -> Result<Connected, UpstreamErrorKind> {
-        let command = command.clone().with_stderr_sink(self.guard.stderr_sink());
+    async fn over_stdio(mut self, command: &ChildCommand) -> Result<Connected, ConnectError> {
+        let mut command = command.clone();
+        if let Some(sink) = self.hooks.stderr_sink() {
+            command = command.with_stderr_sink(sink);
+        }
         loop {
             let Child { mut link, process } = command.spawn()?;
-            self.guard.spawned(&process);
+            self.hooks.spawned(&process);
             let arrived = process.first_byte();
             let first_byte = async move {
                 if !arrived.await {
@@ -222,17 +210,16 @@ impl Negotiator {
             }
             match exit {
                 _ if must_respawn => {}
-                Some(_) if StartLoop::is_in(&stderr) => return Err(UpstreamErrorKind::Loop),
                 Some(Ok(status)) => {
                     let status = exit_text(status);
-                    return Err(UpstreamErrorKind::Exited { status, stderr });
+                    return Err(ConnectError::Exited { status, stderr });
                 }
                 Some(Err(_)) | None => return Err(self.error(stderr)),
             }
         }
     }
 
-    async fn over_http(mut self, http: &HttpClient) -> Result<Connected, UpstreamErrorKind> {
+    async fn over_http(mut self, http: &HttpClient) -> Result<Connected, ConnectError> {
         let mut session = None;
         let mut progress = self.start();
         loop {
@@ -244,15 +231,15 @@ impl Negotiator {
             if let Some(negotiated) = progress.negotiated {
                 let revision = negotiated.pact.revision();
                 let (sender, unsolicited) = mpsc::channel(MAX_UNSOLICITED);
-                let (http, guard) = (http.clone(), self.guard.clone());
+                let (http, hooks) = (http.clone(), Arc::clone(&self.hooks));
                 let connection = match negotiated.pact.era() {
-                    Era::Modern => HttpConnection::modern(http, revision, guard),
+                    Era::Modern => HttpConnection::modern(http, revision, hooks),
                     Era::Legacy => {
                         let headers = headers::legacy(revision, session.as_ref());
                         for message in progress.writes {
                             let _ = http.post(&headers, Bytes::from(message)).await?;
                         }
-                        HttpConnection::legacy(http, revision, headers, sender, guard).await
+                        HttpConnection::legacy(http, revision, headers, sender, hooks).await
                     }
                 };
                 let transport = Transport::Http(Box::new(connection));
@@ -270,16 +257,16 @@ impl Negotiator {
         }
     }
 
-    async fn over_http_sse(self, http: &HttpClient) -> Result<Connected, UpstreamErrorKind> {
+    async fn over_http_sse(self, http: &HttpClient) -> Result<Connected, ConnectError> {
         match (sse_link::open(http).await, self.status) {
             (Ok(link), _) => self.over_link(link).await,
             // The response to the first message is more useful than the failure of the older transport.
-            (Err(_), Some(status)) => Err(UpstreamErrorKind::NotMcp { status }),
+            (Err(_), Some(status)) => Err(ConnectError::NotMcp { status }),
             (Err(error), None) => Err(error.into()),
         }
     }
 
-    async fn over_link(mut self, mut link: Link) -> Result<Connected, UpstreamErrorKind> {
+    async fn over_link(mut self, mut link: Link) -> Result<Connected, ConnectError> {
         let first_byte = std::future::pending();
         match self.negotiate(&mut link, first_byte).await {
             Ended::Negotiated(negotiated) => Ok(self.connected_link(*negotiated, link, None)),
@@ -294,8 +281,8 @@ impl Negotiator {
         process: Option<Process>,
     ) -> Connected {
         let (sender, unsolicited) = mpsc::channel(MAX_UNSOLICITED);
-        let (era, guard) = (negotiated.pact.era(), self.guard.clone());
-        let connection = StdioConnection::new(link, era, process, sender, guard);
+        let (era, hooks) = (negotiated.pact.era(), Arc::clone(&self.hooks));
+        let connection = StdioConnection::new(link, era, process, sender, hooks);
         self.connected(negotiated, Transport::Stdio(connection), unsolicited)
     }
 
@@ -307,14 +294,14 @@ impl Negotiator {
     ) -> Connected {
         let Negotiated { pact, introduction } = negotiated;
         Connected {
-            upstream: Upstream::new(pact, introduction, transport),
+            connection: Connection::new(pact, introduction, transport),
             verdict: self.verdict,
             unsolicited,
         }
     }
 
     fn start(&mut self) -> Progress {
-        self.log.begin(self.guard.server());
+        self.log.begin(self.hooks.server());
         let _ = self.feed(Input::Open, None);
         self.feed(Input::Connected, None)
     }
@@ -362,7 +349,7 @@ impl Negotiator {
             }
         }
         if let Some(negotiation) = &negotiated {
-            self.guard.metrics().negotiated(negotiation);
+            self.hooks.negotiated(negotiation);
         }
         self.log.record(self.machine.transcript(), negotiated);
         progress
@@ -388,12 +375,12 @@ impl Negotiator {
         }
     }
 
-    fn error(&self, stderr: String) -> UpstreamErrorKind {
+    fn error(&self, stderr: String) -> ConnectError {
         let failure = match self.machine.phase() {
             Phase::Failed(failure) => failure.clone(),
             _ => Failure::ConnectionClosed,
         };
-        UpstreamErrorKind::Negotiation { failure, stderr }
+        ConnectError::Negotiation { failure, stderr }
     }
 
     async fn negotiate(&mut self, link: &mut Link, first_byte: impl Future<Output = ()>) -> Ended {
@@ -451,19 +438,12 @@ impl Negotiator {
         &mut self,
         answer: ClientResponse,
         session: &mut Option<HeaderValue>,
-    ) -> Result<Progress, UpstreamErrorKind> {
+    ) -> Result<Progress, ConnectError> {
         let status = answer.status;
         self.status = Some(status);
         // These do not depend on the era.
-        if matches!(status, 401 | 403 | 429) {
-            let has_credentials = self.has_credentials;
-            return Err(UpstreamErrorKind::HttpStatus {
-                status,
-                has_credentials,
-            });
-        }
-        if status == LOOP_DETECTED {
-            return Err(UpstreamErrorKind::Loop);
+        if matches!(status, 401 | 403 | 429 | 508) {
+            return Err(ConnectError::HttpStatus { status });
         }
         if let Some(id) = answer.headers.get("mcp-session-id")
             && status < 300

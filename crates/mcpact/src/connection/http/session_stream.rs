@@ -10,14 +10,13 @@ use tokio::sync::mpsc;
 use super::refusal::{rejects_revision, session_unknown};
 use super::resumable::{EventReader, Resume};
 use super::{HttpReplyPath, MAX_ATTEMPTS};
-use crate::metrics::ServerMetrics;
-use crate::stable::DropReason;
-use crate::upstream::inbox::{Incoming, Unsolicited, parse};
+use crate::connection::inbox::{Incoming, Unsolicited, parse};
+use crate::connection::{CallObserver, DropReason};
 
 /// Destination of messages that belong to no call.
 pub(super) struct UnsolicitedSink {
     pub(super) unsolicited: mpsc::Sender<Unsolicited>,
-    pub(super) metrics: Arc<ServerMetrics>,
+    pub(super) observer: Arc<dyn CallObserver>,
 }
 
 /// Reads the stream until the session ends, resuming it after interruptions.
@@ -47,7 +46,7 @@ pub(super) async fn listen(
                 let mut reader = EventReader { events, resume };
                 while let Some(read) = reader.next().await {
                     let Ok(bytes) = read else {
-                        sink.metrics.dropped(DropReason::TooLong);
+                        sink.observer.dropped(DropReason::TooLong);
                         continue;
                     };
                     let message = match parse(&bytes) {
@@ -59,11 +58,11 @@ pub(super) async fn listen(
                             Unsolicited::Request(request)
                         }
                         Incoming::Response(..) => {
-                            sink.metrics.dropped(DropReason::LateAnswer);
+                            sink.observer.dropped(DropReason::LateAnswer);
                             continue;
                         }
                         Incoming::Invalid(why) => {
-                            sink.metrics.dropped(why);
+                            sink.observer.dropped(why);
                             continue;
                         }
                     };

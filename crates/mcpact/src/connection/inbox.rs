@@ -9,19 +9,18 @@ use bytestring::ByteString;
 use futures_util::task::AtomicWaker;
 use mcpact_spec::Method;
 use mcpact_spec::tables::meta;
+use mcpact_transport::error::TransportError;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
-use super::part;
 use super::server_request::ServerRequest;
-use crate::error::{Delivery, FailureText, UpstreamErrorKind};
-use crate::stable::DropReason;
+use super::{Delivery, DropReason, FailureText, part};
 
 /// Event of a call.
 #[derive(Debug)]
-pub(crate) enum CallEvent {
+pub enum CallEvent {
     /// Notification that belongs to the call.
     Notification(ServerNotification),
     /// Request of the server on behalf of the call.
@@ -34,14 +33,16 @@ pub(crate) enum CallEvent {
 
 /// A notification of the server.
 #[derive(Clone, Debug)]
-pub(crate) struct ServerNotification {
-    pub(crate) method: Method,
-    pub(crate) params: ByteString,
+pub struct ServerNotification {
+    /// Method.
+    pub method: Method,
+    /// Raw parameters.
+    pub params: ByteString,
 }
 
 impl ServerNotification {
     /// Returns the id of the request that a legacy server cancels.
-    pub(crate) fn cancelled_request(&self) -> Option<Id> {
+    pub fn cancelled_request(&self) -> Option<Id> {
         if self.method != Method::Cancelled {
             return None;
         }
@@ -52,7 +53,7 @@ impl ServerNotification {
 
 /// A response of the server.
 #[derive(Clone, Debug)]
-pub(crate) enum ServerResponse {
+pub enum ServerResponse {
     /// Raw result.
     Result(ByteString),
     /// Raw error.
@@ -61,7 +62,7 @@ pub(crate) enum ServerResponse {
 
 /// Reason for a call without a response.
 #[derive(Clone, Debug)]
-pub(crate) enum CallFailure {
+pub enum CallFailure {
     /// The server does not know the session; it did not process the request.
     SessionLost,
     /// The server rejects the negotiated revision; it did not process the request.
@@ -71,7 +72,9 @@ pub(crate) enum CallFailure {
     /// The connection ended before the request was sent.
     NotSent(FailureText),
     /// The server could not be reached.
-    Unreachable(Arc<UpstreamErrorKind>),
+    Unreachable(Arc<TransportError>),
+    /// The request would come back to its sender (HTTP 508).
+    LoopDetected,
     /// The connection was lost; the server may have run the request.
     ConnectionLost(FailureText),
     /// The response violates the protocol; the server may have run the request.
@@ -84,9 +87,9 @@ pub(crate) enum CallFailure {
 
 impl CallFailure {
     /// Fate of the request: the only fact that may decide a resend.
-    pub(crate) const fn delivery(&self) -> Delivery {
+    pub const fn delivery(&self) -> Delivery {
         match self {
-            Self::NotSent(_) | Self::Unreachable(_) => Delivery::NotSent,
+            Self::NotSent(_) | Self::Unreachable(_) | Self::LoopDetected => Delivery::NotSent,
             Self::SessionLost | Self::RevisionRefused => Delivery::RefusedUnread,
             Self::Ambiguous(_)
             | Self::ConnectionLost(_)
@@ -99,16 +102,19 @@ impl CallFailure {
 
 /// A refusal with unclear cause.
 #[derive(Clone, Debug)]
-pub(crate) struct AmbiguousRefusal {
-    pub(crate) status: u16,
+pub struct AmbiguousRefusal {
+    /// HTTP status.
+    pub status: u16,
     /// Raw error; none if there was only a status.
-    pub(crate) error: Option<ByteString>,
+    pub error: Option<ByteString>,
 }
 
 /// A message that belongs to no call.
 #[derive(Debug)]
-pub(crate) enum Unsolicited {
+pub enum Unsolicited {
+    /// A notification.
     Notification(ServerNotification),
+    /// A request.
     Request(ServerRequest),
 }
 
@@ -159,7 +165,7 @@ pub(super) fn parse(bytes: &Bytes) -> Incoming {
 }
 
 /// Returns the server's task id that a message of 2025-11-25 belongs to.
-pub(crate) fn related_task(params: &str) -> Option<String> {
+pub fn related_task(params: &str) -> Option<String> {
     let meta = Object::parse(params).ok()?.get("_meta")?;
     let related = Object::parse(meta).ok()?.get(meta::RELATED_TASK)?;
     let task = Object::parse(related).ok()?.get_str("taskId")?;

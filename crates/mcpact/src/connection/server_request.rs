@@ -17,11 +17,13 @@ const DROPPED: &str = "no reply is possible: the call to which this request belo
 ///
 /// A server may block until it gets a reply, so dropping the request replies with an error.
 #[derive(Debug)]
-pub(crate) struct ServerRequest {
-    pub(crate) id: Id,
+pub struct ServerRequest {
+    /// Id that the server chose.
+    pub id: Id,
     /// None for a method that no revision defines.
-    pub(crate) method: Option<Method>,
-    pub(crate) params: ByteString,
+    pub method: Option<Method>,
+    /// Raw parameters.
+    pub params: ByteString,
     /// None if no reply is due.
     path: Option<ReplyPath>,
 }
@@ -51,7 +53,7 @@ impl ServerRequest {
     }
 
     /// Replies.
-    pub(crate) async fn answer(mut self, outcome: &Outcome) {
+    pub async fn answer(mut self, outcome: &Outcome) {
         let text = match outcome {
             Outcome::Result(result) => codec::result(self.id.as_ref(), result),
             Outcome::Error(error) => codec::error(Some(self.id.as_ref()), error),
@@ -75,7 +77,7 @@ impl ServerRequest {
     }
 
     /// Drops the request without a reply, after the server has cancelled it.
-    pub(crate) fn cancelled(mut self) {
+    pub fn cancelled(mut self) {
         self.path = None;
     }
 }

@@ -6,7 +6,7 @@ use mcpact_transport::http::client::{ClientResponse, ClientResponseBody};
 use mcpact_wire::envelope::Envelope;
 use mcpact_wire::model::error::ErrorBody;
 
-use crate::upstream::inbox::{AmbiguousRefusal, Incoming, ServerResponse, parse};
+use crate::connection::inbox::{AmbiguousRefusal, Incoming, ServerResponse, parse};
 
 /// Returns the raw error of a response.
 fn raw_error(answer: &ClientResponse) -> Option<ByteString> {

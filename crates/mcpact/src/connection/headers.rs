@@ -12,7 +12,7 @@ use mcpact_wire::model::trace::TraceContext;
 use mcpact_wire::raw::{Object, elements, member};
 use mcpact_wire::scan::text;
 
-use super::OutboundRequest;
+use super::RawRequest;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -26,7 +26,7 @@ const MAX_TOOLS: usize = 4096;
 
 /// Tool parameters of a server that are sent as headers.
 #[derive(Debug, Default)]
-pub(crate) struct ToolHeaders {
+pub struct ToolHeaders {
     tools: Mutex<HashMap<Box<str>, Arc<[Annotation]>>>,
 }
 
@@ -36,7 +36,7 @@ impl ToolHeaders {
     }
 
     /// Reads a page of the tool list. Tools with invalid annotations are skipped, as modern clients do.
-    pub(crate) fn learn(&self, result: &str) {
+    pub fn learn(&self, result: &str) {
         let Some(list) = Object::parse(result).ok().and_then(|r| r.get("tools")) else {
             return;
         };
@@ -56,7 +56,7 @@ impl ToolHeaders {
     }
 
     /// Returns the annotated parameters of a tool.
-    pub(crate) fn of(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+    pub fn of(&self, tool: &str) -> Option<Arc<[Annotation]>> {
         self.tools().get(tool).cloned()
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn traced(mut headers: HeaderMap, trace: &TraceContext) -> HeaderMap 
 ///
 /// `2026-07-28 basic/transports/streamable-http#protocol-headers`
 pub(super) fn modern(
-    request: OutboundRequest<'_>,
+    request: RawRequest<'_>,
     revision: Revision,
     tool_headers: &ToolHeaders,
 ) -> HeaderMap {
@@ -144,7 +144,7 @@ pub(super) fn opening(message: &str) -> HeaderMap {
     let version = request.params.meta.protocol_version.and_then(text);
     match version.and_then(|version| Revision::parse(&version)) {
         Some(revision) => {
-            let request = OutboundRequest {
+            let request = RawRequest {
                 method: Method::parse(&request.method),
                 name: &request.method,
                 params: request.params.raw.unwrap_or("{}"),

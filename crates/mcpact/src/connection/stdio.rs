@@ -23,16 +23,12 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
 use self::write_queue::WriteQueue;
-use super::OutboundRequest;
 use super::inbox::{
     CallEvent, CallFailure, Inbox, Incoming, ServerNotification, Unsolicited, parse, related_task,
 };
 use super::server_request::{ReplyPath, ServerRequest};
-use crate::error::FailureText;
-use crate::metrics::ServerMetrics;
-use crate::stable::DropReason;
-use crate::supervisor::InstanceGuard;
-use crate::sync::lock;
+use super::{CallObserver, DropReason, FailureText, Hooks};
+use super::{RawRequest, lock};
 
 /// Time to wait for the exit status of a process that has closed its output.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -44,7 +40,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 struct Shared {
     era: Era,
-    metrics: Arc<ServerMetrics>,
+    observer: Arc<dyn CallObserver>,
     calls: Mutex<Calls>,
     writes: Mutex<WriteQueue>,
     written: Notify,
@@ -101,11 +97,11 @@ impl StdioConnection {
         era: Era,
         process: Option<Process>,
         unsolicited: mpsc::Sender<Unsolicited>,
-        guard: InstanceGuard,
+        hooks: Arc<dyn Hooks>,
     ) -> Self {
         let shared = Arc::new(Shared {
             era,
-            metrics: Arc::clone(guard.metrics()),
+            observer: hooks.observer(),
             calls: Mutex::default(),
             writes: Mutex::default(),
             written: Notify::new(),
@@ -118,7 +114,7 @@ impl StdioConnection {
             Arc::clone(&shared),
             unsolicited,
             stopped,
-            guard,
+            hooks,
         );
         tokio::spawn(job);
         Self {
@@ -129,7 +125,7 @@ impl StdioConnection {
 
     /// Closes the connection.
     pub(super) fn close(&self) {
-        self.shared.end(&"the gateway closed the connection".into());
+        self.shared.end(&"the connection was closed".into());
         *lock(&self.stop) = None;
     }
 
@@ -142,12 +138,7 @@ impl StdioConnection {
         lock(&self.shared.calls).gone.clone()
     }
 
-    pub(super) async fn call(
-        &self,
-        id: i64,
-        request: OutboundRequest<'_>,
-        text: String,
-    ) -> StdioCall {
+    pub(super) async fn call(&self, id: i64, request: RawRequest<'_>, text: String) -> StdioCall {
         let inbox = Arc::<Inbox>::default();
         let mut call = StdioCall {
             shared: Arc::clone(&self.shared),
@@ -224,7 +215,7 @@ impl Shared {
     /// Delivers an event to a call, and counts the events dropped for it.
     fn deliver(&self, inbox: &Inbox, event: CallEvent) {
         for _ in 0..inbox.put(event) {
-            self.metrics.dropped(DropReason::SlowCall);
+            self.observer.dropped(DropReason::SlowCall);
         }
     }
 
@@ -283,7 +274,7 @@ async fn run(
     shared: Arc<Shared>,
     unsolicited: mpsc::Sender<Unsolicited>,
     stopped: oneshot::Receiver<()>,
-    guard: InstanceGuard,
+    hooks: Arc<dyn Hooks>,
 ) {
     let Link { source, sink } = link;
     let mut writer = tokio::spawn(write(sink, Arc::clone(&shared)));
@@ -307,7 +298,7 @@ async fn run(
     }
     // The supervisor learns of the failure before callers release the instance.
     if was_lost {
-        guard.connection_lost(why.clone());
+        hooks.lost(why.clone());
     }
     shared.end(&why);
     // Signals the end of unsolicited messages.
@@ -357,14 +348,14 @@ async fn read(
             match line {
                 Line::Json(bytes) => receive(&Bytes::copy_from_slice(bytes), shared, unsolicited),
                 Line::Noise(bytes) => {
-                    shared.metrics.dropped(DropReason::NotJson);
+                    shared.observer.dropped(DropReason::NotJson);
                     tracing::debug!(
                         length = bytes.len(),
                         "line from the server dropped: not JSON"
                     );
                 }
                 Line::TooLong { limit, ends } => {
-                    shared.metrics.dropped(DropReason::TooLong);
+                    shared.observer.dropped(DropReason::TooLong);
                     tracing::warn!(limit, "line from the server dropped: too long");
                     fail_oversized(ends, limit, shared);
                 }
@@ -397,7 +388,7 @@ fn deliver(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsol
             match pending {
                 Some(pending) => drop(pending.inbox.put(CallEvent::Response(reply))),
                 None => {
-                    shared.metrics.dropped(DropReason::LateAnswer);
+                    shared.observer.dropped(DropReason::LateAnswer);
                     tracing::debug!("response dropped: no pending request");
                 }
             }
@@ -423,12 +414,12 @@ fn deliver(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsol
             }
         }
         Incoming::Invalid(why) => {
-            shared.metrics.dropped(why);
+            shared.observer.dropped(why);
             return fail_unreadable(bytes, shared);
         }
     };
     if unsolicited.try_send(message).is_err() {
-        shared.metrics.dropped(DropReason::NoReader);
+        shared.observer.dropped(DropReason::NoReader);
         tracing::warn!("message dropped: no matching call");
     }
 }
@@ -459,7 +450,7 @@ fn fail_oversized(ends: &[u8], limit: usize, shared: &Shared) {
 }
 
 /// Returns the task id of a `tasks/result` request.
-fn task_of_result(request: OutboundRequest<'_>) -> Option<Box<str>> {
+fn task_of_result(request: RawRequest<'_>) -> Option<Box<str>> {
     request.method.filter(|m| *m == Method::TasksResult)?;
     let params = Object::parse(request.params).ok()?;
     params.get_str("taskId").map(|id| Box::from(id.as_ref()))

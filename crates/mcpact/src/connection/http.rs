@@ -28,12 +28,13 @@ use super::inbox::{
     AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, Unsolicited, parse,
 };
 use super::server_request::{ReplyPath, ServerRequest};
-use super::{OutboundRequest, ToolHeaders, headers};
-use crate::error::{UpstreamErrorKind, chain};
-use crate::loop_detection::LOOP_DETECTED;
-use crate::stable::DropReason;
-use crate::supervisor::{DeliveryFailure, DeliveryObserver, InstanceGuard};
-use crate::sync::lock;
+use super::{
+    CallObserver, DeliveryFailure, DropReason, Hooks, RawRequest, ToolHeaders, headers, lock,
+};
+use crate::error::with_causes;
+
+/// Status of a request that would come back to its sender.
+const LOOP_DETECTED: u16 = 508;
 
 const SESSION: &str = "mcp-session-id";
 
@@ -53,13 +54,13 @@ pub(super) struct HttpConnection {
     is_gone: Arc<AtomicBool>,
     stream: Option<AbortHandle>,
     can_push: bool,
-    observer: DeliveryObserver,
+    observer: Arc<dyn CallObserver>,
     /// Dropped on close.
-    guard: Mutex<Option<InstanceGuard>>,
+    hooks: Mutex<Option<Arc<dyn Hooks>>>,
 }
 
 impl HttpConnection {
-    pub(super) fn modern(http: HttpClient, revision: Revision, guard: InstanceGuard) -> Self {
+    pub(super) fn modern(http: HttpClient, revision: Revision, hooks: Arc<dyn Hooks>) -> Self {
         Self {
             http,
             revision,
@@ -67,8 +68,8 @@ impl HttpConnection {
             is_gone: Arc::default(),
             stream: None,
             can_push: false,
-            observer: guard.observer(),
-            guard: Mutex::new(Some(guard)),
+            observer: hooks.observer(),
+            hooks: Mutex::new(Some(hooks)),
         }
     }
 
@@ -78,13 +79,13 @@ impl HttpConnection {
         revision: Revision,
         headers: HeaderMap,
         unsolicited: mpsc::Sender<Unsolicited>,
-        guard: InstanceGuard,
+        hooks: Arc<dyn Hooks>,
     ) -> Self {
         let sink = UnsolicitedSink {
             unsolicited,
-            metrics: Arc::clone(guard.metrics()),
+            observer: hooks.observer(),
         };
-        let mut connection = Self::modern(http.clone(), revision, guard);
+        let mut connection = Self::modern(http.clone(), revision, hooks);
         connection.headers = Arc::new(headers);
         let (open, opened) = tokio::sync::oneshot::channel();
         let (headers, is_gone) = (&connection.headers, &connection.is_gone);
@@ -113,7 +114,7 @@ impl HttpConnection {
     pub(super) fn call(
         &self,
         id: &Id,
-        request: OutboundRequest<'_>,
+        request: RawRequest<'_>,
         text: String,
         tool_headers: &ToolHeaders,
     ) -> HttpCall {
@@ -133,7 +134,7 @@ impl HttpConnection {
             headers,
             id: id.clone(),
             is_gone: Arc::clone(&self.is_gone),
-            observer: self.observer.clone(),
+            observer: Arc::clone(&self.observer),
             state: State::Posting(posting),
         }
     }
@@ -149,7 +150,7 @@ impl HttpConnection {
             stream.abort();
         }
         let was_gone = self.is_gone.swap(true, Ordering::Relaxed);
-        let guard = lock(&self.guard).take();
+        let hooks = lock(&self.hooks).take();
         if !self.headers.contains_key(SESSION) || was_gone {
             return;
         }
@@ -158,7 +159,7 @@ impl HttpConnection {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let _ = tokio::time::timeout(SESSION_END_TIMEOUT, http.delete(&headers)).await;
-                drop(guard);
+                drop(hooks);
             });
         }
     }
@@ -177,7 +178,7 @@ pub(super) struct HttpCall {
     headers: Arc<HeaderMap>,
     id: Id,
     is_gone: Arc<AtomicBool>,
-    observer: DeliveryObserver,
+    observer: Arc<dyn CallObserver>,
     state: State,
 }
 
@@ -246,7 +247,7 @@ impl HttpCall {
     }
 
     fn too_long(&self, limit: usize) -> CallEvent {
-        self.observer.metrics().dropped(DropReason::TooLong);
+        self.observer.dropped(DropReason::TooLong);
         CallEvent::Failed(CallFailure::ResponseTooLarge(limit))
     }
 
@@ -257,7 +258,7 @@ impl HttpCall {
             error: Some(_), ..
         })) = event
         {
-            self.observer.delivery_succeeded();
+            self.observer.delivered();
         }
         Some(event)
     }
@@ -276,22 +277,21 @@ impl HttpCall {
                 return self.over(lost);
             }
             Err(error) => {
-                let why = chain(&error);
+                let why = with_causes(&error);
                 let failure = match error {
                     TransportError::Unreadable(_) => DeliveryFailure::InvalidResponse,
                     _ => DeliveryFailure::Unreachable,
                 };
-                self.observer.delivery_failed(failure, &why);
+                self.observer.undelivered(failure, &why);
                 let loss = match error.is_unconnected() {
-                    true => CallFailure::Unreachable(Arc::new(error.into())),
+                    true => CallFailure::Unreachable(Arc::new(error)),
                     false => CallFailure::ConnectionLost(why.into()),
                 };
                 return self.over(CallEvent::Failed(loss));
             }
         };
         if answer.status == LOOP_DETECTED {
-            let failure = CallFailure::Unreachable(Arc::new(UpstreamErrorKind::Loop));
-            return self.stale(failure);
+            return self.stale(CallFailure::LoopDetected);
         }
         if self.has_session() && session_unknown(&answer) {
             return self.stale(CallFailure::SessionLost);
@@ -317,7 +317,7 @@ impl HttpCall {
                     self.over(CallEvent::Response(reply))
                 }
                 Incoming::Response(..) => {
-                    self.observer.metrics().dropped(DropReason::WrongId);
+                    self.observer.dropped(DropReason::WrongId);
                     let why = String::from("the response has the id of another request");
                     self.over(CallEvent::Failed(CallFailure::ProtocolViolation(why)))
                 }
@@ -345,11 +345,11 @@ impl HttpCall {
                 self.over(CallEvent::Response(reply))
             }
             Incoming::Response(..) => {
-                self.observer.metrics().dropped(DropReason::LateAnswer);
+                self.observer.dropped(DropReason::LateAnswer);
                 None
             }
             Incoming::Invalid(why) => {
-                self.observer.metrics().dropped(why);
+                self.observer.dropped(why);
                 None
             }
             Incoming::Notification(notification) => Some(CallEvent::Notification(notification)),

@@ -1,9 +1,14 @@
-//! The upstream side: connections to servers, and calls on them.
+//! Connection to one server: negotiation, correlation of messages and calls, resumption of SSE streams.
 //!
-//! [`Upstream`] is one connection or session after a successful negotiation. A [`Call`] is one request on it and
+//! [`connect`] negotiates over any transport. [`Connection`] is one connection or session after that; parameters and
+//! results stay raw. A [`Call`] is one request on it and
 //! receives everything that belongs to the request. Dropping the call cancels the request.
+//! Reconnecting is up to the owner, which learns from [`CallFailure::delivery`] whether a request may be repeated, and from
+//! [`Hooks`] what happens to the connection. `mcpact-gateway` builds on this module.
 
+mod error;
 mod headers;
+mod hooks;
 mod http;
 mod inbox;
 mod negotiate;
@@ -11,8 +16,8 @@ mod server_request;
 mod sse_link;
 mod stdio;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
 use mcpact_engine::pact::Pact;
@@ -22,23 +27,26 @@ use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;
 
-pub(crate) use self::headers::ToolHeaders;
-pub(crate) use self::inbox::{
+pub use self::error::{ConnectError, Delivery, FailureText};
+pub use self::headers::ToolHeaders;
+pub use self::hooks::{CallObserver, DeliveryFailure, DropReason, Hooks};
+pub use self::inbox::{
     AmbiguousRefusal, CallEvent, CallFailure, ServerNotification, ServerResponse, Unsolicited,
     related_task,
 };
-pub(crate) use self::negotiate::{ClientOffer, Connected, connect};
-pub(crate) use self::server_request::ServerRequest;
+pub use self::negotiate::{Connected, Endpoint, Offer, connect};
+pub use self::server_request::ServerRequest;
 
 use self::http::{HttpCall, HttpConnection};
 use self::stdio::{StdioCall, StdioConnection};
-use crate::error::{Delivery, FailureText};
 
 /// Connection to a server, with the negotiated pact.
 #[derive(Debug)]
-pub(crate) struct Upstream {
-    pub(crate) pact: Arc<Pact>,
-    pub(crate) introduction: Introduction,
+pub struct Connection {
+    /// The negotiated pact.
+    pub pact: Arc<Pact>,
+    /// Server info, capabilities and instructions.
+    pub introduction: Introduction,
     transport: Transport,
     last_id: AtomicI64,
 }
@@ -51,7 +59,7 @@ enum Transport {
 
 /// An in-flight request.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub struct Call {
     kind: Kind,
     /// Event that was read ahead.
     peeked: Option<CallEvent>,
@@ -65,16 +73,18 @@ enum Kind {
 
 /// A request to a server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OutboundRequest<'a> {
-    pub(crate) method: Option<Method>,
-    pub(crate) name: &'a str,
+pub struct RawRequest<'a> {
+    /// None for a method that no revision defines.
+    pub method: Option<Method>,
+    /// Name of the method.
+    pub name: &'a str,
     /// Raw parameters, with the `_meta` of a modern request.
-    pub(crate) params: &'a str,
+    pub params: &'a str,
     /// Trace context from `_meta`.
-    pub(crate) trace: Option<&'a TraceContext>,
+    pub trace: Option<&'a TraceContext>,
 }
 
-impl Upstream {
+impl Connection {
     fn new(pact: Arc<Pact>, introduction: Introduction, transport: Transport) -> Self {
         Self {
             pact,
@@ -85,12 +95,14 @@ impl Upstream {
         }
     }
 
-    pub(crate) fn revision(&self) -> Revision {
+    /// Returns the negotiated revision.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
         self.pact.revision()
     }
 
     /// Returns true if the connection has ended.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         match &self.transport {
             Transport::Stdio(connection) => connection.is_gone(),
             Transport::Http(connection) => connection.is_gone(),
@@ -98,7 +110,7 @@ impl Upstream {
     }
 
     /// Returns the cause of the end of the connection.
-    pub(crate) fn end(&self) -> Option<FailureText> {
+    pub fn end(&self) -> Option<FailureText> {
         match &self.transport {
             Transport::Stdio(connection) => connection.end(),
             Transport::Http(connection) => connection
@@ -108,12 +120,12 @@ impl Upstream {
     }
 
     /// Returns true if neither side keeps anything for the connection.
-    pub(crate) fn is_free(&self) -> bool {
+    pub fn is_free(&self) -> bool {
         matches!(&self.transport, Transport::Http(connection) if connection.is_stateless())
     }
 
     /// Closes the connection.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         match &self.transport {
             Transport::Stdio(connection) => connection.close(),
             Transport::Http(connection) => connection.close(),
@@ -121,12 +133,12 @@ impl Upstream {
     }
 
     /// Returns true if every call has its own response stream.
-    pub(crate) const fn has_own_streams(&self) -> bool {
+    pub const fn has_own_streams(&self) -> bool {
         matches!(self.transport, Transport::Http(_))
     }
 
     /// Returns true if the server can send messages that belong to no call.
-    pub(crate) fn can_push(&self) -> bool {
+    pub fn can_push(&self) -> bool {
         match &self.transport {
             Transport::Stdio(_) => true,
             Transport::Http(connection) => connection.can_push(),
@@ -134,15 +146,15 @@ impl Upstream {
     }
 
     /// Returns the id for the next request.
-    pub(crate) fn next_id(&self) -> i64 {
+    pub fn next_id(&self) -> i64 {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Sends a request.
-    pub(crate) async fn call(
+    pub async fn call(
         &self,
         number: i64,
-        request: OutboundRequest<'_>,
+        request: RawRequest<'_>,
         tool_headers: &ToolHeaders,
     ) -> Call {
         let id = Id::number(number);
@@ -159,7 +171,7 @@ impl Upstream {
     }
 
     /// Sends a notification.
-    pub(crate) async fn notify(&self, method: Method, params: Option<&str>) {
+    pub async fn notify(&self, method: Method, params: Option<&str>) {
         let text = codec::call(None, method.as_str(), params);
         match &self.transport {
             Transport::Stdio(connection) => connection.send(text).await,
@@ -173,7 +185,7 @@ impl Call {
     /// does not know the session. [`Delivery::Unknown`] for every other call.
     ///
     /// Waits for the first event of the call if needed.
-    pub(crate) async fn refused(&mut self) -> Delivery {
+    pub async fn refused(&mut self) -> Delivery {
         match &self.kind {
             Kind::Stdio(call) if call.was_unsent() => return Delivery::NotSent,
             Kind::Stdio(_) => return Delivery::Unknown,
@@ -190,7 +202,7 @@ impl Call {
     }
 
     /// Returns the next event of the call. Cancel safe.
-    pub(crate) async fn next(&mut self) -> CallEvent {
+    pub async fn next(&mut self) -> CallEvent {
         if let Some(event) = self.peeked.take() {
             return event;
         }
@@ -207,4 +219,9 @@ fn part(source: &ByteString, raw: Option<&str>) -> ByteString {
         || ByteString::from_static("{}"),
         |raw| source.slice_ref(raw),
     )
+}
+
+/// Locks a mutex. The data stays valid even if a holder panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

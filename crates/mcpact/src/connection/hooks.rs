@@ -1,0 +1,81 @@
+//! Hooks of the owner of a connection.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use mcpact_engine::negotiation::Negotiation;
+use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
+
+use super::error::FailureText;
+
+/// What the owner of a connection provides and observes.
+///
+/// The hooks are held as long as the connection or its process lives; dropping the last clone shows that both have ended.
+pub trait Hooks: Debug + Send + Sync {
+    /// Returns the name of the server in logs.
+    fn server(&self) -> &Arc<str>;
+
+    /// Returns secrets that are masked in logs.
+    fn masks(&self) -> Masks {
+        Masks::default()
+    }
+
+    /// Returns the sink for lines that the process writes to stderr.
+    fn stderr_sink(&self) -> Option<StderrSink> {
+        None
+    }
+
+    /// Returns the observer of calls. It is kept by calls, so it must not keep the hooks.
+    fn observer(&self) -> Arc<dyn CallObserver>;
+
+    /// A process was started.
+    fn spawned(&self, _process: &Process) {}
+
+    /// A negotiation ended, with or without success.
+    fn negotiated(&self, _negotiation: &Negotiation) {}
+
+    /// The connection was lost. Called before pending calls fail.
+    fn lost(&self, _why: FailureText) {}
+}
+
+/// Observer of calls and messages.
+pub trait CallObserver: Debug + Send + Sync {
+    /// A message of the server was dropped.
+    fn dropped(&self, _reason: DropReason) {}
+
+    /// The server answered a call over HTTP.
+    fn delivered(&self) {}
+
+    /// A call over HTTP was not delivered, or its response cannot be read.
+    fn undelivered(&self, _failure: DeliveryFailure, _why: &str) {}
+}
+
+/// Failure to deliver a call or its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryFailure {
+    /// The call did not reach the server.
+    Unreachable,
+    /// The response cannot be read.
+    InvalidResponse,
+}
+
+/// Reason why a message of the server was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// A response to a request that is no longer waiting.
+    LateAnswer,
+    /// No client reads messages outside of calls fast enough.
+    NoReader,
+    /// JSON that is not a JSON-RPC message.
+    NotAMessage,
+    /// Not JSON.
+    NotJson,
+    /// The call does not read its messages fast enough.
+    SlowCall,
+    /// A message that exceeds the size limit.
+    TooLong,
+    /// A notification that no revision defines.
+    UnknownMethod,
+    /// A response to another request.
+    WrongId,
+}
