@@ -40,6 +40,7 @@ use mcpact_wire::model::implementation::Implementation;
 
 use self::changes::Changes;
 use self::departed::Departed;
+pub(crate) use self::guest::Guest;
 use self::guest::Visitors;
 use self::lists::Boards;
 pub use self::member::Member;

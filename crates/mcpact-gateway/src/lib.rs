@@ -12,6 +12,7 @@ mod bridge;
 mod cache;
 mod connect;
 pub mod control;
+mod downstream;
 mod drain;
 mod error;
 mod event_history;

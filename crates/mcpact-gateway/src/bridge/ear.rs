@@ -1,10 +1,10 @@
 //! Who hears what the server says, and is asked what it asks.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use crate::downstream::ClientState;
 use mcpact::server::backend::{ClientIdentity, OpenQuestion, Outbox, QuestionOutcome, Session};
 use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
@@ -27,7 +27,7 @@ pub(crate) trait View: fmt::Debug + Send + Sync {
 /// A client, for as long as somebody serves it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ear {
-    session: Arc<Session>,
+    session: Arc<Session<ClientState>>,
     outbox: Outbox,
     view: Option<Arc<dyn View>>,
 }
@@ -35,14 +35,14 @@ pub(crate) struct Ear {
 /// A client that may go away meanwhile.
 #[derive(Clone, Debug)]
 pub(crate) struct FarEar {
-    session: Weak<Session>,
+    session: Weak<Session<ClientState>>,
     outbox: Outbox,
     view: Option<Arc<dyn View>>,
 }
 
 impl Ear {
     /// A client that sees this server and no other.
-    pub(crate) const fn new(session: Arc<Session>, outbox: Outbox) -> Self {
+    pub(crate) const fn new(session: Arc<Session<ClientState>>, outbox: Outbox) -> Self {
         Self {
             session,
             outbox,
@@ -62,7 +62,7 @@ impl Ear {
     }
 
     /// What is remembered about it.
-    pub(crate) fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+    pub(crate) fn state(&self) -> Option<&ClientState> {
         self.session.state()
     }
 
@@ -154,7 +154,7 @@ impl Ear {
         method: Method,
         params: &str,
         patience: RequestTimeout,
-    ) -> Result<OpenQuestion, QuestionOutcome> {
+    ) -> Result<OpenQuestion<ClientState>, QuestionOutcome> {
         let seen = match &self.view {
             Some(view) => view.question(method, params),
             None => params.into(),

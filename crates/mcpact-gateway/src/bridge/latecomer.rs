@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::downstream::{ClientKind, ClientState};
 use crate::error::ServeError;
 use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, ClientSetup};
 use mcpact_spec::{Era, Method, Revision};
@@ -74,7 +75,7 @@ impl Kept {
 
 /// A client whose server sleeps.
 #[derive(Debug)]
-pub(super) struct Latecomer {
+pub(crate) struct Latecomer {
     opening: Kept,
     visitor: ClientIdentity,
     caller: OnceCell<Arc<Caller>>,
@@ -216,7 +217,7 @@ impl Bridge {
         &self,
         opening: &ClientHello<'_>,
         visitor: &ClientIdentity,
-    ) -> Option<ClientSetup> {
+    ) -> Option<ClientSetup<ClientState>> {
         if !self.shared.acquaintance.has_herald() || self.is_awake_for(opening, visitor) {
             return None;
         }
@@ -236,7 +237,9 @@ impl Bridge {
         );
         Some(ClientSetup {
             terms: Arc::new(terms),
-            state: Some(Arc::new(Latecomer::new(opening, visitor))),
+            state: Some(ClientState(ClientKind::Pending(Arc::new(Latecomer::new(
+                opening, visitor,
+            ))))),
         })
     }
 }

@@ -193,7 +193,7 @@ impl Bridge {
         visitor: &ClientIdentity,
     ) -> Result<Arc<Caller>, ServeError> {
         let ClientSetup { state, .. } = self.admit(opening, visitor).await?;
-        let caller = state.and_then(|state| state.downcast::<Caller>().ok());
+        let caller = state.and_then(|state| state.bound().cloned());
         caller.ok_or_else(|| {
             let why = String::from("the client did not introduce itself in a way that can be read");
             refusal(

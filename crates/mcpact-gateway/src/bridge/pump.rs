@@ -26,18 +26,20 @@ use super::caller::Caller;
 use super::crossing::{Crossing, Told, Waiter, refusal};
 use super::ear::Ear;
 use super::journey::Journey;
-use super::latecomer::Latecomer;
 use super::refused::Refusals;
 use super::renewal::Renewal;
 use super::subscribing::is_subscription;
 use super::succession::{Handover, Place, Undone};
 use super::wishes::Wishing;
+use crate::downstream::{ClientKind, ClientState};
 use crate::drain::draining_error;
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::retry::{Attempt, Retry, RetryPolicy};
 use mcpact::connection::ServerResponse;
 
 impl Backend for Bridge {
+    type State = ClientState;
+
     fn settings(&self) -> &Settings {
         &self.settings.front
     }
@@ -50,7 +52,7 @@ impl Backend for Bridge {
         &self,
         opening: ClientHello<'_>,
         visitor: &ClientIdentity,
-    ) -> Result<ClientSetup, WireError> {
+    ) -> Result<ClientSetup<ClientState>, WireError> {
         if self.settings.drain_gate.is_closed() {
             return Err(draining_error());
         }
@@ -72,7 +74,7 @@ impl Backend for Bridge {
     async fn serve(
         self: Arc<Self>,
         job: BackendRequest,
-        session: Arc<Session>,
+        session: Arc<Session<ClientState>>,
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
         let _pass = self.settings.drain_gate.admit(job.method)?;
@@ -98,20 +100,20 @@ impl Backend for Bridge {
             .await
     }
 
-    fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
+    fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
         let ear = Ear::new(Arc::clone(session), outbox);
         self.regulars.add(&ear, Scope::Connection);
-        if let Some(caller) = session.state::<Caller>() {
-            self.settle(&caller, &ear);
-        } else if let Some(latecomer) = session.state::<Latecomer>() {
+        if let Some(caller) = session.state().and_then(ClientState::bound) {
+            self.settle(caller, &ear);
+        } else if let Some(latecomer) = session.state().and_then(ClientState::pending) {
             latecomer.settle(&ear);
         }
     }
 
-    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
-        if let Some(caller) = session.state::<Caller>() {
+    fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
+        if let Some(caller) = session.state().and_then(ClientState::bound) {
             caller.observe(method, params);
-        } else if let Some(latecomer) = session.state::<Latecomer>() {
+        } else if let Some(latecomer) = session.state().and_then(ClientState::pending) {
             latecomer.observe(method, params);
         }
     }
@@ -140,10 +142,10 @@ impl Bridge {
             has_successor: self.is_succeeded(),
             moves: 0,
         };
-        // Who asks: the front has put it into the session when it was welcomed.
-        let caller = match (ear.state::<Caller>(), ear.state::<Latecomer>()) {
-            (Some(caller), _) => caller,
-            (None, Some(latecomer)) => {
+        // The state was set when the client was accepted.
+        let caller = match ear.state().map(|state| state.0.clone()) {
+            Some(ClientKind::Bound(caller)) => caller,
+            Some(ClientKind::Pending(latecomer)) => {
                 if job.method == Some(Method::LoggingSetLevel) {
                     level_of(&job)?;
                     if latecomer.wants_logs(&job) {
@@ -153,15 +155,15 @@ impl Bridge {
                 let met = Box::pin(latecomer.caller(self)).await;
                 met.map_err(|error| Undone::of(error, goes_on))?
             }
-            (None, None) => {
-                let Some(place) = ear.state::<Place>() else {
-                    let error = ErrorCode::InternalError.code();
-                    let why = String::from("this conversation has no server");
-                    return Err(refusal(error, why, None, job.pact.revision()).into());
-                };
+            Some(ClientKind::Moved(place)) => {
                 let Place { bridge, caller } = &*place;
                 let attended = bridge.attend_for(job, Arc::clone(caller), ear, goes_on);
                 return Box::pin(attended).await;
+            }
+            Some(ClientKind::Aggregate(_)) | None => {
+                let error = ErrorCode::InternalError.code();
+                let why = String::from("this session has no server");
+                return Err(refusal(error, why, None, job.pact.revision()).into());
             }
         };
         self.attend_for(job, caller, ear, goes_on).await

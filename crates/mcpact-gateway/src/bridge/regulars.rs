@@ -27,7 +27,7 @@ impl Regulars {
     pub(super) fn latecomers(&self) -> Vec<Arc<Latecomer>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let near = all.iter().filter_map(|(ear, _)| ear.near());
-        let latecomers = near.filter_map(|ear| ear.state::<Latecomer>());
+        let latecomers = near.filter_map(|ear| ear.state()?.pending().cloned());
         latecomers.filter(|one| one.is_waiting()).collect()
     }
 

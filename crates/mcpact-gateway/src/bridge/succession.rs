@@ -10,8 +10,9 @@ use tokio::sync::Mutex;
 use super::Bridge;
 use super::caller::Caller;
 use super::ear::Ear;
-use super::latecomer::{Kept, Latecomer};
+use super::latecomer::Kept;
 use super::parking::ParkingLot;
+use crate::downstream::{ClientKind, ClientState};
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::retry::{Attempt, Retry, RetryPolicy};
 
@@ -83,7 +84,7 @@ pub(super) struct Succession {
 
 /// A client at the server that has taken the place of its own.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) bridge: Arc<Bridge>,
     pub(super) caller: Arc<Caller>,
 }
@@ -154,21 +155,21 @@ impl Bridge {
         &self,
         opening: ClientHello<'_>,
         visitor: &ClientIdentity,
-    ) -> Option<Result<ClientSetup, ServeError>> {
+    ) -> Option<Result<ClientSetup<ClientState>, ServeError>> {
         let next = self.successor()?;
         let welcome = match next.admit(opening, visitor).await {
             Ok(welcome) => welcome,
             Err(error) => return Some(Err(error)),
         };
         let ClientSetup { terms, state } = welcome;
-        let caller = state.and_then(|state| state.downcast::<Caller>().ok());
+        let caller = state.and_then(|state| state.bound().cloned());
         let place = caller.map(|caller| Place {
             bridge: next,
             caller,
         });
         Some(Ok(ClientSetup {
             terms,
-            state: place.map(|place| Arc::new(place) as _),
+            state: place.map(|place| ClientState(ClientKind::Moved(Arc::new(place)))),
         }))
     }
 
@@ -211,11 +212,12 @@ impl Bridge {
         job: &BackendRequest,
         ear: &Ear,
     ) -> Result<Arc<Caller>, ServeError> {
-        if let Some(latecomer) = ear.state::<Latecomer>() {
-            return latecomer.follow(next).await;
-        }
-        let at_next = || Some(Arc::clone(&ear.state::<Place>()?.caller));
-        let caller = ear.state::<Caller>().or_else(at_next);
+        let caller = match ear.state().map(|state| &state.0) {
+            Some(ClientKind::Pending(latecomer)) => return latecomer.follow(next).await,
+            Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.caller)),
+            Some(ClientKind::Bound(caller)) => Some(Arc::clone(caller)),
+            Some(ClientKind::Aggregate(_)) | None => None,
+        };
         match caller
             .as_ref()
             .and_then(|caller| Some((caller, caller.renewal()?)))

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use crate::downstream::ClientState;
 use crate::error::{ServeError, UpstreamError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -108,7 +109,7 @@ impl Bridge {
         &self,
         opening: ClientHello<'_>,
         visitor: &ClientIdentity,
-    ) -> Result<ClientSetup, ServeError> {
+    ) -> Result<ClientSetup<ClientState>, ServeError> {
         let welcome = match opening {
             ClientHello::Handshake(params) => self.welcome_legacy(params, visitor).await,
             ClientHello::Request(params) => {
@@ -215,7 +216,7 @@ impl Bridge {
         &self,
         params: &Params<'_>,
         visitor: &ClientIdentity,
-    ) -> Result<ClientSetup, UpstreamError> {
+    ) -> Result<ClientSetup<ClientState>, UpstreamError> {
         let Some(newcomer) = Newcomer::parse(params) else {
             // The engine refuses it in the right words.
             return Ok(self.bare());
@@ -247,7 +248,7 @@ impl Bridge {
         let renewal = Renewal::new(upstream.era(), opening, visitor);
         Ok(ClientSetup {
             terms: Arc::new(self.terms_on(&lane, revision, &visitor.principal)),
-            state: Some(Arc::new(Caller::staying(port, pool, stamp, renewal))),
+            state: Some(Arc::new(Caller::staying(port, pool, stamp, renewal)).into()),
         })
     }
 
@@ -328,7 +329,7 @@ impl Bridge {
         params: &Params<'_>,
         visitor: &ClientIdentity,
         cause: StartCause,
-    ) -> Result<ClientSetup, UpstreamError> {
+    ) -> Result<ClientSetup<ClientState>, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
         let apart = self.told_apart(visitor, declared);
         let kind = self.kind(apart, || match sharing_policy(self.shared.run().strategy) {
@@ -365,7 +366,7 @@ impl Bridge {
         };
         Ok(ClientSetup {
             terms,
-            state: Some(caller),
+            state: Some(caller.into()),
         })
     }
 
@@ -433,7 +434,7 @@ impl Bridge {
     }
 
     /// What the engine needs when nobody upstream is needed.
-    fn bare(&self) -> ClientSetup {
+    fn bare(&self) -> ClientSetup<ClientState> {
         ClientSetup {
             terms: Arc::clone(&self.terms),
             state: None,

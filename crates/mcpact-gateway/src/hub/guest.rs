@@ -27,7 +27,7 @@ const KINDS: usize = 64;
 
 /// What is remembered about a client in its session; modern clients that declare the same share it.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(crate) struct Guest {
     visitor: ClientIdentity,
     pub(super) fingerprint: Fingerprint,
     pub(super) declared: CapabilityBits,

@@ -161,7 +161,10 @@ impl Hub {
     /// The clients that are there.
     pub(super) fn guests(&self) -> Vec<Arc<Guest>> {
         let staying = self.changes.staying();
-        let mut guests: Vec<_> = staying.iter().filter_map(|ear| ear.state()).collect();
+        let mut guests: Vec<_> = staying
+            .iter()
+            .filter_map(|ear| ear.state()?.aggregate().cloned())
+            .collect();
         guests.extend(lock(&self.visitors).all());
         // One that listens may have been forgotten among the others.
         for listener in self.changes.listening() {

@@ -25,10 +25,13 @@ use super::{Hub, lock};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::bridge::{Ear, Handover, Undone, again, level_of, wire_error};
+use crate::downstream::ClientState;
 use crate::drain::draining_error;
 use crate::error::ServeError;
 
 impl Backend for Hub {
+    type State = ClientState;
+
     fn settings(&self) -> &Settings {
         &self.settings.front
     }
@@ -41,7 +44,7 @@ impl Backend for Hub {
         &self,
         opening: ClientHello<'_>,
         visitor: &ClientIdentity,
-    ) -> Result<ClientSetup, WireError> {
+    ) -> Result<ClientSetup<ClientState>, WireError> {
         if self.settings.drain_gate.is_closed() {
             return Err(draining_error());
         }
@@ -52,12 +55,15 @@ impl Backend for Hub {
     async fn serve(
         self: Arc<Self>,
         job: BackendRequest,
-        session: Arc<Session>,
+        session: Arc<Session<ClientState>>,
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
         let client = job.pact.revision();
         // Who asks: the front has put it into the session when it was welcomed.
-        let (Some(guest), Some(method)) = (session.state::<Guest>(), job.method) else {
+        let (Some(guest), Some(method)) = (
+            session.state().and_then(ClientState::aggregate).cloned(),
+            job.method,
+        ) else {
             let why = format!("no server here has `{}`", job.name);
             return Err(wire_error(
                 ErrorCode::MethodNotFound.code(),
@@ -78,16 +84,16 @@ impl Backend for Hub {
             .await
     }
 
-    fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
-        if let Some(guest) = session.state::<Guest>() {
+    fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
+        if let Some(guest) = session.state().and_then(ClientState::aggregate) {
             let ear = Ear::new(Arc::clone(session), outbox).downgrade();
             guest.settle(ear.clone());
             self.changes.settle(ear);
         }
     }
 
-    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
-        if let Some(guest) = session.state::<Guest>() {
+    fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
+        if let Some(guest) = session.state().and_then(ClientState::aggregate) {
             guest.observe(method, params);
         }
     }

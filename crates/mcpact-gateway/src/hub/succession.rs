@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::downstream::ClientState;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
@@ -79,8 +80,8 @@ impl Hub {
     pub(super) fn follow(self: &Arc<Self>) {
         self.changes.turn();
         for ear in self.changes.staying() {
-            if let Some(guest) = ear.state::<Guest>() {
-                self.follow_for(&guest);
+            if let Some(guest) = ear.state().and_then(ClientState::aggregate) {
+                self.follow_for(guest);
             }
         }
     }
@@ -129,7 +130,10 @@ impl Hub {
 
     async fn subscribe_once(self: &Arc<Self>, ear: &Ear, server: u64, shared: &Shared) -> Tried {
         let Shared { outer, inner } = shared;
-        let (Some(guest), Some(member)) = (ear.state::<Guest>(), self.numbered(server)) else {
+        let (Some(guest), Some(member)) = (
+            ear.state().and_then(ClientState::aggregate),
+            self.numbered(server),
+        ) else {
             return Tried::Over;
         };
         // It may have been ended meanwhile, or be somebody else's who has come since.
@@ -137,7 +141,7 @@ impl Hub {
         let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
             return Tried::Over;
         };
-        match self.carry_for(&guest, &member, ear, request).await {
+        match self.carry_for(guest, &member, ear, request).await {
             Ok(_) if guest.watched.settle(outer, server) => hint_updated(ear, outer),
             // The client knows it by another address, too.
             Ok(_) if guest.watched.wants(server, inner) => {}
@@ -145,7 +149,7 @@ impl Hub {
             Ok(_) => {
                 let request = guest.subscription(Method::ResourcesUnsubscribe, inner);
                 if let Some(request) = request {
-                    let _ = self.carry_for(&guest, &member, ear, request).await;
+                    let _ = self.carry_for(guest, &member, ear, request).await;
                 }
             }
             Err(error) if error.code() == ErrorCode::InternalError.code() => {

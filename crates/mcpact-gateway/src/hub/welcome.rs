@@ -15,6 +15,7 @@ use super::guest::Guest;
 use super::member::Member;
 use super::{ABSENT, Hub, Roster, identity, lock};
 use crate::aggregate::{capabilities, instructions};
+use crate::downstream::{ClientKind, ClientState};
 
 /// How long a gateway that asks is kept waiting for servers that may be gateways, too: one of them may be waiting for it
 /// in turn, if both are met at the same time.
@@ -46,7 +47,7 @@ impl Hub {
         &self,
         opening: ClientHello<'_>,
         visitor: &ClientIdentity,
-    ) -> ClientSetup {
+    ) -> ClientSetup<ClientState> {
         let is_named = !visitor.principal.is_empty();
         let (guest, revision, asked) = match opening {
             ClientHello::Handshake(params) => {
@@ -70,7 +71,7 @@ impl Hub {
         self.meet(&guest, asked).await;
         ClientSetup {
             terms: self.terms_for(Audience { revision, is_named }),
-            state: Some(guest),
+            state: Some(ClientState(ClientKind::Aggregate(guest))),
         }
     }
 

@@ -90,6 +90,8 @@ impl<B> Cutting<B> {
 }
 
 impl<B: Backend> Backend for Cutting<B> {
+    type State = B::State;
+
     fn settings(&self) -> &Settings {
         self.inner.settings()
     }
@@ -102,14 +104,14 @@ impl<B: Backend> Backend for Cutting<B> {
         &self,
         opening: ClientHello<'_>,
         visitor: &ClientIdentity,
-    ) -> Result<ClientSetup, WireError> {
+    ) -> Result<ClientSetup<B::State>, WireError> {
         self.inner.accept_client(opening, visitor).await
     }
 
     async fn serve(
         self: Arc<Self>,
         job: BackendRequest,
-        session: Arc<Session>,
+        session: Arc<Session<B::State>>,
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
         let is_chosen = job.id.raw().trim_matches('"') == VICTIM;
@@ -121,11 +123,11 @@ impl<B: Backend> Backend for Cutting<B> {
         std::future::poll_fn(|context| self.poll(&mut serving, context)).await
     }
 
-    fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
+    fn opened(&self, session: &Arc<Session<B::State>>, outbox: Outbox) {
         self.inner.opened(session, outbox);
     }
 
-    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
+    fn observe(&self, session: &Arc<Session<B::State>>, method: Method, params: Option<&str>) {
         self.inner.observe(session, method, params);
     }
 

@@ -3,7 +3,6 @@
 //! A listener (stdio, HTTP, HTTP+SSE, WebSocket) moves bytes, keeps sessions and streams, and lets the engine check
 //! every message. Admitted requests go to a [`Backend`]. A [`Server`](super::Server) with its handlers is one.
 
-use std::any::Any;
 use std::fmt::Debug;
 use std::future::Future;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -36,6 +35,9 @@ pub use super::session_end::SessionEnd;
 
 /// Serves the requests that a listener has admitted.
 pub trait Backend: Debug + Send + Sync + 'static {
+    /// State that the backend keeps for each client.
+    type State: Clone + Debug + Send + Sync + 'static;
+
     /// Returns the settings of the listeners.
     fn settings(&self) -> &Settings;
 
@@ -47,21 +49,21 @@ pub trait Backend: Debug + Send + Sync + 'static {
         &self,
         hello: ClientHello<'_>,
         identity: &ClientIdentity,
-    ) -> impl Future<Output = Result<ClientSetup, WireError>> + Send;
+    ) -> impl Future<Output = Result<ClientSetup<Self::State>, WireError>> + Send;
 
     /// Serves one request. Dropping the future cancels it.
     fn serve(
         self: Arc<Self>,
         request: BackendRequest,
-        session: Arc<Session>,
+        session: Arc<Session<Self::State>>,
         outbox: Outbox,
     ) -> impl Future<Output = Result<ByteString, WireError>> + Send;
 
     /// A legacy session has begun; `outbox` takes messages that belong to no request.
-    fn opened(&self, session: &Arc<Session>, outbox: Outbox);
+    fn opened(&self, session: &Arc<Session<Self::State>>, outbox: Outbox);
 
     /// The client sent a notification.
-    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>);
+    fn observe(&self, session: &Arc<Session<Self::State>>, method: Method, params: Option<&str>);
 
     /// A client with its own connection has closed its sending side; it may still wait for responses.
     fn input_closed(&self, identity: &ClientIdentity);
@@ -103,14 +105,14 @@ impl<'a> ClientHello<'a> {
 
 /// Terms and backend state for a client.
 #[derive(Clone, Debug)]
-pub struct ClientSetup {
+pub struct ClientSetup<S = ()> {
     /// Terms for the engine.
     pub terms: Arc<ServerTerms>,
     /// State of the backend, available as [`Session::state`].
-    pub state: Option<Arc<dyn Any + Send + Sync>>,
+    pub state: Option<S>,
 }
 
-impl ClientSetup {
+impl<S> ClientSetup<S> {
     /// Creates a setup with these terms and without state.
     pub(super) fn with_terms(terms: &Arc<ServerTerms>) -> Self {
         Self {
@@ -168,7 +170,7 @@ pub(super) async fn bind(settings: &Settings, address: SocketAddr) -> Result<Htt
 
 /// HTTP server with one backend, bound to an address.
 #[derive(Debug)]
-pub struct HttpListener<B> {
+pub struct HttpListener<B: Backend> {
     server: HttpServer,
     endpoint: Arc<HttpEndpoint<B>>,
 }

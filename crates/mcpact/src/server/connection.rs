@@ -46,18 +46,24 @@ const TICK: Duration = Duration::from_secs(1);
 pub(super) const DISCONNECT_GRACE: Duration = Duration::from_secs(1);
 
 /// Finished request; without outcome it was cancelled.
-struct FinishedRequest {
-    session: Arc<Session>,
+struct FinishedRequest<S> {
+    session: Arc<Session<S>>,
     id: Id,
     outcome: Option<Result<ByteString, WireError>>,
 }
 
 /// Request being served.
-struct OpenRequest {
-    session: Arc<Session>,
+struct OpenRequest<S> {
+    session: Arc<Session<S>>,
     abort: AbortHandle,
     /// `true` if it is a subscription, which has no end of its own.
     is_listening: bool,
+}
+
+/// Session and the terms it was opened on.
+struct SessionOnTerms<S> {
+    terms: Arc<ServerTerms>,
+    session: Arc<Session<S>>,
 }
 
 /// Maximum number of terms per connection; the oldest are dropped.
@@ -81,15 +87,15 @@ struct Connection<B: Backend> {
     backend: Arc<B>,
     client: ConnectedClient<B>,
     /// Session of the handshake, or the one waiting for it.
-    legacy: Arc<Session>,
+    legacy: Arc<Session<B::State>>,
     is_agreed: bool,
     /// Sessions by terms: one for a server, several for a gateway with per-client terms.
-    sessions: VecDeque<(Arc<ServerTerms>, Arc<Session>)>,
+    sessions: VecDeque<SessionOnTerms<B::State>>,
     sink: LineSink,
     outbox: Outbox,
     outgoing: OutboxReceiver,
-    running: FuturesUnordered<BoxFuture<'static, FinishedRequest>>,
-    open: HashMap<Id, OpenRequest>,
+    running: FuturesUnordered<BoxFuture<'static, FinishedRequest<B::State>>>,
+    open: HashMap<Id, OpenRequest<B::State>>,
     is_open: bool,
     session_end: SessionEnd,
 }
@@ -140,7 +146,7 @@ pub(super) async fn run<B: Backend>(
         backend,
         legacy: Arc::clone(&session),
         is_agreed: false,
-        sessions: VecDeque::from([(terms, session)]),
+        sessions: VecDeque::from([SessionOnTerms { terms, session }]),
         sink,
         outbox,
         outgoing,
@@ -227,7 +233,7 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Returns the session that serves this message.
-    async fn session(&mut self, frame: &Frame<'_>) -> Result<Arc<Session>, WireError> {
+    async fn session(&mut self, frame: &Frame<'_>) -> Result<Arc<Session<B::State>>, WireError> {
         let hello = match ClientHello::of(frame) {
             Some(hello @ ClientHello::Request(_)) => hello,
             Some(hello @ ClientHello::Handshake(_)) if !self.is_agreed => hello,
@@ -241,14 +247,17 @@ impl<B: Backend> Connection<B> {
         let known = self
             .sessions
             .iter()
-            .find(|(terms, _)| Arc::ptr_eq(terms, &setup.terms))
-            .map(|(_, session)| Arc::clone(session));
+            .find(|known| Arc::ptr_eq(&known.terms, &setup.terms))
+            .map(|known| Arc::clone(&known.session));
         let session = known.unwrap_or_else(|| {
             let terms = Arc::clone(&setup.terms);
             let settings = self.backend.settings();
             let session = Arc::new(Session::new(setup, &self.client.identity, settings));
             self.sessions.truncate(TERMS - 1);
-            self.sessions.push_front((terms, Arc::clone(&session)));
+            self.sessions.push_front(SessionOnTerms {
+                terms,
+                session: Arc::clone(&session),
+            });
             session
         });
         if let ClientHello::Handshake(_) = hello {
@@ -258,7 +267,7 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Returns the session for a message that opens none: a cancellation goes to the session of its request.
-    fn session_of(&self, frame: &Frame<'_>) -> Arc<Session> {
+    fn session_of(&self, frame: &Frame<'_>) -> Arc<Session<B::State>> {
         let cancelled = match frame {
             Frame::Single(Envelope::Notification(note))
                 if note.method == Method::Cancelled.as_str() =>
@@ -273,7 +282,7 @@ impl<B: Backend> Connection<B> {
 
     async fn tick(&mut self) {
         let mut all = vec![Arc::clone(&self.legacy)];
-        all.extend(self.sessions.iter().map(|(_, session)| Arc::clone(session)));
+        all.extend(self.sessions.iter().map(|known| Arc::clone(&known.session)));
         // A client that uses one session is not silent on the others.
         if all.iter().any(|session| session.has_received()) {
             all.retain(|session| session.has_received());
@@ -284,7 +293,11 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    async fn perform(&mut self, session: &Arc<Session>, effects: SmallVec<[SessionEffect; 1]>) {
+    async fn perform(
+        &mut self,
+        session: &Arc<Session<B::State>>,
+        effects: SmallVec<[SessionEffect; 1]>,
+    ) {
         for effect in effects {
             match effect {
                 SessionEffect::Write(text) | SessionEffect::Reply { text, .. } => {
@@ -315,7 +328,7 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Polls a request once; most finish here, without a queue.
-    async fn start(&mut self, session: &Arc<Session>, request: BackendRequest) {
+    async fn start(&mut self, session: &Arc<Session<B::State>>, request: BackendRequest) {
         let id = request.id.clone();
         let is_listening = request.method == Some(Method::SubscriptionsListen);
         let outbox = self.outbox.clone();
@@ -356,7 +369,7 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Writes a response after all messages that its handler sent before.
-    fn finish(&mut self, finished: FinishedRequest) {
+    fn finish(&mut self, finished: FinishedRequest<B::State>) {
         // Most requests finish before they are registered.
         let open = if self.open.is_empty() {
             None
@@ -389,7 +402,7 @@ impl<B: Backend> Connection<B> {
     fn close_input(&mut self) {
         self.backend.input_closed(&self.client.identity);
         self.legacy.close_input();
-        for (_, session) in &self.sessions {
+        for SessionOnTerms { session, .. } in &self.sessions {
             session.close_input();
         }
         for open in self.open.values().filter(|open| open.is_listening) {

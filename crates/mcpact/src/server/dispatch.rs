@@ -67,6 +67,8 @@ impl Served {
 }
 
 impl Backend for Core {
+    type State = ();
+
     fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -44,15 +44,15 @@ const BACKLOG: usize = 64;
 
 /// Legacy session.
 #[derive(Debug)]
-struct HttpSession {
-    session: Arc<Session>,
+struct HttpSession<S> {
+    session: Arc<Session<S>>,
     log: Arc<SseReplayLog>,
     revision: Revision,
     running: Mutex<RunningCalls>,
     used: Mutex<Instant>,
 }
 
-impl HttpSession {
+impl<S> HttpSession<S> {
     fn running(&self) -> MutexGuard<'_, RunningCalls> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,7 +88,7 @@ impl HttpSession {
     }
 }
 
-impl Drop for HttpSession {
+impl<S> Drop for HttpSession<S> {
     fn drop(&mut self) {
         self.end();
     }
@@ -96,11 +96,11 @@ impl Drop for HttpSession {
 
 /// HTTP endpoint of one backend.
 #[derive(Debug)]
-pub(super) struct HttpEndpoint<B> {
+pub(super) struct HttpEndpoint<B: Backend> {
     backend: Arc<B>,
     negotiation_log: ServerNegotiationLog,
     offered: Offered,
-    sessions: Mutex<HashMap<String, Arc<HttpSession>>>,
+    sessions: Mutex<HashMap<String, Arc<HttpSession<B::State>>>>,
     sse: SseSessions,
     websockets: WebSockets,
     pact_cache: Mutex<Option<CachedTerms>>,
@@ -177,7 +177,7 @@ impl<B: Backend> HttpEndpoint<B> {
         self.sessions().len() + self.sse.len() + self.websockets.len()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession<B::State>>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -200,7 +200,7 @@ impl<B: Backend> HttpEndpoint<B> {
         &self,
         frame: &Frame<'_>,
         identity: &ClientIdentity,
-    ) -> Result<ClientSetup, HttpResponse> {
+    ) -> Result<ClientSetup<B::State>, HttpResponse> {
         let Some(hello) = ClientHello::of(frame) else {
             return Ok(ClientSetup::with_terms(self.backend.terms()));
         };
@@ -242,7 +242,7 @@ impl<B: Backend> HttpEndpoint<B> {
         &self,
         named: HeaderField<'_>,
         http_request: &HttpRequest,
-    ) -> (SessionFact, Option<Arc<HttpSession>>) {
+    ) -> (SessionFact, Option<Arc<HttpSession<B::State>>>) {
         if self.offered.legacy.is_empty() {
             return (SessionFact::Absent, None);
         }
@@ -322,7 +322,7 @@ impl<B: Backend> HttpEndpoint<B> {
     fn likely_revision(
         &self,
         http_request: &HttpRequest,
-        session: Option<&HttpSession>,
+        session: Option<&HttpSession<B::State>>,
     ) -> Revision {
         if let Some(session) = session {
             return session.revision;
@@ -435,7 +435,12 @@ pub(super) fn random_id() -> Option<String> {
 
 impl<B: Backend> HttpEndpoint<B> {
     /// Stores a session and subscribes it to changes, if the limit allows.
-    fn insert_session(&self, id: String, session: Arc<Session>, revision: Revision) -> bool {
+    fn insert_session(
+        &self,
+        id: String,
+        session: Arc<Session<B::State>>,
+        revision: Revision,
+    ) -> bool {
         let log = Arc::new(SseReplayLog::default());
         let mut sessions = self.sessions();
         if sessions.len() >= self.backend.settings().session_limit {
@@ -475,7 +480,8 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     fn reap_idle(&self, idle: Duration) {
-        let is_idle = |_: &String, session: &mut Arc<HttpSession>| session.is_idle_for(idle);
+        let is_idle =
+            |_: &String, session: &mut Arc<HttpSession<B::State>>| session.is_idle_for(idle);
         let ended: Vec<_> = self.sessions().extract_if(is_idle).collect();
         if !ended.is_empty() {
             tracing::info!(

@@ -35,7 +35,7 @@ pub(super) fn cut_off() -> WireError {
 pub(super) async fn serve<B: Backend>(
     backend: Arc<B>,
     request: BackendRequest,
-    session: Arc<Session>,
+    session: Arc<Session<B::State>>,
     outbox: Outbox,
 ) -> Result<ByteString, WireError> {
     let validation = match &backend.settings().validation {

@@ -1,6 +1,5 @@
 //! Session of a client: the engine's state machine behind a lock, and open questions to the client.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -64,15 +63,15 @@ pub enum QuestionOutcome {
 
 /// Unanswered question to the client. Dropping it withdraws the question.
 #[derive(Debug)]
-pub struct OpenQuestion {
-    session: Arc<Session>,
+pub struct OpenQuestion<S = ()> {
+    session: Arc<Session<S>>,
     number: i64,
     outbox: Outbox,
     answer: oneshot::Receiver<QuestionOutcome>,
     is_open: bool,
 }
 
-impl OpenQuestion {
+impl<S> OpenQuestion<S> {
     /// Waits for the answer.
     pub async fn answer(mut self) -> QuestionOutcome {
         let outcome = (&mut self.answer).await;
@@ -81,7 +80,7 @@ impl OpenQuestion {
     }
 }
 
-impl Drop for OpenQuestion {
+impl<S> Drop for OpenQuestion<S> {
     fn drop(&mut self) {
         if !self.is_open {
             return;
@@ -98,26 +97,30 @@ impl Drop for OpenQuestion {
 
 /// Session of a client, or one self-contained request.
 #[derive(Debug)]
-pub struct Session {
+pub struct Session<S = ()> {
     machine: Mutex<Server>,
     /// Senders of pending answers; `None` once the client has closed its side.
     waiting: Mutex<Option<HashMap<String, oneshot::Sender<QuestionOutcome>>>>,
     last_id: AtomicI64,
-    state: Option<Arc<dyn Any + Send + Sync>>,
+    state: Option<S>,
     identity: ClientIdentity,
     owner: Arc<str>,
     validation: Validation,
     observer: Option<Arc<dyn DecisionObserver>>,
 }
 
-impl Session {
-    pub(super) fn new(setup: ClientSetup, identity: &ClientIdentity, settings: &Settings) -> Self {
+impl<S> Session<S> {
+    pub(super) fn new(
+        setup: ClientSetup<S>,
+        identity: &ClientIdentity,
+        settings: &Settings,
+    ) -> Self {
         Self::with_cached_pact(setup, None, identity, settings)
     }
 
     /// Creates a session for one modern request, with the cached pact of a similar one.
     pub(super) fn with_cached_pact(
-        setup: ClientSetup,
+        setup: ClientSetup<S>,
         cached: Option<Arc<CachedPact>>,
         identity: &ClientIdentity,
         settings: &Settings,
@@ -157,8 +160,8 @@ impl Session {
 
     /// Returns the state of [`ClientSetup`].
     #[must_use]
-    pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        Arc::clone(self.state.as_ref()?).downcast().ok()
+    pub const fn state(&self) -> Option<&S> {
+        self.state.as_ref()
     }
 
     /// Returns the pact of the handshake.
@@ -282,7 +285,7 @@ impl Session {
         params: &str,
         timeout: RequestTimeout,
         outbox: &Outbox,
-    ) -> Result<OpenQuestion, QuestionOutcome> {
+    ) -> Result<OpenQuestion<S>, QuestionOutcome> {
         let asked = self.question(method, params, timeout);
         let (number, text, answer) = asked.map_err(QuestionOutcome::Refused)?;
         let question = OpenQuestion {

@@ -82,7 +82,7 @@ impl<B: Backend> HttpEndpoint<B> {
 
     pub(super) async fn legacy(
         &self,
-        session: &Arc<HttpSession>,
+        session: &Arc<HttpSession<B::State>>,
         body: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
@@ -144,7 +144,11 @@ impl<B: Backend> HttpEndpoint<B> {
 
     /// Responds with JSON to a call that sends nothing before its response, and with a stream otherwise. A slow call
     /// gets a stream, too: intermediaries may close a silent connection.
-    async fn call(&self, session: &Arc<HttpSession>, request: BackendRequest) -> HttpResponse {
+    async fn call(
+        &self,
+        session: &Arc<HttpSession<B::State>>,
+        request: BackendRequest,
+    ) -> HttpResponse {
         let (outbox, mut outgoing) = Outbox::new(BACKLOG);
         let id = request.id.clone();
         let mut serve = self.serve(session, request, outbox.clone()).boxed();
@@ -173,7 +177,7 @@ impl<B: Backend> HttpEndpoint<B> {
     /// Responds to a finished call, after the messages it has sent.
     fn finished(
         &self,
-        session: &Arc<HttpSession>,
+        session: &Arc<HttpSession<B::State>>,
         response: Option<(String, u16)>,
         outbox: &Outbox,
         mut outgoing: OutboxReceiver,
@@ -194,7 +198,7 @@ impl<B: Backend> HttpEndpoint<B> {
     /// Serves a call of a client that accepts no stream: messages before the response are dropped.
     async fn call_without_stream(
         &self,
-        session: &Arc<HttpSession>,
+        session: &Arc<HttpSession<B::State>>,
         request: BackendRequest,
     ) -> HttpResponse {
         let (outbox, _) = Outbox::new(1);
@@ -211,7 +215,7 @@ impl<B: Backend> HttpEndpoint<B> {
 
     fn serve(
         &self,
-        session: &Arc<HttpSession>,
+        session: &Arc<HttpSession<B::State>>,
         request: BackendRequest,
         outbox: Outbox,
     ) -> impl Future<Output = Result<ByteString, WireError>> + Send + use<B> {
@@ -222,7 +226,7 @@ impl<B: Backend> HttpEndpoint<B> {
     /// Responds with JSON if the response comes first, with a stream otherwise.
     fn first_response(
         &self,
-        session: &Arc<HttpSession>,
+        session: &Arc<HttpSession<B::State>>,
         first: Option<Outgoing>,
         outgoing: OutboxReceiver,
     ) -> HttpResponse {
@@ -235,7 +239,7 @@ impl<B: Backend> HttpEndpoint<B> {
 
     fn event_response(
         &self,
-        session: &Arc<HttpSession>,
+        session: &Arc<HttpSession<B::State>>,
         first: Option<Outgoing>,
         outgoing: OutboxReceiver,
     ) -> HttpResponse {
@@ -256,7 +260,7 @@ impl<B: Backend> HttpEndpoint<B> {
     /// Serves a batch concurrently and responds with one array, after the messages of its calls.
     async fn call_batch(
         &self,
-        session: &Arc<HttpSession>,
+        session: &Arc<HttpSession<B::State>>,
         mut replies: Vec<String>,
         requests: Vec<BackendRequest>,
     ) -> HttpResponse {
@@ -289,7 +293,16 @@ impl<B: Backend> HttpEndpoint<B> {
         let session = match self.session(header_field(http_request, &SESSION_ID), http_request) {
             (SessionFact::Live(_), Some(session)) => session,
             (SessionFact::Unknown, _) => return HttpResponse::empty(404),
-            _ => return HttpResponse::text(400, "the Mcp-Session-Id header is missing"),
+            _ => {
+                let accept = http_request.header(ACCEPT).unwrap_or_default();
+                return HttpResponse::text(
+                    400,
+                    match accept.contains("text/event-stream") {
+                        true => "the Mcp-Session-Id header is missing",
+                        false => "this is an MCP endpoint; add it to an MCP client",
+                    },
+                );
+            }
         };
         if http_request.header(ACCEPT).is_none()
             || response_mode(http_request) == ResponseMode::Single
@@ -342,8 +355,8 @@ pub(super) fn response_mode(http_request: &HttpRequest) -> ResponseMode {
 
 /// Runs a request until it ends or is cancelled, and returns its number in the session and its response. Most
 /// requests end before they get here and cannot be cancelled.
-fn start_call(
-    session: Arc<HttpSession>,
+fn start_call<S: Send + Sync>(
+    session: Arc<HttpSession<S>>,
     id: Id,
     serve: impl Future<Output = Result<ByteString, WireError>> + Send,
 ) -> (u64, impl Future<Output = Option<(String, u16)>> + Send) {
@@ -365,16 +378,16 @@ fn start_call(
 
 /// Call that continues when its client disconnects: before 2026-07-28 a lost connection is no cancellation. It is
 /// spawned only then.
-struct DetachableCall {
+struct DetachableCall<S> {
     running: Option<BoxFuture<'static, Option<(String, u16)>>>,
     outbox: Outbox,
-    session: Arc<HttpSession>,
+    session: Arc<HttpSession<S>>,
     number: u64,
 }
 
-impl DetachableCall {
+impl<S: Send + Sync + 'static> DetachableCall<S> {
     fn new(
-        session: &Arc<HttpSession>,
+        session: &Arc<HttpSession<S>>,
         id: Id,
         serve: impl Future<Output = Result<ByteString, WireError>> + Send + 'static,
         outbox: Outbox,
@@ -387,7 +400,9 @@ impl DetachableCall {
             number,
         }
     }
+}
 
+impl<S> DetachableCall<S> {
     /// Returns the response, or `None` if the call was cancelled. Cancel safe.
     async fn response(&mut self) -> Option<(String, u16)> {
         let response = self.running.as_mut()?.await;
@@ -413,7 +428,7 @@ impl DetachableCall {
     }
 }
 
-impl Drop for DetachableCall {
+impl<S> Drop for DetachableCall<S> {
     fn drop(&mut self) {
         // Without a stream the client cannot reconnect to it.
         if self.detach() {
@@ -422,8 +437,8 @@ impl Drop for DetachableCall {
     }
 }
 
-fn respond(
-    session: &HttpSession,
+fn respond<S>(
+    session: &HttpSession<S>,
     id: Id,
     outcome: Result<ByteString, WireError>,
 ) -> Option<(String, u16)> {
@@ -434,7 +449,7 @@ fn respond(
     })
 }
 
-fn cancel(session: &HttpSession, params: Option<&str>) {
+fn cancel<S>(session: &HttpSession<S>, params: Option<&str>) {
     let object = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
     let id = object
         .get("requestId")
@@ -457,8 +472,8 @@ pub(super) fn forward_standalone(log: Arc<SseReplayLog>, mut outgoing: OutboxRec
 }
 
 /// Forwards the messages of a call to its stream, up to the response. The session lives until then.
-async fn forward(
-    session: Arc<HttpSession>,
+async fn forward<S>(
+    session: Arc<HttpSession<S>>,
     stream: u64,
     first: Option<Outgoing>,
     mut outgoing: OutboxReceiver,

@@ -53,8 +53,8 @@ impl CutOffFlag {
 }
 
 /// Running request, owned by its response: dropping the response cancels it.
-struct RunningRequest {
-    session: Arc<Session>,
+struct RunningRequest<S> {
+    session: Arc<Session<S>>,
     id: Id,
     future: Option<BoxFuture<'static, Result<ByteString, WireError>>>,
     outgoing: OutboxReceiver,
@@ -66,8 +66,8 @@ struct RunningRequest {
 }
 
 /// Admitted request.
-struct AdmittedRequest {
-    session: Arc<Session>,
+struct AdmittedRequest<S> {
+    session: Arc<Session<S>>,
     request: BackendRequest,
     /// Message to be sent first.
     first: Option<String>,
@@ -107,9 +107,9 @@ impl<B: Backend> HttpEndpoint<B> {
         body: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
-        setup: ClientSetup,
+        setup: ClientSetup<B::State>,
         identity: &ClientIdentity,
-    ) -> Result<AdmittedRequest, HttpResponse> {
+    ) -> Result<AdmittedRequest<B::State>, HttpResponse> {
         let terms = Arc::clone(&setup.terms);
         let cached = self.cached_pact(&terms);
         let session = Arc::new(Session::with_cached_pact(
@@ -174,7 +174,7 @@ impl<B: Backend> HttpEndpoint<B> {
     async fn run(
         &self,
         http_request: &HttpRequest,
-        session: Arc<Session>,
+        session: Arc<Session<B::State>>,
         request: BackendRequest,
         first: Option<String>,
     ) -> HttpResponse {
@@ -223,7 +223,7 @@ enum Output {
     Response(String, u16),
 }
 
-impl RunningRequest {
+impl<S> RunningRequest<S> {
     /// Returns the next message, or the response after all messages.
     async fn step(&mut self) -> Option<Output> {
         loop {
