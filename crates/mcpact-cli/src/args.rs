@@ -92,7 +92,10 @@ pub(crate) enum Command {
     #[command(after_help = control::RELOAD_DETAILS)]
     Reload(ReloadArgs),
     /// Connect clients to one server across protocol revisions
-    #[command(after_help = BRIDGE_DETAILS)]
+    #[command(
+        after_help = BRIDGE_DETAILS,
+        override_usage = "mcpact bridge [OPTIONS] URL\n       mcpact bridge [OPTIONS] -- COMMAND..."
+    )]
     Bridge(BridgeArgs),
     /// Check a config file and list its servers
     #[command(after_help = config::CHECK_DETAILS)]

@@ -9,6 +9,7 @@ use mcpact_gateway::StartLoop;
 #[cfg(unix)]
 use mcpact_gateway::control::ControlError;
 use mcpact_spec::Revision;
+use mcpact_transport::error::TransportError;
 use mcpact_wire::model::fault::BodyFault;
 
 use crate::document::{Position, Source, UnsupportedDocument};
@@ -71,6 +72,9 @@ pub(crate) enum CliError {
     /// A header cannot be sent.
     #[error("cannot send the header: {reason}")]
     Header { reason: String, hint: String },
+    /// The token of `--bearer` cannot be read.
+    #[error("`--bearer`: {reason}")]
+    Bearer { reason: String },
     /// `--era` names neither an era nor a revision.
     #[error("unknown era `{given}`")]
     Era { given: String },
@@ -117,6 +121,9 @@ pub(crate) enum CliError {
         #[source]
         source: std::io::Error,
     },
+    /// `--mark` is not the mark of an item in the config.
+    #[error("no item has the mark `{mark}`")]
+    UnknownMark { mark: String },
     /// The source of an import is unknown.
     #[error("unknown client or file `{given}`")]
     UnknownClient { given: String },
@@ -265,6 +272,8 @@ impl CliError {
             | Self::Catalog(_)
             | Self::NoConfig
             | Self::UnknownServer { .. }
+            | Self::UnknownMark { .. }
+            | Self::Bearer { .. }
             | Self::NoStateDir
             | Self::StartLoop { .. }
             | Self::UnknownClient { .. }
@@ -316,6 +325,9 @@ impl CliError {
             Self::UnknownProfile { given } => {
                 suggestions(given, &Profile::ALL.map(Profile::as_str), "profiles")
             }
+            Self::Target { given } if !given.contains("://") => {
+                vec![format!("for a URL, write `http://{given}`")]
+            }
             Self::Target { .. } => vec![
                 String::from("pass a URL: `mcpact bridge https://tickets.example/mcp`"),
                 String::from("or a command: `mcpact bridge -- npx -y some-server`"),
@@ -328,6 +340,12 @@ impl CliError {
                 settings,
                 ..
             } => settings.remote_hints().map(String::from).to_vec(),
+            Self::Listen {
+                source: mcpact::Error::Transport(TransportError::Io(error)),
+                ..
+            } if error.kind() == std::io::ErrorKind::AddrInUse => one(
+                "another gateway may be running, see `mcpact status`; or use `--listen 127.0.0.1:0`",
+            ),
             Self::Listen { .. } => one("use port 0 to pick a free port"),
             Self::Token { .. } => vec![
                 String::from("a token needs at least 16 visible ASCII characters"),
@@ -339,12 +357,11 @@ impl CliError {
             Self::Catalog(CatalogError::Unreadable { .. }) => {
                 one("pass a config of mcpact or another MCP client, in TOML, JSON or YAML")
             }
-            Self::Catalog(CatalogError::Refused { .. }) => {
-                one("run `mcpact check FILE` to see every problem with its line")
-            }
-            Self::Gateway(_) => {
-                one("correct the config; run `mcpact check FILE` to see every problem")
-            }
+            Self::Catalog(CatalogError::Refused { source_text, .. }) => vec![format!(
+                "run `mcpact check {}` to see every problem with its line",
+                source_text.name
+            )],
+            Self::Gateway(_) => one("correct the config"),
             Self::NoConfig => vec![
                 String::from("pass a file: `mcpact check FILE`, `mcpact approve --config FILE`"),
                 String::from("or create a config from other clients: `mcpact import`"),
@@ -354,6 +371,9 @@ impl CliError {
                 suggestions(given, &all, "servers")
             }
             Self::StartLoop { source, .. } => vec![source.remedy()],
+            Self::UnknownMark { .. } => {
+                one("run `mcpact approve` to see the items that need approval")
+            }
             Self::NoStateDir => one("set the variable HOME or XDG_STATE_HOME"),
             Self::UnknownClient { given } => {
                 let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
@@ -377,6 +397,7 @@ impl CliError {
             )],
             Self::CurrentDir(_)
             | Self::Approve { .. }
+            | Self::Bearer { .. }
             | Self::Write { .. }
             | Self::Serve(_)
             | Self::Runtime(_)

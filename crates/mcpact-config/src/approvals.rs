@@ -11,6 +11,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use mcpact_transport::stdio::child::LaunchProblem;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -26,7 +27,7 @@ const MAX_BYTES: u64 = 4 << 20;
 pub enum ApprovalKind {
     /// Starts a program.
     Start,
-    /// Sends values of this host to a URL.
+    /// Sends variables or files to a URL.
     Send,
     /// Exposes the gateway to more callers than the default.
     Open,
@@ -41,10 +42,10 @@ impl ApprovalKind {
                 "the command is not approved, or it has changed since it was approved; it was not started"
             }
             Self::Send => {
-                "sending values of this host to this URL is not approved, or it has changed since it was approved; nothing was sent"
+                "sending variables or files to this URL is not approved, or it has changed since it was approved; nothing was sent"
             }
             Self::Open => {
-                "this setting exposes the gateway and is not approved, or it has changed since it was approved; the gateway did not start"
+                "is not approved, or has changed since it was approved; the gateway did not start"
             }
         }
     }
@@ -79,7 +80,7 @@ impl ApprovalSubject {
         let program = launch.program.value();
         let folder = launch.cwd.as_ref().map(|cwd| cwd.value().to_owned());
         let mut hash = SubjectDigest::default();
-        hash.add(&contents(Path::new(program))?);
+        hash.add(&program_contents(Path::new(program))?);
         hash.add(program.as_bytes());
         hash.add(folder.as_deref().unwrap_or_default().as_bytes());
         hash.add(launch.env.len().to_string().as_bytes());
@@ -176,7 +177,7 @@ impl ExposingKey {
         Problem {
             severity: Severity::Error,
             span: self.span,
-            message: format!("`{key}`: {} ({effect})", ApprovalKind::Open.refused()),
+            message: format!("`{key}` {effect} and {}", ApprovalKind::Open.refused()),
             remedy: Some(format!(
                 "run `mcpact approve --config {}` to review it, or remove `{key}`",
                 source.name
@@ -220,6 +221,14 @@ impl SubjectDigest {
         let digest = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
         digest.collect()
     }
+}
+
+/// Digest of a program; the error is a [`LaunchProblem`] if it cannot be started either.
+fn program_contents(path: &Path) -> io::Result<[u8; 32]> {
+    contents(path).map_err(|error| {
+        let launch_problem = LaunchProblem::at(&[path.to_owned()]);
+        launch_problem.map_or(error, io::Error::other)
+    })
 }
 
 /// Digest of a file; cached until the file changes.

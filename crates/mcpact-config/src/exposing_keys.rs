@@ -33,22 +33,22 @@ pub(super) const LISTEN: &str = "listen";
 const ROWS: [Row; 4] = [
     Row {
         key: LISTEN,
-        effect: "other hosts can reach the gateway",
+        effect: "lets other machines connect",
         opens: beyond_loopback,
     },
     Row {
         key: "allow_remote",
-        effect: "callers on other hosts need no token",
+        effect: "lets other machines connect without a token",
         opens: switched_on,
     },
     Row {
         key: "allow_hosts",
-        effect: "the owner of the name can make browsers call the gateway",
+        effect: "lets the owner of the name make browsers call the gateway",
         opens: each,
     },
     Row {
         key: "allow_origins",
-        effect: "web pages of this origin may call",
+        effect: "lets web pages of this origin call the gateway",
         opens: each,
     },
 ];
@@ -100,7 +100,7 @@ impl ExposingKey {
     /// Note shown by `mcpact check`.
     pub(super) fn note(&self) -> String {
         format!(
-            "`{}` exposes the gateway: {}; needs `mcpact approve`, unless the config is passed with `--config`",
+            "`{}` {}; needs `mcpact approve`, unless the config is passed with `--config`",
             self.key, self.effect
         )
     }

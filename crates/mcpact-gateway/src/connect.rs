@@ -57,7 +57,7 @@ fn classify(error: ConnectError, target: &Target) -> UpstreamErrorKind {
         ConnectError::Exited { stderr, .. } | ConnectError::Negotiation { stderr, .. }
             if StartLoop::is_in(&stderr) =>
         {
-            UpstreamErrorKind::Loop
+            UpstreamErrorKind::StartLoop
         }
         ConnectError::Transport(error) => error.into(),
         ConnectError::NotMcp { status } => UpstreamErrorKind::NotMcp { status },

@@ -39,7 +39,7 @@ pub struct UpstreamError {
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamErrorKind {
     /// The server cannot be reached or started.
-    #[error("the server cannot be reached")]
+    #[error("{}", .0.connect_failure())]
     Transport(#[source] std::sync::Arc<TransportError>),
     /// The URL answers, but not as an MCP endpoint.
     #[error("no MCP endpoint at this URL (HTTP {status})")]
@@ -75,6 +75,9 @@ pub enum UpstreamErrorKind {
     /// The server is a gateway that routes back to this one.
     #[error("proxy loop detected: this server routes back to this gateway")]
     Loop,
+    /// The server is a command that starts a gateway with a config above it.
+    #[error("{}", Self::Loop)]
+    StartLoop,
     /// The server did not answer a call in time.
     #[error("the server did not answer within {limit:?}")]
     CallTimeout {
@@ -165,11 +168,11 @@ pub enum UpstreamErrorKind {
         limit: std::time::Duration,
     },
     /// The server is not approved.
-    #[error("{} (fingerprint `{mark}`)", kind.refused())]
+    #[error("{} (mark `{mark}`)", kind.refused())]
     NotApproved {
         /// Kind of action that needs approval.
         kind: ApprovalKind,
-        /// Fingerprint that an approval refers to.
+        /// Mark that an approval refers to.
         mark: String,
     },
     /// The approvals cannot be read.
@@ -230,7 +233,7 @@ impl UpstreamErrorKind {
             Self::Exited { .. } => (Reason::UpstreamExited, Unavailable, NotSent),
             Self::Negotiation { .. } => (Reason::UpstreamNoAgreement, Unavailable, NotSent),
             Self::HttpStatus { .. } => (Reason::UpstreamStatus, Unavailable, Unknown),
-            Self::Loop => (Reason::UpstreamCircle, Unavailable, NotSent),
+            Self::Loop | Self::StartLoop => (Reason::UpstreamCircle, Unavailable, NotSent),
             Self::CallTimeout { .. } => (Reason::UpstreamTimeout, Timeout, Unknown),
             Self::NotSent(_) => (Reason::UpstreamGone, Lost, NotSent),
             Self::ConnectionLost(_)

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum TransportError {
     /// A system call failed.
-    #[error("I/O error")]
+    #[error(transparent)]
     Io(#[from] std::io::Error),
     /// The program could not be started.
     #[error("cannot start `{program}`")]
@@ -88,6 +88,15 @@ pub enum TransportError {
 pub(crate) const CONNECTING: &str = "connecting";
 
 impl TransportError {
+    /// Returns the first part of the text of a failed connection or start; the causes follow it.
+    #[must_use]
+    pub fn connect_failure(&self) -> String {
+        match self {
+            Self::Spawn { .. } => self.to_string(),
+            _ => String::from("the server cannot be reached"),
+        }
+    }
+
     /// Returns whether no connection was made, so that nothing was sent.
     #[must_use]
     pub fn is_unconnected(&self) -> bool {

@@ -12,6 +12,7 @@ use mcpact_config::{
 use mcpact_gateway::control::ApprovedTools;
 #[cfg(unix)]
 use mcpact_gateway::control::{ControlReply, ControlRequest};
+use mcpact_transport::stdio::child::LaunchProblem;
 
 #[cfg(unix)]
 use super::{block_on, control};
@@ -48,11 +49,19 @@ pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
         approvals: &approvals,
         marks: &args.mark,
     };
+    let subjects = review.subjects(&catalog, is_selected, args.servers.is_empty())?;
+    let is_known = |mark: &String| subjects.iter().any(|subject| subject.digest == *mark);
+    if let Some(mark) = args.mark.iter().find(|mark| !is_known(mark)) {
+        return Err(CliError::UnknownMark { mark: mark.clone() });
+    }
     let mut missing = review.launches(&catalog, is_selected)?;
     if args.servers.is_empty() {
         missing += review.gateway(&catalog.gateway)?;
     }
-    report::print(&approvals::summary(missing))?;
+    report::print(&approvals::summary(missing, args.servers.is_empty()))?;
+    if missing > 0 && !is_interactive() {
+        report::hint("run it in a terminal, or pass `--mark MARK`");
+    }
     Ok(match missing {
         0 => Exit::Ok,
         _ => Exit::Problems,
@@ -145,18 +154,32 @@ impl Review<'_> {
         is_selected: impl Fn(&ServerName) -> bool,
     ) -> Result<usize, CliError> {
         let mut missing = 0;
-        for (name, server) in catalog.served() {
-            if is_selected(name) && !self.launch(name, &server.launch)? {
-                missing += 1;
-            }
-        }
-        for filter in &catalog.filters {
-            let launch = Launch::Command(filter.command.clone());
-            if is_selected(&filter.name) && !self.launch(&filter.name, &launch)? {
+        for (name, launch) in selected_launches(catalog, is_selected) {
+            if !self.launch(name, &launch)? {
                 missing += 1;
             }
         }
         Ok(missing)
+    }
+
+    /// Returns everything that needs approval, except programs that cannot be started.
+    fn subjects(
+        &self,
+        catalog: &Catalog,
+        is_selected: impl Fn(&ServerName) -> bool,
+        with_gateway: bool,
+    ) -> Result<Vec<ApprovalSubject>, CliError> {
+        let mut subjects = Vec::new();
+        for (name, launch) in selected_launches(catalog, is_selected) {
+            match ApprovalSubject::of(&launch) {
+                Err(error) if LaunchProblem::of(&error).is_some() => {}
+                subject => subjects.extend(subject.map_err(failed(name.as_str()))?),
+            }
+        }
+        let gateway = &catalog.gateway;
+        let keys = gateway.exposing_keys.iter().filter(|_| with_gateway);
+        subjects.extend(keys.map(|exposing_key| self.subject(exposing_key, gateway)));
+        Ok(subjects)
     }
 
     /// Reviews the gateway keys that admit more clients; returns how many remain unapproved.
@@ -197,7 +220,19 @@ impl Review<'_> {
     }
 
     fn launch(&self, name: &ServerName, launch: &Launch) -> Result<bool, CliError> {
-        let subject = ApprovalSubject::of(launch).map_err(failed(name.as_str()))?;
+        let subject = match (ApprovalSubject::of(launch), launch) {
+            (Err(error), Launch::Command(command)) if LaunchProblem::of(&error).is_some() => {
+                let program = &command.program;
+                let problem = match LaunchProblem::of(&error) {
+                    Some(LaunchProblem::Missing) => format!("program `{program}` not found"),
+                    _ => format!("cannot start `{program}`: {error}"),
+                };
+                let remedy = LaunchProblem::of(&error).map_or("", LaunchProblem::remedy);
+                report::warn(&format!("cannot approve `{name}`: {problem}"), remedy);
+                return Ok(false);
+            }
+            (subject, _) => subject.map_err(failed(name.as_str()))?,
+        };
         subject.map_or(Ok(true), |subject| self.review(name.as_str(), &subject))
     }
 
@@ -211,8 +246,9 @@ impl Review<'_> {
         if self.is_approved(name, subject)? {
             return Ok(true);
         }
-        report::eprint(&approvals::subject(name, subject));
-        if !self.marks.contains(&subject.digest) && !confirm(subject.kind) {
+        let is_marked = self.marks.contains(&subject.digest);
+        report::eprint(&approvals::subject(name, subject, is_marked));
+        if !is_marked && !confirm(subject.kind) {
             return Ok(false);
         }
         let comment = format!("{name} of {}", self.file.display());
@@ -220,6 +256,19 @@ impl Review<'_> {
         added.map_err(failed(name))?;
         Ok(true)
     }
+}
+
+/// Returns the selected servers and filters.
+fn selected_launches(
+    catalog: &Catalog,
+    is_selected: impl Fn(&ServerName) -> bool,
+) -> Vec<(&ServerName, Launch)> {
+    let servers = catalog.served().into_iter();
+    let servers = servers.map(|(name, server)| (name, server.launch.clone()));
+    let filters = catalog.filters.iter();
+    let filters = filters.map(|one| (&one.name, Launch::Command(one.command.clone())));
+    let all = servers.chain(filters);
+    all.filter(|(name, _)| is_selected(name)).collect()
 }
 
 fn key_path(exposing_key: &ExposingKey) -> String {

@@ -107,7 +107,7 @@ fn target(args: &BridgeArgs) -> Result<Target, CliError> {
             reason: String::from("the target is a command, not a URL"),
             hint: String::from("pass secrets to a command in environment variables"),
         }),
-        [program, args @ ..] if !program.contains("://") => {
+        [program, args @ ..] if !program.contains("://") && !is_host_and_port(program) => {
             let mut command = ChildCommand::new(program)
                 .with_args(args)
                 .with_guard(Guard::this_program(["guard"]));
@@ -123,6 +123,13 @@ fn target(args: &BridgeArgs) -> Result<Target, CliError> {
             given: given.join(" "),
         }),
     }
+}
+
+/// Returns true for a URL without a scheme, such as `localhost:6272/mcp`.
+fn is_host_and_port(text: &str) -> bool {
+    let port = text.split_once(':').map(|(_, rest)| rest);
+    let is_port = port.is_some_and(|port| port.starts_with(|c: char| c.is_ascii_digit()));
+    is_port && !Path::new(text).exists()
 }
 
 fn with_headers(args: &BridgeArgs) -> Result<HttpSettings, CliError> {
@@ -162,7 +169,10 @@ fn bearer(source: &str, host: &LocalHost) -> Result<String, CliError> {
             hint: String::from("for example `--bearer env:TOKEN` or `--bearer file:token`"),
         });
     }
-    let token = expand(&format!("${{{source}}}"), host)?;
+    let token = expand_text(&format!("${{{source}}}"), host);
+    let token = token.map_err(|problem| CliError::Bearer {
+        reason: problem.message,
+    })?;
     if token.starts_with("${") {
         return Err(CliError::Header {
             reason: format!("`{source}` contains an unexpanded variable reference"),

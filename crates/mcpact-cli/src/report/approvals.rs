@@ -8,13 +8,17 @@ use mcpact_gateway::control::ApprovedTools;
 use super::layout::printable;
 
 /// Shows everything that an approval covers.
-pub(crate) fn subject(name: &str, subject: &ApprovalSubject) -> String {
+pub(crate) fn subject(name: &str, subject: &ApprovalSubject, is_approved: bool) -> String {
+    let state = match is_approved {
+        true => "approved",
+        false => "not approved",
+    };
     let what = match subject.kind {
         ApprovalKind::Start => "starts a command",
-        ApprovalKind::Send => "sends values of this host",
+        ApprovalKind::Send => "sends variables or files to a URL",
         ApprovalKind::Open => "admits more clients",
     };
-    let mut out = format!("\nnot approved: `{name}` {what}\n\n");
+    let mut out = format!("\n{state}: `{name}` {what}\n\n");
     for (label, text) in &subject.lines {
         let _ = writeln!(out, "  {label:9}  {}", printable(text));
     }
@@ -31,10 +35,11 @@ pub(crate) const fn prompt(kind: ApprovalKind) -> &'static str {
     }
 }
 
-/// The last line of a review.
-pub(crate) fn summary(missing: usize) -> String {
+/// The last line of a review of the whole config, or of some servers.
+pub(crate) fn summary(missing: usize, is_whole: bool) -> String {
     match missing {
-        0 => String::from("everything is approved\n"),
+        0 if is_whole => String::from("everything is approved\n"),
+        0 => String::from("the selected servers are approved\n"),
         1 => String::from("1 item is not approved\n"),
         count => format!("{count} items are not approved\n"),
     }
@@ -59,7 +64,7 @@ pub(crate) fn tools(approved: &[ApprovedTools], not_running: &[&str]) -> String 
     for server in not_running {
         let _ = writeln!(
             out,
-            "`{server}`: not running; its next tool list is approved"
+            "`{server}`: not running; its next tool list will be approved"
         );
     }
     out

@@ -56,8 +56,6 @@ async fn found_config_starts_nothing_without_approval() {
         "{why}"
     );
     assert!(!harness.was_started());
-    let wrong = harness.run(&["approve", "--mark", "0123456789abcdef0123456789abcdef"]);
-    assert_eq!(wrong.status.code(), Some(7), "{}", combined_output(&wrong));
     let first = mark(&harness);
     let approved = harness.run(&["approve", "--mark", &first]);
     assert_eq!(
@@ -95,6 +93,58 @@ async fn found_config_starts_nothing_without_approval() {
     assert!(why.contains("not approved"), "{why}");
     assert!(!harness.was_started());
     assert_ne!(mark(&harness), first);
+}
+
+#[test]
+fn mark_must_belong_to_an_item() {
+    let harness = Harness::new();
+    harness.configure("mcpact.toml", CONFIG);
+    let wrong = harness.run(&["approve", "--mark", "deadbeef"]);
+    let shown = combined_output(&wrong);
+    assert_eq!(wrong.status.code(), Some(2), "{shown}");
+    assert!(shown.contains("no item has the mark `deadbeef`"), "{shown}");
+    let unmarked = combined_output(&harness.run(&["approve"]));
+    let hint = "hint: run it in a terminal, or pass `--mark MARK`\n";
+    assert!(unmarked.ends_with(hint), "{unmarked}");
+    let mark = mark(&harness);
+    for heading in ["\napproved: `a` starts a command", ""] {
+        let approved = harness.run(&["approve", "a", "--mark", &mark]);
+        let shown = combined_output(&approved);
+        assert_eq!(approved.status.code(), Some(0), "{shown}");
+        assert!(shown.contains(heading), "{shown}");
+        assert!(!shown.contains("not approved"), "{shown}");
+        assert!(
+            shown.contains("the selected servers are approved"),
+            "{shown}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_program_does_not_block_other_approvals() {
+    let harness = Harness::new();
+    let text = format!("[servers.aa]\ncommand = \"no-such-program-4711\"\n{CONFIG}");
+    harness.configure("mcpact.toml", &text);
+    let shown = harness.run(&["approve"]);
+    let text = combined_output(&shown);
+    assert_eq!(shown.status.code(), Some(7), "{text}");
+    let warning = "warning: cannot approve `aa`: program `no-such-program-4711` not found";
+    assert!(text.contains(warning), "{text}");
+    let approved = harness.run(&["approve", "--mark", &mark(&harness)]);
+    let text = combined_output(&approved);
+    assert_eq!(approved.status.code(), Some(7), "{text}");
+    assert!(text.contains("1 item is not approved"), "{text}");
+
+    let running = harness.serve(&[]);
+    let client = running.client(Revision::V2026_07_28).await;
+    assert_eq!(echo(&client).await.as_deref(), Ok("x"));
+    let cause = || {
+        let status = harness.run(&["status", "--json", "--config", "mcpact.toml"]);
+        let status = String::from_utf8_lossy(&status.stdout).into_owned();
+        assert!(!status.contains("approvals"), "{status}");
+        status.contains("cannot start `no-such-program-4711`: program not found")
+    };
+    wait_until(cause);
 }
 
 /// The server is not contacted. The approval covers the URL and the sources of the values, and

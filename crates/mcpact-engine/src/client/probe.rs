@@ -77,8 +77,8 @@ pub enum ProbeFailure {
     /// The server is busy; that says nothing about its era.
     #[error("the server has too many requests (HTTP 429)")]
     TooManyRequests,
-    /// The server is in trouble; that says nothing about its era.
-    #[error("the server is in trouble (HTTP {0})")]
+    /// The server answered with a status of 500 or above; that says nothing about its era.
+    #[error("the server answered with HTTP {0}")]
     ServerTrouble(u16),
     /// The answer is not from an MCP server.
     #[error("the answer is not MCP (HTTP {0})")]

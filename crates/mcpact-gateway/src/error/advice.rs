@@ -46,10 +46,14 @@ impl UpstreamErrorKind {
                 "remove this server from the config, or use the URL of a single server (`/servers/NAME/mcp`) that does not \
                  lead back"
             }
+            Self::StartLoop => "remove this server from the config",
             Self::NotSent(_) => "call again",
             Self::StateLost(_) => "call again; it starts with empty state",
             Self::ConnectionAndStateLost(_) => {
                 "the next call starts with empty state; this one may have had its effect"
+            }
+            Self::ConnectionLost(_) => {
+                "the call may have run; check its effect before you call again"
             }
             Self::Stopped | Self::TaskLost => {
                 "it may have had its effect; check that, and call again if it had none"

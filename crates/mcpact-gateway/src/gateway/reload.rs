@@ -286,10 +286,7 @@ mod tests {
         let (at_once, at_next_start) = (at_once(&old, &new), at_next_start(&old, &new));
         assert_eq!(changed(&at_once), ["separator"]);
         assert_eq!(changed(&at_next_start), ["listen"]);
-        let keys = at_once
-            .iter()
-            .chain(&at_next_start)
-            .map(|(key, _)| *key);
+        let keys = at_once.iter().chain(&at_next_start).map(|(key, _)| *key);
         let is_compared = |name: &str| keys.clone().any(|key| key == name);
         for key in GATEWAY.iter().filter(|key| key.name != "tls_key") {
             assert!(is_compared(key.name), "{}", key.name);

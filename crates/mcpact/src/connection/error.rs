@@ -14,7 +14,7 @@ const STDERR_CHARS: usize = 600;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The server cannot be reached or started.
-    #[error("the server cannot be reached")]
+    #[error("{}", .0.connect_failure())]
     Transport(#[from] TransportError),
     /// The URL answers, but not as an MCP endpoint.
     #[error("no MCP endpoint at this URL (HTTP {status})")]

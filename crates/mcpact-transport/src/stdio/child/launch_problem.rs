@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchProblem {
     /// The program does not exist.
-    #[error("no such program")]
+    #[error("program not found")]
     Missing,
     /// The path is a directory.
     #[error("`{0}` is a folder")]
