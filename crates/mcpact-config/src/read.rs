@@ -241,7 +241,7 @@ fn warn_of_loop(
     findings: &mut Findings,
 ) {
     let listen = gateway.listen;
-    if server.enabled && gateway.is_reached_by(&server.launch, listen) {
+    if server.enabled && gateway.leads_to_gateway(&server.launch, listen) {
         let message =
             format!("proxy loop: this server is the gateway itself on `{listen}`, and is ignored");
         let problem = findings.warning(member.key_span, message);

@@ -7,9 +7,9 @@ mod build;
 mod bundle;
 mod config_reload;
 mod draining;
-mod itself;
 mod loop_check;
 mod metrics_page;
+mod own_url;
 mod paths;
 mod readiness;
 mod reload;
@@ -202,7 +202,7 @@ impl Gateway {
     }
 
     fn apply(&self, mut catalog: Catalog) -> Result<Changes, GatewayError> {
-        self.leave_out_itself(&mut catalog);
+        self.skip_own_url(&mut catalog);
         let mut state = self.state();
         let state = &mut *state;
         let changes = state.catalog.changes_to(&catalog);
@@ -314,7 +314,7 @@ impl Gateway {
         // The address at startup: a reload does not move the listener.
         let server = RoutedServer::bind(Arc::clone(self), self.first.listen).await?;
         let _ = self.origin.set(server.origin());
-        self.listens_on(server.address());
+        self.set_address(server.address());
         Ok(server)
     }
 

@@ -1,5 +1,4 @@
-//! Whether a server is the very gateway that would serve it: its own address stands in the config of a client that the
-//! gateway reads, too.
+//! Servers whose URL is the gateway's own: users paste it into a client config that the gateway reads, too.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -11,22 +10,23 @@ use super::config::{CommandLaunch, GatewayConfig, Launch};
 use super::name::ServerName;
 use super::secret::ExpandedText;
 
-/// Programs that lead from their own pipes to the address among their arguments.
+/// Programs that connect stdio to a URL in their arguments.
 const RELAYS: [&str; 2] = ["mcpact", "mcp-remote"];
 
 impl Catalog {
-    /// The servers that lead back to a gateway that listens there.
+    /// Returns the servers with the URL of a gateway that listens on this address.
     #[must_use]
-    pub fn leading_back_to(&self, listen: SocketAddr) -> Vec<ServerName> {
+    pub fn with_url_of(&self, listen: SocketAddr) -> Vec<ServerName> {
         let served = self.served().into_iter();
-        let back = served.filter(|(_, server)| self.gateway.is_reached_by(&server.launch, listen));
+        let back =
+            served.filter(|(_, server)| self.gateway.leads_to_gateway(&server.launch, listen));
         back.map(|(name, _)| name.clone()).collect()
     }
 }
 
 impl GatewayConfig {
-    /// Whether this leads to the gateway itself, if it listens there.
-    pub(super) fn is_reached_by(&self, launch: &Launch, listen: SocketAddr) -> bool {
+    /// Returns true if this launch leads to the gateway, given its listen address.
+    pub(super) fn leads_to_gateway(&self, launch: &Launch, listen: SocketAddr) -> bool {
         match launch {
             Launch::Url(url) => self.is_at(url.url.value(), listen),
             Launch::Command(command) => {
@@ -37,7 +37,7 @@ impl GatewayConfig {
         }
     }
 
-    /// Whether this is an address of the gateway, whatever its path.
+    /// Returns true if a URL is the gateway's, with any path.
     fn is_at(&self, url: &str, listen: SocketAddr) -> bool {
         let Ok(uri) = url.parse::<Uri>() else {
             return false;
@@ -71,7 +71,7 @@ impl GatewayConfig {
     }
 }
 
-/// By its own name, or by that of the package that a launcher starts.
+/// Returns true for a program that connects stdio to a URL, by its name or that of the package that a launcher starts.
 fn is_relay(command: &CommandLaunch) -> bool {
     let program = Path::new(command.program.value()).file_stem();
     let program = program.and_then(|name| name.to_str());
@@ -87,13 +87,12 @@ fn is_relay(command: &CommandLaunch) -> bool {
 mod tests {
     use crate::read::tests::taken_from;
 
-    /// Every way to write the own address is known, and no other one is taken for it.
     #[test]
-    fn the_own_address_is_known_however_it_is_written() {
+    fn own_url_is_recognised_in_every_form() {
         let leads_back = |listen: &str, url: &str| {
             let text = format!("[servers.a]\nurl = \"{url}\"\n");
             let catalog = taken_from("mcpact.toml", &text);
-            !catalog.leading_back_to(listen.parse().unwrap()).is_empty()
+            !catalog.with_url_of(listen.parse().unwrap()).is_empty()
         };
         let loopback = "127.0.0.1:6272";
         for (listen, url, expected) in [
@@ -112,9 +111,8 @@ mod tests {
         }
     }
 
-    /// So is a program that only leads there, and a name that the gateway is called by.
     #[test]
-    fn a_relay_to_the_own_address_is_known() {
+    fn relay_to_the_own_url_is_recognised() {
         let url = "http://gateway.example:6272/mcp";
         for (program, args, expected) in [
             ("/opt/mcpact", format!("\"bridge\", \"{url}\""), 1),
@@ -126,7 +124,7 @@ mod tests {
                 "[gateway]\nallow_hosts = [\"gateway.example\"]\n[servers.a]\ncommand = \"{program}\"\nargs = [{args}]\n"
             );
             let catalog = taken_from("mcpact.toml", &text);
-            let back = catalog.leading_back_to("127.0.0.1:6272".parse().unwrap());
+            let back = catalog.with_url_of("127.0.0.1:6272".parse().unwrap());
             assert_eq!(back.len(), expected, "{program}");
         }
     }

@@ -1,4 +1,4 @@
-//! A gateway does not serve itself.
+//! Skips servers whose URL is this gateway, for example because a client config that the gateway reads contains it.
 
 use std::net::SocketAddr;
 
@@ -12,25 +12,25 @@ use crate::stable::LogEvent;
 const ITSELF: &str = LogEvent::ServerIsItself.as_str();
 
 impl Gateway {
-    /// From here on it is known where the gateway listens, and what leads back there is served no longer.
-    pub(super) fn listens_on(&self, address: SocketAddr) {
-        // It listens once.
+    /// Records the listen address, and skips servers with the URL of this gateway.
+    pub(super) fn set_address(&self, address: SocketAddr) {
+        // The address is set once.
         let _ = self.address.set(address);
         let catalog = self.state().catalog.clone();
-        if catalog.leading_back_to(address).is_empty() {
+        if catalog.with_url_of(address).is_empty() {
             return;
         }
-        // Nothing is made anew, so that nothing can fail which did not fail before.
+        // Servers are only removed, so this cannot fail.
         let _ = self.apply(catalog);
         self.prune_metrics();
     }
 
-    /// Switches off what leads back here: each of its lists would be one of ours and change with it.
-    pub(super) fn leave_out_itself(&self, catalog: &mut Catalog) {
+    /// Disables servers with the URL of this gateway.
+    pub(super) fn skip_own_url(&self, catalog: &mut Catalog) {
         let Some(address) = self.address.get() else {
             return;
         };
-        for name in catalog.leading_back_to(*address) {
+        for name in catalog.with_url_of(*address) {
             tracing::warn!(event = ITSELF, server = %name, %address, "server skipped: its URL is this gateway");
             let text = format!("server `{name}` skipped: its URL is this gateway");
             let log = self.event_history.gateway_log();
