@@ -1,11 +1,16 @@
 //! State of a downstream client, kept in its session.
 
+pub(crate) mod client;
+pub(crate) mod sink;
+
 use std::sync::Arc;
 
-use crate::bridge::{Caller, Latecomer, Place};
-use crate::hub::Guest;
+use crate::downstream::client::DownstreamClient;
+use crate::handover::MovedBinding;
+use crate::upstream::binding::ServerBinding;
+use crate::upstream::pending::PendingBinding;
 
-/// State of a client of a [`Bridge`](crate::Bridge) or [`Hub`](crate::Hub).
+/// State of a client of an [`UpstreamServer`](crate::UpstreamServer) or [`Aggregator`](crate::Aggregator).
 #[derive(Clone, Debug)]
 pub struct ClientState(pub(crate) ClientKind);
 
@@ -13,31 +18,31 @@ pub struct ClientState(pub(crate) ClientKind);
 #[derive(Clone, Debug)]
 pub(crate) enum ClientKind {
     /// Bound to one server.
-    Bound(Arc<Caller>),
+    Bound(Arc<ServerBinding>),
     /// Bound to one server when it first needs it.
-    Pending(Arc<Latecomer>),
+    Pending(Arc<PendingBinding>),
     /// Bound to the successor of its server.
-    Moved(Arc<Place>),
+    Moved(Arc<MovedBinding>),
     /// Client of several servers.
-    Aggregate(Arc<Guest>),
+    Aggregate(Arc<DownstreamClient>),
 }
 
 impl ClientState {
-    pub(crate) const fn bound(&self) -> Option<&Arc<Caller>> {
+    pub(crate) const fn bound(&self) -> Option<&Arc<ServerBinding>> {
         match &self.0 {
             ClientKind::Bound(caller) => Some(caller),
             ClientKind::Pending(_) | ClientKind::Moved(_) | ClientKind::Aggregate(_) => None,
         }
     }
 
-    pub(crate) const fn pending(&self) -> Option<&Arc<Latecomer>> {
+    pub(crate) const fn pending(&self) -> Option<&Arc<PendingBinding>> {
         match &self.0 {
             ClientKind::Pending(latecomer) => Some(latecomer),
             ClientKind::Bound(_) | ClientKind::Moved(_) | ClientKind::Aggregate(_) => None,
         }
     }
 
-    pub(crate) const fn aggregate(&self) -> Option<&Arc<Guest>> {
+    pub(crate) const fn aggregate(&self) -> Option<&Arc<DownstreamClient>> {
         match &self.0 {
             ClientKind::Aggregate(guest) => Some(guest),
             ClientKind::Bound(_) | ClientKind::Pending(_) | ClientKind::Moved(_) => None,
@@ -45,8 +50,8 @@ impl ClientState {
     }
 }
 
-impl From<Arc<Caller>> for ClientState {
-    fn from(caller: Arc<Caller>) -> Self {
+impl From<Arc<ServerBinding>> for ClientState {
+    fn from(caller: Arc<ServerBinding>) -> Self {
         Self(ClientKind::Bound(caller))
     }
 }

@@ -16,10 +16,10 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::stdio::child::Guard;
 use mcpact_wire::raw::ObjectWriter;
 
-use self::message::Verdict;
-use self::process::Filter;
-use crate::bridge::wire_error;
 use crate::event_history::EventHistory;
+use crate::exchange::wire_error;
+use crate::filters::message::Verdict;
+use crate::filters::process::Filter;
 use crate::metrics::Metrics;
 use crate::stable::{LogEvent, Reason};
 

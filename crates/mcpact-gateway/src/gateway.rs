@@ -33,16 +33,19 @@ use mcpact_config::{
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
-pub use self::build::GatewayError;
-use self::draining::DrainingServers;
-pub use self::reload::{ConfigFile, ReloadCause};
-pub use self::snapshot::ServerReport;
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::aggregator::AggregatorSettings;
+use crate::aggregate::server_entry::ServerEntry;
 use crate::cache::Cache;
 use crate::control::{ApprovedTools, ReloadReport};
 use crate::drain::DrainGate;
 use crate::event_history::EventHistory;
 use crate::filters::Filters;
-use crate::hub::{Hub, HubSettings, Member};
+pub use crate::gateway::build::GatewayError;
+use crate::gateway::draining::DrainingServers;
+pub use crate::gateway::reload::ConfigFile;
+pub use crate::gateway::reload::ReloadCause;
+pub use crate::gateway::snapshot::ServerReport;
 use crate::loop_detection::LoopDetector;
 use crate::loop_detection::start::ParentConfigs;
 use crate::metrics::Metrics;
@@ -75,8 +78,8 @@ pub struct Gateway {
     env: GatewayEnv,
     /// Settings of the HTTP listener, which a reload does not change.
     settings: Settings,
-    hub: Arc<Hub>,
-    hub_settings: HubSettings,
+    hub: Arc<Aggregator>,
+    hub_settings: AggregatorSettings,
     route: HttpRoute,
     state: Mutex<State>,
     metrics: Arc<Metrics>,
@@ -102,7 +105,7 @@ pub struct Gateway {
 #[derive(Debug, Default)]
 struct State {
     catalog: Catalog,
-    servers: BTreeMap<ServerName, Served>,
+    servers: BTreeMap<ServerName, GroupTerms>,
     selections: HashMap<Vec<String>, TagSelection>,
     last_reload: Option<ReloadReport>,
     draining: DrainingServers,
@@ -112,15 +115,15 @@ struct State {
 
 /// Server with the HTTP route of its own endpoint.
 #[derive(Clone, Debug)]
-struct Served {
-    member: Arc<Member>,
+struct GroupTerms {
+    member: Arc<ServerEntry>,
     route: HttpRoute,
 }
 
 /// Servers with the same tags, and the HTTP route to them.
 #[derive(Debug)]
 struct TagSelection {
-    hub: Arc<Hub>,
+    hub: Arc<Aggregator>,
     route: HttpRoute,
 }
 
@@ -141,17 +144,17 @@ impl Gateway {
             &event_history,
             &metrics,
         );
-        let hub_settings = HubSettings {
+        let hub_settings = AggregatorSettings {
             filters: filters.clone(),
             metrics: Arc::clone(&metrics),
             front: settings.clone(),
             separator: catalog.gateway.separator.clone(),
             drain_gate: drain_gate.clone(),
             list_wait: catalog.gateway.list_wait,
-            ..HubSettings::default()
+            ..AggregatorSettings::default()
         };
-        let hub = Hub::new(Vec::new(), hub_settings.clone());
-        let hub = hub.map_err(GatewayError::Bridge)?;
+        let hub = Aggregator::new(Vec::new(), hub_settings.clone());
+        let hub = hub.map_err(GatewayError::UpstreamServer)?;
         let gateway = Arc::new(Self {
             env,
             settings,
@@ -250,7 +253,7 @@ impl Gateway {
         catalog: &Catalog,
         changes: &Changes,
         invalid: &mut Vec<(ServerName, String)>,
-    ) -> Result<BTreeMap<ServerName, Served>, GatewayError> {
+    ) -> Result<BTreeMap<ServerName, GroupTerms>, GatewayError> {
         let mut servers = BTreeMap::new();
         for (name, config) in catalog.served() {
             let before = state.servers.get(name);
@@ -281,9 +284,9 @@ impl Gateway {
         name: &ServerName,
         config: &mcpact_config::ServerConfig,
         names: NameStyle,
-        before: Option<&Served>,
+        before: Option<&GroupTerms>,
         changes: &Changes,
-    ) -> Result<Served, GatewayError> {
+    ) -> Result<GroupTerms, GatewayError> {
         let (bridge, route) = match before {
             // Instances and clients stay; only names and limits change.
             Some(before) if changes.changed.get(name) != Some(&Change::Relaunch) => {
@@ -302,8 +305,8 @@ impl Gateway {
         let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
         let tools = config.tools.clone();
         let cache = &self.env.cache;
-        let member = Member::with(name.as_str(), prefix, tags.collect(), tools, bridge, cache);
-        Ok(Served { member, route })
+        let member = ServerEntry::with(name.as_str(), prefix, tags.collect(), tools, bridge, cache);
+        Ok(GroupTerms { member, route })
     }
 
     /// Binds the configured HTTP address; requests are served while [`RoutedServer::run`] is awaited.
@@ -369,7 +372,7 @@ impl Gateway {
     #[must_use]
     pub fn approve_tools(&self, servers: &[String]) -> Vec<ApprovedTools> {
         let mut members = self.state().members();
-        let is_named = |member: &Arc<Member>| servers.iter().any(|name| name == member.name());
+        let is_named = |member: &Arc<ServerEntry>| servers.iter().any(|name| name == member.name());
         members.retain(|member| servers.is_empty() || is_named(member));
         let approved = members.iter().map(|member| {
             let tools = member.approve_tools();
@@ -389,7 +392,7 @@ impl Gateway {
     pub async fn close(&self) {
         let servers = std::mem::take(&mut self.state().servers);
         self.hub.replace(Vec::new(), "");
-        join_all(servers.into_values().map(Served::end)).await;
+        join_all(servers.into_values().map(GroupTerms::end)).await;
     }
 
     /// Returns the route to the servers with these tags; none if there are none or too many selections are in use.
@@ -404,12 +407,12 @@ impl Gateway {
             return None;
         }
         let members = state.tagged(&tags).cloned().collect();
-        let settings = HubSettings {
+        let settings = AggregatorSettings {
             separator: state.catalog.gateway.separator.clone(),
             list_wait: state.catalog.gateway.list_wait,
             ..self.hub_settings.clone()
         };
-        let hub = Hub::new(members, settings).ok()?;
+        let hub = Aggregator::new(members, settings).ok()?;
         let route = HttpRoute::to(Arc::clone(&hub));
         let selection = TagSelection {
             hub,
@@ -420,7 +423,7 @@ impl Gateway {
     }
 }
 
-impl Served {
+impl GroupTerms {
     /// Drains the server and stops its processes.
     async fn end(self) {
         self.route.drain();
@@ -439,13 +442,13 @@ impl State {
         self.servers.keys().chain(self.catalog.wrong.keys())
     }
 
-    fn members(&self) -> Vec<Arc<Member>> {
+    fn members(&self) -> Vec<Arc<ServerEntry>> {
         let servers = self.servers.values();
         servers.map(|served| Arc::clone(&served.member)).collect()
     }
 
     /// Returns the servers that have all of these tags.
-    fn tagged(&self, tags: &[String]) -> impl Iterator<Item = &Arc<Member>> {
+    fn tagged(&self, tags: &[String]) -> impl Iterator<Item = &Arc<ServerEntry>> {
         let members = self.servers.values().map(|served| &served.member);
         members.filter(|member| {
             let has = |tag: &String| member.tags().iter().any(|of| **of == **tag);

@@ -1,41 +1,48 @@
 //! Gateway between MCP clients and servers of any revision over any transport.
 //!
-//! The server side of the `mcpact` library admits requests; a [`Bridge`] forwards them to an upstream server.
+//! The server side of the `mcpact` library admits requests; a [`UpstreamServer`] forwards them to an upstream server.
 //! `mcpact-translate` decides how messages are translated; this crate owns connections, processes, queues and timeouts.
 //!
-//! Start with [`Bridge`] and `bridge/pump.rs`, which forwards one request. [`Hub`] aggregates many servers, and
+//! Start with [`UpstreamServer`] and `bridge/pump.rs`, which forwards one request. [`Aggregator`] aggregates many servers, and
 //! [`Gateway`] serves a configuration.
 
 mod aggregate;
 mod approval;
-mod bridge;
 mod cache;
 mod connect;
+mod connection;
 pub mod control;
 mod downstream;
 mod drain;
 mod error;
 mod event_history;
+mod exchange;
 mod filters;
 mod gateway;
-mod hub;
+mod handover;
+mod lists;
 mod loop_detection;
 mod metrics;
 mod pins;
+mod pipeline;
 mod retry;
 mod stable;
+mod subscriptions;
 mod supervisor;
+mod suspended;
 mod sync;
 mod target;
+mod tasks;
+mod upstream;
 
-pub use bridge::{Bridge, BridgeSettings};
+pub use aggregate::aggregator::{Aggregator, AggregatorSettings};
+pub use aggregate::server_entry::ServerEntry;
 pub use cache::Cache;
 pub use drain::DrainGate;
 pub use error::UpstreamError;
 pub use event_history::{EventHistory, LogEntry, LogEntryKind, ServerLog};
 pub use filters::{FilterReport, Filters};
 pub use gateway::{ConfigFile, Gateway, GatewayEnv, GatewayError, ReloadCause, ServerReport};
-pub use hub::{Hub, HubSettings, Member};
 pub use loop_detection::start::{ParentConfigs, StartLoop};
 pub use mcpact::connection::FailureText;
 pub use metrics::{Metrics, ServerMetrics};
@@ -46,3 +53,4 @@ pub use supervisor::{
     StartCause, StopCause,
 };
 pub use target::{Local, Target};
+pub use upstream::{UpstreamServer, UpstreamSettings};

@@ -91,7 +91,7 @@ impl Via {
 
 /// Another gateway that used servers of this one lately.
 #[derive(Debug)]
-struct User {
+struct ConnectionUser {
     last_request: Instant,
     hops: usize,
 }
@@ -100,11 +100,11 @@ struct User {
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     /// By id and the server that was used; `None` stands for all servers, also those that are added later.
-    users: Mutex<BTreeMap<(RouteId, Option<ServerName>), User>>,
+    users: Mutex<BTreeMap<(RouteId, Option<ServerName>), ConnectionUser>>,
 }
 
 impl LoopDetector {
-    fn users(&self) -> MutexGuard<'_, BTreeMap<(RouteId, Option<ServerName>), User>> {
+    fn users(&self) -> MutexGuard<'_, BTreeMap<(RouteId, Option<ServerName>), ConnectionUser>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,7 +143,7 @@ impl LoopDetector {
         let mut users = self.users();
         for server in servers {
             for id in &via.ids {
-                let user = User {
+                let user = ConnectionUser {
                     last_request: now,
                     hops: via.hops,
                 };
@@ -183,7 +183,12 @@ impl Route {
             .any(|(key, user)| self.concerns(key, user, now))
     }
 
-    fn concerns(&self, key: &(RouteId, Option<ServerName>), user: &User, now: Instant) -> bool {
+    fn concerns(
+        &self,
+        key: &(RouteId, Option<ServerName>),
+        user: &ConnectionUser,
+        now: Instant,
+    ) -> bool {
         let is_recent = now.saturating_duration_since(user.last_request) < USER_TTL;
         is_recent && key.1.as_ref().is_none_or(|server| *server == self.server)
     }

@@ -153,7 +153,7 @@ stable_strings! {
         /// A filter did not answer.
         FilterFailure = "filter_failure",
         /// An unreachable server is reachable again.
-        Reached = "reached",
+        ReachedServer = "reached",
         /// A reload was rejected.
         ReloadFailure = "reload_failure",
         /// A reload took effect.

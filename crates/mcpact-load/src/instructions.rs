@@ -23,7 +23,7 @@ const SERVER: &str = "up";
 /// Command of `mcpact` under test.
 #[derive(Clone, Copy)]
 enum Command {
-    Bridge,
+    UpstreamServer,
     Serve,
 }
 
@@ -58,7 +58,7 @@ struct Setup {
 impl Setup {
     const fn command(self) -> &'static str {
         match self.command {
-            Command::Bridge => "bridge",
+            Command::UpstreamServer => "bridge",
             Command::Serve => "serve",
         }
     }
@@ -87,7 +87,7 @@ pub async fn count(
     filter: &str,
 ) -> Result<Vec<Cell>, LoadError> {
     let mut cells = Vec::new();
-    for command in [Command::Bridge, Command::Serve] {
+    for command in [Command::UpstreamServer, Command::Serve] {
         for upstream in [Behind::Http, Behind::Stdio] {
             for client in [Era::Legacy, Era::Modern] {
                 for server in [Era::Legacy, Era::Modern] {
@@ -158,8 +158,8 @@ async fn run(
 fn recipe(mcpact: &Path, setup: Setup, folder: &Path, counts: &Path) -> Recipe {
     let target: &[&str] = match (setup.command, setup.upstream) {
         (Command::Serve, _) => &["--config", "{config}"],
-        (Command::Bridge, Behind::Http) => &["{url}"],
-        (Command::Bridge, Behind::Stdio | Behind::Many) => &["--", "{server}"],
+        (Command::UpstreamServer, Behind::Http) => &["{url}"],
+        (Command::UpstreamServer, Behind::Stdio | Behind::Many) => &["--", "{server}"],
     };
     let mcpact = mcpact.display().to_string();
     let mut words = vec![
@@ -206,7 +206,7 @@ fn config(
 /// One call more than asked for: its answer is compared with the request.
 async fn call(address: &str, setup: Setup, calls: u64) -> Result<(), LoadError> {
     let tool = match setup.command {
-        Command::Bridge => TOOL.to_owned(),
+        Command::UpstreamServer => TOOL.to_owned(),
         Command::Serve => format!("{SERVER}__{TOOL}"),
     };
     let body = call::request(setup.client, 1, Size::Small).replacen(TOOL, &tool, 1);

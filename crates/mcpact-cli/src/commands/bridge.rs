@@ -8,7 +8,7 @@ use std::time::Duration;
 use mcpact::server::backend::SessionEnd;
 use mcpact_config::{Catalog, LocalHost, expand_text};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::{Bridge, BridgeSettings, Target};
+use mcpact_gateway::{Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::stdio::child::{ChildCommand, Guard, Masks};
@@ -28,11 +28,11 @@ pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
     } else {
         ServerCache::open()
     };
-    let mut settings = BridgeSettings {
+    let mut settings = UpstreamSettings {
         mode: mode(&args.era)?,
         verdicts: cache.verdicts,
         masks: Masks::new(target.secrets()),
-        ..BridgeSettings::default()
+        ..UpstreamSettings::default()
     };
     settings.front.http_sse = args.sse;
     http::apply(&args.http, &mut settings.front)?;
@@ -43,9 +43,9 @@ pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
 async fn serve(
     args: &BridgeArgs,
     target: Target,
-    settings: BridgeSettings,
+    settings: UpstreamSettings,
 ) -> Result<(), CliError> {
-    let bridge = Bridge::new(target, settings).map_err(CliError::Serve)?;
+    let bridge = UpstreamServer::new(target, settings).map_err(CliError::Serve)?;
     // The default `drain_seconds` of a gateway.
     let limit = Catalog::default().gateway.drain;
     let signals = ShutdownSignals::listen();
@@ -69,7 +69,7 @@ async fn serve(
 
 async fn serve_http(
     args: &BridgeArgs,
-    bridge: &Arc<Bridge>,
+    bridge: &Arc<UpstreamServer>,
     address: SocketAddr,
     limit: Duration,
     signals: ShutdownSignals,

@@ -124,7 +124,7 @@ pub(crate) fn register_uris(kind: ListKind, parts: &[ServerItems], uris: &mut Ur
     }
 }
 
-/// Merges the lists: servers in their order, items in the order of each server.
+/// MergeCache the lists: servers in their order, items in the order of each server.
 pub(crate) fn merge(
     kind: ListKind,
     parts: &[ServerItems],

@@ -8,7 +8,7 @@ use mcpact_wire::model::implementation::Implementation;
 use serde_json::{Value, json};
 
 use crate::aggregate::list_kind::ListKind;
-use crate::bridge::Met;
+use crate::upstream::info::ServerProfile;
 
 /// Format version; files of other versions are ignored.
 const VERSION: u64 = 1;
@@ -16,7 +16,7 @@ const VERSION: u64 = 1;
 /// Metadata of one server.
 #[derive(Debug)]
 pub(crate) struct ServerMetadata {
-    pub(crate) met: Met,
+    pub(crate) met: ServerProfile,
     pub(crate) lists: Vec<CachedList>,
 }
 
@@ -69,7 +69,7 @@ impl ServerMetadata {
         };
         let lists = document["lists"].as_array()?.iter().map(CachedList::parse);
         Some(Self {
-            met: Met {
+            met: ServerProfile {
                 revision: revision(&document)?,
                 introduction,
             },
@@ -112,7 +112,7 @@ mod tests {
     fn metadata() -> ServerMetadata {
         let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{ "listChanged":true}},"serverInfo":{"name":"s","version":"2"},"instructions":"be \"kind\""}"#;
         ServerMetadata {
-            met: Met {
+            met: ServerProfile {
                 revision: Revision::V2025_11_25,
                 introduction: Introduction::of_initialize(result, Reading::Lenient).unwrap(),
             },

@@ -156,7 +156,7 @@ mod tests {
             &result,
             mcpact_engine::policy::Reading::Lenient,
         );
-        let met = crate::bridge::Met {
+        let met = crate::upstream::info::ServerProfile {
             revision: mcpact_spec::Revision::V2025_11_25,
             introduction: introduction.unwrap(),
         };

@@ -13,10 +13,11 @@ use mcpact_transport::http::client::RequestHeader;
 use mcpact_transport::stdio::child::{Confinement, Guard, Masks};
 
 use super::{Gateway, GatewayEnv, routing};
-use crate::bridge::{Bridge, BridgeSettings};
 use crate::metrics::Metrics;
 use crate::pins::PinSettings;
 use crate::target::Target;
+use crate::upstream::UpstreamServer;
+use crate::upstream::UpstreamSettings;
 
 /// Error of a catalog that cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +55,7 @@ pub enum GatewayError {
     Token(String),
     /// The operating system has no randomness.
     #[error("cannot set up a server")]
-    Bridge(#[source] mcpact::error::Error),
+    UpstreamServer(#[source] mcpact::error::Error),
 }
 
 /// Returns the settings of the HTTP listener.
@@ -96,7 +97,7 @@ pub(super) fn bridge(
     name: &ServerName,
     config: &ServerConfig,
     gateway: &Gateway,
-) -> Result<Arc<Bridge>, GatewayError> {
+) -> Result<Arc<UpstreamServer>, GatewayError> {
     let env = &gateway.env;
     let launch = match (&config.launch, &env.approvals) {
         (Launch::Command(command), Some(_)) => Launch::Command(command.found()),
@@ -137,7 +138,7 @@ pub(super) fn bridge(
         }
         Target::Command(_) | Target::Local(_) => None,
     };
-    let settings = BridgeSettings {
+    let settings = UpstreamSettings {
         name: Some(name.to_string()),
         metrics: gateway.metrics.server(name.as_str()),
         front: gateway.settings.clone(),
@@ -163,9 +164,9 @@ pub(super) fn bridge(
                 .as_ref()
                 .map(|dir| dir.join(config.cache_file_stem(name))),
         },
-        ..BridgeSettings::default()
+        ..UpstreamSettings::default()
     };
-    Bridge::by(route, target, settings).map_err(GatewayError::Bridge)
+    UpstreamServer::by(route, target, settings).map_err(GatewayError::UpstreamServer)
 }
 
 /// Returns the guard of a child process, with its confinement.

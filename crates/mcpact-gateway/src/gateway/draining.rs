@@ -5,21 +5,21 @@ use std::sync::{Arc, Weak};
 use mcpact_config::ServerName;
 
 use super::State;
-use crate::bridge::Bridge;
 use crate::supervisor::InstanceStatus;
+use crate::upstream::UpstreamServer;
 
 /// Removed or replaced servers that still exist.
 #[derive(Debug, Default)]
-pub(super) struct DrainingServers(Vec<(ServerName, Weak<Bridge>)>);
+pub(super) struct DrainingServers(Vec<(ServerName, Weak<UpstreamServer>)>);
 
 impl DrainingServers {
     /// Adds a server.
-    pub(super) fn add(&mut self, name: ServerName, bridge: &Arc<Bridge>) {
+    pub(super) fn add(&mut self, name: ServerName, bridge: &Arc<UpstreamServer>) {
         self.0.retain(|(_, bridge)| bridge.strong_count() > 0);
         self.0.push((name, Arc::downgrade(bridge)));
     }
 
-    fn bridges(&self) -> impl Iterator<Item = (&ServerName, Arc<Bridge>)> {
+    fn bridges(&self) -> impl Iterator<Item = (&ServerName, Arc<UpstreamServer>)> {
         let all = self.0.iter();
         all.filter_map(|(name, bridge)| Some((name, bridge.upgrade()?)))
     }
@@ -35,7 +35,7 @@ impl State {
     }
 
     /// Returns the removed servers that still have instances.
-    pub(super) fn removed(&self) -> Vec<(&ServerName, Arc<Bridge>)> {
+    pub(super) fn removed(&self) -> Vec<(&ServerName, Arc<UpstreamServer>)> {
         let names = self.names().collect::<Vec<_>>();
         let removed = self.draining.bridges().filter(|(name, bridge)| {
             !names.contains(name) && !bridge.status().instances.is_empty()

@@ -12,9 +12,9 @@ use mcpact_transport::http::server::HttpRequest;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::Gateway;
-use super::routing::refused;
+use crate::aggregate::server_entry::ServerEntry;
 use crate::event_history::LogEntryKind;
-use crate::hub::Member;
+use crate::gateway::routing::refused;
 use crate::loop_detection::{LOOP_DETECTED, Route, Via};
 use crate::stable::{LogEvent, Reason};
 
@@ -39,7 +39,7 @@ impl Gateway {
     pub(super) fn through<'m>(
         &self,
         door: &HttpRoute,
-        members: impl IntoIterator<Item = &'m Arc<Member>>,
+        members: impl IntoIterator<Item = &'m Arc<ServerEntry>>,
         scope: Scope,
         arrival: &HttpRequest,
     ) -> RouteDecision {

@@ -3,7 +3,7 @@
 use mcpact_transport::http::server::HttpResponse;
 use mcpact_wire::raw::ObjectWriter;
 
-use super::{Gateway, Served, State};
+use super::{Gateway, GroupTerms, State};
 use crate::error::NEXT_START_IN;
 use crate::supervisor::{InstanceState, ServerStatus};
 
@@ -81,7 +81,7 @@ const fn json_bool(value: bool) -> &'static str {
 
 /// Returns the entry of one server.
 fn describe(
-    served: &Served,
+    served: &GroupTerms,
     readiness: Readiness,
     status: &ServerStatus,
     failure: Option<&str>,

@@ -17,9 +17,11 @@ use mcpact_wire::raw::{ObjectWriter, member};
 use mcpact_wire::scan::text;
 
 use super::loop_check::Scope;
-use super::paths::{self, Destination};
-use super::{Gateway, State};
-use crate::hub::ABSENT;
+use crate::aggregate::aggregator::ABSENT;
+use crate::gateway::Gateway;
+use crate::gateway::State;
+use crate::gateway::paths;
+use crate::gateway::paths::Destination;
 use crate::stable::Reason;
 
 /// Selects one server at `/mcp`.

@@ -8,8 +8,7 @@ use mcpact::server::router::HttpRoute;
 use mcpact_config::ServerName;
 use mcpact_spec::Revision;
 
-use super::{Gateway, Served, State};
-use crate::bridge::Bridge;
+use super::{Gateway, GroupTerms, State};
 use crate::control::{
     ControlFault, GatewayStatus, InstanceLine, LastError, ServerLine, Status, Transport,
 };
@@ -17,6 +16,7 @@ use crate::filters::FilterReport;
 use crate::stable::{GatewayState, ServerWord};
 use crate::supervisor::{InstanceState, InstanceStatus, ServerState};
 use crate::target::Target;
+use crate::upstream::UpstreamServer;
 
 /// Maximum number of ended instances in the status of a server.
 const MAX_ENDED: usize = 5;
@@ -140,7 +140,11 @@ impl Gateway {
 }
 
 /// Returns the status of a removed server with calls in flight.
-fn removed_line(name: &ServerName, bridge: &Bridge, instances: &[InstanceStatus]) -> ServerLine {
+fn removed_line(
+    name: &ServerName,
+    bridge: &UpstreamServer,
+    instances: &[InstanceStatus],
+) -> ServerLine {
     let met = bridge.met();
     let revision = met.as_ref().map(|met| met.revision);
     ServerLine {
@@ -156,7 +160,7 @@ fn removed_line(name: &ServerName, bridge: &Bridge, instances: &[InstanceStatus]
     }
 }
 
-fn transport(bridge: &Bridge) -> Transport {
+fn transport(bridge: &UpstreamServer) -> Transport {
     match bridge.target() {
         Target::Command(_) => Transport::Stdio,
         Target::Url { .. } => Transport::Http,
@@ -164,7 +168,7 @@ fn transport(bridge: &Bridge) -> Transport {
     }
 }
 
-fn server_line(name: &ServerName, served: &Served, draining: &[InstanceStatus]) -> ServerLine {
+fn server_line(name: &ServerName, served: &GroupTerms, draining: &[InstanceStatus]) -> ServerLine {
     let member = &served.member;
     let (bridge, report) = (member.bridge(), member.report());
     let status = bridge.status();

@@ -158,7 +158,7 @@ impl Supervisor {
             duration_ms = self.age_of(id),
             "server reachable again"
         );
-        self.write(id, LogEvent::Reached.as_str(), "reachable again");
+        self.write(id, LogEvent::ReachedServer.as_str(), "reachable again");
     }
 
     pub(super) fn log_idle(&self, id: InstanceId) {

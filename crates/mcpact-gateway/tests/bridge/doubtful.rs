@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http::Method;
-use mcpact_gateway::{Bridge, BridgeSettings, Hub, HubSettings, Member};
+use mcpact_gateway::{
+    Aggregator, AggregatorSettings, ServerEntry, UpstreamServer, UpstreamSettings,
+};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use mcpact_transport::memory;
 use serde_json::{Value, json};
@@ -41,7 +43,7 @@ fn modern(message: &Value, words: (u16, i64, &str)) -> HttpResponse {
 }
 
 /// What two clients, one of each era, are told.
-async fn asked(bridge: &Arc<Bridge>, method: &str, params: Value) -> [Value; 2] {
+async fn asked(bridge: &Arc<UpstreamServer>, method: &str, params: Value) -> [Value; 2] {
     let mut modern = Raw::before(bridge);
     let mut legacy = Raw::before(bridge);
     legacy.shake("2025-11-25", json!({})).await;
@@ -66,7 +68,7 @@ async fn a_modern_server_may_speak_of_sessions() {
     {
         let script = move |_: &HttpRequest, message: &Value| modern(message, words);
         let (server, target) = Scripted::listen(script).await;
-        let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+        let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
         for answer in asked(&bridge, method, params).await {
             assert_eq!(answer["error"]["code"], words.1, "{words:?}: {answer}");
             assert_eq!(answer["error"]["message"], words.2, "{answer}");
@@ -83,7 +85,7 @@ async fn a_server_that_refuses_its_own_revision_is_asked_once() {
     for words in DISAGREEMENTS {
         let script = move |_: &HttpRequest, message: &Value| modern(message, words);
         let (server, target) = Scripted::listen(script).await;
-        let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+        let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
         for answer in asked(&bridge, "tools/call", call()).await {
             let error = &answer["error"];
             assert_eq!(error["data"]["reason"], "upstream_misbehaved", "{answer}");
@@ -107,7 +109,7 @@ async fn a_server_cannot_ask_for_a_call_again() {
         }
     };
     let (server, target) = Scripted::listen(script).await;
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     for answer in asked(&bridge, "tools/call", call()).await {
         assert_eq!(answer["error"]["message"], "no", "{answer}");
     }
@@ -123,9 +125,10 @@ async fn a_list_that_is_refused_is_asked_for_once() {
     for (words, told) in own.into_iter().chain(ours) {
         let script = move |_: &HttpRequest, message: &Value| modern(message, words);
         let (server, target) = Scripted::listen(script).await;
-        let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
-        let member = Member::new("far", bridge);
-        let hub = Hub::new(vec![Arc::clone(&member)], HubSettings::default()).unwrap();
+        let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
+        let member = ServerEntry::new("far", bridge);
+        let hub =
+            Aggregator::new(vec![Arc::clone(&member)], AggregatorSettings::default()).unwrap();
         let (link, theirs) = memory::pair();
         tokio::spawn(async move { hub.serve(theirs).await });
         let mut client = Raw::on(link);
@@ -177,8 +180,8 @@ async fn a_server_that_became_legacy_and_wants_a_session_is_met_anew() {
             }
         };
         let (_, target) = Scripted::listen(script).await;
-        let bridge = Bridge::new(target.clone(), BridgeSettings::default()).unwrap();
-        let listing = Bridge::new(target, BridgeSettings::default()).unwrap();
+        let bridge = UpstreamServer::new(target.clone(), UpstreamSettings::default()).unwrap();
+        let listing = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
         for expected in ["modern", "legacy"] {
             for answer in asked(&bridge, "tools/call", call()).await {
                 let text = &answer["result"]["content"][0]["text"];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn regional(arrival: &HttpRequest, message: &Value) -> HttpResponse {
 #[tokio::test]
 async fn a_missing_header_is_learned_from_the_tool_list() {
     let (server, target) = Scripted::listen(regional).await;
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     let mut client = Raw::before(&bridge);
     client.shake("2025-06-18", json!({})).await;
     for id in [1, 2] {
@@ -65,7 +65,7 @@ async fn who_takes_no_stream_declares_nothing() {
         )
     })
     .await;
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     let front = Arc::clone(&bridge).listen(([127, 0, 0, 1], 0).into()).await;
     let front = front.unwrap();
     let address = front.address().to_string();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpact::server::Settings;
 use mcpact::server::router::{HttpRoute, HttpRouter, RouteDecision, RoutedServer};
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::http::server::HttpRequest;
 use mcpact_transport::memory;
@@ -35,8 +35,8 @@ fn watched(revision: Revision) -> (Target, mpsc::UnboundedReceiver<&'static str>
 /// How long a connection is kept that nobody uses.
 const SHORT: Duration = Duration::from_millis(40);
 
-fn bridge(target: Target, settings: BridgeSettings) -> Arc<Bridge> {
-    Bridge::new(target, settings).unwrap()
+fn bridge(target: Target, settings: UpstreamSettings) -> Arc<UpstreamServer> {
+    UpstreamServer::new(target, settings).unwrap()
 }
 
 /// 6.12: a connection of a modern client ends when it has not used it for a while, the first one as well, and
@@ -45,7 +45,7 @@ fn bridge(target: Target, settings: BridgeSettings) -> Arc<Bridge> {
 async fn an_idle_connection_ends_and_comes_back() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let (target, mut said) = watched(revision);
-        let mut settings = BridgeSettings::default();
+        let mut settings = UpstreamSettings::default();
         (settings.run.idle, settings.run.session) = (SHORT, SHORT);
         let mut client = Raw::before(&bridge(target, settings));
         for id in [1, 2] {
@@ -63,7 +63,7 @@ async fn an_idle_connection_ends_and_comes_back() {
 #[tokio::test]
 async fn a_connection_lives_as_long_as_somebody_stays() {
     let (target, mut said) = watched(Revision::V2025_11_25);
-    let mut settings = BridgeSettings::default();
+    let mut settings = UpstreamSettings::default();
     settings.run.idle = SHORT;
     let bridge = bridge(target, settings);
     let front = Arc::clone(&bridge).listen(([127, 0, 0, 1], 0).into()).await;
@@ -101,9 +101,9 @@ async fn a_connection_lives_as_long_as_somebody_stays() {
 async fn a_client_that_left_without_a_word_is_forgotten() {
     for shares in [false, true] {
         let (target, mut said) = watched(Revision::V2025_11_25);
-        let mut settings = BridgeSettings::default();
+        let mut settings = UpstreamSettings::default();
         settings.front.session_idle = SHORT;
-        let bridge = Bridge::new(target, settings.clone()).unwrap();
+        let bridge = UpstreamServer::new(target, settings.clone()).unwrap();
         let anywhere = ([127, 0, 0, 1], 0).into();
         let address = if shares {
             let door = HttpRoute::to(bridge);
@@ -133,7 +133,7 @@ async fn a_client_that_left_without_a_word_is_forgotten() {
 /// Time enough for a connection to go idle that nobody uses.
 async fn long_enough() {
     let (target, mut said) = watched(Revision::V2026_07_28);
-    let mut settings = BridgeSettings::default();
+    let mut settings = UpstreamSettings::default();
     (settings.run.idle, settings.run.session) = (SHORT * 3, SHORT * 3);
     let mut client = Raw::before(&bridge(target, settings));
     client.ask_modern(1, "tools/list", json!({})).await;
@@ -148,7 +148,7 @@ async fn a_program_that_has_asked_stays_awake() {
     let able = json!({"elicitation": {"form": {}}});
     for is_answered in [true, false] {
         let (target, mut said) = watched(Revision::V2026_07_28);
-        let mut settings = BridgeSettings::default();
+        let mut settings = UpstreamSettings::default();
         (settings.run.idle, settings.run.session) = (SHORT, SHORT);
         if !is_answered {
             settings.parks.ttl = SHORT;

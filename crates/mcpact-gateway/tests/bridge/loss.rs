@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpact_config::{RunSettings, Strategy};
-use mcpact_gateway::{Bridge, BridgeSettings, Local, StartCause, Target};
+use mcpact_gateway::{Local, StartCause, Target, UpstreamServer, UpstreamSettings};
 use mcpact_transport::http::server::HttpResponse;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
@@ -18,8 +18,8 @@ use crate::scripted::{Scripted, discovered, texted};
 /// Where a note names its stream.
 const TAG: &str = "io.modelcontextprotocol/subscriptionId";
 
-fn bridge(target: Target) -> Arc<Bridge> {
-    Bridge::new(target, BridgeSettings::default()).unwrap()
+fn bridge(target: Target) -> Arc<UpstreamServer> {
+    UpstreamServer::new(target, UpstreamSettings::default()).unwrap()
 }
 
 fn said(answer: &Value) -> &str {
@@ -57,14 +57,14 @@ async fn a_forgotten_session_is_opened_again() {
 async fn a_list_does_not_use_up_what_is_to_be_told() {
     for is_modern in [true, false] {
         let (server, target) = Forgetful::default().listen().await;
-        let settings = BridgeSettings {
+        let settings = UpstreamSettings {
             run: RunSettings {
                 strategy: Strategy::Stateful,
                 ..RunSettings::default()
             },
-            ..BridgeSettings::default()
+            ..UpstreamSettings::default()
         };
-        let mut client = Raw::before(&Bridge::new(target, settings).unwrap());
+        let mut client = Raw::before(&UpstreamServer::new(target, settings).unwrap());
         if !is_modern {
             client.shake("2025-06-18", json!({})).await;
         }

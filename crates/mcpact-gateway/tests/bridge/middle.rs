@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcpact::client::{Client, ClientBuilder, ClientError};
 use mcpact::model::{Content, CreateMessageResult, ElicitResult, Root};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
 use serde_json::{Map, json};
@@ -89,7 +89,7 @@ pub(crate) async fn connect_as(
 ) -> Result<(Client, Running), ClientError> {
     let mut running = Running::default();
     let target = target(back, server_revision, &mut running).await;
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     let connected = match front {
         Carrier::Lines => {
             let (ours, theirs) = memory::pair();

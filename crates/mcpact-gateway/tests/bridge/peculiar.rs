@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::{HeaderName, Method};
 use mcpact::client::{CallOptions, CancelToken, ClientError};
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse, HttpServer};
 use mcpact_transport::link::Link;
@@ -20,8 +20,8 @@ use crate::middle::{Carrier, connect};
 use crate::raw::Raw;
 use crate::scripted::Scripted;
 
-fn bridge(target: Target) -> Arc<Bridge> {
-    Bridge::new(target, BridgeSettings::default()).unwrap()
+fn bridge(target: Target) -> Arc<UpstreamServer> {
+    UpstreamServer::new(target, UpstreamSettings::default()).unwrap()
 }
 
 fn introduction() -> Value {
@@ -223,7 +223,7 @@ async fn trouble_before_the_agreement_is_told_with_its_status() {
         HttpResponse::json(503, r#"{"message":"Service Unavailable"}"#)
     };
     let (_, target) = Scripted::listen(script).await;
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     let mut client = Raw::before(&bridge);
     let refused = client.ask_modern(1, "tools/list", json!({})).await;
     let told = refused["error"]["message"].as_str().unwrap();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_gateway::Bridge;
+use mcpact_gateway::UpstreamServer;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
@@ -22,7 +22,7 @@ pub(crate) struct Raw {
 
 impl Raw {
     /// A client in front of a bridge.
-    pub(crate) fn before(bridge: &Arc<Bridge>) -> Self {
+    pub(crate) fn before(bridge: &Arc<UpstreamServer>) -> Self {
         let (link, theirs) = memory::pair();
         let bridge = Arc::clone(bridge);
         tokio::spawn(async move { bridge.serve(theirs).await });

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{HeaderName, Method};
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -97,7 +97,7 @@ async fn a_parked_call_survives_the_end_of_its_stream() {
     let server = Arc::clone(&polling);
     let script = move |arrival: &HttpRequest, message: &Value| server.answer(arrival, message);
     let (_, target) = Scripted::listen(script).await;
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     let mut client = Raw::before(&bridge);
     let declared = json!({"elicitation": {}});
     let call = json!({"name": "greet", "arguments": {}});
@@ -123,7 +123,7 @@ async fn a_stream_that_cannot_be_taken_up_is_told() {
     let polling = Polling::default();
     let script = move |arrival: &HttpRequest, message: &Value| polling.answer(arrival, message);
     let (_, target) = Scripted::listen(script).await;
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     let mut client = Raw::before(&bridge);
     let call = json!({"name": "vanish", "arguments": {}});
     let lost = client.ask_modern(1, "tools/call", call).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpact::client::{Client, ClientBuilder, TaskOptions};
 use mcpact_config::{RunSettings, Strategy};
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
@@ -23,7 +23,7 @@ const SHORT: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A bridge that several clients share, to a server that is stopped as soon as it is idle.
-fn bridge(server: Revision, strategy: Strategy) -> Arc<Bridge> {
+fn bridge(server: Revision, strategy: Strategy) -> Arc<UpstreamServer> {
     let target = Target::Local(Local(Arc::new(move || {
         let (ours, theirs) = memory::pair();
         let server = mcpact_everything::server(&[server]);
@@ -35,21 +35,21 @@ fn bridge(server: Revision, strategy: Strategy) -> Arc<Bridge> {
         idle: SHORT,
         ..RunSettings::default()
     };
-    let settings = BridgeSettings {
+    let settings = UpstreamSettings {
         run,
-        ..BridgeSettings::default()
+        ..UpstreamSettings::default()
     };
-    Bridge::new(target, settings).unwrap()
+    UpstreamServer::new(target, settings).unwrap()
 }
 
-fn link(bridge: &Arc<Bridge>) -> Link {
+fn link(bridge: &Arc<UpstreamServer>) -> Link {
     let (ours, theirs) = memory::pair();
     let bridge = Arc::clone(bridge);
     tokio::spawn(async move { bridge.serve(theirs).await });
     ours
 }
 
-async fn connect(bridge: &Arc<Bridge>, revision: Revision) -> Client {
+async fn connect(bridge: &Arc<UpstreamServer>, revision: Revision) -> Client {
     let builder: ClientBuilder = match revision {
         V2026_07_28 => client(revision).tasks(),
         _ => client(revision),
@@ -132,7 +132,7 @@ async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
 }
 
 /// A modern program of which an instance takes one call at a time, and what runs its instances.
-fn programs() -> (Arc<Bridge>, Arc<Mutex<Vec<AbortHandle>>>) {
+fn programs() -> (Arc<UpstreamServer>, Arc<Mutex<Vec<AbortHandle>>>) {
     let programs = Arc::<Mutex<Vec<AbortHandle>>>::default();
     let started = Arc::clone(&programs);
     let target = Target::Local(Local(Arc::new(move || {
@@ -148,14 +148,14 @@ fn programs() -> (Arc<Bridge>, Arc<Mutex<Vec<AbortHandle>>>) {
         max_instances: 2,
         ..RunSettings::default()
     };
-    let settings = BridgeSettings {
+    let settings = UpstreamSettings {
         run,
-        ..BridgeSettings::default()
+        ..UpstreamSettings::default()
     };
-    (Bridge::new(target, settings).unwrap(), programs)
+    (UpstreamServer::new(target, settings).unwrap(), programs)
 }
 
-fn state(bridge: &Bridge) -> &'static str {
+fn state(bridge: &UpstreamServer) -> &'static str {
     bridge.status().state.as_str()
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
@@ -22,7 +22,7 @@ pub(crate) struct Peer {
 
 /// A bridge, and the servers that it reaches for.
 pub(crate) struct Scene {
-    pub(crate) bridge: Arc<Bridge>,
+    pub(crate) bridge: Arc<UpstreamServer>,
     revision: Revision,
     arrivals: mpsc::UnboundedReceiver<Link>,
 }
@@ -128,12 +128,12 @@ impl Scene {
             let _ = arrive.send(theirs);
             ours
         })));
-        let settings = BridgeSettings {
+        let settings = UpstreamSettings {
             mode: EraMode::Pin(revision),
-            ..BridgeSettings::default()
+            ..UpstreamSettings::default()
         };
         Self {
-            bridge: Bridge::new(target, settings).unwrap(),
+            bridge: UpstreamServer::new(target, settings).unwrap(),
             revision,
             arrivals,
         }

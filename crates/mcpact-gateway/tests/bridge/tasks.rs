@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
 use mcpact::model::{ElicitResult, TaskStatus};
 use mcpact::server::PrincipalSource;
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
 use serde_json::{Map, json};
@@ -164,7 +164,7 @@ async fn clients_without_tasks_use_tools_that_need_them() {
 /// exist. Where nobody is told apart, there is no list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_belong_to_their_principal() {
-    let mut settings = BridgeSettings::default();
+    let mut settings = UpstreamSettings::default();
     settings.front.principals = PrincipalSource::from_fn(|headers| {
         let name = headers.get("x-name")?.to_str().ok()?;
         Some(name.to_owned())
@@ -175,7 +175,7 @@ async fn tasks_belong_to_their_principal() {
         tokio::spawn(async move { server.serve(theirs).await });
         ours
     })));
-    let bridge = Bridge::new(target, settings).unwrap();
+    let bridge = UpstreamServer::new(target, settings).unwrap();
     let front = bridge.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = front.url();
     let running = tokio::spawn(front.run(std::future::pending()));
@@ -215,7 +215,7 @@ async fn clients_on_lines_have_tasks_of_their_own() {
             tokio::spawn(async move { server.serve(theirs).await });
             ours
         })));
-        let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+        let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
         let connect = async || {
             let (ours, theirs) = memory::pair();
             let bridge = Arc::clone(&bridge);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::Method;
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
 use mcpact_transport::http::server::HttpResponse;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::raw::Raw;
 use crate::scripted::{Scripted, discovered, event, result, stream, texted};
 
-fn bridge(target: Target) -> Arc<Bridge> {
-    Bridge::new(target, BridgeSettings::default()).unwrap()
+fn bridge(target: Target) -> Arc<UpstreamServer> {
+    UpstreamServer::new(target, UpstreamSettings::default()).unwrap()
 }
 
 /// A result that does not fit.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Method;
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn told(message: &Value, revision: &str) -> Option<Value> {
     }
 }
 
-async fn called(bridge: &Arc<Bridge>) -> Value {
+async fn called(bridge: &Arc<UpstreamServer>) -> Value {
     let mut client = Raw::before(bridge);
     let call = json!({"name": "it", "arguments": {}});
     client.ask_modern(1, "tools/call", call).await
@@ -64,7 +64,7 @@ async fn json_that_is_no_message_means_legacy() {
             None => HttpResponse::json(status, body),
         };
         let (server, target) = Scripted::listen(script).await;
-        let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+        let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
         let answer = called(&bridge).await;
         let text = &answer["result"]["content"][0]["text"];
         assert_eq!(text, "done", "{status} {body}: {answer}");
@@ -99,11 +99,11 @@ async fn json_that_is_no_message_leads_to_http_sse() {
             HttpResponse::empty(202)
         };
         let (_, target) = Scripted::listen(script).await;
-        let settings = BridgeSettings {
+        let settings = UpstreamSettings {
             mode,
-            ..BridgeSettings::default()
+            ..UpstreamSettings::default()
         };
-        let answer = called(&Bridge::new(target, settings).unwrap()).await;
+        let answer = called(&UpstreamServer::new(target, settings).unwrap()).await;
         let text = &answer["result"]["content"][0]["text"];
         assert_eq!(text, "done", "{status} {body} {mode:?}: {answer}");
     }
@@ -126,7 +126,7 @@ async fn a_call_that_is_refused_by_a_status_is_made_once() {
             },
         };
         let (server, target) = Scripted::listen(script).await;
-        let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+        let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
         let answer = called(&bridge).await;
         let error = &answer["error"];
         assert_eq!(error["data"]["reason"], "upstream_status", "{answer}");
@@ -156,7 +156,7 @@ async fn a_server_that_became_legacy_without_a_word_is_met_anew() {
         }
     };
     let (_, target) = Scripted::listen(script).await;
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     for expected in ["modern", "done"] {
         let answer = called(&bridge).await;
         let text = &answer["result"]["content"][0]["text"];

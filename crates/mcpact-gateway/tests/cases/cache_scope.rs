@@ -1,6 +1,6 @@
 //! Cache scope of results.
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
@@ -12,11 +12,11 @@ use crate::scripted_server::{Role, ScriptedServer};
 async fn public_results_become_private() {
     for public_results in [false, true] {
         let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-        let settings = BridgeSettings {
+        let settings = UpstreamSettings {
             public_results,
-            ..BridgeSettings::default()
+            ..UpstreamSettings::default()
         };
-        let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
+        let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
         let mut peer = ScriptedClient::modern(&bridge, json!({}));
         let results: [(&str, Value, Value); 5] = [
             ("tools/list", json!({}), json!({"tools": []})),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_config::Strategy;
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-fn bridge(stage: &ScriptedServer) -> Arc<Bridge> {
-    Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap()
+fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
+    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
 }
 
 /// Returns the filter of a listen request without optional members.
@@ -130,9 +130,9 @@ async fn rejected_uris_are_not_subscribed() {
 #[tokio::test(start_paused = true)]
 async fn listeners_share_a_subscription() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
-    let mut settings = BridgeSettings::default();
+    let mut settings = UpstreamSettings::default();
     settings.run.strategy = Strategy::Stateless;
-    let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
+    let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
     let mut one = ScriptedClient::modern(&bridge, json!({}));
     let mut two = ScriptedClient::modern(&bridge, json!({}));
     let wanted =

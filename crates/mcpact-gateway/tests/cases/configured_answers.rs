@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::{Era, Revision};
 use mcpact_translate::input::{DefaultAnswers, Dismissal};
 use serde_json::{Value, json};
@@ -26,11 +26,11 @@ async fn scene(
     declared: Value,
 ) -> (ScriptedServer, ScriptedClient) {
     let stage = ScriptedServer::lines(Role::new(server));
-    let settings = BridgeSettings {
+    let settings = UpstreamSettings {
         stand_in: stand_in(),
-        ..BridgeSettings::default()
+        ..UpstreamSettings::default()
     };
-    let bridge: Arc<Bridge> = Bridge::new(stage.target.clone(), settings).unwrap();
+    let bridge: Arc<UpstreamServer> = UpstreamServer::new(stage.target.clone(), settings).unwrap();
     let peer = match client.era() {
         Era::Modern => ScriptedClient::modern(&bridge, declared),
         Era::Legacy => ScriptedClient::legacy(&bridge, client.as_str(), declared).await,

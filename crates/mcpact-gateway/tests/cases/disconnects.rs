@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::{Era, Revision};
 use serde_json::json;
 
@@ -10,8 +10,8 @@ use crate::http_client::{HttpTestClient, listen};
 use crate::scripted_client::tool;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
-fn bridge(stage: &ScriptedServer) -> Arc<Bridge> {
-    Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap()
+fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
+    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
 }
 
 /// Starts a server of a revision on stdio or HTTP.

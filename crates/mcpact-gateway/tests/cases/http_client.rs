@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcpact_gateway::Bridge;
+use mcpact_gateway::UpstreamServer;
 use mcpact_transport::http::client::{
     ClientResponse, ClientResponseBody, EventStream, HttpClient, HttpSettings,
 };
@@ -57,7 +57,7 @@ impl Reply {
 }
 
 /// Starts an HTTP listener for a bridge; returns its URL.
-pub(crate) async fn listen(bridge: &Arc<Bridge>) -> String {
+pub(crate) async fn listen(bridge: &Arc<UpstreamServer>) -> String {
     let front = Arc::clone(bridge).listen(([127, 0, 0, 1], 0).into()).await;
     let front = front.unwrap();
     let url = front.url();

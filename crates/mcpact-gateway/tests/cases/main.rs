@@ -1,4 +1,4 @@
-//! Bridge between a scripted client and a scripted server, case by case.
+//! UpstreamServer between a scripted client and a scripted server, case by case.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

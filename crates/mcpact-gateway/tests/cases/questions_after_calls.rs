@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 const LEGACY: Revision = Revision::V2025_06_18;
 
-fn bridge(stage: &ScriptedServer) -> Arc<Bridge> {
-    Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap()
+fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
+    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
 }
 
 async fn legacy(stage: &ScriptedServer) -> ScriptedClient {

@@ -7,15 +7,15 @@ mod undeclared;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
 use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
-fn bridge(stage: &ScriptedServer) -> Arc<Bridge> {
-    Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap()
+fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
+    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
 }
 
 fn scene(capabilities: Value) -> (ScriptedServer, ScriptedClient) {
@@ -328,9 +328,9 @@ async fn questions_never_reach_another_call() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_may_be_asked_are_serialized_on_one_instance() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
-    let mut settings = BridgeSettings::default();
+    let mut settings = UpstreamSettings::default();
     settings.run.spreads = false;
-    let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
+    let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
     let mut peer = ScriptedClient::modern(&bridge, json!({"elicitation": {}}));
     for id in 1..=2 {
         let params = json!({"name": "greet", "arguments": {"caller": id}});

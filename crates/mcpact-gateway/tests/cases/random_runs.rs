@@ -11,7 +11,7 @@ mod server;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_sim::seed::Seed;
 use mcpact_spec::Revision;
 use mcpact_translate::input::{RoundLimits, SuspendLimits};
@@ -51,11 +51,11 @@ fn settings() -> impl Strategy<Value = Setting> {
     )
 }
 
-fn bridge_settings() -> BridgeSettings {
-    let mut run = BridgeSettings::default().run;
+fn bridge_settings() -> UpstreamSettings {
+    let mut run = UpstreamSettings::default().run;
     run.call_timeout = Duration::from_secs(120);
     run.max_instances = 32;
-    BridgeSettings {
+    UpstreamSettings {
         run,
         parks: SuspendLimits {
             ttl: THINKING,
@@ -67,7 +67,7 @@ fn bridge_settings() -> BridgeSettings {
             total: Duration::from_secs(100),
             ..RoundLimits::default()
         },
-        ..BridgeSettings::default()
+        ..UpstreamSettings::default()
     }
 }
 
@@ -76,7 +76,7 @@ async fn converse(setting: &Setting) -> Result<(), String> {
     let stage = ScriptedServer::lines(Role::new(setting.server));
     let connections = stage.connections();
     let record = Arc::new(Record::default());
-    let bridge = Bridge::new(stage.target.clone(), bridge_settings()).unwrap();
+    let bridge = UpstreamServer::new(stage.target.clone(), bridge_settings()).unwrap();
     let server = server::Server {
         record: Arc::clone(&record),
         era: setting.server.era(),

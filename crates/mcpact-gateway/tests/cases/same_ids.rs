@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
@@ -185,8 +185,8 @@ async fn on_http(web: HttpTestClient, pair: u64, side: &str, turns: u64) {
     }
 }
 
-fn start(stage: ScriptedServer, server: Revision, has_connections: bool) -> Arc<Bridge> {
-    let bridge = Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap();
+fn start(stage: ScriptedServer, server: Revision, has_connections: bool) -> Arc<UpstreamServer> {
+    let bridge = UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap();
     let mirror = Mirror {
         era: server.era(),
         has_connections,

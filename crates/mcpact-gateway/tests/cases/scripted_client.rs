@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_gateway::Bridge;
+use mcpact_gateway::UpstreamServer;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
@@ -50,7 +50,7 @@ impl ScriptedClient {
         Self { link, capabilities }
     }
 
-    fn new(bridge: &Arc<Bridge>, capabilities: Option<Value>) -> Self {
+    fn new(bridge: &Arc<UpstreamServer>, capabilities: Option<Value>) -> Self {
         let (link, theirs) = memory::pair();
         let bridge = Arc::clone(bridge);
         tokio::spawn(async move { bridge.serve(theirs).await });
@@ -58,17 +58,21 @@ impl ScriptedClient {
     }
 
     /// Connects a modern client.
-    pub(crate) fn modern(bridge: &Arc<Bridge>, capabilities: Value) -> Self {
+    pub(crate) fn modern(bridge: &Arc<UpstreamServer>, capabilities: Value) -> Self {
         Self::new(bridge, Some(capabilities))
     }
 
     /// Connects a client that has sent nothing yet.
-    pub(crate) fn silent(bridge: &Arc<Bridge>) -> Self {
+    pub(crate) fn silent(bridge: &Arc<UpstreamServer>) -> Self {
         Self::new(bridge, None)
     }
 
     /// Connects a legacy client and initializes it.
-    pub(crate) async fn legacy(bridge: &Arc<Bridge>, version: &str, capabilities: Value) -> Self {
+    pub(crate) async fn legacy(
+        bridge: &Arc<UpstreamServer>,
+        version: &str,
+        capabilities: Value,
+    ) -> Self {
         let mut peer = Self::silent(bridge);
         let opened = peer.open(version, capabilities).await;
         assert_eq!(opened["result"]["protocolVersion"], version, "{opened}");

@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use mcpact_config::{RunSettings, Strategy};
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
 use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
-fn sharing(stage: &ScriptedServer) -> Arc<Bridge> {
+fn sharing(stage: &ScriptedServer) -> Arc<UpstreamServer> {
     let run = RunSettings {
         strategy: Strategy::Stateless,
         ..RunSettings::default()
     };
-    let settings = BridgeSettings {
+    let settings = UpstreamSettings {
         run,
-        ..BridgeSettings::default()
+        ..UpstreamSettings::default()
     };
-    Bridge::new(stage.target.clone(), settings).unwrap()
+    UpstreamServer::new(stage.target.clone(), settings).unwrap()
 }
 
-async fn client(bridge: &Arc<Bridge>) -> ScriptedClient {
+async fn client(bridge: &Arc<UpstreamServer>) -> ScriptedClient {
     ScriptedClient::legacy(bridge, "2025-11-25", json!({"roots": {}})).await
 }
 

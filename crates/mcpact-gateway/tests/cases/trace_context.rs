@@ -1,6 +1,6 @@
 //! Trace context between clients and servers.
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
@@ -46,7 +46,8 @@ async fn trace_context_in_messages_is_forwarded() {
     for up in Revision::ALL {
         for down in Revision::ALL {
             let mut stage = ScriptedServer::lines(Role::new(up));
-            let bridge = Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap();
+            let bridge =
+                UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap();
             let mut peer = match down.era() {
                 Era::Legacy => ScriptedClient::legacy(&bridge, down.as_str(), json!({})).await,
                 Era::Modern => ScriptedClient::modern(&bridge, json!({})),
@@ -70,7 +71,8 @@ async fn trace_context_in_headers_is_forwarded() {
         for down in [Revision::V2025_03_26, Revision::V2026_07_28] {
             let between = format!("from {down} to {up}");
             let mut stage = ScriptedServer::http(Role::new(up)).await;
-            let bridge = Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap();
+            let bridge =
+                UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap();
             let url = listen(&bridge).await;
             let web = on_the_web(&url, down).await;
             let with_header = web.clone().with("traceparent", PARENT);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ use crate::http_client::{HttpTestClient, listen};
 use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{Role, ScriptedServer};
 
-fn bridge(stage: &ScriptedServer) -> Arc<Bridge> {
-    Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap()
+fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
+    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
 }
 
 fn meta<'a>(params: &'a Value, key: &str) -> &'a Value {

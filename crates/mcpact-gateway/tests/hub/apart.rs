@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcpact_config::{RunSettings, Strategy, ToolFilter};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::{Bridge, BridgeSettings, Cache, Hub, Member, Target};
+use mcpact_gateway::{Aggregator, Cache, ServerEntry, Target, UpstreamServer, UpstreamSettings};
 use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -67,24 +67,24 @@ impl Keeper {
         }
     }
 
-    fn member(&self, strategy: Strategy, cache: &Cache) -> Arc<Member> {
+    fn member(&self, strategy: Strategy, cache: &Cache) -> Arc<ServerEntry> {
         let command = ChildCommand::new("sh")
             .with_args(["-c", SERVER])
             .with_env("NOTES", self.notes.path());
-        let settings = BridgeSettings {
+        let settings = UpstreamSettings {
             name: Some(String::from("s")),
             mode: EraMode::Legacy,
             run: RunSettings {
                 strategy,
                 ..RunSettings::default()
             },
-            ..BridgeSettings::default()
+            ..UpstreamSettings::default()
         };
-        let bridge = Bridge::new(Target::Command(command), settings).unwrap();
-        Member::with("s", "s", Vec::new(), ToolFilter::default(), bridge, cache)
+        let bridge = UpstreamServer::new(Target::Command(command), settings).unwrap();
+        ServerEntry::with("s", "s", Vec::new(), ToolFilter::default(), bridge, cache)
     }
 
-    fn hub(&self, strategy: Strategy) -> Arc<Hub> {
+    fn hub(&self, strategy: Strategy) -> Arc<Aggregator> {
         hub(vec![self.member(strategy, &Cache::disabled())])
     }
 
@@ -95,7 +95,7 @@ impl Keeper {
 }
 
 /// A client of either era, on a connection of its own.
-async fn come(hub: &Arc<Hub>, is_modern: bool, capabilities: &Value) -> Wire {
+async fn come(hub: &Arc<Aggregator>, is_modern: bool, capabilities: &Value) -> Wire {
     match is_modern {
         true => Wire::modern(hub, capabilities),
         false => Wire::legacy(hub, capabilities).await,

@@ -8,7 +8,9 @@ use mcpact::client::{Client, ClientBuilder, Watch};
 use mcpact::model::ToolResult;
 use mcpact::server::{NoArgs, Server};
 use mcpact_config::{RunSettings, ToolFilter};
-use mcpact_gateway::{Bridge, BridgeSettings, Cache, HubSettings, Member, Target};
+use mcpact_gateway::{
+    AggregatorSettings, Cache, ServerEntry, Target, UpstreamServer, UpstreamSettings,
+};
 use mcpact_spec::{Capability, LogLevel, Revision};
 use mcpact_transport::memory;
 use serde_json::{Value, json};
@@ -69,7 +71,7 @@ async fn lists_do_not_wake_anybody() {
 }
 
 /// Connects a client to one server alone.
-async fn alone(member: &Member, builder: ClientBuilder) -> Client {
+async fn alone(member: &ServerEntry, builder: ClientBuilder) -> Client {
     let (ours, theirs) = memory::pair();
     let bridge = Arc::clone(member.bridge());
     tokio::spawn(async move { bridge.serve(theirs).await });
@@ -269,13 +271,13 @@ async fn who_comes_late_is_announced() {
         broken.put("broken", "");
         let members = vec![quick.member("q"), slow.member("s"), broken.member("b")];
         let short = crate::scripted::SHORT;
-        let settings = HubSettings {
+        let settings = AggregatorSettings {
             introduction_wait: short,
             list_wait: short,
             list_age: short,
-            ..HubSettings::default()
+            ..AggregatorSettings::default()
         };
-        let hub = mcpact_gateway::Hub::new(members.clone(), settings).unwrap();
+        let hub = mcpact_gateway::Aggregator::new(members.clone(), settings).unwrap();
         let connected = on_lines(&hub, client(revision)).await;
         let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
         until("the quick one is there", || members[0].failure().is_none()).await;
@@ -329,12 +331,12 @@ async fn a_remote_server_is_asked_again() {
             let member = || {
                 let target = Target::url(url.clone());
                 // What an instance of one client lists would not be kept.
-                let settings = BridgeSettings {
+                let settings = UpstreamSettings {
                     run: RunSettings::default(),
-                    ..BridgeSettings::default()
+                    ..UpstreamSettings::default()
                 };
-                let bridge = Bridge::new(target, settings).unwrap();
-                Member::with("r", "r", Vec::new(), ToolFilter::default(), bridge, &cache)
+                let bridge = UpstreamServer::new(target, settings).unwrap();
+                ServerEntry::with("r", "r", Vec::new(), ToolFilter::default(), bridge, &cache)
             };
             let before = hub(vec![member()]);
             let connected = on_lines(&before, client(revision)).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpact::client::{Change, Watch};
 use mcpact_config::RunSettings;
-use mcpact_gateway::{Cache, Hub, Member};
+use mcpact_gateway::{Aggregator, Cache, ServerEntry};
 use mcpact_spec::{Era, Revision};
 use serde_json::json;
 
@@ -133,11 +133,14 @@ fn pairs() -> impl Iterator<Item = (Era, Speaks)> {
         .flat_map(move |client| servers.map(|server| (client, server)))
 }
 
-fn member(script: &Script) -> Arc<Member> {
+fn member(script: &Script) -> Arc<ServerEntry> {
     script.member_run("s", &Cache::disabled(), RunSettings::default())
 }
 
-async fn subscribed(client: Era, script: &Script) -> (Arc<Hub>, Arc<Member>, Subscriber) {
+async fn subscribed(
+    client: Era,
+    script: &Script,
+) -> (Arc<Aggregator>, Arc<ServerEntry>, Subscriber) {
     let member = member(script);
     let hub = hub(vec![member.clone()]);
     let subscriber = Subscriber::new(&hub, client).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpact_config::RunSettings;
-use mcpact_gateway::{Cache, Hub};
+use mcpact_gateway::{Aggregator, Cache};
 use mcpact_spec::Era;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    pub(crate) async fn new(hub: &Arc<Hub>, era: Era) -> Self {
+    pub(crate) async fn new(hub: &Arc<Aggregator>, era: Era) -> Self {
         let (wire, stream) = match era {
             Era::Legacy => {
                 let mut wire = Wire::legacy(hub, &json!({})).await;

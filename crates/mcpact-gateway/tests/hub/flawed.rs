@@ -1,7 +1,7 @@
 //! Servers whose lists are not as they should be.
 
 use mcpact_config::ToolFilter;
-use mcpact_gateway::Member;
+use mcpact_gateway::ServerEntry;
 use serde_json::{Value, json};
 
 use crate::house::hub;
@@ -112,7 +112,7 @@ async fn what_is_wrong_with_a_list_is_told_and_the_rest_is_served() {
     }
 }
 
-fn told_of(member: &Member, words: &str) {
+fn told_of(member: &ServerEntry, words: &str) {
     let lacking = member.lacking().join("; ");
     assert!(
         lacking.starts_with(words) && lacking.is_empty() == words.is_empty(),

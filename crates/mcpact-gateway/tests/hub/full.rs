@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpact_config::{Restarts, RunSettings};
-use mcpact_gateway::{Cache, Hub, HubSettings};
+use mcpact_gateway::{Aggregator, AggregatorSettings, Cache};
 use serde_json::json;
 
 use crate::scripted::{PATIENCE, SHORT, Script, Speaks, until};
@@ -28,11 +28,11 @@ async fn a_list_comes_when_there_is_room() {
     };
     let member = script.member_run("s", &Cache::disabled(), run);
     // Nothing is looked at again because time has passed.
-    let settings = HubSettings {
+    let settings = AggregatorSettings {
         list_age: PATIENCE * 60,
-        ..HubSettings::default()
+        ..AggregatorSettings::default()
     };
-    let hub = Hub::new(vec![Arc::clone(&member)], settings).unwrap();
+    let hub = Aggregator::new(vec![Arc::clone(&member)], settings).unwrap();
     let mut first = Wire::modern(&hub, &json!({}));
     let call = json!({"name": "s__one", "arguments": {}});
     first.begin("tools/call", call).await;

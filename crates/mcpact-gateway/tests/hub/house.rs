@@ -6,42 +6,47 @@ use mcpact::client::{Client, ClientBuilder};
 use mcpact::model::{Content, CreateMessageResult, ElicitResult, Root};
 use mcpact::server::Server;
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::{Bridge, BridgeSettings, Hub, HubSettings, Local, Member, Target};
+use mcpact_gateway::{
+    Aggregator, AggregatorSettings, Local, ServerEntry, Target, UpstreamServer, UpstreamSettings,
+};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
 use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Map, json};
 
 /// A server of the hub, made anew for every connection.
-pub(crate) fn member(name: &str, make: impl Fn() -> Server + Send + Sync + 'static) -> Arc<Member> {
+pub(crate) fn member(
+    name: &str,
+    make: impl Fn() -> Server + Send + Sync + 'static,
+) -> Arc<ServerEntry> {
     let target = Target::Local(Local(Arc::new(move || {
         let (ours, theirs) = memory::pair();
         let server = make();
         tokio::spawn(async move { server.serve(theirs).await });
         ours
     })));
-    Member::new(
+    ServerEntry::new(
         name,
-        Bridge::new(target, BridgeSettings::default()).unwrap(),
+        UpstreamServer::new(target, UpstreamSettings::default()).unwrap(),
     )
 }
 
 /// The reference server, speaking one revision only.
-pub(crate) fn everything(name: &str, revision: Revision) -> Arc<Member> {
+pub(crate) fn everything(name: &str, revision: Revision) -> Arc<ServerEntry> {
     member(name, move || mcpact_everything::server(&[revision]))
 }
 
 /// A server that cannot be started.
-pub(crate) fn broken(name: &str) -> Arc<Member> {
+pub(crate) fn broken(name: &str) -> Arc<ServerEntry> {
     let target = Target::Command(ChildCommand::new("/nonexistent/mcp-server"));
-    Member::new(
+    ServerEntry::new(
         name,
-        Bridge::new(target, BridgeSettings::default()).unwrap(),
+        UpstreamServer::new(target, UpstreamSettings::default()).unwrap(),
     )
 }
 
-pub(crate) fn hub(members: Vec<Arc<Member>>) -> Arc<Hub> {
-    Hub::new(members, HubSettings::default()).unwrap()
+pub(crate) fn hub(members: Vec<Arc<ServerEntry>>) -> Arc<Aggregator> {
+    Aggregator::new(members, AggregatorSettings::default()).unwrap()
 }
 
 /// A client that speaks one revision only and can be asked everything.
@@ -62,7 +67,7 @@ pub(crate) fn client(revision: Revision) -> ClientBuilder {
 }
 
 /// Connects a client on lines.
-pub(crate) async fn on_lines(hub: &Arc<Hub>, builder: ClientBuilder) -> Client {
+pub(crate) async fn on_lines(hub: &Arc<Aggregator>, builder: ClientBuilder) -> Client {
     let (ours, theirs) = memory::pair();
     let hub = Arc::clone(hub);
     tokio::spawn(async move { hub.serve(theirs).await });
@@ -70,7 +75,7 @@ pub(crate) async fn on_lines(hub: &Arc<Hub>, builder: ClientBuilder) -> Client {
 }
 
 /// Connects a client by HTTP.
-pub(crate) async fn by_http(hub: &Arc<Hub>, builder: ClientBuilder) -> Client {
+pub(crate) async fn by_http(hub: &Arc<Aggregator>, builder: ClientBuilder) -> Client {
     let address = ([127, 0, 0, 1], 0).into();
     let front = Arc::clone(hub).listen_at(address).await.unwrap();
     let url = front.url();

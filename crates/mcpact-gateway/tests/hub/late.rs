@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpact::client::{Client, Watch};
 use mcpact_config::RunSettings;
-use mcpact_gateway::{Cache, Hub, HubSettings, Member};
+use mcpact_gateway::{Aggregator, AggregatorSettings, Cache, ServerEntry};
 use mcpact_spec::{Capability, Revision};
 use serde_json::json;
 
@@ -24,17 +24,17 @@ async fn tools(client: &Client) -> Vec<String> {
 }
 
 /// A hub that does not wait long for lists, and for so long to know its servers.
-fn impatient(members: Vec<Arc<Member>>, introduction_wait: Duration) -> Arc<Hub> {
-    let settings = HubSettings {
+fn impatient(members: Vec<Arc<ServerEntry>>, introduction_wait: Duration) -> Arc<Aggregator> {
+    let settings = AggregatorSettings {
         introduction_wait,
         list_wait: SHORT,
-        ..HubSettings::default()
+        ..AggregatorSettings::default()
     };
-    Hub::new(members, settings).unwrap()
+    Aggregator::new(members, settings).unwrap()
 }
 
 /// A server whose calls and starts take as long as these.
-fn member(script: &Script, call: Duration, start: Duration) -> Arc<Member> {
+fn member(script: &Script, call: Duration, start: Duration) -> Arc<ServerEntry> {
     let run = RunSettings {
         call_timeout: call,
         start_timeout: start,
@@ -141,14 +141,14 @@ async fn a_call_does_not_wait_for_other_servers() {
         there.answers("resources-read", &contents);
         let never = Script::new(era, &json!({"tools": {}, "resources": {}}));
         never.put("hold", "");
-        let settings = |introduction_wait| HubSettings {
+        let settings = |introduction_wait| AggregatorSettings {
             introduction_wait,
             list_wait: HOUR,
-            ..HubSettings::default()
+            ..AggregatorSettings::default()
         };
         let hub = |introduction_wait| {
             let members = vec![there.member("there"), member(&never, HOUR, HOUR)];
-            Hub::new(members, settings(introduction_wait)).unwrap()
+            Aggregator::new(members, settings(introduction_wait)).unwrap()
         };
         let used = async {
             let modern = Wire::modern(&hub(HOUR), &json!({}));

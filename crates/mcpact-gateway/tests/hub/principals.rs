@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact::server::PrincipalSource;
-use mcpact_gateway::{Hub, HubSettings};
+use mcpact_gateway::{Aggregator, AggregatorSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::http::client::{ClientResponseBody, HttpClient, HttpSettings};
 use serde_json::{Value, json};
@@ -14,11 +14,11 @@ use crate::house::everything;
 use crate::scripted::{Script, Speaks};
 
 /// A hub that believes a header; a token stands for it in real life.
-async fn listening(members: Vec<Arc<mcpact_gateway::Member>>) -> String {
-    let mut settings = HubSettings::default();
+async fn listening(members: Vec<Arc<mcpact_gateway::ServerEntry>>) -> String {
+    let mut settings = AggregatorSettings::default();
     settings.front.principals =
         PrincipalSource::from_fn(|headers| Some(headers.get("x-user")?.to_str().ok()?.to_owned()));
-    let hub = Hub::new(members, settings).unwrap();
+    let hub = Aggregator::new(members, settings).unwrap();
     let front = hub.listen_at(([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = front.url();
     tokio::spawn(front.run(std::future::pending()));

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use mcpact_config::{RunSettings, ToolFilter};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::{Bridge, BridgeSettings, Cache, Hub, HubSettings, Member, Target};
+use mcpact_gateway::{
+    Aggregator, AggregatorSettings, Cache, ServerEntry, Target, UpstreamServer, UpstreamSettings,
+};
 use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -173,12 +175,12 @@ impl Script {
     }
 
     /// It as a member of a hub, stopped as soon as it is idle.
-    pub(crate) fn member(&self, name: &str) -> Arc<Member> {
+    pub(crate) fn member(&self, name: &str) -> Arc<ServerEntry> {
         self.member_kept(name, &Cache::disabled())
     }
 
     /// As [`member`](Self::member), with what was kept of it.
-    pub(crate) fn member_kept(&self, name: &str, cache: &Cache) -> Arc<Member> {
+    pub(crate) fn member_kept(&self, name: &str, cache: &Cache) -> Arc<ServerEntry> {
         let run = RunSettings {
             idle: SHORT,
             ..RunSettings::default()
@@ -187,45 +189,50 @@ impl Script {
     }
 
     /// As [`member_kept`](Self::member_kept), run in a way of its own.
-    pub(crate) fn member_run(&self, name: &str, cache: &Cache, run: RunSettings) -> Arc<Member> {
+    pub(crate) fn member_run(
+        &self,
+        name: &str,
+        cache: &Cache,
+        run: RunSettings,
+    ) -> Arc<ServerEntry> {
         let bridge = self.bridge(name, run);
         let tools = ToolFilter::default();
-        Member::with(name, name, Vec::new(), tools, bridge, cache)
+        ServerEntry::with(name, name, Vec::new(), tools, bridge, cache)
     }
 
     /// It as a member of a hub with this before its names, which runs on.
-    pub(crate) fn member_called(&self, name: &str, prefix: &str) -> Arc<Member> {
+    pub(crate) fn member_called(&self, name: &str, prefix: &str) -> Arc<ServerEntry> {
         let bridge = self.bridge(name, RunSettings::default());
         let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
-        Member::with(name, prefix, Vec::new(), tools, bridge, &nowhere)
+        ServerEntry::with(name, prefix, Vec::new(), tools, bridge, &nowhere)
     }
 
-    fn bridge(&self, name: &str, run: RunSettings) -> Arc<Bridge> {
+    fn bridge(&self, name: &str, run: RunSettings) -> Arc<UpstreamServer> {
         let mut command = ChildCommand::new("sh")
             .with_args(["-c", SERVER])
             .with_env("NOTES", self.notes.path());
         // As a catalog calls it.
         name.clone_into(&mut command.name);
-        let settings = BridgeSettings {
+        let settings = UpstreamSettings {
             name: Some(name.to_owned()),
             mode: match self.era {
                 Speaks::Handshake => EraMode::Legacy,
                 Speaks::Discover => EraMode::Modern,
             },
             run,
-            ..BridgeSettings::default()
+            ..UpstreamSettings::default()
         };
-        Bridge::new(Target::Command(command), settings).unwrap()
+        UpstreamServer::new(Target::Command(command), settings).unwrap()
     }
 }
 
 /// A hub that looks at lists again after a while as short as possible.
-pub(crate) fn impatient(members: Vec<Arc<Member>>) -> Arc<Hub> {
-    let settings = HubSettings {
+pub(crate) fn impatient(members: Vec<Arc<ServerEntry>>) -> Arc<Aggregator> {
+    let settings = AggregatorSettings {
         list_age: SHORT,
-        ..HubSettings::default()
+        ..AggregatorSettings::default()
     };
-    Hub::new(members, settings).unwrap()
+    Aggregator::new(members, settings).unwrap()
 }
 
 /// Waits until something is true.
@@ -239,7 +246,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     assert!(waited.is_ok(), "{what}");
 }
 
-pub(crate) async fn until_asleep(member: &Member) {
+pub(crate) async fn until_asleep(member: &ServerEntry) {
     until("it sleeps", || {
         member.bridge().status().state.as_str() == "asleep"
     })

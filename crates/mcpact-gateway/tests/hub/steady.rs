@@ -5,7 +5,9 @@ use std::sync::Arc;
 use mcpact::model::ToolResult;
 use mcpact::server::{NoArgs, Server};
 use mcpact_config::ToolFilter;
-use mcpact_gateway::{Bridge, BridgeSettings, Cache, Hub, Local, Member, Target};
+use mcpact_gateway::{
+    Aggregator, Cache, Local, ServerEntry, Target, UpstreamServer, UpstreamSettings,
+};
 use mcpact_spec::Era;
 use mcpact_transport::memory;
 use serde_json::{Value, json};
@@ -31,11 +33,11 @@ fn script(era: Speaks, name: &str) -> Script {
 }
 
 /// It under its own names.
-fn flat(script: &Script, name: &str) -> Arc<Member> {
+fn flat(script: &Script, name: &str) -> Arc<ServerEntry> {
     script.member_called(name, "")
 }
 
-async fn wire_of(hub: &Arc<Hub>, era: Era) -> Wire {
+async fn wire_of(hub: &Arc<Aggregator>, era: Era) -> Wire {
     match era {
         Era::Legacy => Wire::legacy(hub, &json!({})).await,
         Era::Modern => Wire::modern(hub, &json!({})),
@@ -189,7 +191,7 @@ async fn a_marked_name_is_known_before_anything_is_listed() {
 }
 
 /// A server in this process under its own names, whose tool tells its name.
-fn local(name: &'static str) -> Arc<Member> {
+fn local(name: &'static str) -> Arc<ServerEntry> {
     let target = Target::Local(Local(Arc::new(move || {
         let (ours, theirs) = memory::pair();
         let tells = move |_: NoArgs, _| async move { Ok(ToolResult::text(name)) };
@@ -197,9 +199,9 @@ fn local(name: &'static str) -> Arc<Member> {
         tokio::spawn(async move { server.serve(theirs).await });
         ours
     })));
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
     let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
-    Member::with(name, "", Vec::new(), tools, bridge, &nowhere)
+    ServerEntry::with(name, "", Vec::new(), tools, bridge, &nowhere)
 }
 
 /// Whoever calls while another server of the same name takes a server's place finds it, also where nothing but

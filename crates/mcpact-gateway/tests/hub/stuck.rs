@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use mcpact_config::RunSettings;
-use mcpact_gateway::{Cache, Hub, HubSettings, Member};
+use mcpact_gateway::{Aggregator, AggregatorSettings, Cache, ServerEntry};
 use serde_json::{Value, json};
 
 use crate::scripted::{PATIENCE, SHORT, Script, Speaks, until};
 use crate::wire::Wire;
 
 /// A hub that does not wait long.
-fn impatient(members: Vec<Arc<Member>>) -> Arc<Hub> {
-    let settings = HubSettings {
+fn impatient(members: Vec<Arc<ServerEntry>>) -> Arc<Aggregator> {
+    let settings = AggregatorSettings {
         introduction_wait: SHORT,
         list_wait: SHORT,
-        ..HubSettings::default()
+        ..AggregatorSettings::default()
     };
-    Hub::new(members, settings).unwrap()
+    Aggregator::new(members, settings).unwrap()
 }
 
 /// A server that is given up soon.
-fn member(script: &Script) -> Arc<Member> {
+fn member(script: &Script) -> Arc<ServerEntry> {
     let run = RunSettings {
         call_timeout: SHORT * 40,
         start_timeout: SHORT * 40,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
 use mcpact::model::{ElicitResult, TaskStatus};
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Member, Target};
+use mcpact_gateway::{Local, ServerEntry, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
@@ -184,14 +184,14 @@ async fn monotonous(name: &'static str, mut link: Link) {
     }
 }
 
-fn same_names(name: &'static str) -> Arc<Member> {
+fn same_names(name: &'static str) -> Arc<ServerEntry> {
     let target = Target::Local(Local(Arc::new(move || {
         let (ours, theirs) = memory::pair();
         tokio::spawn(monotonous(name, theirs));
         ours
     })));
-    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
-    Member::new(name, bridge)
+    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
+    ServerEntry::new(name, bridge)
 }
 
 /// P21: tasks of two servers that have the same name are not mixed up.

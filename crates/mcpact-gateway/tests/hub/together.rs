@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcpact::client::Watch;
-use mcpact_gateway::{Hub, HubSettings};
+use mcpact_gateway::{Aggregator, AggregatorSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn tools(wire: &mut Wire) -> Vec<String> {
 }
 
 /// A client of each era.
-async fn both(hub: &Arc<Hub>, capabilities: &Value) -> [Wire; 2] {
+async fn both(hub: &Arc<Aggregator>, capabilities: &Value) -> [Wire; 2] {
     [
         Wire::legacy(hub, capabilities).await,
         Wire::modern(hub, capabilities),
@@ -124,11 +124,11 @@ async fn pages_are_followed() {
         paged.answers("tools-list-two", &paged.page(&["c", "d"]));
         let other = Script::new(era, &json!({"tools": {}}));
         other.tools(&["e", "f", "g"]);
-        let mut settings = HubSettings::default();
+        let mut settings = AggregatorSettings::default();
         settings.front.page_size = 3;
         let members = || vec![paged.member("p"), other.member("o")];
-        let hub = Hub::new(members(), settings.clone()).unwrap();
-        let elsewhere = Hub::new(vec![other.member("o")], settings).unwrap();
+        let hub = Aggregator::new(members(), settings.clone()).unwrap();
+        let elsewhere = Aggregator::new(vec![other.member("o")], settings).unwrap();
         for mut wire in both(&hub, &json!({})).await {
             let expected = ["p__a", "p__b", "p__c", "p__d", "o__e", "o__f", "o__g"];
             assert_eq!(tools(&mut wire).await, expected, "{era:?}");

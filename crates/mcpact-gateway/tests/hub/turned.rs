@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcpact::client::{Client, ClientBuilder, Watch};
 use mcpact::model::Tool;
 use mcpact::server::Server;
-use mcpact_gateway::{Bridge, BridgeSettings, Member, Target};
+use mcpact_gateway::{ServerEntry, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::memory;
@@ -51,16 +51,16 @@ impl There {
     }
 }
 
-fn bridge(address: SocketAddr) -> Arc<Bridge> {
+fn bridge(address: SocketAddr) -> Arc<UpstreamServer> {
     let target = Target::Url {
         url: format!("http://{address}/mcp"),
         settings: Box::new(HttpSettings::default()),
     };
-    Bridge::new(target, BridgeSettings::default()).unwrap()
+    UpstreamServer::new(target, UpstreamSettings::default()).unwrap()
 }
 
 /// Connects a client to a bridge.
-async fn across(bridge: &Arc<Bridge>, builder: ClientBuilder) -> Client {
+async fn across(bridge: &Arc<UpstreamServer>, builder: ClientBuilder) -> Client {
     let (ours, theirs) = memory::pair();
     tokio::spawn(Arc::clone(bridge).serve(theirs));
     builder.connect(ours).await.unwrap()
@@ -104,7 +104,7 @@ async fn a_server_may_come_back_with_another_revision() {
     for turns in TURNS {
         let [first, rest @ ..] = turns;
         let (mut there, address) = There::at(([127, 0, 0, 1], 0).into(), first, "own-0").await;
-        let hub = hub(vec![Member::new("far", bridge(address))]);
+        let hub = hub(vec![ServerEntry::new("far", bridge(address))]);
         let alone = bridge(address);
         let mut connected = Vec::new();
         for revision in CLIENTS {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcpact_gateway::Hub;
+use mcpact_gateway::Aggregator;
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn named() -> String {
 }
 
 /// A client that has subscribed to the resource under both addresses.
-async fn subscribed(hub: &Arc<Hub>, client: Era) -> Wire {
+async fn subscribed(hub: &Arc<Aggregator>, client: Era) -> Wire {
     match client {
         Era::Legacy => {
             let mut wire = Wire::legacy(hub, &json!({})).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpact::client::{Change, Changes, Client, Watch};
 use mcpact_config::ToolFilter;
-use mcpact_gateway::{Cache, Hub, Member};
+use mcpact_gateway::{Aggregator, Cache, ServerEntry};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ async fn a_subscription_survives_another_server_of_the_same_name() {
 }
 
 /// Two servers with the same address, and a client that was subscribed to it before the second came.
-async fn joined_later() -> (Arc<Hub>, Wire) {
+async fn joined_later() -> (Arc<Aggregator>, Wire) {
     let old = everything("old", Revision::V2025_11_25);
     let hub = hub(vec![old.clone()]);
     let mut before = Wire::legacy(&hub, &json!({})).await;
@@ -298,7 +298,7 @@ async fn a_subscription_ends_after_other_settings() {
         assert_eq!(answer["result"], json!({}), "{speaks}: {answer}");
 
         let cache = Cache::disabled();
-        let retuned = Member::with(
+        let retuned = ServerEntry::with(
             "old",
             "other",
             Vec::new(),

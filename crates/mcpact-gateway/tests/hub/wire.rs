@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::Hub;
+use mcpact_gateway::Aggregator;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
@@ -17,7 +17,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    fn new(hub: &Arc<Hub>, meta: Option<Value>) -> Self {
+    fn new(hub: &Arc<Aggregator>, meta: Option<Value>) -> Self {
         let (link, theirs) = memory::pair();
         let hub = Arc::clone(hub);
         tokio::spawn(async move { hub.serve(theirs).await });
@@ -29,7 +29,7 @@ impl Wire {
     }
 
     /// A client of the latest revision that declares this.
-    pub(crate) fn modern(hub: &Arc<Hub>, capabilities: &Value) -> Self {
+    pub(crate) fn modern(hub: &Arc<Aggregator>, capabilities: &Value) -> Self {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
@@ -39,12 +39,12 @@ impl Wire {
     }
 
     /// A client that has not said anything yet.
-    pub(crate) fn unmet(hub: &Arc<Hub>) -> Self {
+    pub(crate) fn unmet(hub: &Arc<Aggregator>) -> Self {
         Self::new(hub, None)
     }
 
     /// A client that has made a handshake.
-    pub(crate) async fn legacy(hub: &Arc<Hub>, capabilities: &Value) -> Self {
+    pub(crate) async fn legacy(hub: &Arc<Aggregator>, capabilities: &Value) -> Self {
         let mut wire = Self::unmet(hub);
         let params = json!({
             "protocolVersion": "2025-11-25",

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use mcpact::server::backend::{Backend, SessionEnd, serve_link};
 use mcpact_config::{RunSettings, Strategy};
-use mcpact_gateway::{Bridge, BridgeSettings, DrainGate, Hub, HubSettings, Member};
+use mcpact_gateway::{
+    Aggregator, AggregatorSettings, DrainGate, ServerEntry, UpstreamServer, UpstreamSettings,
+};
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::memory;
 use serde_json::{Value, json};
@@ -155,7 +157,7 @@ async fn report(said: ReceivedMessage) {
 struct Scene<B> {
     case: Case,
     backend: Arc<Cutting<B>>,
-    bridge: Arc<Bridge>,
+    bridge: Arc<UpstreamServer>,
     release: Arc<Notify>,
 }
 
@@ -318,7 +320,7 @@ async fn run(case: Case, moment: Moment) -> Ran {
         _ => (4, 4),
     };
     let drain_gate = DrainGate::default();
-    let mut settings = BridgeSettings {
+    let mut settings = UpstreamSettings {
         name: Some(String::from("s")),
         run: RunSettings {
             strategy: case.strategy,
@@ -326,14 +328,14 @@ async fn run(case: Case, moment: Moment) -> Ran {
             max_instances: instances,
             idle: SHORT,
             session: SHORT,
-            health: BridgeSettings::default().run.health,
+            health: UpstreamSettings::default().run.health,
             ..RunSettings::default()
         },
         drain_gate: drain_gate.clone(),
-        ..BridgeSettings::default()
+        ..UpstreamSettings::default()
     };
     settings.parks.ttl = SHORT;
-    let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
+    let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
     let connections = Arc::downgrade(&stage.connections());
     let before = connections.strong_count();
     let script = Script {
@@ -356,11 +358,12 @@ async fn run(case: Case, moment: Moment) -> Ran {
             scene.run(&cancelled, &what).await
         }
         Front::Aggregate => {
-            let settings = HubSettings {
+            let settings = AggregatorSettings {
                 drain_gate,
-                ..HubSettings::default()
+                ..AggregatorSettings::default()
             };
-            let hub = Hub::new(vec![Member::new("s", Arc::clone(&bridge))], settings).unwrap();
+            let hub = Aggregator::new(vec![ServerEntry::new("s", Arc::clone(&bridge))], settings)
+                .unwrap();
             let backend = Cutting::new(hub, moment);
             let bridge = Arc::clone(&bridge);
             let scene = Scene {

@@ -9,7 +9,7 @@ use mcpact::client::{Client, ClientBuilder, ClientError};
 use mcpact::model::ElicitResult;
 use mcpact_config::RunSettings;
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::{Bridge, BridgeSettings, ServerStatus, Target};
+use mcpact_gateway::{ServerStatus, Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
 use mcpact_transport::stdio::child::ChildCommand;
@@ -52,7 +52,7 @@ done
 
 pub(crate) struct Fixture {
     notes: TempDir,
-    pub(crate) bridge: Arc<Bridge>,
+    pub(crate) bridge: Arc<UpstreamServer>,
 }
 
 impl Fixture {
@@ -70,12 +70,12 @@ impl Fixture {
         let command = ChildCommand::new("sh")
             .with_args(["-c", SERVER])
             .with_env("NOTES", notes.path());
-        let settings = BridgeSettings {
+        let settings = UpstreamSettings {
             mode,
             run,
-            ..BridgeSettings::default()
+            ..UpstreamSettings::default()
         };
-        let bridge = Bridge::new(Target::Command(command), settings).unwrap();
+        let bridge = UpstreamServer::new(Target::Command(command), settings).unwrap();
         Self { notes, bridge }
     }
 

@@ -212,7 +212,7 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 /// Clients and a legacy server around one registry.
-struct Hub {
+struct Aggregator {
     registry: ListenRegistry,
     /// Streams, and whether they were acknowledged.
     streams: BTreeMap<ListenKey, bool>,
@@ -223,7 +223,7 @@ struct Hub {
     is_lost: bool,
 }
 
-impl Hub {
+impl Aggregator {
     fn new() -> Self {
         let limits = ListenLimits {
             listens: 3,
@@ -348,7 +348,7 @@ proptest! {
     fn every_stream_is_acknowledged_first_and_nothing_stays_behind(
         calls in prop::collection::vec(call(), 0..60),
     ) {
-        let mut hub = Hub::new();
+        let mut hub = Aggregator::new();
         for call in calls {
             hub.step(call);
         }

@@ -286,7 +286,7 @@ fn unresponsive_instance_fails_after_the_call_timeout() {
     );
 }
 
-/// Unanswered health checks count only after the call has ended.
+/// UnansweredQuestions health checks count only after the call has ended.
 #[test]
 fn unresponsive_instance_is_checked_when_idle() {
     let mut set = InstanceSet::new(settings());

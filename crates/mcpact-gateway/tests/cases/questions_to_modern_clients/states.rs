@@ -1,7 +1,7 @@
 //! Validity of request states.
 
 use mcpact::server::PrincipalSource;
-use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use serde_json::json;
 
@@ -64,10 +64,10 @@ async fn state_is_bound_to_its_call() {
 #[tokio::test]
 async fn state_is_bound_to_its_principal() {
     let mut stage = ScriptedServer::http(Role::new(Revision::V2025_11_25)).await;
-    let mut settings = BridgeSettings::default();
+    let mut settings = UpstreamSettings::default();
     settings.front.principals =
         PrincipalSource::from_fn(|headers| Some(headers.get("x-user")?.to_str().ok()?.to_owned()));
-    let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
+    let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
     let url = listen(&bridge).await;
     let capabilities = json!({"elicitation": {}});
     let ann = HttpTestClient::modern(&url, capabilities.clone()).with("x-user", "ann");

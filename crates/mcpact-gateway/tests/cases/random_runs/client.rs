@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_gateway::Bridge;
+use mcpact_gateway::UpstreamServer;
 use mcpact_sim::seed::Seed;
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
@@ -97,7 +97,11 @@ fn answer(method: &str) -> Value {
 }
 
 impl Visitor {
-    pub(super) async fn visit(mut self, bridge: Arc<Bridge>, deeds: u32) -> Result<(), String> {
+    pub(super) async fn visit(
+        mut self,
+        bridge: Arc<UpstreamServer>,
+        deeds: u32,
+    ) -> Result<(), String> {
         let capabilities = capabilities(self.revision, &mut self.seed);
         let peer = match self.revision.era() {
             Era::Modern => ScriptedClient::modern(&bridge, capabilities.clone()),

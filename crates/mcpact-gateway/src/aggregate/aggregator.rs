@@ -1,0 +1,252 @@
+//! Many servers behind one address, seen as one.
+//!
+//! Every server has a [`UpstreamServer`] of its own, which speaks its revision and knows its connections. A hub
+//! decides which server a request is for, under which name the server knows the thing, and what a client
+//! sees of all of them together. Read `hub/pump.rs` first: the order in which things happen.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcpact::error::Error;
+use mcpact::server::backend::Sealer;
+use mcpact::server::{SealKeys, Settings};
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::server::ServerTerms;
+use mcpact_spec::Side;
+use mcpact_wire::model::implementation::Implementation;
+
+use crate::aggregate::name_table::NameFormat;
+use crate::aggregate::server_entry::ServerEntry;
+use crate::aggregate::terms::TermsCache;
+use crate::aggregate::uri_table::MentionedUris;
+use crate::downstream::client::ModernClients;
+use crate::drain::DrainGate;
+use crate::filters::Filters;
+use crate::handover::removed::RemovedServers;
+use crate::lists::merge::SharedMerges;
+use crate::metrics::Metrics;
+use crate::subscriptions::list_changes::ListChanges;
+
+/// What can be set about a hub.
+#[derive(Clone, Debug)]
+pub struct AggregatorSettings {
+    /// How its fronts are set.
+    pub front: Settings,
+    /// What stands between a server and the name of its thing.
+    pub separator: String,
+    /// How long a name may be.
+    pub longest_name: usize,
+    /// How long a client that comes waits for servers of which nothing is known.
+    pub introduction_wait: Duration,
+    /// How long a list waits for a server; it is told of those that come later.
+    pub list_wait: Duration,
+    /// How old the list of a server may be that does not tell of changes, before it is looked at again
+    /// if that wakes nobody.
+    pub list_age: Duration,
+    /// Where it counts.
+    pub metrics: Arc<Metrics>,
+    /// Where its requests are counted.
+    pub drain_gate: DrainGate,
+    /// What looks at its requests and results.
+    pub filters: Filters,
+}
+
+impl Default for AggregatorSettings {
+    fn default() -> Self {
+        let style = NameFormat::default();
+        Self {
+            front: Settings::default(),
+            separator: String::from(style.separator),
+            longest_name: style.max_len,
+            introduction_wait: Duration::from_secs(5),
+            list_wait: Duration::from_secs(10),
+            list_age: Duration::from_secs(60),
+            metrics: Arc::default(),
+            drain_gate: DrainGate::default(),
+            filters: Filters::default(),
+        }
+    }
+}
+
+/// The servers of one moment, in the order of the configuration.
+#[derive(Debug)]
+pub(crate) struct ServerSet {
+    pub(crate) members: Vec<Arc<ServerEntry>>,
+    /// The names of servers that are left out.
+    pub(crate) absent: Arc<[Box<str>]>,
+    pub(crate) style: Arc<NameFormat>,
+    pub(crate) version: u64,
+}
+
+/// Many servers, seen as one.
+#[derive(Debug)]
+pub struct Aggregator {
+    pub(crate) settings: AggregatorSettings,
+    /// The terms for whoever has not said anything yet.
+    pub(crate) bare: Arc<ServerTerms>,
+    pub(crate) roster: Mutex<Arc<ServerSet>>,
+    /// The names of servers that are left out.
+    pub(crate) absent: Mutex<Arc<[Box<str>]>>,
+    pub(crate) versions: AtomicU64,
+    pub(crate) terms: TermsCache,
+    pub(crate) visitors: Mutex<ModernClients>,
+    pub(crate) boards: SharedMerges,
+    pub(crate) seen: Mutex<MentionedUris>,
+    pub(crate) changes: ListChanges,
+    pub(crate) sealer: Sealer,
+    /// Those whose tasks may still be asked after.
+    pub(crate) departed: RemovedServers,
+}
+
+/// What clients are told of a server that is left out.
+pub(crate) const ABSENT: &str = "its config is wrong, as `mcpact status` tells";
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Aggregator {
+    /// These servers, seen as one.
+    ///
+    /// # Errors
+    /// The operating system has no randomness.
+    pub fn new(
+        members: Vec<Arc<ServerEntry>>,
+        settings: AggregatorSettings,
+    ) -> Result<Arc<Self>, Error> {
+        let keys = settings.front.seal_keys.clone();
+        let keys = keys.map_or_else(SealKeys::random, Ok)?;
+        let nothing = CapabilitySet::empty(Side::Server);
+        let policy = settings.front.policy.clone();
+        let bare = ServerTerms::new(identity(), nothing, policy);
+        let hub = Arc::new(Self {
+            bare: Arc::new(bare),
+            roster: Mutex::new(Arc::new(ServerSet {
+                members: Vec::new(),
+                absent: Arc::default(),
+                style: Arc::default(),
+                version: 0,
+            })),
+            absent: Mutex::default(),
+            versions: AtomicU64::new(0),
+            terms: TermsCache::default(),
+            visitors: Mutex::default(),
+            boards: SharedMerges::default(),
+            seen: Mutex::default(),
+            changes: ListChanges::default(),
+            sealer: Sealer::new(&keys),
+            departed: RemovedServers::default(),
+            settings,
+        });
+        // Whoever has no servers yet is about to be told which; that is no change.
+        if !members.is_empty() {
+            hub.replace(members, &hub.settings.separator);
+        }
+        hub.watch();
+        Ok(hub)
+    }
+
+    /// From here on these are the servers, and this stands between a server and the name of its thing;
+    /// clients are told that everything may have changed, unless it is as it was.
+    pub fn replace(self: &Arc<Self>, members: Vec<Arc<ServerEntry>>, separator: &str) {
+        if self.is_made_of(&members, separator) {
+            return;
+        }
+        for member in &members {
+            member.belong_to(self);
+        }
+        let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
+        let style = Arc::new(NameFormat {
+            separator: Box::from(separator),
+            max_len: self.settings.longest_name,
+        });
+        let roster = Arc::new(ServerSet {
+            members,
+            absent: lock(&self.absent).clone(),
+            style,
+            version,
+        });
+        let before = std::mem::replace(&mut *lock(&self.roster), Arc::clone(&roster));
+        self.forget(&before, &roster);
+        self.departed.note(&before, &roster);
+        self.follow();
+        if version > 1 {
+            self.announce_all();
+        }
+    }
+
+    /// Whether nothing would change if these were the servers.
+    pub(crate) fn is_made_of(&self, members: &[Arc<ServerEntry>], separator: &str) -> bool {
+        let now = self.roster();
+        let is_same =
+            |(one, other): (&Arc<ServerEntry>, &Arc<ServerEntry>)| Arc::ptr_eq(one, other);
+        now.version > 0
+            && *now.style.separator == *separator
+            && now.absent == *lock(&self.absent)
+            && now.members.len() == members.len()
+            && now.members.iter().zip(members).all(is_same)
+    }
+
+    /// Clients are told that these servers are missing, from the next time on that servers are replaced.
+    pub(crate) fn tell_absent<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        *lock(&self.absent) = names.map(Box::from).collect();
+    }
+
+    /// Where servers stood has another meaning now; names do not, where they are made as before.
+    pub(crate) fn forget(&self, before: &ServerSet, now: &ServerSet) {
+        let is_named_alike = before.style == now.style;
+        let origins = is_named_alike.then(|| now.origins());
+        // Whoever is naming things of the servers from before is done after this, and no other begins.
+        self.boards.keep_names(&origins.unwrap_or_default());
+        self.forget_merged();
+        for guest in self.guests() {
+            guest.own.stay_at(|number| now.place(number).is_some());
+        }
+        *lock(&self.seen) = MentionedUris::default();
+    }
+
+    /// What is made of lists is made anew.
+    pub(crate) fn forget_merged(&self) {
+        self.boards.clear();
+        for guest in self.guests() {
+            guest.own.merges.clear();
+        }
+    }
+
+    pub(crate) fn roster(&self) -> Arc<ServerSet> {
+        Arc::clone(&lock(&self.roster))
+    }
+
+    /// Whether these are the servers.
+    pub(crate) fn is_current(&self, roster: &ServerSet) -> bool {
+        lock(&self.roster).version == roster.version
+    }
+}
+
+/// ClientRef a hub is.
+pub(crate) fn identity() -> Implementation {
+    Implementation::new("mcpact", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients are not told of changes where there are none, nor of how everything began.
+    #[tokio::test]
+    pub(crate) async fn the_same_servers_again_are_no_change() {
+        let hub = Aggregator::new(Vec::new(), AggregatorSettings::default()).unwrap();
+        let separator = hub.settings.separator.clone();
+        hub.replace(Vec::new(), &separator);
+        assert!(!hub.changes.are_pending());
+        let version = hub.roster().version;
+        hub.replace(Vec::new(), &separator);
+        assert_eq!(hub.roster().version, version);
+        assert!(!hub.changes.are_pending());
+        hub.tell_absent(["lost"].into_iter());
+        hub.replace(Vec::new(), &separator);
+        assert_ne!(hub.roster().version, version, "another one is missing");
+        assert!(hub.changes.are_pending());
+    }
+}

@@ -1,0 +1,352 @@
+//! The order in which things happen to a request.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use mcpact::server::Settings;
+use mcpact::server::backend::{
+    Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, HttpListener, Outbox,
+    Session, SessionEnd, serve_link,
+};
+use mcpact_engine::classify::param_headers::Annotation;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::ServerTerms;
+use mcpact_spec::{ErrorCode, Method};
+use mcpact_transport::link::Link;
+
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::aggregator::lock;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::rewrite::{Subject, subject};
+use crate::aggregate::rewriter::Rewriter;
+use crate::aggregate::route::Names;
+use crate::aggregate::route::RouteTarget;
+use crate::aggregate::sealed_state::ItemNames;
+use crate::downstream::ClientState;
+use crate::downstream::client::DownstreamClient;
+use crate::downstream::sink::ClientSink;
+use crate::drain::draining_error;
+use crate::error::ServeError;
+use crate::exchange::wire_error;
+use crate::handover::Handover;
+use crate::handover::Unserved;
+use crate::pipeline::level_of;
+use crate::subscriptions::watched_uris::SubscriptionChange;
+use crate::upstream::pending::again;
+
+impl Backend for Aggregator {
+    type State = ClientState;
+
+    fn settings(&self) -> &Settings {
+        &self.settings.front
+    }
+
+    fn terms(&self) -> &Arc<ServerTerms> {
+        &self.bare
+    }
+
+    async fn accept_client(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Result<ClientSetup<ClientState>, WireError> {
+        if self.settings.drain_gate.is_closed() {
+            return Err(draining_error());
+        }
+        Ok(self.admit(opening, visitor).await)
+    }
+
+    /// Everything that was admitted passes here.
+    async fn serve(
+        self: Arc<Self>,
+        job: BackendRequest,
+        session: Arc<Session<ClientState>>,
+        outbox: Outbox,
+    ) -> Result<ByteString, WireError> {
+        let client = job.pact.revision();
+        // ClientRef asks: the front has put it into the session when it was welcomed.
+        let (Some(guest), Some(method)) = (
+            session.state().and_then(ClientState::aggregate).cloned(),
+            job.method,
+        ) else {
+            let why = format!("no server here has `{}`", job.name);
+            return Err(wire_error(
+                ErrorCode::MethodNotFound.code(),
+                why,
+                None,
+                client,
+            ));
+        };
+        let _pass = self.settings.drain_gate.admit(job.method)?;
+        let filtered_method = self.settings.filters.result_method(&job);
+        let job = self.settings.filters.filter_request(job).await?;
+        let ear = ClientSink::new(session, outbox);
+        let answered = self.answer(job, method, &guest, ear).await;
+        let raw = answered.map_err(ServeError::into_wire)?;
+        let filters = &self.settings.filters;
+        filters
+            .filter_result(filtered_method.as_deref(), client, raw)
+            .await
+    }
+
+    fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
+        if let Some(guest) = session.state().and_then(ClientState::aggregate) {
+            let ear = ClientSink::new(Arc::clone(session), outbox).downgrade();
+            guest.settle(ear.clone());
+            self.changes.settle(ear);
+        }
+    }
+
+    fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
+        if let Some(guest) = session.state().and_then(ClientState::aggregate) {
+            guest.observe(method, params);
+        }
+    }
+
+    fn input_closed(&self, visitor: &ClientIdentity) {
+        for member in &self.roster().members {
+            member.bridge.dismiss(visitor);
+        }
+    }
+
+    fn disconnected(&self, visitor: &ClientIdentity) {
+        let guests = lock(&self.visitors).without(visitor);
+        drop(guests);
+        for member in &self.roster().members {
+            member.bridge.leave(visitor);
+        }
+    }
+
+    fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+        let kind = ListKind::Tools;
+        // What one client alone is shown is in no common list.
+        let listed = self.listed(kind, tool);
+        let (member, name) = listed.or_else(|| self.guessed(kind, tool))?;
+        member.bridge.mirrored_params(&name)
+    }
+
+    fn stop(&self) {
+        self.changes.end();
+        for member in &self.roster().members {
+            member.bridge.stop();
+        }
+    }
+}
+
+impl Aggregator {
+    /// Serves one client on a carrier of lines, until it goes away.
+    ///
+    /// # Errors
+    /// The carrier fails.
+    pub async fn serve(self: Arc<Self>, link: Link) -> Result<(), mcpact::error::Error> {
+        let ending = SessionEnd::after(self.settings.front.limits.drain);
+        self.serve_until(link, ending).await
+    }
+
+    /// As [`serve`](Self::serve), with an ending of its own.
+    ///
+    /// # Errors
+    /// The carrier fails.
+    pub async fn serve_until(
+        self: Arc<Self>,
+        link: Link,
+        ending: SessionEnd,
+    ) -> Result<(), mcpact::error::Error> {
+        serve_link(self, link, ending).await
+    }
+
+    /// ListenStreams on HTTP; the hub runs once [`HttpListener::run`] is awaited.
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    pub async fn listen_at(
+        self: Arc<Self>,
+        address: SocketAddr,
+    ) -> Result<HttpListener<Self>, mcpact::error::Error> {
+        HttpListener::bind(self, address).await
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        job: BackendRequest,
+        method: Method,
+        guest: &Arc<DownstreamClient>,
+        ear: ClientSink,
+    ) -> Result<ByteString, ServeError> {
+        // What all servers have in common is answered here.
+        if let Some(kind) = ListKind::of(method) {
+            let client = job.pact.revision();
+            return self.page(guest, kind, &job.params, client).await;
+        }
+        match method {
+            Method::Ping => Ok(ByteString::from_static("{}")),
+            Method::LoggingSetLevel => self.set_level(&job, guest, &ear).await,
+            Method::SubscriptionsListen => self.listen(job, guest, ear).await,
+            Method::TasksList => self.list_tasks(&job, guest, &ear).await,
+            // What no server is to be told ends here.
+            Method::ResourcesUnsubscribe if self.forgets(guest, &job.params) => {
+                Ok(ByteString::from_static("{}"))
+            }
+            // Everything else is about something that one server has.
+            _ => self.forward(job, method, guest, ear).await,
+        }
+    }
+
+    /// A request that one server answers: whoever has taken its place, if it has not seen it.
+    async fn forward(
+        self: &Arc<Self>,
+        mut job: BackendRequest,
+        method: Method,
+        guest: &Arc<DownstreamClient>,
+        mut ear: ClientSink,
+    ) -> Result<ByteString, ServeError> {
+        let client = job.pact.revision();
+        let mut moves = 0;
+        loop {
+            // Which server, and what it calls the thing.
+            let routed = self.route(guest, method, &job.params, client).await;
+            let routed = match routed {
+                Ok(routed) => routed,
+                Err(error) => {
+                    let departed = self.ask_departed(&job, method, guest, &ear).await;
+                    return departed.unwrap_or_else(|| {
+                        self.settings.metrics.unrouted(method);
+                        Err(error)
+                    });
+                }
+            };
+            let member = Arc::clone(&routed.member);
+            let again = (job.clone(), ear.clone());
+            let goes_on = || Handover {
+                has_successor: self.is_succeeded(&member),
+                moves,
+            };
+            match self
+                .forward_to(routed, job, method, guest, ear, goes_on)
+                .await
+            {
+                Ok(raw) => return Ok(raw),
+                Err(Unserved::DeclaredTasks(error)) => return Err(error),
+                Err(Unserved::Unseen) => (job, ear) = again,
+            }
+            moves += 1;
+        }
+    }
+
+    async fn forward_to(
+        self: &Arc<Self>,
+        routed: RouteTarget,
+        mut job: BackendRequest,
+        method: Method,
+        guest: &Arc<DownstreamClient>,
+        ear: ClientSink,
+        goes_on: impl Fn() -> Handover,
+    ) -> Result<ByteString, Unserved> {
+        let client = job.pact.revision();
+        let given = job.params.clone();
+        let member = routed.member;
+        if let Some(params) = routed.params {
+            job.params = params.into();
+        }
+        self.check_task(&member, method, &job.params, client)?;
+        // What the client carries for a server is that server's.
+        let opened = self.unsealed(&member, guest.principal(), &job.params)?;
+        if let Cow::Owned(params) = opened {
+            job.params = params.into();
+        }
+        // ClientRef stands for the client there: a server that sleeps is woken here.
+        let caller = guest.part(self, &member).await;
+        let caller = caller.map_err(|error| Unserved::of(error.at(&member.name), &goes_on))?;
+        let sent = job.params.clone();
+        // The bridge translates; the view shows its addresses as clients know them.
+        let view = Rewriter::new(self, &member, &guest.watched);
+        let ear = ear.seeing(Arc::new(view.clone()));
+        let carried = match method {
+            Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+                let watching =
+                    SubscriptionChange::begin(method, guest, &member, &given, &job.params);
+                if method == Method::ResourcesSubscribe {
+                    guest.subscribes(&job);
+                }
+                let carried = member.bridge.carry_unless(job, caller, ear, goes_on).await;
+                watching.end(carried.is_ok());
+                // The server may have gone before it was known that somebody would miss it.
+                if self.numbered(member.number).is_none() {
+                    self.follow_for(guest);
+                }
+                carried
+            }
+            _ => member.bridge.carry_unless(job, caller, ear, goes_on).await,
+        };
+        match carried {
+            Ok(raw) => {
+                let called = || ItemNames::by(method, &given, &sent);
+                let sealed = self.sealed(&member, guest.principal(), called, raw);
+                Ok(view.result(method, sealed))
+            }
+            Err(Unserved::Unseen) => Err(Unserved::Unseen),
+            Err(Unserved::DeclaredTasks(error)) => {
+                let uri = match subject(method, &given) {
+                    Subject::Uri(uri) => Some(uri),
+                    Subject::Tool(_) | Subject::Prompt(_) | Subject::Task(_) | Subject::Nothing => {
+                        None
+                    }
+                };
+                let error = error.map_wire(|error| view.error(error, uri.as_deref()));
+                if error.code() == ErrorCode::InvalidParams.code()
+                    && let (Some((kind, outer)), Some((_, inner))) =
+                        (named(method, &given), named(method, &sent))
+                {
+                    let (outer, inner) = (&*outer, &*inner);
+                    let names = Names { outer, inner };
+                    let is_there = self.check_listed(guest, &member, kind, names, client);
+                    is_there.await?;
+                }
+                Err(Unserved::DeclaredTasks(error))
+            }
+        }
+    }
+
+    /// Whether a client ends a subscription that waits for its server, or is one of several to the same thing, and is
+    /// over with it.
+    fn forgets(&self, guest: &DownstreamClient, params: &str) -> bool {
+        let Subject::Uri(uri) = subject(Method::ResourcesUnsubscribe, params) else {
+            return false;
+        };
+        let is_there = |number| self.numbered(number).is_some();
+        guest.watched.forget(&uri, is_there)
+    }
+
+    /// A legacy client says which log messages it wants; those servers are told that it has met, and
+    /// the others when it meets them.
+    async fn set_level(
+        self: &Arc<Self>,
+        job: &BackendRequest,
+        guest: &Arc<DownstreamClient>,
+        ear: &ClientSink,
+    ) -> Result<ByteString, ServeError> {
+        level_of(job)?;
+        guest.want_logs(again(job));
+        let met = guest.met();
+        for member in &self.roster().members {
+            if met.contains(&member.number)
+                && let Ok(caller) = guest.part(self, member).await
+            {
+                // A server that keeps no log has nothing to leave out.
+                let _ = member.bridge.carry(again(job), caller, ear.clone()).await;
+            }
+        }
+        Ok(ByteString::from_static("{}"))
+    }
+}
+
+/// The tool or prompt that a request names.
+fn named(method: Method, params: &str) -> Option<(ListKind, Cow<'_, str>)> {
+    match subject(method, params) {
+        Subject::Tool(name) => Some((ListKind::Tools, name)),
+        Subject::Prompt(name) => Some((ListKind::Prompts, name)),
+        Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
+    }
+}

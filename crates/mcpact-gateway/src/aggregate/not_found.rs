@@ -1,0 +1,189 @@
+//! What is told of something that there is not, or of which nobody can say whether it is there.
+
+use std::fmt::Write;
+
+use mcpact_config::{listed, shortened};
+use mcpact_spec::{ErrorCode, Revision};
+use mcpact_wire::raw::ObjectWriter;
+
+use crate::aggregate::aggregator::ABSENT;
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::server_entry::ServerEntry;
+use crate::aggregate::server_entry::failure::Unwell;
+use crate::error::{Explanation, ServeError};
+use crate::exchange::refusal;
+use crate::lists::merged::MergedView;
+use crate::stable::Reason;
+
+const fn word(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Prompts => "prompt",
+        ListKind::Tools | ListKind::Resources | ListKind::Templates => "tool",
+    }
+}
+
+impl Aggregator {
+    /// What is told of a name that is in no list: whose it may be, if that server cannot say so, and else that
+    /// there is nothing of the kind.
+    pub(crate) fn not_found(
+        &self,
+        kind: ListKind,
+        name: &str,
+        board: &MergedView,
+        client: Revision,
+    ) -> ServeError {
+        match self.unwell_owner(kind, name) {
+            Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
+            None => self.unknown(kind, name, board, client),
+        }
+    }
+
+    /// The server that a name belongs to by its prefix, if it cannot say now what it has; one without a prefix
+    /// where no other's fits.
+    fn unwell_owner(&self, kind: ListKind, name: &str) -> Option<(Box<str>, Unwell)> {
+        let roster = self.roster();
+        let members = roster.members.iter();
+        let fitting = roster
+            .style
+            .guess(name, members.map(|member| &*member.prefix).enumerate());
+        let fitting: Vec<&ServerEntry> = fitting
+            .iter()
+            .filter_map(|route| Some(&**roster.members.get(route.server)?))
+            .collect();
+        let has_prefix = |member: &&ServerEntry| !member.prefix.is_empty();
+        let is_named = fitting.iter().any(has_prefix);
+        let mut owners = fitting
+            .into_iter()
+            .filter(|member| has_prefix(member) || !is_named);
+        let unwell = owners.find_map(|member| Some((member.name.clone(), member.unwell(kind)?)));
+        unwell.or_else(|| {
+            let absent = roster.absent.iter().map(|name| &**name).enumerate();
+            let guessed = roster.style.guess(name, absent);
+            let name = roster.absent.get(guessed.first()?.server)?;
+            Some((name.clone(), wrong()))
+        })
+    }
+
+    /// Nobody is told of what it is not shown.
+    pub(crate) fn unknown(
+        &self,
+        kind: ListKind,
+        name: &str,
+        board: &MergedView,
+        client: Revision,
+    ) -> ServeError {
+        let what = word(kind);
+        let all = board.keys(kind);
+        let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
+        why.push_str(&match all.as_slice() {
+            [] => format!("There is no {what} at all"),
+            all => format!("There are: {}", listed_of(name, all)),
+        });
+        why.push_str(&self.missing(kind));
+        if kind == ListKind::Tools {
+            why.push_str(&self.withheld());
+        }
+        refusal(ErrorCode::InvalidParams.code(), why, None, client)
+    }
+
+    pub(crate) fn unknown_resource(
+        &self,
+        uri: &str,
+        all: &[String],
+        client: Revision,
+    ) -> ServeError {
+        let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
+        why.push_str(&match all {
+            [] => String::from("No server lists any"),
+            all => format!("There are: {}", listed_of(uri, all)),
+        });
+        let servers = self.server_names();
+        let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
+        why.push_str(&self.missing(ListKind::Resources));
+        let code = if ErrorCode::ResourceNotFound.emitted_in(client) {
+            ErrorCode::ResourceNotFound
+        } else {
+            ErrorCode::InvalidParams
+        };
+        let data = ObjectWriter::new().text("uri", uri).finish();
+        refusal(code.code(), why, Some(data), client)
+    }
+
+    /// Of which servers tools are kept back: what is not found may be one of them.
+    fn withheld(&self) -> String {
+        let roster = self.roster();
+        let withheld = roster.members.iter().filter_map(|member| {
+            let withheld = member.bridge.withheld()?;
+            Some(format!("; `{}`: {withheld}", member.name))
+        });
+        withheld.collect()
+    }
+
+    /// Which servers are missing, and why: what is not found may be theirs.
+    fn missing(&self, kind: ListKind) -> String {
+        let roster = self.roster();
+        let missing: Vec<String> = roster
+            .members
+            .iter()
+            .filter_map(|member| {
+                let why = member.unwell(kind)?.why.in_short();
+                Some(format!("`{}` ({why})", member.name))
+            })
+            .chain(
+                roster
+                    .absent
+                    .iter()
+                    .map(|name| format!("`{name}` ({ABSENT})")),
+            )
+            .collect();
+        match missing.as_slice() {
+            [] => String::new(),
+            some => format!("; missing servers: {}", some.join(", ")),
+        }
+    }
+}
+
+/// How a server is that is left out.
+fn wrong() -> Unwell {
+    Unwell {
+        state: "wrong",
+        why: ABSENT.into(),
+        advice: String::from("mend its config"),
+    }
+}
+
+/// What is told of a thing of a server that cannot say whether it has it.
+fn may_be_there(
+    kind: ListKind,
+    name: &str,
+    server: &str,
+    unwell: &Unwell,
+    client: Revision,
+) -> ServeError {
+    let Unwell { state, why, advice } = unwell;
+    let hint = match &why.hint {
+        Some(hint) => format!("{hint}; {advice}"),
+        None => advice.clone(),
+    };
+    let why = Explanation {
+        hint: Some(hint),
+        ..why.clone()
+    };
+    let message = format!(
+        "`{server}`: the server, to which the {} `{}` may belong, cannot be used now (state: {state}): {}",
+        word(kind),
+        shortened(name),
+        why.in_short()
+    );
+    let data = ObjectWriter::new()
+        .text("reason", Reason::UpstreamMissing.as_str())
+        .text("advice", advice)
+        .finish();
+    refusal(ErrorCode::InternalError.code(), message, Some(data), client)
+}
+
+pub(crate) fn listed_of(given: &str, all: &[String]) -> String {
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    listed(given, &all)
+}

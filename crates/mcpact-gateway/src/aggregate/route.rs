@@ -1,0 +1,379 @@
+//! Which server a request is for.
+
+use std::sync::Arc;
+
+use crate::error::ServeError;
+use mcpact_config::{listed, shortened};
+use mcpact_spec::{Capability, ErrorCode, Method, Revision};
+use mcpact_wire::envelope::Params;
+use mcpact_wire::raw::ObjectWriter;
+use mcpact_wire::scan::text;
+
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::lock;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::name_table::may_have_hash_suffix;
+use crate::aggregate::not_found::listed_of;
+use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
+use crate::aggregate::server_entry::ServerEntry;
+use crate::aggregate::uri_table::{UriLookup, is_qualified};
+use crate::downstream::client::DownstreamClient;
+use crate::exchange::refusal;
+use crate::lists::merge::ROSTERS;
+use crate::lists::merged::ResourceRoutes;
+use crate::lists::request::ListRequest;
+use crate::lists::scope::InstanceKnown;
+use crate::lists::scope::ListScope;
+
+/// A server, and the parameters as it understands them.
+#[derive(Debug)]
+pub(crate) struct RouteTarget {
+    pub(crate) member: Arc<ServerEntry>,
+    /// None if nothing had to change.
+    pub(crate) params: Option<String>,
+}
+
+/// What a thing is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    /// By clients.
+    pub(crate) outer: &'a str,
+    /// By its server.
+    pub(crate) inner: &'a str,
+}
+
+impl Aggregator {
+    /// The server that a request is for.
+    pub(crate) async fn route(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        method: Method,
+        params: &str,
+        client: Revision,
+    ) -> Result<RouteTarget, ServeError> {
+        let (member, inner) = match subject(method, params) {
+            Subject::Tool(name) => self.by_name(guest, ListKind::Tools, &name, client).await?,
+            Subject::Prompt(name) => {
+                self.by_name(guest, ListKind::Prompts, &name, client)
+                    .await?
+            }
+            Subject::Uri(uri) => self.by_uri(guest, &uri, client).await?,
+            Subject::Task(task) => self.by_task(&task, client)?,
+            Subject::Nothing => return self.only_one(method, client),
+        };
+        if let Some(missing) = member.lacks(method) {
+            let why = format!(
+                "`{method}`: server `{}` did not declare `{}`",
+                member.name,
+                missing.path()
+            );
+            let code = ErrorCode::MethodNotFound.code();
+            return Err(refusal(code, why, None, client));
+        }
+        Ok(RouteTarget {
+            params: with_subject(method, params, &inner),
+            member,
+        })
+    }
+
+    /// A request that names nothing can go to a server that is alone.
+    fn only_one(&self, method: Method, client: Revision) -> Result<RouteTarget, ServeError> {
+        match self.roster().members.as_slice() {
+            [member] => Ok(RouteTarget {
+                member: Arc::clone(member),
+                params: None,
+            }),
+            [] | [_, ..] => {
+                let servers = self.server_names();
+                let why = match subject_key(method) {
+                    Some(key) => format!(
+                        "`{method}` needs a text as `{key}` in its params: there is none. The servers are: {servers}"
+                    ),
+                    None => format!(
+                        "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
+                    ),
+                };
+                Err(refusal(ErrorCode::InvalidParams.code(), why, None, client))
+            }
+        }
+    }
+
+    async fn by_name(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+        name: &str,
+        client: Revision,
+    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
+        let mut left = ROSTERS;
+        loop {
+            left -= 1;
+            let roster = self.roster();
+            let found = self.by_name_now(guest, kind, name, client).await;
+            // Names are forgotten when the servers become others, also just before they are looked at.
+            if found.is_ok() || left == 0 || self.is_current(&roster) {
+                return found;
+            }
+        }
+    }
+
+    async fn by_name_now(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+        name: &str,
+        client: Revision,
+    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
+        if let Some(found) = self.listed_for(guest, kind, name) {
+            return Ok(found);
+        }
+        // Nobody has seen the list yet: the prefix tells, and its server will say whether it knows the thing. It does
+        // not wait for the lists of others.
+        let guessed = self.guessed(kind, name);
+        let is_unseen =
+            |member: &ServerEntry| self.boards.named(kind).is_none() || member.is_coming(kind);
+        if let Some(found) = guessed.clone().filter(|(member, _)| is_unseen(member)) {
+            return Ok(found);
+        }
+        if let Some((member, _)) = &guessed {
+            self.look_into_own(guest, member, kind).await;
+        }
+        let board = self.board(guest, kind, client).await?;
+        if let Some(found) = self.listed_for(guest, kind, name) {
+            return Ok(found);
+        }
+        // It may be about to be there by now.
+        let coming = guessed.filter(|(member, _)| member.is_coming(kind));
+        coming.ok_or_else(|| self.not_found(kind, name, &board, client))
+    }
+
+    /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
+    /// have another name, or another thing to have this one, and where only lists can tell.
+    pub(crate) fn guessed(
+        &self,
+        kind: ListKind,
+        name: &str,
+    ) -> Option<(Arc<ServerEntry>, Box<str>)> {
+        if may_have_hash_suffix(name) {
+            return None;
+        }
+        let roster = self.roster();
+        let prefixes = roster.members.iter().map(|member| &*member.prefix);
+        let guessed = roster.style.guess(name, prefixes.enumerate());
+        let [only] = guessed.as_slice() else {
+            return None;
+        };
+        let member = roster.members.get(only.server)?;
+        let is_served = member.serves(kind, &only.name)
+            && self.boards.may_be(kind, name, &member.origin(), &only.name);
+        is_served.then(|| (Arc::clone(member), only.name.clone()))
+    }
+
+    /// Whether a thing that its server refused is one that it has. A name alone may have led there, or a list from
+    /// before the server slept.
+    pub(crate) async fn check_listed(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        member: &Arc<ServerEntry>,
+        kind: ListKind,
+        names: Names<'_>,
+        client: Revision,
+    ) -> Result<(), ServeError> {
+        let listing = self.filtered_method(member, guest, kind).await;
+        // ClientRef does not say what it has is believed.
+        if listing.is_none_or(|listing| listing.names().iter().any(|name| name == names.inner)) {
+            return Ok(());
+        }
+        let board = self.board(guest, kind, client).await?;
+        Err(self.unknown(kind, names.outer, &board, client))
+    }
+
+    /// A client's own instance, which is started if it has none, may have what is in no list that the client was shown.
+    async fn look_into_own(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        member: &Arc<ServerEntry>,
+        kind: ListKind,
+    ) {
+        if member.whose(InstanceKnown::Yes) == ListScope::Own {
+            // Whoever cannot be asked is told of when nothing is found.
+            let _ = self
+                .asked_for(ListRequest::of_own(member, guest, kind))
+                .await;
+        }
+    }
+
+    /// The thing of a list that everybody of a kind is shown.
+    pub(crate) fn listed(
+        &self,
+        kind: ListKind,
+        name: &str,
+    ) -> Option<(Arc<ServerEntry>, Box<str>)> {
+        self.boards.named(kind)?.lookup(name)
+    }
+
+    /// The same of those that the client is shown.
+    fn listed_for(
+        &self,
+        guest: &DownstreamClient,
+        kind: ListKind,
+        name: &str,
+    ) -> Option<(Arc<ServerEntry>, Box<str>)> {
+        let own = guest.own.merges.named(kind);
+        let own = own.filter(|named| self.is_current(&named.roster));
+        let found = own.and_then(|named| named.lookup(name));
+        found.or_else(|| self.listed(kind, name))
+    }
+
+    /// What a client is subscribed to stays what it means. An address that leaves open which server is
+    /// meant is refused: nobody would notice that it was another one.
+    pub(crate) async fn by_uri(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        uri: &str,
+        client: Revision,
+    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
+        let mut left = ROSTERS;
+        loop {
+            left -= 1;
+            let roster = self.roster();
+            let found = self.by_uri_now(guest, uri, client).await;
+            // So are addresses.
+            if found.is_ok() || left == 0 || self.is_current(&roster) {
+                return found;
+            }
+        }
+    }
+
+    async fn by_uri_now(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        uri: &str,
+        client: Revision,
+    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
+        if let Some(found) = self.meant(guest, uri) {
+            return Ok(found);
+        }
+        if let Some(found) = self.addressed_for(guest, uri) {
+            return Ok(found);
+        }
+        let board = self.board(guest, ListKind::Resources, client).await?;
+        if let Some(found) = self.addressed_for(guest, uri) {
+            return Ok(found);
+        }
+        self.check_clear(uri, client)?;
+        let roster = self.roster();
+        // An address that names a server is not for another one.
+        let mut having = roster
+            .members
+            .iter()
+            .filter(|member| !is_qualified(uri) && member.has(Capability::Resources));
+        if let (Some(only), None) = (having.next(), having.next()) {
+            return Ok((Arc::clone(only), Box::from(uri)));
+        }
+        let templates = self.board(guest, ListKind::Templates, client).await?;
+        let mut all = board.keys(ListKind::Resources);
+        all.extend(templates.keys(ListKind::Templates));
+        Err(self.unknown_resource(uri, &all, client))
+    }
+
+    /// The server of which a client has subscribed to an address, as long as it is there.
+    fn meant(&self, guest: &DownstreamClient, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
+        let meant = guest.watched.meant(uri)?;
+        Some((self.numbered(meant.server()?)?, meant.inner))
+    }
+
+    fn addressed(&self, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
+        let known = match self.boards.addressed() {
+            Some(known) => known,
+            // It says itself whose it is, and no list has to tell.
+            None if is_qualified(uri) => {
+                let roster = self.roster();
+                let uris = roster.uris();
+                Arc::new(ResourceRoutes { roster, uris })
+            }
+            None => return None,
+        };
+        self.lookup(&known, uri)
+    }
+
+    /// The same by what the client is shown.
+    fn addressed_for(
+        &self,
+        guest: &DownstreamClient,
+        uri: &str,
+    ) -> Option<(Arc<ServerEntry>, Box<str>)> {
+        let own = guest.own.merges.addressed();
+        let own = own.filter(|known| self.is_current(&known.roster));
+        let found = own.and_then(|known| self.lookup(&known, uri));
+        found.or_else(|| self.addressed(uri))
+    }
+
+    fn lookup(&self, known: &ResourceRoutes, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
+        match known.uris.lookup(uri, &self.seen_at(known, uri)) {
+            UriLookup::Found(route) => {
+                let member = known.roster.members.get(route.server)?;
+                Some((Arc::clone(member), Box::from(route.uri)))
+            }
+            UriLookup::Unknown | UriLookup::Ambiguous(_) => None,
+        }
+    }
+
+    /// The server of the thing that a request names, if that can be told without asking anybody.
+    pub(crate) fn named_by(&self, params: &Params<'_>) -> Option<Arc<ServerEntry>> {
+        let found = match (params.name.and_then(text), params.uri.and_then(text)) {
+            (Some(name), _) => {
+                let mut kinds = [ListKind::Tools, ListKind::Prompts].into_iter();
+                let known = kinds.clone().find_map(|kind| self.listed(kind, &name));
+                known.or_else(|| kinds.find_map(|kind| self.guessed(kind, &name)))
+            }
+            (None, Some(uri)) => self.addressed(&uri),
+            (None, None) => None,
+        };
+        found.map(|(member, _)| member)
+    }
+
+    /// Refuses an address that leaves open which server is meant.
+    fn check_clear(&self, uri: &str, client: Revision) -> Result<(), ServeError> {
+        let Some(known) = self.boards.addressed() else {
+            return Ok(());
+        };
+        let UriLookup::Ambiguous(forms) = known.uris.lookup(uri, &self.seen_at(&known, uri)) else {
+            return Ok(());
+        };
+        let why = format!(
+            "Several servers have the resource `{}`; say which one is meant: {}",
+            shortened(uri),
+            listed_of(uri, &forms)
+        );
+        let data = ObjectWriter::new().text("uri", uri).finish();
+        let code = ErrorCode::InvalidParams.code();
+        Err(refusal(code, why, Some(data), client))
+    }
+
+    /// Where the servers stand that have mentioned an address.
+    fn seen_at(&self, known: &ResourceRoutes, uri: &str) -> Vec<usize> {
+        known.roster.places(lock(&self.seen).owners(uri))
+    }
+
+    pub(crate) fn server_names(&self) -> String {
+        let roster = self.roster();
+        let names: Vec<&str> = roster.members.iter().map(|member| &*member.name).collect();
+        listed("", &names)
+    }
+}
+
+impl ServerSet {
+    /// Where the server of a number stands.
+    pub(crate) fn place(&self, number: u64) -> Option<usize> {
+        let mut members = self.members.iter();
+        members.position(|member| member.number == number)
+    }
+
+    /// Where the servers of these numbers stand that are there.
+    pub(crate) fn places(&self, numbers: &[u64]) -> Vec<usize> {
+        let numbers = numbers.iter();
+        numbers.filter_map(|number| self.place(*number)).collect()
+    }
+}

@@ -1,0 +1,454 @@
+//! One server of a hub.
+
+pub(crate) mod failure;
+pub(crate) mod gaps;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use mcpact_config::ToolFilter;
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
+use mcpact_translate::lifecycle::server_capabilities;
+use tokio::time::Instant;
+
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::aggregator::lock;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::name_registry::Origin;
+use crate::aggregate::server_entry::gaps::ListGap;
+use crate::cache::{Cache, CachedList, ServerCacheFile, ServerMetadata};
+use crate::control::ListCounts;
+use crate::error::Explanation;
+use crate::gateway::ServerReport;
+use crate::lists::cache::CacheEntry;
+use crate::lists::cache::FetchOutcome;
+use crate::lists::cache::ListKey;
+use crate::lists::cache::ListVersion;
+use crate::lists::scope::InstanceKnown;
+use crate::lists::scope::whose;
+use crate::lists::server_list::ServerList;
+use crate::upstream::UpstreamServer;
+use crate::upstream::info::ChangeListener;
+use crate::upstream::info::ServerProfile;
+
+/// How many lists are kept of one server; clients that declare the same share them.
+const LISTS: usize = 64;
+
+/// A server, its name, and what is remembered of it.
+#[derive(Debug)]
+pub struct ServerEntry {
+    pub(crate) name: Box<str>,
+    pub(crate) prefix: Box<str>,
+    pub(crate) tags: Vec<Box<str>>,
+    pub(crate) bridge: Arc<UpstreamServer>,
+    /// Tells this server from one that had its name before; one that runs on under other settings keeps it.
+    pub(crate) number: u64,
+    lists: Mutex<HashMap<ListKey, Arc<CacheEntry>>>,
+    /// Lists of an earlier run that nobody has asked for in this one.
+    recalled: Mutex<Vec<CachedList>>,
+    /// Where they are kept for a later run.
+    cache_file: Option<ServerCacheFile>,
+    /// How often each list has changed.
+    changes: [AtomicU64; ListKind::ALL.len()],
+    /// How often it has woken up.
+    wakes: AtomicU64,
+    /// Since when somebody waits to learn what it is.
+    awaited: OnceLock<Instant>,
+    /// Whether it has woken up since its lists were last looked at.
+    is_unverified: AtomicBool,
+    /// Why it cannot be used, and since when.
+    failure: Mutex<Option<(Explanation, Instant)>>,
+    /// What its lists lack.
+    lacking: Mutex<BTreeMap<ListKind, ListGap>>,
+    /// How often any of that has changed.
+    judgements: AtomicU64,
+    hubs: Mutex<Vec<Weak<Aggregator>>>,
+}
+
+impl ServerEntry {
+    /// A server under this name, which its things are prefixed with.
+    #[must_use]
+    pub fn new(name: &str, bridge: Arc<UpstreamServer>) -> Arc<Self> {
+        let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
+        Self::with(name, name, Vec::new(), tools, bridge, &nowhere)
+    }
+
+    /// A server with another prefix than its name, tags by which it can be selected, and only some of its
+    /// tools; what it said in an earlier run is known if it was kept.
+    #[must_use]
+    pub fn with(
+        name: &str,
+        prefix: &str,
+        tags: Vec<Box<str>>,
+        tools: ToolFilter,
+        bridge: Arc<UpstreamServer>,
+        cache: &Cache,
+    ) -> Arc<Self> {
+        bridge.serve_tools(tools);
+        let cache_file = bridge.fingerprint().and_then(|of| cache.file(&of));
+        let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
+        if let Some(kept) = &mut kept {
+            let era = kept.met.revision.era();
+            let whose = whose(bridge.sharing(), Some(era), InstanceKnown::No);
+            kept.lists.retain(|list| whose.is_of(&list.reader));
+        }
+        if let Some(kept) = &kept {
+            bridge.recall(kept);
+        }
+        let recalled = kept.map_or_else(Vec::new, |kept| kept.lists);
+        let member = Arc::new(Self {
+            recalled: Mutex::new(recalled),
+            cache_file,
+            wakes: AtomicU64::new(0),
+            awaited: OnceLock::new(),
+            is_unverified: AtomicBool::new(false),
+            name: Box::from(name),
+            prefix: Box::from(prefix),
+            tags,
+            number: bridge.number(),
+            bridge,
+            lists: Mutex::default(),
+            changes: [const { AtomicU64::new(0) }; ListKind::ALL.len()],
+            failure: Mutex::default(),
+            lacking: Mutex::default(),
+            judgements: AtomicU64::new(0),
+            hubs: Mutex::default(),
+        });
+        let herald: Weak<Self> = Arc::downgrade(&member);
+        member.bridge.tell_of_changes(herald);
+        member
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// ListScope its things are.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            name: self.name.clone(),
+            prefix: self.prefix.clone(),
+        }
+    }
+
+    /// By what it can be selected.
+    #[must_use]
+    pub fn tags(&self) -> &[Box<str>] {
+        &self.tags
+    }
+
+    /// The way to it alone.
+    #[must_use]
+    pub const fn bridge(&self) -> &Arc<UpstreamServer> {
+        &self.bridge
+    }
+
+    /// Whether a thing of it is served.
+    pub(crate) fn serves(&self, kind: ListKind, name: &str) -> bool {
+        self.bridge.serves(kind, name)
+    }
+
+    pub(crate) fn belong_to(&self, hub: &Arc<Aggregator>) {
+        let mut hubs = lock(&self.hubs);
+        hubs.retain(|other| other.strong_count() > 0);
+        hubs.push(Arc::downgrade(hub));
+    }
+
+    /// What it last said about itself.
+    pub(crate) fn known(&self) -> Option<Arc<ServerProfile>> {
+        self.bridge.met()
+    }
+
+    /// Reaches the server, so that something is known about it.
+    pub async fn meet(&self) -> bool {
+        if self.known().is_some() {
+            // What is known from an earlier run may have to be approved since.
+            let refused = self.bridge.unapproved().await;
+            if let Some(error) = &refused {
+                self.judge(Some(error));
+            }
+            return refused.is_none();
+        }
+        let met = self.bridge.meet().await;
+        self.judge(met.as_ref().err());
+        met.is_ok()
+    }
+
+    /// Agrees to what it says about its tools now, and shows those that were kept back. The tools that are not
+    /// what they were.
+    pub(crate) fn approve_tools(&self) -> Vec<String> {
+        let has_hidden = !self.bridge.hidden_tools().is_empty();
+        let agreed = self.bridge.approve_tools();
+        if has_hidden {
+            for hub in self.hubs() {
+                hub.forget_merged();
+            }
+            self.announce(Method::ToolsListChanged);
+        }
+        agreed
+    }
+
+    /// Tells whether anything was learned about what is missing.
+    pub(crate) fn judgements(&self) -> u64 {
+        // Both only grow.
+        self.judgements.load(Ordering::Acquire) + self.bridge.turns()
+    }
+
+    /// What is known about it.
+    pub(crate) fn report(&self) -> ServerReport {
+        let met = self.known();
+        ServerReport {
+            name: self.name.to_string(),
+            revision: met.as_ref().map(|met| met.revision),
+            state: self.bridge.status().state,
+            calls_itself: met.and_then(|met| met.calls_itself()),
+            failure: self.failure().map(String::from),
+        }
+    }
+
+    /// How many things it has, as far as anybody has listed them.
+    pub(crate) fn lists(&self) -> ListCounts {
+        let count = |kind: ListKind| {
+            let lists = lock(&self.lists);
+            let listings = lists.iter().filter(|(key, _)| key.kind == kind);
+            listings.filter_map(|(_, slot)| slot.count()).max()
+        };
+        ListCounts {
+            tools: count(ListKind::Tools),
+            prompts: count(ListKind::Prompts),
+            resources: count(ListKind::Resources),
+            templates: count(ListKind::Templates),
+        }
+    }
+
+    /// Whether it declares something; of a server that nobody has met nobody knows.
+    pub(crate) fn has(&self, capability: Capability) -> bool {
+        self.known()
+            .is_some_and(|met| met.introduction.capabilities.declared().has(capability))
+    }
+
+    /// What a client is told that it has; none while nobody knows. Only those who are told apart are
+    /// promised lists of their tasks.
+    pub(crate) fn shown_to(&self, client: Revision, is_named: bool) -> Option<CapabilitySet> {
+        let met = self.known()?;
+        let emulation = self.bridge.emulation(is_named);
+        let declared = &met.introduction.capabilities;
+        Some(server_capabilities(
+            declared,
+            met.revision,
+            client,
+            emulation,
+        ))
+    }
+
+    /// What it would have to declare for this to be asked of it, and did not.
+    pub(crate) fn lacks(&self, method: Method) -> Option<Capability> {
+        let met = self.known()?;
+        // What its revision does not have is made of something else that it has.
+        if method.role(met.revision) == Role::Absent {
+            return None;
+        }
+        let needed = method.gate(met.revision).capability(Side::Client);
+        let declared = met.introduction.capabilities.declared();
+        needed.filter(|needed| needed.owner() == Side::Server && !declared.has(*needed))
+    }
+
+    /// Whether it tells when a list changes, as it is connected at the moment.
+    pub(crate) fn tells_of(&self, kind: ListKind) -> bool {
+        self.bridge.can_tell()
+            && self.has(match kind {
+                ListKind::Tools => Capability::ToolsListChanged,
+                ListKind::Prompts => Capability::PromptsListChanged,
+                ListKind::Resources | ListKind::Templates => Capability::ResourcesListChanged,
+            })
+    }
+
+    /// What it speaks; the latest while nobody knows.
+    pub(crate) fn revision(&self) -> Revision {
+        self.known()
+            .map_or(Revision::newest(Era::Modern), |met| met.revision)
+    }
+
+    /// Whether its lists are the same for all clients.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.known()
+            .is_some_and(|met| met.revision.era() == Era::Modern)
+    }
+
+    pub(crate) fn slot(&self, key: ListKey) -> Arc<CacheEntry> {
+        let mut lists = lock(&self.lists);
+        if let Some(slot) = lists.get(&key) {
+            return Arc::clone(slot);
+        }
+        if lists.len() >= LISTS {
+            lists.clear();
+        }
+        let slot = Arc::new(self.recalled_slot(&key).unwrap_or_default());
+        lists.insert(key, Arc::clone(&slot));
+        slot
+    }
+
+    fn recalled_slot(&self, key: &ListKey) -> Option<CacheEntry> {
+        let mut recalled = lock(&self.recalled);
+        if recalled.is_empty() {
+            return None;
+        }
+        let reader = key.reader();
+        let is_it = |list: &CachedList| list.kind == key.kind && list.reader == reader;
+        let kept = recalled.iter().position(is_it)?;
+        let listing = ServerList::recalled(&recalled.swap_remove(kept));
+        self.look_over(key.kind, &listing);
+        Some(CacheEntry::recalled(Arc::new(listing), 0))
+    }
+
+    /// Since when somebody waits to learn what it is; from now on if nobody did.
+    pub(crate) fn awaited(&self) -> Instant {
+        *self.awaited.get_or_init(Instant::now)
+    }
+
+    /// Since when it keeps somebody waiting for a list, or to be known at all.
+    pub(crate) fn waited_for_since(&self) -> Option<Instant> {
+        let slots = self.slots();
+        let fetching = slots.iter().filter_map(|(_, slot)| slot.fetching_since());
+        let awaited = self.awaited.get().filter(|_| self.known().is_none());
+        fetching.chain(awaited.copied()).min()
+    }
+
+    /// Every list that somebody has asked for.
+    pub(crate) fn slots(&self) -> Vec<(ListKind, Arc<CacheEntry>)> {
+        let lists = lock(&self.lists);
+        let slots = lists.iter().map(|(key, slot)| (key.kind, Arc::clone(slot)));
+        slots.collect()
+    }
+
+    /// What somebody else was shown who comes on behalf of the same principal: better than nothing while the
+    /// server does not say what it has for this one.
+    pub(crate) fn shown_to_others(&self, key: &ListKey) -> Option<Arc<ServerList>> {
+        let lists = lock(&self.lists);
+        let mut others = lists.iter().filter(|(other, _)| {
+            (other.kind, other.whose) == (key.kind, key.whose) && other.principal == key.principal
+        });
+        others.find_map(|(_, slot)| slot.listing())
+    }
+
+    /// Its other lists, whoever was shown them.
+    pub(crate) fn lists_besides(
+        &self,
+        kind: ListKind,
+        listing: Option<&Arc<ServerList>>,
+    ) -> Vec<Arc<ServerList>> {
+        let slots = self.slots().into_iter().filter(|(of, _)| *of == kind);
+        let others = slots.filter_map(|(_, slot)| slot.listing());
+        let is_other = |other: &Arc<ServerList>| listing.is_none_or(|one| !one.is_same(other));
+        others.filter(is_other).collect()
+    }
+
+    fn changes_of(&self, kind: ListKind) -> u64 {
+        self.changes[kind as usize].load(Ordering::Acquire)
+    }
+
+    /// What a list rests on that is fetched now.
+    pub(crate) fn basis(&self, kind: ListKind) -> ListVersion {
+        ListVersion {
+            changes: self.changes_of(kind),
+            wakes: self.wakes.load(Ordering::Acquire),
+            when: Some(Instant::now()),
+        }
+    }
+
+    /// Whether it has woken up, and nobody has looked at its lists since.
+    pub(crate) fn is_to_be_verified(&self) -> bool {
+        self.is_unverified.load(Ordering::Relaxed)
+            && self.is_unverified.swap(false, Ordering::AcqRel)
+    }
+
+    /// Tells the clients of every hub that it is part of.
+    pub(crate) fn announce(&self, method: Method) {
+        for hub in self.hubs() {
+            hub.announce(method);
+        }
+    }
+
+    fn hubs(&self) -> Vec<Arc<Aggregator>> {
+        lock(&self.hubs).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Hands on what a fetch has brought.
+    pub(crate) fn spread(&self, kind: ListKind, news: FetchOutcome) {
+        match news {
+            FetchOutcome::Nothing => {}
+            FetchOutcome::Learned => self.keep(),
+            FetchOutcome::Changed => {
+                self.keep();
+                self.announce(kind.changed());
+            }
+        }
+    }
+
+    /// Writes down what is known, for a later run.
+    fn keep(&self) {
+        let (Some(cache_file), Some(met)) = (self.cache_file.clone(), self.known()) else {
+            return;
+        };
+        let ticket = cache_file.ticket();
+        let asked = lock(&self.lists).clone();
+        let asked = asked.into_iter().filter_map(|(key, slot)| {
+            let listing = slot.unchanged(self.changes_of(key.kind))?;
+            Some(listing.kept(key.reader()))
+        });
+        let mut lists: Vec<_> = asked.collect();
+        let recalled = lock(&self.recalled);
+        let untouched = |list: &&CachedList| self.changes_of(list.kind) == 0;
+        lists.extend(recalled.iter().filter(untouched).cloned());
+        drop(recalled);
+        lists.sort_unstable_by(|one, other| {
+            (one.kind, &one.reader).cmp(&(other.kind, &other.reader))
+        });
+        lists.truncate(LISTS);
+        let record = ServerMetadata {
+            met: ServerProfile::clone(&met),
+            lists,
+        };
+        tokio::task::spawn_blocking(move || cache_file.write(ticket, &record));
+    }
+}
+
+impl ChangeListener for ServerEntry {
+    fn changed(&self, method: Method) {
+        let mut is_list = false;
+        for kind in ListKind::ALL {
+            if kind.changed() == method {
+                is_list = true;
+                self.changes[kind as usize].fetch_add(1, Ordering::AcqRel);
+            }
+        }
+        if is_list {
+            // Nobody shall be shown it in a later run.
+            self.keep();
+            self.announce(method);
+        }
+    }
+
+    fn changed_for(&self, owner: u64, method: Method) {
+        if ListKind::changed_by(method).is_some() {
+            for hub in self.hubs() {
+                hub.tell_owner(self, owner, method);
+            }
+        }
+    }
+
+    fn woke(self: Arc<Self>) {
+        self.wakes.fetch_add(1, Ordering::AcqRel);
+        self.is_unverified.store(true, Ordering::Release);
+        self.judge(None);
+        // Lists belong to the server, whichever hub looks at them.
+        if let Some(hub) = self.hubs().first() {
+            hub.look_again(&self);
+            hub.try_again(&self);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! On which terms a hub serves.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
+use mcpact_engine::server::{Listening, ServerTerms};
+use mcpact_spec::{Era, Revision};
+use mcpact_wire::envelope::Params;
+use mcpact_wire::model::initialize::InitializeParams;
+use tokio::time::Instant;
+
+use crate::aggregate::aggregator::ABSENT;
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::identity;
+use crate::aggregate::aggregator::lock;
+use crate::aggregate::server_entry::ServerEntry;
+use crate::aggregate::{capabilities, instructions};
+use crate::downstream::client::DownstreamClient;
+use crate::downstream::{ClientKind, ClientState};
+
+/// How long a gateway that asks is kept waiting for servers that may be gateways, too: one of them may be waiting for it
+/// in turn, if both are met at the same time.
+const GATEWAY_WAIT: Duration = Duration::from_secs(1);
+
+/// The terms for clients of each revision, as long as nothing changes.
+#[derive(Debug, Default)]
+pub(crate) struct TermsCache {
+    kept: Mutex<HashMap<TermsKey, (TermsVersion, Arc<ServerTerms>)>>,
+}
+
+/// ClientRef is told the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TermsKey {
+    revision: Revision,
+    /// Whether it is told apart from others.
+    is_named: bool,
+}
+
+/// What terms rest on.
+#[derive(Debug, PartialEq, Eq)]
+struct TermsVersion {
+    roster: u64,
+    known: Vec<(usize, u64, usize)>,
+}
+
+impl Aggregator {
+    pub(crate) async fn admit(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> ClientSetup<ClientState> {
+        let is_named = !visitor.principal.is_empty();
+        let (guest, revision, asked) = match opening {
+            ClientHello::Handshake(params) => {
+                let raw = params.raw.unwrap_or("{}");
+                let asked = InitializeParams::parse(Some(raw)).ok();
+                let version = asked.as_ref().and_then(|p| p.protocol_version.as_deref());
+                let revision = version
+                    .and_then(Revision::parse)
+                    .filter(|revision| revision.era() == Era::Legacy)
+                    .unwrap_or(Revision::newest(Era::Legacy));
+                let guest = Arc::new(DownstreamClient::of_handshake(raw, visitor));
+                (guest, revision, None)
+            }
+            ClientHello::Request(params) => {
+                let guest = lock(&self.visitors).guest(&params.meta, visitor);
+                let named = params.meta.revision();
+                let revision = named.unwrap_or(Revision::newest(Era::Modern));
+                (guest, revision, Some(params))
+            }
+        };
+        self.meet(&guest, asked).await;
+        ClientSetup {
+            terms: self.terms_for(TermsKey { revision, is_named }),
+            state: Some(ClientState(ClientKind::Aggregate(guest))),
+        }
+    }
+
+    /// Waits a while for servers of which nothing is known; they may have failed, too.
+    async fn meet(&self, guest: &Arc<DownstreamClient>, asked: Option<&Params<'_>>) {
+        let roster = self.roster();
+        let mut strangers: Vec<&Arc<ServerEntry>> = roster
+            .members
+            .iter()
+            .filter(|member| member.known().is_none() && member.failure().is_none())
+            .collect();
+        if strangers.is_empty() {
+            return;
+        }
+        // What names a thing of one server needs nothing of the others.
+        if let Some(needed) = asked.and_then(|params| self.named_by(params)) {
+            strangers.retain(|member| member.number == needed.number);
+        }
+        let longest = self.settings.introduction_wait;
+        let wait = |member: &ServerEntry| match member.bridge.route() {
+            Some(route) if route.serves_gateways() => longest.min(GATEWAY_WAIT),
+            Some(_) | None => longest,
+        };
+        // Nobody waits again for a server that has kept others waiting.
+        let awaited = strangers
+            .into_iter()
+            .map(|member| (member.awaited() + wait(member), member))
+            .filter(|(until, _)| Instant::now() < *until);
+        let meeting = awaited.map(|(until, member)| {
+            let (guest, member) = (Arc::clone(guest), Arc::clone(member));
+            // Whoever does not want to wait any longer does not stop the others.
+            let meeting = tokio::spawn(async move { guest.meet(&member).await });
+            tokio::time::timeout_at(until, meeting)
+        });
+        let met = futures_util::future::join_all(meeting).await;
+        if met.iter().any(Result::is_err) {
+            tracing::warn!("not every server has introduced itself in time");
+        }
+    }
+
+    fn terms_for(&self, audience: TermsKey) -> Arc<ServerTerms> {
+        let roster = self.roster();
+        let basis = TermsVersion {
+            roster: roster.version,
+            known: roster.members.iter().map(|member| state(member)).collect(),
+        };
+        let mut kept = lock(&self.terms.kept);
+        if let Some((of, terms)) = kept.get(&audience)
+            && *of == basis
+        {
+            return Arc::clone(terms);
+        }
+        let terms = Arc::new(self.terms_of(&roster, audience));
+        kept.insert(audience, (basis, Arc::clone(&terms)));
+        terms
+    }
+
+    fn terms_of(&self, roster: &ServerSet, audience: TermsKey) -> ServerTerms {
+        let met: Vec<_> = roster.members.iter().map(|m| (m, m.known())).collect();
+        let shown: Vec<_> = met
+            .iter()
+            .filter_map(|(member, _)| member.shown_to(audience.revision, audience.is_named))
+            .collect();
+        let declared = capabilities::union(&shown);
+        let failures: Vec<_> = met
+            .iter()
+            .map(|(member, _)| member.failure_in_short())
+            .collect();
+        let lacking: Vec<_> = met.iter().map(|(member, _)| shortcomings(member)).collect();
+        let parts = met.iter().zip(failures.iter().zip(&lacking)).map(
+            |((member, met), (failure, lacking))| instructions::ServerInstructions {
+                server: &member.name,
+                prefix: &member.prefix,
+                instructions: met
+                    .as_ref()
+                    .and_then(|met| met.introduction.instructions.as_deref()),
+                failure: failure.as_deref(),
+                lacking,
+            },
+        );
+        let absent = roster
+            .absent
+            .iter()
+            .map(|name| instructions::ServerInstructions {
+                server: name,
+                prefix: "",
+                instructions: None,
+                failure: Some(ABSENT),
+                lacking: &[],
+            });
+        let parts: Vec<_> = parts.chain(absent).collect();
+        let policy = self.settings.front.policy.clone();
+        let mut terms = ServerTerms::new(identity(), declared, policy);
+        terms.listening = Listening::Asked;
+        terms.instructions = instructions::merge(&parts, &roster.style.separator);
+        terms
+    }
+}
+
+/// What its lists lack, and what is kept back of them.
+fn shortcomings(member: &ServerEntry) -> Vec<String> {
+    let lacking = member.lacking().into_iter();
+    lacking.chain(member.bridge.withheld()).collect()
+}
+
+/// Which words of a server count, how often it was judged, and how much of it is kept back.
+fn state(member: &ServerEntry) -> (usize, u64, usize) {
+    let known = member.known();
+    let words = known.map_or(0, |met| Arc::as_ptr(&met) as usize);
+    (
+        words,
+        member.judgements(),
+        member.bridge.hidden_tools().len(),
+    )
+}

@@ -1,0 +1,344 @@
+//! The connections to a server that clients of one kind share; of a modern one, everybody.
+//!
+//! A question of a legacy server on a pipe does not say which call it belongs to. So a connection carries
+//! one call at a time that could be asked something, and a second such call gets a connection of its
+//! own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit};
+
+use crate::connection::UpstreamConnection;
+use crate::connection::ownership::ConnectionUser;
+use crate::connection::ownership::DisclosureGuard;
+use crate::connection::ownership::OwnershipRelation;
+use crate::connection::ownership::Room;
+use crate::connection::slot::ConnectionSlot;
+use crate::connection::slot::Lease;
+use crate::connection::slot::ServerShared;
+use crate::error::UpstreamError;
+use crate::subscriptions::subscribers::Subscribers;
+use crate::supervisor::{Few, InstanceSharing, StartCause};
+use mcpact::connection::Offer;
+
+/// Connections for those who are told the same.
+#[derive(Debug)]
+pub(crate) struct ConnectionPool {
+    shared: Arc<ServerShared>,
+    /// The one that everybody of this kind may use.
+    first: Arc<ConnectionSlot>,
+    /// Those for calls that may be asked something while others are.
+    more: Mutex<Vec<Arc<ConnectionSlot>>>,
+    /// Whoever waits for a turn longest holds it.
+    line: AsyncMutex<()>,
+    limit: usize,
+    tenant: InstanceSharing,
+}
+
+/// How long a server may go on asking for a call that it was told to forget. The next call waits that long
+/// rather than going to another server, which knows nothing of what this one was told before.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How far a connection is from somebody who looks for one; what is no connection is in the middle.
+const fn distance(relation: Option<OwnershipRelation>) -> u8 {
+    match relation {
+        Some(OwnershipRelation::Own) => 0,
+        Some(OwnershipRelation::Common) => 1,
+        Some(OwnershipRelation::Left) | None => 2,
+        Some(OwnershipRelation::Foreign) => FOREIGN,
+    }
+}
+
+/// That of another client.
+const FOREIGN: u8 = 3;
+
+/// A connection on which nobody else can be asked anything, for as long as this is held.
+///
+/// A server that is told to forget a call may not have heard of it yet, and still ask something for
+/// it. The connection goes to nobody else in that time, who would be asked another's question.
+#[derive(Debug)]
+pub(crate) struct QuestionPermit {
+    /// Where it is.
+    pub(crate) port: Arc<ConnectionSlot>,
+    /// Until it is over.
+    permit: Option<OwnedSemaphorePermit>,
+    is_running: bool,
+    /// What the server was told that it may keep.
+    told: Option<DisclosureGuard>,
+}
+
+impl QuestionPermit {
+    /// A call is about to be made.
+    pub(crate) const fn begin(&mut self) {
+        self.is_running = true;
+    }
+
+    /// The server is told something that it may keep.
+    pub(crate) fn tell(&mut self, secret: DisclosureGuard) {
+        self.told = Some(secret);
+    }
+
+    /// The server has answered, or never will.
+    pub(crate) const fn end(&mut self) {
+        self.is_running = false;
+    }
+}
+
+impl Drop for QuestionPermit {
+    fn drop(&mut self) {
+        // Whoever comes next finds out whose the connection is.
+        drop(self.told.take());
+        let permit = self.permit.take();
+        let port = Arc::clone(&self.port);
+        let runtime = tokio::runtime::Handle::try_current();
+        match runtime.ok().filter(|_| self.is_running) {
+            None => port.free_again(permit),
+            Some(runtime) => {
+                port.rests(true);
+                runtime.spawn(async move {
+                    tokio::time::sleep(LINGER).await;
+                    port.rests(false);
+                    port.free_again(permit);
+                });
+            }
+        }
+    }
+}
+
+impl ConnectionPool {
+    pub(crate) fn new(shared: Arc<ServerShared>, wish: Offer, limit: usize) -> Self {
+        Self::with(shared, wish, limit, InstanceSharing::Shared)
+    }
+
+    /// One connection, for one client that may have something in it; others for what cannot be done there at the
+    /// same time.
+    pub(crate) fn of_one(shared: Arc<ServerShared>, wish: Offer, limit: usize) -> Self {
+        Self::with(shared, wish, limit, InstanceSharing::Exclusive)
+    }
+
+    /// One connection, which no client uses.
+    pub(crate) fn of_nobody(shared: Arc<ServerShared>, wish: Offer) -> Self {
+        Self::with(shared, wish, 1, InstanceSharing::Internal)
+    }
+
+    fn with(shared: Arc<ServerShared>, wish: Offer, limit: usize, tenant: InstanceSharing) -> Self {
+        let audience = Subscribers::of_many();
+        let first = ConnectionSlot::new(Arc::clone(&shared), wish, tenant, audience);
+        Self {
+            first,
+            shared,
+            more: Mutex::default(),
+            line: AsyncMutex::default(),
+            limit,
+            tenant,
+        }
+    }
+
+    /// Connections for everybody, of which there is one already.
+    pub(crate) fn of_all(
+        shared: Arc<ServerShared>,
+        first: Arc<ConnectionSlot>,
+        limit: usize,
+    ) -> Self {
+        Self {
+            first,
+            shared,
+            more: Mutex::default(),
+            line: AsyncMutex::default(),
+            limit,
+            tenant: InstanceSharing::Shared,
+        }
+    }
+
+    /// Whether it is for more than one client.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.tenant == InstanceSharing::Shared
+    }
+
+    /// The connection that everybody of this kind may use.
+    pub(crate) fn first(&self) -> Arc<ConnectionSlot> {
+        Arc::clone(&self.first)
+    }
+
+    fn more(&self) -> MutexGuard<'_, Vec<Arc<ConnectionSlot>>> {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection that carries no other call that could be asked something. Whoever waits for one is one of those
+    /// who wait for an instance.
+    pub(crate) async fn turn(
+        &self,
+        user: &ConnectionUser,
+    ) -> Result<QuestionPermit, UpstreamError> {
+        let free = || {
+            if self.first.is_resting() {
+                // Its permit is what is waited for.
+                return None;
+            }
+            let (port, permit) = self.free(user)?;
+            Some(QuestionPermit {
+                port,
+                permit: Some(permit),
+                is_running: false,
+                told: None,
+            })
+        };
+        let supervisor = &self.shared.supervisor;
+        let next = async {
+            let _head = self.line.lock().await;
+            supervisor.until_some(free).await
+        };
+        let turn = supervisor.wait_in_queue(next).await;
+        turn.map_err(|kind| self.first.error(kind.in_turn()))
+    }
+
+    /// A port whose turn it is, rather one that is connected, and one of another client only if there is no other;
+    /// none when there are as many as there may be and all are taken.
+    fn free(&self, user: &ConnectionUser) -> Option<(Arc<ConnectionSlot>, OwnedSemaphorePermit)> {
+        let mut more = self.more();
+        let mut all: Few<(u8, &Arc<ConnectionSlot>)> = std::iter::once(&self.first)
+            .chain(more.iter())
+            .map(|port| (distance(port.relation(user)), port))
+            .collect();
+        all.sort_by_key(|(distance, _)| *distance);
+        let may_be_more = more.len() + 1 < self.limit;
+        let found = all
+            .into_iter()
+            .filter(|(distance, _)| *distance < FOREIGN || !may_be_more)
+            .find_map(|(_, port)| Some((Arc::clone(port), port.try_turn()?)));
+        if found.is_some() || !may_be_more {
+            return found;
+        }
+        let port = self.first.alike();
+        more.push(Arc::clone(&port));
+        let permit = port.try_turn()?;
+        Some((port, permit))
+    }
+
+    /// A connection for this one, opened where there is none.
+    pub(crate) async fn lane(
+        &self,
+        user: &ConnectionUser,
+    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        self.let_go(user);
+        match self.open_lane_for(user) {
+            Some(lane) => Ok(lane),
+            None => self.closed_port().lane(user).await,
+        }
+    }
+
+    /// A port that has no connection, if there is one.
+    pub(crate) fn closed(&self) -> Option<Arc<ConnectionSlot>> {
+        self.closed_of(&self.more())
+    }
+
+    fn closed_of(&self, more: &[Arc<ConnectionSlot>]) -> Option<Arc<ConnectionSlot>> {
+        let mut ports = std::iter::once(&self.first).chain(more);
+        ports.find(|port| port.live().is_none()).map(Arc::clone)
+    }
+
+    /// The same, made if there is none.
+    fn closed_port(&self) -> Arc<ConnectionSlot> {
+        let mut more = self.more();
+        self.closed_of(&more).unwrap_or_else(|| {
+            let port = self.first.alike();
+            more.push(Arc::clone(&port));
+            port
+        })
+    }
+
+    /// Any connection that is open.
+    pub(crate) fn open_lane(&self) -> Option<Arc<UpstreamConnection>> {
+        let more = self.more();
+        let mut ports = std::iter::once(&self.first).chain(more.iter());
+        ports.find_map(|port| port.live())
+    }
+
+    /// The same, for this one; rather its own.
+    pub(crate) fn open_lane_for(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
+        let lanes = self.open_lanes(user).into_iter();
+        lanes.min_by_key(|lane| distance(Some(lane.claim.relation(user))))
+    }
+
+    fn own_lane(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
+        let lane = self.open_lane_for(user)?;
+        (lane.claim.relation(user) == OwnershipRelation::Own).then_some(lane)
+    }
+
+    /// Lets go of the connections of other clients that have gone, or stand in the way.
+    fn let_go(&self, user: &ConnectionUser) {
+        let more = self.more();
+        let ports = || std::iter::once(&self.first).chain(more.iter());
+        let is_common = |relation| matches!(relation, None | Some(OwnershipRelation::Common));
+        if ports().all(|port| is_common(port.relation(user))) {
+            return;
+        }
+        let space = match self.shared.supervisor.has_capacity() {
+            true => Room::Free,
+            false => Room::Full,
+        };
+        ports().for_each(|port| port.let_go(user, space));
+    }
+
+    /// A connection, opened for this reason if there is none.
+    pub(crate) async fn lane_because(
+        &self,
+        cause: StartCause,
+    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        match self.open_lane() {
+            Some(lane) => Ok(lane),
+            None => self.first.lane_because(cause).await,
+        }
+    }
+
+    /// All connections that are open for this one.
+    pub(crate) fn open_lanes(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
+        let more = self.more();
+        let ports = std::iter::once(&self.first).chain(more.iter());
+        ports.filter_map(|port| port.live_for(user)).collect()
+    }
+
+    /// The same; if there are none, those of others do not stand in the way.
+    fn usable_lanes(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
+        let lanes = self.open_lanes(user);
+        if lanes.is_empty() {
+            self.let_go(user);
+        }
+        lanes
+    }
+
+    /// A connection with room for a call; another one is opened when all are full, if there may be one.
+    pub(crate) async fn board(&self, user: &ConnectionUser) -> Result<Lease, UpstreamError> {
+        if self.tenant != InstanceSharing::Shared {
+            return self.first.board(user).await;
+        }
+        if let Some(lane) = self.own_lane(user) {
+            let entered = lane.running.start_call().await;
+            if let Some(in_use) = entered.map_err(|kind| self.first.error(kind))? {
+                return Ok(Lease { lane, in_use });
+            }
+        }
+        loop {
+            let entered = self
+                .shared
+                .supervisor
+                .start_call_on_any(|| self.usable_lanes(user));
+            let entered = entered.await;
+            match entered.map_err(|kind| self.first.error(kind))? {
+                Some((lane, in_use)) if lane.claim.admits(user) => {
+                    return Ok(Lease { lane, in_use });
+                }
+                // It has become another's just now.
+                Some(_) => {}
+                None => self.open_another(StartCause::Request).await?,
+            }
+        }
+    }
+
+    /// Opens a connection more.
+    pub(crate) async fn open_another(&self, cause: StartCause) -> Result<(), UpstreamError> {
+        let port = self.closed_port();
+        port.lane_because(cause).await.map(|_| ())
+    }
+}

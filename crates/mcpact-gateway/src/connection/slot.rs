@@ -1,0 +1,517 @@
+//! A way to the server that outlives its connections.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::time::Duration;
+
+use mcpact::client::EraCache;
+use mcpact::log::event;
+use mcpact_config::{Approval, RunSettings, Strategy};
+use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
+use mcpact_engine::client::EraMode;
+use mcpact_spec::{Era, Method, Side};
+use mcpact_translate::input::DefaultAnswers;
+use mcpact_transport::stdio::child::Masks;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::approval::check;
+use crate::connect::connect;
+use crate::connection::UpstreamConnection;
+use crate::connection::ownership::ConnectionUser;
+use crate::error::{UpstreamError, UpstreamErrorKind};
+use crate::lists::own_instance::ChangeAudience;
+use crate::lists::own_instance::OwnListChanges;
+use crate::lists::own_instance::said_to;
+use crate::metrics::ServerMetrics;
+use crate::pins::Pins;
+use crate::subscriptions::subscribers::Subscribers;
+use crate::supervisor::{
+    CallGuard, InstanceGuard, InstanceSharing, ManagedConnection, SharingPolicy, StartCause,
+    Supervisor, sharing_policy,
+};
+use crate::target::Target;
+use crate::tasks::mapped::Mapping;
+use crate::tasks::tool_support::ToolTasks;
+use crate::upstream::info::ServerInfoCache;
+use mcpact::connection::FailureText;
+use mcpact::connection::{Connected, Offer, ToolHeaders};
+
+/// How long a new session may take to get to where the lost one was.
+const CATCH_UP: Duration = Duration::from_secs(10);
+
+/// How often in a row a connection is tried for those who listen.
+pub(crate) const TRIES: u32 = 12;
+
+/// What all ways to the server share.
+#[derive(Debug)]
+pub(crate) struct ServerShared {
+    /// What the log calls the server.
+    pub(crate) name: Arc<str>,
+    /// What clients are told that it is called.
+    pub(crate) title: String,
+    pub(crate) metrics: Arc<ServerMetrics>,
+    pub(crate) target: Target,
+    /// What the server was given and nobody else is told.
+    pub(crate) masks: Masks,
+    pub(crate) mode: EraMode,
+    /// Capabilities without which the server is not used.
+    pub(crate) require: Vec<Cow<'static, str>>,
+    /// ClientRef answers for clients that cannot be asked.
+    pub(crate) stand_in: DefaultAnswers,
+    /// What must be approved before the server is started.
+    pub(crate) approval: Option<Approval>,
+    /// What the server's tools were.
+    pub(crate) pins: Arc<Pins>,
+    pub(crate) verdicts: EraCache,
+    pub(crate) book: Arc<ToolHeaders>,
+    pub(crate) acquaintance: ServerInfoCache,
+    pub(crate) tool_tasks: Arc<ToolTasks>,
+    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) run: RwLock<RunSettings>,
+    /// ClientRef starts, limits and stops connections.
+    pub(crate) supervisor: Arc<Supervisor>,
+}
+
+impl ServerShared {
+    /// Something that went wrong with this server.
+    pub(crate) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
+        UpstreamError {
+            target: self.title.clone(),
+            kind,
+            masks: self.masks.clone(),
+        }
+    }
+
+    /// How connections are kept.
+    pub(crate) fn run(&self) -> RwLockReadGuard<'_, RunSettings> {
+        self.run.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a client has an instance for itself whatever the server speaks: a program may keep something
+    /// between requests that its revision knows nothing of. At an address, only a session leads to the same instance.
+    pub(crate) fn keeps_apart(&self) -> bool {
+        let run = self.run();
+        let is_wanted = sharing_policy(run.strategy) == SharingPolicy::Exclusive && !run.spreads;
+        is_wanted && !matches!(self.target, Target::Url { .. })
+    }
+
+    /// Whether it may be started. Whoever was refused can be let in at any time, so that is no failure of the
+    /// server.
+    pub(crate) async fn check_approved(&self) -> Result<(), UpstreamErrorKind> {
+        let Some(approval) = &self.approval else {
+            return Ok(());
+        };
+        let checked = check(approval).await;
+        if let Err(trouble) = &checked {
+            self.supervisor.start_not_allowed(trouble);
+        }
+        checked
+    }
+
+    /// Keeps connections in another way from here on.
+    pub(crate) fn retune(&self, run: &RunSettings) {
+        run.clone_into(&mut self.run.write().unwrap_or_else(PoisonError::into_inner));
+        self.supervisor.update_settings(run);
+    }
+}
+
+/// Connects when somebody needs it, and again when the connection was lost.
+#[derive(Debug)]
+pub(crate) struct ConnectionSlot {
+    shared: Arc<ServerShared>,
+    wish: Offer,
+    tenant: InstanceSharing,
+    current: Mutex<Option<Arc<UpstreamConnection>>>,
+    audience: Arc<Subscribers>,
+    /// Calls that may be asked something take turns where a question does not say whose it is.
+    turn: Arc<Semaphore>,
+    /// Whether a call was given up on it a moment ago.
+    is_resting: AtomicBool,
+    /// Whoever holds it connects; the others wait for the outcome, which is here if it is a failure.
+    opening: Arc<AsyncMutex<Option<Arc<UpstreamErrorKind>>>>,
+    /// How many times it was tried.
+    tries: AtomicU64,
+    /// Why what its client had is lost, until that is told.
+    lost: Mutex<Option<FailureText>>,
+    /// What the server says of its lists to whoever has it for itself.
+    tidings: Arc<OwnListChanges>,
+}
+
+/// A connection, and the right to make one call on it.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) lane: Arc<UpstreamConnection>,
+    pub(crate) in_use: CallGuard,
+}
+
+impl ConnectionSlot {
+    pub(crate) fn new(
+        shared: Arc<ServerShared>,
+        wish: Offer,
+        tenant: InstanceSharing,
+        audience: Subscribers,
+    ) -> Arc<Self> {
+        Self::with(shared, wish, tenant, audience, Arc::default())
+    }
+
+    fn with(
+        shared: Arc<ServerShared>,
+        wish: Offer,
+        tenant: InstanceSharing,
+        audience: Subscribers,
+        tidings: Arc<OwnListChanges>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            shared,
+            wish,
+            tenant,
+            tidings,
+            current: Mutex::default(),
+            audience: Arc::new(audience),
+            turn: Arc::new(Semaphore::new(1)),
+            is_resting: AtomicBool::new(false),
+            opening: Arc::default(),
+            tries: AtomicU64::new(0),
+            lost: Mutex::default(),
+        })
+    }
+
+    /// Another way to the same server as the same, for whoever comes.
+    pub(crate) fn alike(&self) -> Arc<Self> {
+        let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
+        let tidings = Arc::clone(&self.tidings);
+        let (tenant, audience) = (InstanceSharing::Shared, Subscribers::of_many());
+        Self::with(shared, wish, tenant, audience, tidings)
+    }
+
+    pub(crate) fn current(&self) -> MutexGuard<'_, Option<Arc<UpstreamConnection>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn live(&self) -> Option<Arc<UpstreamConnection>> {
+        let lane = self.current().clone();
+        lane.filter(|lane| lane.is_open())
+    }
+
+    /// Whether another connection has taken the place of this one.
+    pub(crate) fn has_moved_on(&self, from: &Arc<UpstreamConnection>) -> bool {
+        let current = self.current();
+        current
+            .as_ref()
+            .is_some_and(|lane| !Arc::ptr_eq(lane, from))
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Option<FailureText>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why what the client had is lost, if it is and nobody has told it.
+    pub(crate) fn loss(&self) -> Option<FailureText> {
+        if !self.is_own() {
+            return None;
+        }
+        let lane = self.current().clone().filter(|lane| !lane.is_open());
+        let before = self.untold().take();
+        before.or_else(|| self.bereaved(&*lane?))
+    }
+
+    /// Whether all calls of one client go here, and no others.
+    pub(crate) fn is_own(&self) -> bool {
+        self.tenant == InstanceSharing::Exclusive && !self.shared.run().spreads
+    }
+
+    /// ClientRef may use an instance that speaks so.
+    fn tenant_at(&self, era: Era) -> InstanceSharing {
+        match era {
+            Era::Modern if !self.shared.keeps_apart() => InstanceSharing::Shared,
+            Era::Modern | Era::Legacy => self.tenant,
+        }
+    }
+
+    /// Whether a server that speaks so may keep something of one client, whose calls all go here.
+    pub(crate) fn keeps_at(&self, era: Era) -> bool {
+        self.is_own() && self.tenant_at(era) == InstanceSharing::Exclusive
+    }
+
+    /// ClientRef hears what belongs to no call.
+    pub(crate) const fn audience(&self) -> &Arc<Subscribers> {
+        &self.audience
+    }
+
+    /// A call was given up, and the server may not know it yet; or that is over.
+    pub(crate) fn rests(&self, is_resting: bool) {
+        self.is_resting.store(is_resting, Ordering::Release);
+    }
+
+    pub(crate) fn is_resting(&self) -> bool {
+        self.is_resting.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.turn).try_acquire_owned().ok()
+    }
+
+    /// A turn is over: whoever waits for one may take it.
+    pub(crate) fn free_again(&self, permit: Option<OwnedSemaphorePermit>) {
+        drop(permit);
+        self.shared.supervisor.call_ended();
+    }
+
+    /// The connection, opened if there is none, with the right to make a call.
+    pub(crate) async fn board(
+        self: &Arc<Self>,
+        user: &ConnectionUser,
+    ) -> Result<Lease, UpstreamError> {
+        loop {
+            let lane = self.lane(user).await?;
+            let entered = lane.running.start_call().await;
+            // One that was stopped meanwhile, or has become another's, is not open any more, and there will be another.
+            if let Some(in_use) = entered.map_err(|kind| self.error(kind))?
+                && lane.claim.admits(user)
+            {
+                return Ok(Lease { lane, in_use });
+            }
+        }
+    }
+
+    /// How the server is kept.
+    pub(crate) fn strategy(&self) -> Strategy {
+        self.shared.run().strategy
+    }
+
+    /// The connection, opened if there is none.
+    pub(crate) async fn lane(
+        self: &Arc<Self>,
+        user: &ConnectionUser,
+    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        self.lane_for(user, StartCause::Request).await
+    }
+
+    /// As [`lane`](Self::lane), for another reason than somebody who calls.
+    pub(crate) async fn lane_because(
+        self: &Arc<Self>,
+        cause: StartCause,
+    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        self.lane_for(&ConnectionUser::Nobody, cause).await
+    }
+
+    async fn lane_for(
+        self: &Arc<Self>,
+        user: &ConnectionUser,
+        cause: StartCause,
+    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        if let Some(lane) = self.live_for(user) {
+            return Ok(lane);
+        }
+        let tries = self.tries.load(Ordering::SeqCst);
+        let line = Arc::clone(&self.opening);
+        let in_line = self.shared.supervisor.wait_in_queue(line.lock_owned());
+        let last = in_line.await.map_err(|kind| self.error_of(cause, kind))?;
+        if let Some(lane) = self.live_for(user) {
+            return Ok(lane);
+        }
+        if self.tries.load(Ordering::SeqCst) > tries
+            && let Some(same) = &*last
+        {
+            return Err(self.error_of(cause, UpstreamErrorKind::Shared(Arc::clone(same))));
+        }
+        // Whoever asked first may go away while others wait for the same start.
+        let opening = tokio::spawn(Arc::clone(self).open(cause, last));
+        match opening.await {
+            Ok(opened) => {
+                opened.map_err(|same| self.error_of(cause, UpstreamErrorKind::Shared(same)))
+            }
+            Err(_) => Err(self.error_of(cause, UpstreamErrorKind::Retired)),
+        }
+    }
+
+    async fn open(
+        self: Arc<Self>,
+        cause: StartCause,
+        mut last: OwnedMutexGuard<Option<Arc<UpstreamErrorKind>>>,
+    ) -> Result<Arc<UpstreamConnection>, Arc<UpstreamErrorKind>> {
+        let before = self.current().take();
+        if let Some(why) = before.as_deref().and_then(|lane| self.bereaved(lane)) {
+            *self.untold() = Some(why);
+        }
+        drop(before);
+        let was_asleep = !self.shared.supervisor.has_open_instance();
+        let opened = self.start(cause).await.map_err(Arc::new);
+        last.clone_from(&opened.as_ref().err().cloned());
+        self.tries.fetch_add(1, Ordering::SeqCst);
+        let lane = opened?;
+        *self.current() = Some(Arc::clone(&lane));
+        self.shared.acquaintance.meet(&lane);
+        if self.shared.acquaintance.has_herald() {
+            lane.watch(&self.shared);
+        }
+        self.shared.acquaintance.connected();
+        if was_asleep {
+            self.shared.acquaintance.wake();
+        }
+        let moving = self.audience.move_to(&lane);
+        if tokio::time::timeout(CATCH_UP, moving).await.is_err() {
+            tracing::warn!("a new session takes long to get to where the lost one was");
+        }
+        Ok(lane)
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        cause: StartCause,
+    ) -> Result<Arc<UpstreamConnection>, UpstreamErrorKind> {
+        self.shared.check_approved().await?;
+        let supervisor = &self.shared.supervisor;
+        let start = supervisor.admit(self.tenant, cause).await?;
+        let limit = self.shared.run().start_timeout;
+        let met = tokio::select! {
+            met = tokio::time::timeout(limit, self.meet(start.guard())) => {
+                met.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
+            }
+            // Nobody waits for it any more.
+            () = supervisor.closed() => return Err(UpstreamErrorKind::Retired),
+        };
+        let met = match met {
+            Ok(met) => met,
+            Err(trouble) => {
+                start.failed(&trouble);
+                return Err(trouble);
+            }
+        };
+        let revision = met.connection.revision();
+        let running = start.ready(revision, self.tenant_at(revision.era()));
+        let audience = Arc::clone(&self.audience);
+        let lane = Arc::new(UpstreamConnection::new(
+            met,
+            self.askable(),
+            &self.shared,
+            audience,
+            running,
+        ));
+        let connection: Weak<dyn ManagedConnection> =
+            Arc::downgrade(&lane) as Weak<dyn ManagedConnection>;
+        lane.running.attach(connection);
+        lane.serve_unsolicited(Arc::downgrade(self));
+        Ok(lane)
+    }
+
+    /// What those can be asked who use the connection.
+    fn askable(&self) -> CapabilityBits {
+        match self.tenant {
+            InstanceSharing::Exclusive | InstanceSharing::Shared => {
+                self.wish.capabilities.declared()
+            }
+            InstanceSharing::Internal => CapabilitySet::empty(Side::Client).declared(),
+        }
+    }
+
+    /// The connection is lost. If somebody listens it is replaced, ever more slowly and not for ever.
+    pub(crate) async fn lost(self: &Arc<Self>) {
+        self.audience.listens.lost();
+        // Another process may have other tools.
+        self.shared.tool_tasks.forget();
+        let mut failures = 0;
+        while self.audience.is_waiting() {
+            let Err(error) = self.lane_because(StartCause::Listener).await else {
+                return;
+            };
+            match error.kind.next_start() {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None if failures < TRIES => failures += 1,
+                None => return self.audience.listens.end(),
+            }
+        }
+    }
+
+    /// Tells whoever wants to know that something has changed: what an instance says that clients are told apart by is
+    /// for those who have it.
+    pub(crate) fn tell(&self, method: Method, era: Era) {
+        let acquaintance = &self.shared.acquaintance;
+        match said_to(sharing_policy(self.strategy()), era, self.tenant) {
+            ChangeAudience::All => acquaintance.tell(method),
+            ChangeAudience::Owner => {
+                self.tidings.note(method);
+                acquaintance.tell_owner(self.tidings.number(), method);
+            }
+        }
+    }
+
+    /// What the server says of its lists to whoever has it for itself.
+    pub(crate) const fn tidings(&self) -> &Arc<OwnListChanges> {
+        &self.tidings
+    }
+
+    /// ListChanges whenever there is another connection to the server.
+    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
+        self.shared.acquaintance.connections()
+    }
+
+    /// Whether the server is told who asks.
+    pub(crate) fn has_credentials(&self) -> bool {
+        self.shared.target.has_credentials()
+    }
+
+    /// A call that was lost.
+    pub(crate) fn lost_call(&self, kind: UpstreamErrorKind) -> UpstreamError {
+        self.shared.error(kind)
+    }
+
+    /// What went wrong with a start; whoever has not asked for it is not told more than the supervisor tells.
+    fn error_of(&self, cause: StartCause, kind: UpstreamErrorKind) -> UpstreamError {
+        match cause {
+            StartCause::Recovery => self.shared.error(kind),
+            StartCause::Request
+            | StartCause::Introduction
+            | StartCause::MinReady
+            | StartCause::Persistent
+            | StartCause::Listener => self.error(kind),
+        }
+    }
+
+    pub(crate) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
+        let error = self.shared.error(kind);
+        tracing::warn!(
+            event = event::ROUTE_ERROR,
+            server = %self.shared.name,
+            state = self.shared.supervisor.status().state.as_str(),
+            error = %error.kind.text(&error.masks),
+            advice = error.kind.advised(&error.masks),
+            "the server cannot be used"
+        );
+        error
+    }
+
+    async fn meet(&self, guard: &InstanceGuard) -> Result<Connected, UpstreamErrorKind> {
+        let key = self.shared.target.key();
+        let (prior, mut asking) = self.shared.verdicts.lookup(&key).await;
+        let wish = Offer {
+            // Nothing is promised without somebody who keeps it.
+            capabilities: self.shared.stand_in.added_to(&self.wish.capabilities),
+            mode: self.shared.mode,
+            require: self.shared.require.clone(),
+            prior,
+            ..self.wish.clone()
+        };
+        let target = &self.shared.target;
+        let mut met = connect(target, &wish, guard).await;
+        if prior.is_some()
+            && met
+                .as_ref()
+                .is_err_and(UpstreamErrorKind::is_negotiation_failure)
+        {
+            // What was believed about the server may be what is wrong.
+            asking.forget();
+            let wish = Offer {
+                prior: None,
+                ..wish
+            };
+            met = connect(target, &wish, guard).await;
+        }
+        let met = met?;
+        if let Some(verdict) = met.verdict {
+            asking.learn(verdict);
+        }
+        Ok(met)
+    }
+}

@@ -1,0 +1,85 @@
+//! A request on its way, as metrics and the log see it.
+
+use crate::error::ServeError;
+use mcpact::log::{REQUEST, event};
+use mcpact::server::backend::BackendRequest;
+use mcpact_wire::model::trace::TraceContext;
+use tracing::Span;
+
+use crate::connection::slot::ServerShared;
+use crate::metrics::{CallTimer, Outcome};
+
+/// From the moment when it is clear which server a request is for, until its answer.
+#[derive(Debug)]
+pub(crate) struct ExchangeTrace<'a> {
+    shared: &'a ServerShared,
+    timer: CallTimer<'a>,
+    method: &'static str,
+    trace: Option<Box<TraceContext>>,
+}
+
+impl<'a> ExchangeTrace<'a> {
+    pub(crate) fn begin(shared: &'a ServerShared, job: &BackendRequest) -> Self {
+        Self {
+            shared,
+            timer: shared.metrics.start_call(job.method),
+            method: job.method.map_or("other", mcpact_spec::Method::as_str),
+            trace: job.trace.clone(),
+        }
+    }
+
+    fn trace_id(&self) -> Option<&str> {
+        self.trace.as_deref().map(TraceContext::trace_id)
+    }
+
+    /// Whatever is told meanwhile belongs to it.
+    pub(crate) fn span(&self) -> Span {
+        tracing::info_span!(
+            target: REQUEST,
+            "request",
+            server = &*self.shared.name,
+            method = self.method,
+            trace_id = self.trace_id(),
+        )
+    }
+
+    /// It goes to another server, and is counted there.
+    pub(crate) fn goes_on(mut self) {
+        self.timer.discard();
+    }
+
+    /// Counts how it ended. What could not be reached was told when it was tried.
+    pub(crate) fn end(mut self, served: Result<(), &ServeError>) {
+        let outcome = Outcome::of(served);
+        self.timer.set_outcome(outcome);
+        let server = &*self.shared.name;
+        let method = self.method;
+        let trace_id = self.trace_id();
+        let duration_ms = u64::try_from(self.timer.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match (outcome, served) {
+            (Outcome::Lost | Outcome::Timeout, Err(error)) => {
+                let error = &*error.message();
+                tracing::warn!(
+                    target: REQUEST,
+                    event = event::ROUTE_ERROR,
+                    server,
+                    method,
+                    outcome = outcome.as_str(),
+                    duration_ms,
+                    trace_id,
+                    error,
+                    "a request was lost"
+                );
+            }
+            _ => tracing::debug!(
+                target: REQUEST,
+                server,
+                method,
+                outcome = outcome.as_str(),
+                duration_ms,
+                trace_id,
+                "a request was served"
+            ),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Calls that a server has not seen when another one takes its place: they go to that one.
+
+pub(crate) mod removed;
+pub(crate) mod subscriptions;
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytestring::ByteString;
+use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, ClientSetup};
+use mcpact_spec::Side;
+use tokio::sync::Mutex;
+
+use crate::downstream::sink::ClientSink;
+use crate::downstream::{ClientKind, ClientState};
+use crate::error::{ServeError, UpstreamErrorKind};
+use crate::retry::{Attempt, Retry, RetryPolicy};
+use crate::suspended::registry::SuspendedRegistry;
+use crate::upstream::UpstreamServer;
+use crate::upstream::binding::ServerBinding;
+use crate::upstream::pending::SavedHello;
+
+/// How many servers before one are remembered for the calls that wait for input.
+const FORMER: usize = 8;
+
+/// Why a call that may go on elsewhere has no result here.
+#[derive(Debug)]
+pub(crate) enum Unserved {
+    /// The client is told this.
+    DeclaredTasks(ServeError),
+    /// The server has not seen it, and another one has taken its place.
+    Unseen,
+}
+
+impl From<ServeError> for Unserved {
+    fn from(error: ServeError) -> Self {
+        Self::DeclaredTasks(error)
+    }
+}
+
+/// The hand-over of a server to its successor, as one call sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handover {
+    /// Another server has replaced this one.
+    pub(crate) has_successor: bool,
+    /// Number of times the call was moved to a successor.
+    pub(crate) moves: usize,
+}
+
+impl Handover {
+    /// No successor is asked.
+    pub(crate) const NONE: Self = Self {
+        has_successor: false,
+        moves: 0,
+    };
+}
+
+impl Unserved {
+    /// Decides whether a failed call moves to the successor of its server.
+    pub(crate) fn of(error: ServeError, handover: impl FnOnce() -> Handover) -> Self {
+        // Most errors are not of this kind: the successor is looked for only if it matters.
+        let handover = match error.is_retired() {
+            true => handover(),
+            false => Handover::NONE,
+        };
+        let attempt = Attempt {
+            cause: error.retry_cause(),
+            delivery: error.delivery(),
+            state_lost: false,
+            has_successor: handover.has_successor,
+            retries: handover.moves,
+        };
+        match RetryPolicy::REMOTE.decide(attempt) {
+            Retry::Successor => Self::Unseen,
+            Retry::FreshConnection | Retry::IfServerChanged | Retry::No => {
+                Self::DeclaredTasks(error)
+            }
+        }
+    }
+}
+
+/// ClientRef takes a server's place, and whose it has taken.
+#[derive(Debug, Default)]
+pub(crate) struct HandoverLinks {
+    next: OnceLock<Weak<UpstreamServer>>,
+    /// Where calls wait for input that were made before, the latest first: whoever comes back for one of them goes on
+    /// with it, or is told what became of it.
+    before: OnceLock<Vec<Arc<SuspendedRegistry>>>,
+}
+
+/// A client at the server that has taken the place of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct MovedBinding {
+    pub(crate) bridge: Arc<UpstreamServer>,
+    pub(crate) caller: Arc<ServerBinding>,
+}
+
+/// Where a client that stays has followed its server to.
+#[derive(Debug, Default)]
+pub(crate) struct SuccessorBinding(Mutex<Option<MovedBinding>>);
+
+impl SuccessorBinding {
+    /// Its place at this server; the first call of it that comes there makes it.
+    pub(crate) async fn to(
+        &self,
+        bridge: &Arc<UpstreamServer>,
+        meeting: impl Future<Output = Result<Arc<ServerBinding>, ServeError>>,
+    ) -> Result<Arc<ServerBinding>, ServeError> {
+        let mut place = self.0.lock().await;
+        if let Some(place) = place.as_ref().filter(|place| place.is_at(bridge)) {
+            return Ok(Arc::clone(&place.caller));
+        }
+        let caller = meeting.await?;
+        *place = Some(MovedBinding {
+            bridge: Arc::clone(bridge),
+            caller: Arc::clone(&caller),
+        });
+        Ok(caller)
+    }
+}
+
+impl MovedBinding {
+    fn is_at(&self, bridge: &Arc<UpstreamServer>) -> bool {
+        Arc::ptr_eq(&self.bridge, bridge)
+    }
+}
+
+impl UpstreamServer {
+    /// This one is served in its place from here on.
+    pub(crate) fn succeeded_by(&self, next: &Arc<Self>) {
+        // It goes once, and the next one comes once.
+        let _ = self.succession.next.set(Arc::downgrade(next));
+        let lots = self.lots().take(FORMER).cloned().collect();
+        let _ = next.succession.before.set(lots);
+        let _ = next.hosting.set(Arc::clone(self.hosting()));
+    }
+
+    /// Where calls wait for input: here, and where they were made before.
+    pub(crate) fn lots(&self) -> impl Iterator<Item = &Arc<SuspendedRegistry>> {
+        let before = self.succession.before.get().into_iter().flatten();
+        std::iter::once(&self.lot).chain(before)
+    }
+
+    /// ClientRef is served in its place, after everybody who was meanwhile.
+    pub(crate) fn successor(&self) -> Option<Arc<Self>> {
+        let next = |bridge: &Self| bridge.succession.next.get().and_then(Weak::upgrade);
+        let mut last = next(self)?;
+        while let Some(one) = next(&last) {
+            last = one;
+        }
+        Some(last)
+    }
+
+    /// Whether anybody is.
+    pub(crate) fn is_succeeded(&self) -> bool {
+        self.successor().is_some()
+    }
+
+    /// Welcomes a client that has not met the server before another one took its place.
+    pub(crate) async fn welcome_onward(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Option<Result<ClientSetup<ClientState>, ServeError>> {
+        let next = self.successor()?;
+        let welcome = match next.admit(opening, visitor).await {
+            Ok(welcome) => welcome,
+            Err(error) => return Some(Err(error)),
+        };
+        let ClientSetup { terms, state } = welcome;
+        let caller = state.and_then(|state| state.bound().cloned());
+        let place = caller.map(|caller| MovedBinding {
+            bridge: next,
+            caller,
+        });
+        Some(Ok(ClientSetup {
+            terms,
+            state: place.map(|place| ClientState(ClientKind::Moved(Arc::new(place)))),
+        }))
+    }
+
+    /// Serves a request that the server has not seen by those who have taken its place.
+    pub(crate) async fn attend_onward(
+        &self,
+        job: BackendRequest,
+        ear: ClientSink,
+    ) -> Result<ByteString, ServeError> {
+        for moves in 1..=RetryPolicy::REMOTE.successors {
+            let Some(next) = self.successor() else {
+                break;
+            };
+            next.check_served(job.method, &job.params, job.pact.revision())?;
+            let goes_on = || Handover {
+                has_successor: next.is_succeeded(),
+                moves,
+            };
+            let undone = match self.caller_at(&next, &job, &ear).await {
+                Ok(caller) => {
+                    let (job, ear) = (job.clone(), ear.clone());
+                    match next.attend_for(job, caller, ear, goes_on).await {
+                        Ok(raw) => return Ok(raw),
+                        Err(undone) => undone,
+                    }
+                }
+                Err(error) => Unserved::of(error, goes_on),
+            };
+            if let Unserved::DeclaredTasks(error) = undone {
+                return Err(error);
+            }
+        }
+        Err(self.shared.error(UpstreamErrorKind::Retired).into())
+    }
+
+    /// ClientRef stands for a client of this server at the next one.
+    async fn caller_at(
+        &self,
+        next: &Arc<Self>,
+        job: &BackendRequest,
+        ear: &ClientSink,
+    ) -> Result<Arc<ServerBinding>, ServeError> {
+        let caller = match ear.state().map(|state| &state.0) {
+            Some(ClientKind::Pending(latecomer)) => return latecomer.follow(next).await,
+            Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.caller)),
+            Some(ClientKind::Bound(caller)) => Some(Arc::clone(caller)),
+            Some(ClientKind::Aggregate(_)) | None => None,
+        };
+        match caller
+            .as_ref()
+            .and_then(|caller| Some((caller, caller.renewal()?)))
+        {
+            Some((caller, renewal)) => renewal.follow(next, caller).await,
+            None => introduced(job).receive(next, ear.visitor()).await,
+        }
+    }
+}
+
+/// A modern client, as its request shows it.
+fn introduced(job: &BackendRequest) -> SavedHello {
+    let client = job.pact.party(Side::Client);
+    let info = client.info.as_deref();
+    SavedHello::Request {
+        capabilities: Box::from(client.capabilities.raw()),
+        info: info.map(|info| info.encode(job.pact.revision()).into()),
+    }
+}

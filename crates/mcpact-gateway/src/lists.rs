@@ -1,0 +1,13 @@
+//! Lists of tools, prompts and resources: fetched, cached and merged.
+
+pub(crate) mod cache;
+pub(crate) mod merge;
+pub(crate) mod merged;
+pub(crate) mod own;
+pub(crate) mod own_instance;
+pub(crate) mod pages;
+pub(crate) mod refresh;
+pub(crate) mod request;
+pub(crate) mod scope;
+pub(crate) mod server_list;
+pub(crate) mod watch;

@@ -1,0 +1,365 @@
+//! What the lists of all servers are together.
+
+use std::sync::{Arc, Mutex};
+
+use crate::error::ServeError;
+use bytestring::ByteString;
+use mcpact_engine::capability::CapabilityBits;
+use mcpact_spec::{Era, ErrorCode, Revision};
+use mcpact_wire::raw::Object;
+
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::lock;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::merge::{self, MergedList, ServerItems};
+use crate::aggregate::name_registry::{NameRegistry, Origin};
+use crate::aggregate::name_table::NameTable;
+use crate::aggregate::server_entry::ServerEntry;
+use crate::aggregate::uri_table::UriTable;
+use crate::downstream::client::DownstreamClient;
+use crate::exchange::refusal;
+use crate::lists::merged::MergeCache;
+use crate::lists::merged::MergedView;
+use crate::lists::merged::MergedViewKey;
+use crate::lists::merged::NameRoutes;
+use crate::lists::merged::ResourceRoutes;
+use crate::lists::refresh::VisibleLists;
+use crate::lists::server_list::ListAudience;
+use crate::lists::server_list::ServerList;
+
+/// How often the servers may become others while one client waits for what they have.
+pub(crate) const ROSTERS: usize = 32;
+
+/// What is merged for those who have no lists of their own, and what things are called for everybody.
+#[derive(Debug, Default)]
+pub(crate) struct SharedMerges {
+    shared: MergeCache,
+    /// CacheState by whoever names things, until the others can see it.
+    tools: Mutex<NameRegistry>,
+    prompts: Mutex<NameRegistry>,
+}
+
+impl SharedMerges {
+    pub(crate) fn clear(&self) {
+        self.shared.clear();
+    }
+
+    /// Takes the names back from all servers but these.
+    pub(crate) fn keep_names(&self, origins: &[Origin]) {
+        for given in [&self.tools, &self.prompts] {
+            lock(given).keep_only(origins);
+        }
+    }
+
+    const fn given(&self, kind: ListKind) -> Option<&Mutex<NameRegistry>> {
+        match kind {
+            ListKind::Tools => Some(&self.tools),
+            ListKind::Prompts => Some(&self.prompts),
+            ListKind::Resources | ListKind::Templates => None,
+        }
+    }
+
+    /// Whether a name may be that of a thing of a server, as far as anybody was told.
+    pub(crate) fn may_be(&self, kind: ListKind, shown: &str, origin: &Origin, name: &str) -> bool {
+        let given = self.given(kind);
+        given.is_some_and(|given| lock(given).may_be(shown, origin, name))
+    }
+
+    /// The names that are known.
+    pub(crate) fn named(&self, kind: ListKind) -> Option<Arc<NameRoutes>> {
+        self.shared.named(kind)
+    }
+
+    /// The addresses that are known.
+    pub(crate) fn addressed(&self) -> Option<Arc<ResourceRoutes>> {
+        self.shared.addressed()
+    }
+}
+
+impl Aggregator {
+    /// Answers a request for a list.
+    pub(crate) async fn page(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+        params: &str,
+        client: Revision,
+    ) -> Result<ByteString, ServeError> {
+        let board = self.board(guest, kind, client).await?;
+        let params = Object::parse(params).unwrap_or_default();
+        let cursor = params.get_str("cursor");
+        // What is no text is no cursor of ours; whoever sends it would get the first page for ever.
+        let is_none = params.get_present("cursor").is_none();
+        let cursor = cursor.as_deref().or((!is_none).then_some(""));
+        let size = self.settings.front.page_size;
+        let page = board.list.page(kind, cursor, size);
+        let page = page.map_err(|_| {
+            let why = "the cursor is not known, or the list has changed since; begin again without a cursor";
+            refusal(ErrorCode::InvalidParams.code(), why.to_owned(), None, client)
+        })?;
+        Ok(match client.era() {
+            Era::Legacy => format!("{{{page}}}").into(),
+            Era::Modern => {
+                let ttl = board.list.ttl_ms;
+                format!(
+                    "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
+                ).into()
+            }
+        })
+    }
+
+    /// The merged list that a client sees.
+    pub(crate) async fn board(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+        client: Revision,
+    ) -> Result<Arc<MergedView>, ServeError> {
+        for _ in 0..ROSTERS {
+            let roster = self.roster();
+            // Where the servers have become others meanwhile, nothing may be made of those from before.
+            if let Some(board) = self.board_of(&roster, guest, kind, client).await {
+                return Ok(board);
+            }
+        }
+        let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
+        let code = ErrorCode::InternalError.code();
+        Err(refusal(code, why.to_owned(), None, client))
+    }
+
+    /// The merged list of these servers; none if they are not the servers any more.
+    async fn board_of(
+        self: &Arc<Self>,
+        roster: &Arc<ServerSet>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+        client: Revision,
+    ) -> Option<Arc<MergedView>> {
+        let shown = self.listings(roster, guest, kind).await;
+        let key = MergedViewKey {
+            kind,
+            client,
+            principal: guest.principal().into(),
+            fingerprint: guest.fingerprint.clone(),
+        };
+        let of = &shown.listings;
+        let own = guest.own.merges.kept(&key, of, roster);
+        let shared = || self.boards.shared.kept(&key, of, roster);
+        if let Some(board) = own.or_else(shared) {
+            return Some(board);
+        }
+        let mut parts = parts(of, client);
+        roster.leave_out(kind, &mut parts);
+        let (list, merges) = match self.boards.given(kind) {
+            Some(given) => {
+                let merges = self.merges(guest, shown.readers);
+                let names = self.name(roster, kind, given, merges, of, &parts)?;
+                let able = guest.declared.under(client);
+                let list = self.merge_named(roster, kind, &names, parts, able);
+                (list, merges)
+            }
+            None => {
+                self.merge_addressed(roster, guest, kind, &shown, &parts, client)
+                    .await?
+            }
+        };
+        let of = shown.listings;
+        let board = Arc::new(MergedView { of, list });
+        let is_kept = merges.keep(key, &board, || self.is_current(roster));
+        is_kept.then_some(board)
+    }
+
+    /// Where it is kept what is merged: what nobody else is shown, with the client.
+    const fn merges<'a>(
+        &'a self,
+        guest: &'a DownstreamClient,
+        readers: ListAudience,
+    ) -> &'a MergeCache {
+        match readers {
+            ListAudience::One => &guest.own.merges,
+            ListAudience::Many => &self.boards.shared,
+        }
+    }
+
+    /// Names the things of these servers; none if they are not the servers any more.
+    fn name(
+        &self,
+        roster: &Arc<ServerSet>,
+        kind: ListKind,
+        given: &Mutex<NameRegistry>,
+        merges: &MergeCache,
+        of: &[Option<Arc<ServerList>>],
+        parts: &[ServerItems],
+    ) -> Option<Arc<NameRoutes>> {
+        let mut given = lock(given);
+        if !self.is_current(roster) {
+            return None;
+        }
+        // What a name meant before means nothing any more, as clients know before it means something else.
+        if given.take_released() {
+            self.tell_now(kind.changed());
+        }
+        // A name leads to its server for everybody, whoever is shown it.
+        let besides = roster.names_besides(kind, of);
+        let (origins, style) = (roster.origins(), &roster.style);
+        let names = merge::assign_names(parts, besides, &origins, style, &mut given);
+        for conflict in names.conflicts() {
+            tracing::warn!(
+                server = roster
+                    .members
+                    .get(conflict.server)
+                    .map_or("", |member| &*member.name),
+                name = &*conflict.name,
+                instead = &*conflict.instead,
+                "two servers would have had the same name for a thing"
+            );
+        }
+        let named = Arc::new(NameRoutes {
+            roster: Arc::clone(roster),
+            names,
+        });
+        merges.name(kind, Arc::clone(&named));
+        Some(named)
+    }
+
+    fn merge_named(
+        &self,
+        roster: &ServerSet,
+        kind: ListKind,
+        named: &NameRoutes,
+        mut parts: Vec<ServerItems>,
+        able: CapabilityBits,
+    ) -> MergedList {
+        let known = self.boards.addressed();
+        let none = roster.uris();
+        let uris = known.as_ref().map_or(&none, |known| &known.uris);
+        roster.leave_out_unable(kind, &mut parts, able);
+        merge::merge(kind, &parts, &named.names, uris)
+    }
+
+    /// ClientRef has an address is told by both lists together, and by what others were shown: it means the same for
+    /// everybody.
+    async fn merge_addressed<'a>(
+        self: &'a Arc<Self>,
+        roster: &Arc<ServerSet>,
+        guest: &'a Arc<DownstreamClient>,
+        kind: ListKind,
+        of: &VisibleLists,
+        parts: &[ServerItems],
+        client: Revision,
+    ) -> Option<(MergedList, &'a MergeCache)> {
+        let other = match kind {
+            ListKind::Resources => ListKind::Templates,
+            ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
+        };
+        let others = self.listings(roster, guest, other).await;
+        let merges = self.merges(guest, of.readers.or(others.readers));
+        let mut uris = roster.uris();
+        merge::register_uris(kind, parts, &mut uris);
+        let other_parts = self::parts(&others.listings, client);
+        merge::register_uris(other, &other_parts, &mut uris);
+        for (kind, shown) in [(kind, of), (other, &others)] {
+            let besides = roster.parts_besides(kind, &shown.listings, client);
+            merge::register_uris(kind, &besides, &mut uris);
+        }
+        let list = merge::merge(kind, parts, &NameTable::default(), &uris);
+        let mut addressed = lock(&merges.addressed);
+        if !self.is_current(roster) {
+            return None;
+        }
+        *addressed = Some(Arc::new(ResourceRoutes {
+            roster: Arc::clone(roster),
+            uris,
+        }));
+        drop(addressed);
+        Some((list, merges))
+    }
+}
+
+impl ServerSet {
+    /// ListScope things are named.
+    pub(crate) fn origins(&self) -> Vec<Origin> {
+        self.members.iter().map(|member| member.origin()).collect()
+    }
+
+    /// The addresses of these servers, while nothing of them is known.
+    pub(crate) fn uris(&self) -> UriTable {
+        UriTable::new(self.members.iter().map(|member| &*member.name))
+    }
+
+    /// The names of what is in no list of these, and was in one that somebody else was shown.
+    fn names_besides(
+        &self,
+        kind: ListKind,
+        shown: &[Option<Arc<ServerList>>],
+    ) -> Vec<(usize, String)> {
+        let besides = self.lists_besides(kind, shown);
+        let named = besides.flat_map(|(server, member, listing)| {
+            let names = listing.names().into_iter();
+            let served = names.filter(|name| member.serves(kind, name));
+            served.map(move |name| (server, name)).collect::<Vec<_>>()
+        });
+        named.collect()
+    }
+
+    /// What somebody else was shown besides these.
+    fn parts_besides(
+        &self,
+        kind: ListKind,
+        shown: &[Option<Arc<ServerList>>],
+        client: Revision,
+    ) -> Vec<ServerItems> {
+        let besides = self.lists_besides(kind, shown);
+        besides
+            .map(|(server, _, listing)| listing.part(server, client))
+            .collect()
+    }
+
+    /// The lists of each server that somebody else was shown.
+    fn lists_besides(
+        &self,
+        kind: ListKind,
+        shown: &[Option<Arc<ServerList>>],
+    ) -> impl Iterator<Item = (usize, &ServerEntry, Arc<ServerList>)> {
+        let all = self.members.iter().zip(shown).enumerate();
+        all.flat_map(move |(server, (member, shown))| {
+            let besides = member.lists_besides(kind, shown.as_ref()).into_iter();
+            besides.map(move |listing| (server, &**member, listing))
+        })
+    }
+
+    /// Takes out what is not served.
+    fn leave_out(&self, kind: ListKind, parts: &mut [ServerItems]) {
+        self.keep(parts, |member, name| member.serves(kind, name));
+    }
+
+    /// Takes out what a client that declares this cannot use.
+    fn leave_out_unable(&self, kind: ListKind, parts: &mut [ServerItems], able: CapabilityBits) {
+        if kind == ListKind::Tools {
+            self.keep(parts, |member, name| {
+                member.bridge.lacking(name, able).is_empty()
+            });
+        }
+    }
+
+    fn keep(&self, parts: &mut [ServerItems], is_kept: impl Fn(&ServerEntry, &str) -> bool) {
+        for part in parts {
+            let Some(member) = self.members.get(part.server) else {
+                continue;
+            };
+            part.items.retain(|item| {
+                let item = Object::parse(item).unwrap_or_default();
+                let name = item.get_str("name");
+                name.is_none_or(|name| is_kept(member, &name))
+            });
+        }
+    }
+}
+
+fn parts(listings: &[Option<Arc<ServerList>>], client: Revision) -> Vec<ServerItems> {
+    let there = listings.iter().enumerate();
+    there
+        .filter_map(|(server, listing)| Some(listing.as_ref()?.part(server, client)))
+        .collect()
+}

@@ -1,0 +1,489 @@
+//! The lists of the servers: fetched once, kept, and looked at again without waking anybody.
+
+use std::sync::{Arc, Weak};
+
+use crate::error::ServeError;
+use futures_util::future::join_all;
+use mcpact_spec::{Capability, ErrorCode};
+use tokio::time::Instant;
+
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::server_entry::ServerEntry;
+use crate::downstream::client::DownstreamClient;
+use crate::lists::cache::CacheEntry;
+use crate::lists::cache::FetchOutcome;
+use crate::lists::cache::Freshness;
+use crate::lists::cache::ListVersion;
+use crate::lists::request::ListRequest;
+use crate::lists::scope::ListScope;
+use crate::lists::server_list::ListAudience;
+use crate::lists::server_list::ListError;
+use crate::lists::server_list::ServerList;
+use crate::metrics::Outcome;
+
+/// How a server is reached for its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FetchStart {
+    /// It is started if it has to be.
+    Starting,
+    /// Only if it is awake, and without keeping it so.
+    Awake,
+}
+
+/// What a client is shown of every server.
+#[derive(Debug)]
+pub(crate) struct VisibleLists {
+    /// None for those that are missing.
+    pub(crate) listings: Vec<Option<Arc<ServerList>>>,
+    /// ClientRef else is shown the same.
+    pub(crate) readers: ListAudience,
+}
+
+impl VisibleLists {
+    /// Takes note of what a client is shown.
+    fn new(
+        hub: &Aggregator,
+        errands: &[ListRequest],
+        listings: Vec<Option<Arc<ServerList>>>,
+    ) -> Self {
+        let mut readers = ListAudience::Many;
+        for (errand, listing) in errands.iter().zip(&listings) {
+            if errand.seen_by(listing.as_ref()) == ListAudience::One {
+                readers = ListAudience::One;
+            }
+            if let Some(listing) = listing {
+                hub.note_shown(errand, listing);
+            }
+        }
+        Self { listings, readers }
+    }
+}
+
+impl Aggregator {
+    /// The list of every server, fetched where it has to be.
+    pub(crate) async fn listings(
+        self: &Arc<Self>,
+        roster: &ServerSet,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+    ) -> VisibleLists {
+        let members = roster.members.iter();
+        let errands: Vec<_> = members
+            .map(|member| ListRequest::new(member, guest, kind))
+            .collect();
+        let looked: Vec<_> = errands
+            .iter()
+            .map(|errand| {
+                errand.slot.wanted_by(guest);
+                let shown = self.shown(errand);
+                let metrics = errand.member.bridge.metrics();
+                metrics.list_requested(shown.is_some());
+                shown
+            })
+            .collect();
+        if looked.iter().all(Option::is_some) {
+            return VisibleLists::new(self, &errands, looked);
+        }
+        let fetching = errands
+            .iter()
+            .zip(looked)
+            .map(|(errand, shown)| async move {
+                match shown {
+                    Some(listing) => Some(listing),
+                    None => self.fetched(errand).await,
+                }
+            });
+        let listings = join_all(fetching).await;
+        VisibleLists::new(self, &errands, listings)
+    }
+
+    /// What there is of a list.
+    fn look(&self, errand: &ListRequest) -> Freshness {
+        let age = self.settings.list_age;
+        errand.slot.look(errand.basis(), |when| {
+            when.is_some_and(|when| when.elapsed() < age)
+                || (errand.member.tells_of(errand.kind) && errand.awake().is_some())
+        })
+    }
+
+    /// The list of a server that has just answered, as it is now; as it was if it does not come.
+    pub(crate) async fn filtered_method(
+        self: &Arc<Self>,
+        member: &Arc<ServerEntry>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+    ) -> Option<Arc<ServerList>> {
+        let errand = ListRequest::new(member, guest, kind);
+        match self.look(&errand) {
+            Freshness::Fresh(listing) => Some(listing),
+            Freshness::Old(_) | Freshness::Missing => self.asked_for(errand).await,
+        }
+    }
+
+    /// The list as the server has it now; as it was if it does not come.
+    pub(crate) async fn asked_for(
+        self: &Arc<Self>,
+        errand: ListRequest,
+    ) -> Option<Arc<ServerList>> {
+        let slot = Arc::clone(&errand.slot);
+        let mut done = slot.subscribe();
+        if slot.begin() {
+            tokio::spawn(Arc::clone(self).fetch(errand, FetchStart::Starting));
+        }
+        // What did not come lately is not asked for, and what is late is told when it comes.
+        if slot.fetching_since().is_some() {
+            let _ = tokio::time::timeout(self.settings.list_wait, done.changed()).await;
+        }
+        slot.listing()
+    }
+
+    /// What can be shown at once. A list that is only old is looked at again meanwhile, if that wakes
+    /// nobody: who is shown something else then is told.
+    fn shown(self: &Arc<Self>, errand: &ListRequest) -> Option<Arc<ServerList>> {
+        let listing = match self.look(errand) {
+            Freshness::Fresh(listing) => return Some(listing),
+            Freshness::Old(listing) => listing,
+            Freshness::Missing => return None,
+        };
+        self.fetch_meanwhile(errand);
+        Some(listing)
+    }
+
+    /// Looks at a list that may not be true any more, or was never seen, if that wakes nobody.
+    pub(crate) fn look_anew(self: &Arc<Self>, errand: &ListRequest) {
+        match self.look(errand) {
+            Freshness::Fresh(_) => {}
+            Freshness::Old(_) | Freshness::Missing => self.fetch_meanwhile(errand),
+        }
+    }
+
+    fn fetch_meanwhile(self: &Arc<Self>, errand: &ListRequest) {
+        let (way, hold) = match errand.awake() {
+            // It was woken by somebody who may be done before it is asked.
+            Some(caller) => (FetchStart::Awake, caller.hold()),
+            None if errand.member.bridge.is_remote() => (FetchStart::Starting, None),
+            None => return,
+        };
+        if errand.slot.begin() {
+            let (hub, errand) = (Arc::clone(self), errand.clone());
+            tokio::spawn(async move {
+                hub.fetch(errand, way).await;
+                drop(hold);
+            });
+        }
+    }
+
+    /// Fetches a list, or waits for whoever does.
+    async fn fetched(self: &Arc<Self>, errand: &ListRequest) -> Option<Arc<ServerList>> {
+        let ListRequest {
+            member, kind, slot, ..
+        } = errand;
+        // Nobody is woken for what it is known not to have.
+        if member.known().is_some() && !member.has(needed(*kind)) && slot.begin() {
+            let none = Arc::new(ServerList::empty(*kind, member.revision()));
+            let basis = ListVersion {
+                when: None,
+                ..errand.basis()
+            };
+            self.hand_on(errand, slot.end(Some(none), basis));
+            return slot.listing();
+        }
+        let mut done = slot.subscribe();
+        // ClientRef has just failed is left alone for a while, which nobody has to wait for.
+        let is_resting = member.bridge.is_resting() || slot.was_late();
+        if slot.begin() {
+            // Whoever waits may go away; the others need it all the same.
+            tokio::spawn(Arc::clone(self).fetch(errand.clone(), FetchStart::Starting));
+        }
+        if is_resting {
+            slot.miss();
+            return errand.meanwhile();
+        }
+        // Nobody waits again for a server that has kept others waiting.
+        let since = match errand.whose {
+            ListScope::Own => slot.fetching_since(),
+            ListScope::Kind | ListScope::Nobody => member.waited_for_since(),
+        };
+        let until = since.unwrap_or_else(Instant::now) + self.settings.list_wait;
+        let waited = tokio::time::timeout_at(until, done.changed()).await;
+        if waited.is_err() {
+            errand.is_late();
+        }
+        if slot.unchanged(errand.basis().changes).is_none() {
+            slot.miss();
+        }
+        errand.meanwhile()
+    }
+
+    async fn fetch(self: Arc<Self>, errand: ListRequest, way: FetchStart) {
+        let (member, slot) = (&errand.member, &errand.slot);
+        let basis = errand.basis();
+        let is_first = !slot.is_of(basis.wakes);
+        let fetched = self.fetch_list(&errand, way).await;
+        let mut is_full = false;
+        let listing = match fetched {
+            Ok(listing) => listing,
+            // It may have fallen asleep meanwhile.
+            Err(ListError::Lost(error)) if way == FetchStart::Awake => {
+                let error = member.bridge.covered(error.message().into_owned());
+                tracing::debug!(server = %member.name, error, "a list could not be looked at again");
+                None
+            }
+            // It works for others, and is not missing.
+            Err(ListError::Lost(error)) if has_no_room(&error) && member.known().is_some() => {
+                is_full = true;
+                slot.miss();
+                errand.do_without(&error);
+                None
+            }
+            Err(ListError::Lost(error)) => {
+                member.judge(Some(&error));
+                member.bridge.did_without();
+                None
+            }
+            Err(ListError::Late(error)) => {
+                slot.rest();
+                errand.do_without(&error);
+                None
+            }
+            Err(ListError::RefusalKind(error)) => {
+                member.judge(None);
+                errand.do_without(&error);
+                None
+            }
+        };
+        if listing.is_some() {
+            member.judge(None);
+        }
+        let listing = listing.map(|listing| errand.taken(listing));
+        self.hand_on(&errand, slot.end(listing, basis));
+        if is_first && errand.whose == ListScope::Own {
+            self.doubt_common(&errand);
+        }
+        // ClientRef has an instance finds room in it.
+        if is_full && errand.whose != ListScope::Own {
+            self.try_soon(&errand);
+        }
+    }
+
+    /// Hands on what a fetch has brought: to everybody, or to the one client whose list it is.
+    fn hand_on(&self, errand: &ListRequest, news: FetchOutcome) {
+        let ListRequest {
+            member,
+            guest,
+            kind,
+            whose,
+            slot,
+        } = errand;
+        if *whose != ListScope::Own {
+            return member.spread(*kind, news);
+        }
+        let own = &guest.own;
+        let is_other = slot
+            .listing()
+            .is_some_and(|listing| own.is_news(member.number, *kind, &listing));
+        if is_other || news == FetchOutcome::Changed {
+            self.tell_guest(guest, kind.changed());
+        }
+    }
+
+    /// A client is shown this. What its own instance has may have come meanwhile.
+    fn note_shown(&self, errand: &ListRequest, listing: &ServerList) {
+        let ListRequest {
+            member,
+            guest,
+            kind,
+            whose,
+            ..
+        } = errand;
+        if *whose == ListScope::Kind {
+            return;
+        }
+        guest.own.shows(member.number, *kind, listing);
+        let own = guest.own_slot(member, *kind);
+        let own = own.and_then(|slot| slot.listing());
+        if own.is_some_and(|own| guest.own.is_news(member.number, *kind, &own)) {
+            self.tell_guest(guest, kind.changed());
+        }
+    }
+
+    /// An instance that has just been started has something else than those are shown who have none: that is looked at
+    /// again, if it may be the list of an earlier version of the server.
+    fn doubt_common(self: &Arc<Self>, errand: &ListRequest) {
+        let common = errand.common();
+        let (Freshness::Old(shown), Some(own)) = (self.look(&common), errand.slot.listing()) else {
+            return;
+        };
+        if !own.is_same(&shown) && common.slot.begin() {
+            tokio::spawn(Arc::clone(self).fetch(common, FetchStart::Starting));
+        }
+    }
+
+    /// None if it would have to be woken, and is not to be.
+    async fn fetch_list(
+        self: &Arc<Self>,
+        errand: &ListRequest,
+        way: FetchStart,
+    ) -> Result<Option<ServerList>, ListError> {
+        let (member, kind) = (&errand.member, errand.kind);
+        let caller = match way {
+            FetchStart::Starting => Some(errand.caller(self).await.map_err(ListError::Lost)?),
+            FetchStart::Awake => errand.awake(),
+        };
+        let Some(caller) = caller else {
+            return Ok(None);
+        };
+        if !member.has(needed(kind)) {
+            return Ok(Some(ServerList::empty(kind, member.revision())));
+        }
+        let (bridge, readers) = (&member.bridge, errand.readers());
+        let listed = match way {
+            FetchStart::Starting => bridge.list(&caller, kind, readers).await.map(Some),
+            FetchStart::Awake => {
+                let listed = bridge.list_awake(&caller, kind, readers).await;
+                listed.transpose()
+            }
+        };
+        match listed {
+            // The server declares more than it has.
+            Err(ListError::RefusalKind(error))
+                if error.code() == ErrorCode::MethodNotFound.code() =>
+            {
+                Ok(Some(ServerList::empty(kind, member.revision())))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Looks at the lists of a server again that may not be true any more, if it is awake.
+    pub(crate) fn look_again(self: &Arc<Self>, member: &Arc<ServerEntry>) {
+        for (kind, slot) in member.slots() {
+            if let Some(guest) = slot.patron() {
+                // Nobody waits for what is shown.
+                let errand = ListRequest {
+                    slot,
+                    ..ListRequest::of_many(member, &guest, kind)
+                };
+                let _ = self.shown(&errand);
+            }
+        }
+    }
+
+    /// Tries again to get the lists that somebody had to do without.
+    pub(crate) fn try_again(self: &Arc<Self>, member: &Arc<ServerEntry>) {
+        for (kind, slot) in member.slots() {
+            self.fetch_missed(member, kind, slot);
+        }
+    }
+
+    fn fetch_missed(
+        self: &Arc<Self>,
+        member: &Arc<ServerEntry>,
+        kind: ListKind,
+        slot: Arc<CacheEntry>,
+    ) {
+        let Some(guest) = slot.patron().filter(|_| slot.is_missed()) else {
+            return;
+        };
+        if slot.begin() {
+            let errand = ListRequest {
+                slot,
+                ..ListRequest::of_many(member, &guest, kind)
+            };
+            tokio::spawn(Arc::clone(self).fetch(errand, FetchStart::Starting));
+        }
+    }
+
+    /// Tries again to get a list for which the server had no room, in a while.
+    fn try_soon(self: &Arc<Self>, errand: &ListRequest) {
+        let ListRequest {
+            member, slot, kind, ..
+        } = errand;
+        let (pause, kind) = (member.bridge.pauses().pause(slot.found_no_room()), *kind);
+        let (hub, member) = (Arc::downgrade(self), Arc::downgrade(member));
+        let slot = Arc::downgrade(slot);
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            let still = (hub.upgrade(), member.upgrade(), slot.upgrade());
+            if let (Some(hub), Some(member), Some(slot)) = still {
+                hub.fetch_missed(&member, kind, slot);
+            }
+        });
+    }
+
+    /// Servers that do not tell of changes are asked now and then, for those who are told.
+    pub(crate) fn watch(self: &Arc<Self>) {
+        let hub = Arc::downgrade(self);
+        let age = self.settings.list_age;
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(age).await;
+                let Some(hub) = Weak::upgrade(&hub) else {
+                    return;
+                };
+                if !hub.changes.are_heard() {
+                    continue;
+                }
+                for member in &hub.roster().members {
+                    hub.look_again(member);
+                    hub.try_again(member);
+                    for guest in hub.guests() {
+                        hub.look_at_own_again(member, &guest);
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl ListRequest {
+    /// What has come, as it is kept. A list of one client is nobody else's business; one that is like that of many is the
+    /// same.
+    fn taken(&self, listing: ServerList) -> Arc<ServerList> {
+        if self.whose != ListScope::Own {
+            self.member.look_over(self.kind, &listing);
+            return Arc::new(listing);
+        }
+        let common = self.common().slot.listing();
+        let same = common.filter(|common| common.is_same(&listing));
+        same.unwrap_or_else(|| Arc::new(listing))
+    }
+
+    /// It has not come, and why.
+    fn do_without(&self, error: &ServeError) {
+        if self.whose != ListScope::Own {
+            let method = self.kind.method();
+            let why = format!("its `{method}` is missing: {}", error.message());
+            self.member.do_without(self.kind, why);
+        }
+    }
+
+    /// It has not come yet.
+    fn is_late(&self) {
+        if self.whose == ListScope::Own {
+            return;
+        }
+        match self.member.known() {
+            None => self.member.missing("it has not answered yet".into()),
+            Some(_) => {
+                let why = format!("its `{}` has not come yet", self.kind.method());
+                self.member.do_without(self.kind, why);
+            }
+        }
+    }
+}
+
+/// Whether a server is there, and has no room for a request.
+fn has_no_room(error: &ServeError) -> bool {
+    Outcome::of(Err(error)) == Outcome::Busy
+}
+
+const fn needed(kind: ListKind) -> Capability {
+    match kind {
+        ListKind::Tools => Capability::Tools,
+        ListKind::Prompts => Capability::Prompts,
+        ListKind::Resources | ListKind::Templates => Capability::Resources,
+    }
+}

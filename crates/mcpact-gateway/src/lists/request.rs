@@ -1,0 +1,143 @@
+//! A list that is to be shown, and who is asked for it.
+
+use std::sync::Arc;
+
+use crate::error::ServeError;
+
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::server_entry::ServerEntry;
+use crate::downstream::client::DownstreamClient;
+use crate::lists::cache::CacheEntry;
+use crate::lists::cache::ListKey;
+use crate::lists::cache::ListVersion;
+use crate::lists::scope::InstanceKnown;
+use crate::lists::scope::ListScope;
+use crate::lists::server_list::ListAudience;
+use crate::lists::server_list::ServerList;
+use crate::upstream::binding::ServerBinding;
+
+/// A list of a server, and for whom.
+#[derive(Clone, Debug)]
+pub(crate) struct ListRequest {
+    pub(crate) member: Arc<ServerEntry>,
+    pub(crate) guest: Arc<DownstreamClient>,
+    pub(crate) kind: ListKind,
+    pub(crate) whose: ListScope,
+    pub(crate) slot: Arc<CacheEntry>,
+}
+
+impl ListRequest {
+    /// The list that a client is shown now.
+    pub(crate) fn new(
+        member: &Arc<ServerEntry>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+    ) -> Self {
+        match guest.own_slot(member, kind) {
+            Some(_) => Self::of_own(member, guest, kind),
+            None => Self::of_many(member, guest, kind),
+        }
+    }
+
+    /// The list of a client's own instance, whether it has one or not.
+    pub(crate) fn of_own(
+        member: &Arc<ServerEntry>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+    ) -> Self {
+        Self {
+            member: Arc::clone(member),
+            guest: Arc::clone(guest),
+            kind,
+            whose: ListScope::Own,
+            slot: guest.own.slot(member.number, kind),
+        }
+    }
+
+    /// The list that all are shown who are like this client, and have no instance of their own.
+    pub(crate) fn of_many(
+        member: &Arc<ServerEntry>,
+        guest: &Arc<DownstreamClient>,
+        kind: ListKind,
+    ) -> Self {
+        let key = key(member, guest, kind);
+        Self {
+            member: Arc::clone(member),
+            guest: Arc::clone(guest),
+            kind,
+            whose: key.whose,
+            slot: member.slot(key),
+        }
+    }
+
+    /// What it rests on if it is fetched now.
+    pub(crate) fn basis(&self) -> ListVersion {
+        match self.whose {
+            ListScope::Own => self.guest.own_basis(&self.member, self.kind),
+            ListScope::Kind | ListScope::Nobody => self.member.basis(self.kind),
+        }
+    }
+
+    /// ClientRef is asked for it, if the server is awake.
+    pub(crate) fn awake(&self) -> Option<Arc<ServerBinding>> {
+        match self.whose {
+            ListScope::Nobody => self.guest.awake_nobody(&self.member),
+            ListScope::Kind | ListScope::Own => self.guest.awake_part(&self.member),
+        }
+    }
+
+    /// ClientRef is asked for it; the server is started if it has to be.
+    pub(crate) async fn caller(
+        &self,
+        hub: &Arc<Aggregator>,
+    ) -> Result<Arc<ServerBinding>, ServeError> {
+        match self.whose {
+            ListScope::Nobody => self.guest.nobody(hub, &self.member).await,
+            ListScope::Kind | ListScope::Own => self.guest.part(hub, &self.member).await,
+        }
+    }
+
+    /// ClientRef is shown it.
+    pub(crate) fn readers(&self) -> ListAudience {
+        match self.whose {
+            ListScope::Own => self.guest.readers(),
+            ListScope::Kind | ListScope::Nobody => ListAudience::Many,
+        }
+    }
+
+    /// The same list of those who have no instance of their own.
+    pub(crate) fn common(&self) -> Self {
+        Self::of_many(&self.member, &self.guest, self.kind)
+    }
+
+    /// What there is to show while it does not come: an old list is better than none, and what others are shown is,
+    /// too.
+    pub(crate) fn meanwhile(&self) -> Option<Arc<ServerList>> {
+        let key = key(&self.member, &self.guest, self.kind);
+        let of_many = || self.member.slot(key.clone()).listing();
+        let of_others = || self.member.shown_to_others(&key);
+        self.slot.listing().or_else(of_many).or_else(of_others)
+    }
+
+    /// Whether nobody else is shown what is shown to the client.
+    pub(crate) fn seen_by(&self, listing: Option<&Arc<ServerList>>) -> ListAudience {
+        let Some(listing) = listing.filter(|_| self.whose == ListScope::Own) else {
+            return ListAudience::Many;
+        };
+        match self.common().slot.listing() {
+            Some(common) if Arc::ptr_eq(&common, listing) => ListAudience::Many,
+            Some(_) | None => ListAudience::One,
+        }
+    }
+}
+
+/// Which list all are shown who are like this client.
+fn key(member: &ServerEntry, guest: &DownstreamClient, kind: ListKind) -> ListKey {
+    ListKey {
+        kind,
+        whose: member.whose(InstanceKnown::No),
+        principal: guest.principal().into(),
+        fingerprint: (!member.is_modern()).then(|| guest.fingerprint.clone()),
+    }
+}

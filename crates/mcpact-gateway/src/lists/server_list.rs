@@ -1,0 +1,365 @@
+//! Whole lists of a server, for whoever shows several servers as one.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::error::ServeError;
+use bytestring::ByteString;
+use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
+use mcpact_spec::{Era, ErrorCode, Feature, Revision};
+use mcpact_translate::shape::{ShapeError, result};
+use mcpact_translate::tasks::with_task_support;
+use mcpact_wire::raw::Object;
+use sha2::{Digest, Sha256};
+
+use crate::aggregate::list_defects::{ListDefects, ValidItems};
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::merge::{Page, ServerItems};
+use crate::cache::{CachedList, ServerMetadata};
+use crate::connection::shared_lists::FetchMode;
+use crate::connection::slot::Lease;
+use crate::exchange::refusal;
+use crate::exchange::refusal::RefusalKind;
+use crate::exchange::refusal::RefusalRecord;
+use crate::lists::pages::ListFetch;
+use crate::lists::pages::missing;
+use crate::retry::{Attempt, Retry, RetryPolicy};
+use crate::target::{Target, digest};
+use crate::upstream::UpstreamServer;
+use crate::upstream::binding::ServerBinding;
+use crate::upstream::info::ChangeListener;
+use crate::upstream::info::ServerProfile;
+
+/// A whole list as the server gave it.
+#[derive(Debug)]
+pub(crate) struct ServerList {
+    kind: ListKind,
+    revision: Revision,
+    pages: Vec<ByteString>,
+    /// Tells what is in it from what is in another one, wherever its pages end.
+    digest: [u8; 32],
+    count: usize,
+    defects: ListDefects,
+}
+
+/// ClientRef is shown a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListAudience {
+    /// The client whose instance is asked.
+    One,
+    /// Others, too, or clients that share the instance.
+    Many,
+}
+
+impl ListAudience {
+    /// ClientRef is shown what is made of two lists.
+    pub(crate) const fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Many, Self::Many) => Self::Many,
+            (Self::One, _) | (_, Self::One) => Self::One,
+        }
+    }
+}
+
+/// Why there is no list.
+#[derive(Debug)]
+pub(crate) enum ListError {
+    /// The server is not there, or has gone meanwhile.
+    Lost(ServeError),
+    /// It is there, and does not answer.
+    Late(ServeError),
+    /// It is there, and says something else than a list.
+    RefusalKind(ServeError),
+}
+
+impl ServerList {
+    pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<ByteString>) -> Self {
+        let mut digest = Sha256::new();
+        digest.update(revision.as_str());
+        let ValidItems { items, defects } = ValidItems::new(kind, pages.iter().map(|page| &**page));
+        for item in &items {
+            digest.update(item.len().to_le_bytes());
+            digest.update(item);
+        }
+        Self {
+            kind,
+            revision,
+            digest: digest.finalize().into(),
+            count: items.len(),
+            defects,
+            pages,
+        }
+    }
+
+    /// A list of which the server has nothing.
+    pub(crate) fn empty(kind: ListKind, revision: Revision) -> Self {
+        Self::new(kind, revision, Vec::new())
+    }
+
+    /// Tells what is in it from what is in another one.
+    pub(crate) const fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Whether there is the same in both.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+
+    /// A list of an earlier run.
+    pub(crate) fn recalled(kept: &CachedList) -> Self {
+        let pages = kept.pages.iter().map(|page| ByteString::from(page.clone()));
+        Self::new(kept.kind, kept.revision, pages.collect())
+    }
+
+    /// The same for a later run.
+    pub(crate) fn kept(&self, reader: Box<str>) -> CachedList {
+        let pages = self.pages.iter().map(ToString::to_string);
+        CachedList {
+            kind: self.kind,
+            reader,
+            revision: self.revision,
+            pages: pages.collect(),
+        }
+    }
+
+    /// How many items it has.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The names of what it has.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let part = self.part(0, self.revision);
+        let items = part.items.iter();
+        let named = items.filter_map(|item| {
+            let item = Object::parse(item).ok()?;
+            item.get_str("name").map(|name| name.to_string())
+        });
+        named.collect()
+    }
+
+    /// What of it is left out, in words; none if nothing is.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        self.defects.describe(self.kind)
+    }
+
+    /// Its items in the words of a client of this revision.
+    pub(crate) fn part(&self, server: usize, client: Revision) -> ServerItems {
+        let mut part = ServerItems {
+            server,
+            items: Vec::new(),
+            ttl_ms: 0,
+        };
+        for (at, page) in self.pages.iter().enumerate() {
+            let raw = &self.defects.valid_page(self.kind, page);
+            let method = self.kind.method();
+            let shaped = result(method, raw, self.revision, client, None)
+                .and_then(|page| self.offering_tasks(page, client));
+            let Some(page) = shaped
+                .as_deref()
+                .ok()
+                .and_then(|r| Page::parse(self.kind, r))
+            else {
+                tracing::warn!(%method, "a page of the server cannot be shown");
+                continue;
+            };
+            if at == 0 {
+                part.ttl_ms = page.ttl_ms;
+            }
+            part.items.extend(page.items.into_iter().map(Box::from));
+        }
+        part
+    }
+
+    /// Every tool of a modern server runs as a task that is hosted here.
+    fn offering_tasks<'p>(
+        &self,
+        page: Cow<'p, str>,
+        client: Revision,
+    ) -> Result<Cow<'p, str>, ShapeError> {
+        let hosts = self.kind == ListKind::Tools
+            && self.revision.has(Feature::TasksExtension)
+            && client.has(Feature::TasksCore);
+        if !hosts {
+            return Ok(page);
+        }
+        Ok(Cow::Owned(with_task_support(&page)?.into_owned()))
+    }
+}
+
+impl UpstreamServer {
+    /// A client that comes by way of somebody else.
+    pub(crate) async fn receive(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Result<Arc<ServerBinding>, ServeError> {
+        let ClientSetup { state, .. } = self.admit(opening, visitor).await?;
+        let caller = state.and_then(|state| state.bound().cloned());
+        caller.ok_or_else(|| {
+            let why = String::from("the client did not introduce itself in a way that can be read");
+            refusal(
+                ErrorCode::InvalidParams.code(),
+                why,
+                None,
+                Revision::newest(Era::Modern),
+            )
+        })
+    }
+
+    /// What the server last said about itself.
+    pub(crate) fn met(&self) -> Option<Arc<ServerProfile>> {
+        self.shared.acquaintance.met()
+    }
+
+    /// From here on this one hears of changes.
+    pub(crate) fn tell_of_changes(&self, herald: std::sync::Weak<dyn ChangeListener>) {
+        self.shared.acquaintance.tell_to(herald);
+    }
+
+    /// Whether changes of its lists are heard of at the moment.
+    pub(crate) fn can_tell(&self) -> bool {
+        self.shared.acquaintance.can_tell()
+    }
+
+    /// What the server said in an earlier run.
+    pub(crate) fn recall(&self, record: &ServerMetadata) {
+        let has_tasks = record.met.revision.has(Feature::TasksCore);
+        let tools = record.lists.iter().filter(|l| l.kind == ListKind::Tools);
+        for page in tools.flat_map(|list| &list.pages) {
+            self.shared.book.learn(page);
+            // What was kept back is not served from memory.
+            self.shared.pins.check(page);
+            if has_tasks {
+                self.shared.tool_tasks.learn(page);
+            }
+        }
+        self.shared.acquaintance.recall(record.met.clone());
+    }
+
+    /// Why nobody may start it, if it must be approved and is not.
+    pub(crate) async fn unapproved(&self) -> Option<ServeError> {
+        let kind = self.shared.check_approved().await.err()?;
+        Some(self.shared.error(kind).into())
+    }
+
+    /// Whether it costs nobody a process to ask it.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.shared.target, Target::Url { .. })
+    }
+
+    /// What tells it from every other server, if it can be kept what it says.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let target = self.shared.target.fingerprint()?;
+        let mode = format!("{:?}", self.settings.mode);
+        Some(digest([target.as_bytes(), mode.as_bytes()]))
+    }
+
+    /// ClientRef stands for everybody at a modern server that is awake.
+    pub(crate) fn everybody(&self) -> Option<Arc<ServerBinding>> {
+        let pool = self.modern()?;
+        let lane = pool.open_lane()?;
+        let is_modern = lane.revision().era() == Era::Modern;
+        is_modern.then(|| Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
+    }
+
+    /// ClientRef stands for modern clients that declare this at a legacy server that is awake.
+    pub(crate) fn standing(
+        &self,
+        capabilities: &str,
+        visitor: &ClientIdentity,
+    ) -> Option<Arc<ServerBinding>> {
+        let pool = self.known_pool(capabilities, visitor)?;
+        pool.open_lane()?;
+        Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
+    }
+
+    /// A whole list, page by page.
+    pub(crate) async fn list(
+        &self,
+        caller: &Arc<ServerBinding>,
+        kind: ListKind,
+        readers: ListAudience,
+    ) -> Result<ServerList, ListError> {
+        let refusals = RefusalRecord::default();
+        for retries in 0..RetryPolicy::REMOTE.renegotiations {
+            let before = caller.open_lane();
+            let was_modern = before.is_some_and(|lane| lane.revision().era() == Era::Modern);
+            let listed = self.list_once(caller, kind, readers, &refusals).await;
+            let (refused, by) = match (&listed, refusals.take()) {
+                (Err(_), Some(refused)) => refused,
+                // A list may be asked for again, whatever became of it.
+                (Err(ListError::Lost(_)), None) if was_modern => {
+                    (RefusalKind::InDoubt, Arc::clone(caller))
+                }
+                _ => return listed,
+            };
+            let attempt = Attempt {
+                retries,
+                ..refused.attempt()
+            };
+            let decision = RetryPolicy::REMOTE.decide(attempt);
+            if decision != Retry::IfServerChanged || !self.is_another(refused, &by).await {
+                return listed;
+            }
+        }
+        self.list_once(caller, kind, readers, &refusals).await
+    }
+
+    async fn list_once(
+        &self,
+        caller: &Arc<ServerBinding>,
+        kind: ListKind,
+        readers: ListAudience,
+        refusals: &RefusalRecord,
+    ) -> Result<ServerList, ListError> {
+        let current = self.current(Arc::clone(caller)).await;
+        let (caller, _) = current.map_err(ListError::Lost)?;
+        let boarded = caller.board().await;
+        let boarded = boarded.map_err(|error| ListError::Lost(error.into()))?;
+        let Lease { lane, in_use } = boarded;
+        let errand = ListFetch {
+            kind,
+            readers,
+            passage: FetchMode::Lease,
+        };
+        let listed = self.in_time(lane.list(&caller, errand, refusals)).await;
+        if listed.is_ok() {
+            in_use.answered();
+        }
+        listed
+    }
+
+    /// The same, if the server is awake; it may fall asleep as if nobody had asked.
+    pub(crate) async fn list_awake(
+        &self,
+        caller: &Arc<ServerBinding>,
+        kind: ListKind,
+        readers: ListAudience,
+    ) -> Option<Result<ServerList, ListError>> {
+        let lane = caller.open_lane()?;
+        let refusals = RefusalRecord::default();
+        let errand = ListFetch {
+            kind,
+            readers,
+            passage: FetchMode::Unnoticed,
+        };
+        Some(self.in_time(lane.list(caller, errand, &refusals)).await)
+    }
+
+    /// No list is waited for without an end.
+    async fn in_time(
+        &self,
+        listing: impl Future<Output = Result<ServerList, ListError>>,
+    ) -> Result<ServerList, ListError> {
+        let limit = self.shared.run().call_timeout;
+        let listed = tokio::time::timeout(limit, listing).await;
+        listed.unwrap_or_else(|_| {
+            let why = format!(
+                "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
+            );
+            Err(ListError::Late(missing(why)))
+        })
+    }
+}

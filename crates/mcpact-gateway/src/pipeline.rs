@@ -1,0 +1,506 @@
+//! The order in which things happen to a request.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytestring::ByteString;
+use futures_util::future::BoxFuture;
+use mcpact::server::Settings;
+use mcpact::server::backend::{
+    Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, Outbox, Session,
+};
+use mcpact_engine::classify::param_headers::Annotation;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::{Scope, ServerTerms};
+use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Side};
+use mcpact_translate::input::AnsweredResult;
+use mcpact_translate::plan::{Machine, Plan, plan, with_capabilities};
+use mcpact_translate::progress::Progress;
+use mcpact_wire::raw::Object;
+use tracing::Instrument;
+
+use crate::downstream::sink::ClientSink;
+use crate::downstream::{ClientKind, ClientState};
+use crate::drain::draining_error;
+use crate::error::{ServeError, UpstreamErrorKind};
+use crate::exchange::DeclaredTasks;
+use crate::exchange::Exchange;
+use crate::exchange::Inbound;
+use crate::exchange::refusal;
+use crate::exchange::refusal::RefusalRecord;
+use crate::exchange::trace::ExchangeTrace;
+use crate::handover::Handover;
+use crate::handover::MovedBinding;
+use crate::handover::Unserved;
+use crate::retry::{Attempt, Retry, RetryPolicy};
+use crate::subscriptions::legacy::is_subscription;
+use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
+use crate::upstream::UpstreamServer;
+use crate::upstream::binding::ServerBinding;
+use crate::upstream::rebind::Rebind;
+use mcpact::connection::ServerResponse;
+
+impl Backend for UpstreamServer {
+    type State = ClientState;
+
+    fn settings(&self) -> &Settings {
+        &self.settings.front
+    }
+
+    fn terms(&self) -> &Arc<ServerTerms> {
+        &self.terms
+    }
+
+    async fn accept_client(
+        &self,
+        opening: ClientHello<'_>,
+        visitor: &ClientIdentity,
+    ) -> Result<ClientSetup<ClientState>, WireError> {
+        if self.settings.drain_gate.is_closed() {
+            return Err(draining_error());
+        }
+        // A server that is known sleeps until it is needed.
+        match self.welcome_asleep(&opening, visitor) {
+            Some(welcome) => Ok(welcome),
+            None => match self.admit(opening, visitor).await {
+                Err(error) if error.is_retired() => {
+                    let onward = Box::pin(self.welcome_onward(opening, visitor)).await;
+                    onward.unwrap_or(Err(error))
+                }
+                welcome => welcome,
+            }
+            .map_err(ServeError::into_wire),
+        }
+    }
+
+    /// Everything that was admitted passes here.
+    async fn serve(
+        self: Arc<Self>,
+        job: BackendRequest,
+        session: Arc<Session<ClientState>>,
+        outbox: Outbox,
+    ) -> Result<ByteString, WireError> {
+        let _pass = self.settings.drain_gate.admit(job.method)?;
+        let filtered_method = self.settings.filters.result_method(&job);
+        let job = self.settings.filters.filter_request(job).await?;
+        let (method, client) = (job.method, job.pact.revision());
+        self.check_served(method, &job.params, client)
+            .map_err(ServeError::into_wire)?;
+        let ear = ClientSink::new(session, outbox);
+        let again = (job.clone(), ear.clone());
+        let raw = match self.attend(job, ear).await {
+            Ok(raw) => raw,
+            Err(Unserved::DeclaredTasks(error)) => return Err(error.into_wire()),
+            Err(Unserved::Unseen) => {
+                let (job, ear) = again;
+                let onward = Box::pin(self.attend_onward(job, ear)).await;
+                onward.map_err(ServeError::into_wire)?
+            }
+        };
+        let filters = &self.settings.filters;
+        filters
+            .filter_result(filtered_method.as_deref(), client, raw)
+            .await
+    }
+
+    fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
+        let ear = ClientSink::new(Arc::clone(session), outbox);
+        self.regulars.add(&ear, Scope::Connection);
+        if let Some(caller) = session.state().and_then(ClientState::bound) {
+            self.settle(caller, &ear);
+        } else if let Some(latecomer) = session.state().and_then(ClientState::pending) {
+            latecomer.settle(&ear);
+        }
+    }
+
+    fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
+        if let Some(caller) = session.state().and_then(ClientState::bound) {
+            caller.observe(method, params);
+        } else if let Some(latecomer) = session.state().and_then(ClientState::pending) {
+            latecomer.observe(method, params);
+        }
+    }
+
+    fn input_closed(&self, visitor: &ClientIdentity) {
+        self.dismiss(visitor);
+    }
+
+    fn disconnected(&self, visitor: &ClientIdentity) {
+        self.leave(visitor);
+    }
+
+    fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+        self.shared.book.of(tool)
+    }
+
+    fn stop(&self) {
+        self.guests().end_streams();
+    }
+}
+
+impl UpstreamServer {
+    /// Serves a client that the front has welcomed.
+    async fn attend(
+        self: &Arc<Self>,
+        job: BackendRequest,
+        ear: ClientSink,
+    ) -> Result<ByteString, Unserved> {
+        let goes_on = || Handover {
+            has_successor: self.is_succeeded(),
+            moves: 0,
+        };
+        // The state was set when the client was accepted.
+        let caller = match ear.state().map(|state| state.0.clone()) {
+            Some(ClientKind::Bound(caller)) => caller,
+            Some(ClientKind::Pending(latecomer)) => {
+                if job.method == Some(Method::LoggingSetLevel) {
+                    level_of(&job)?;
+                    if latecomer.wants_logs(&job) {
+                        return Ok(ByteString::from_static("{}"));
+                    }
+                }
+                let met = Box::pin(latecomer.caller(self)).await;
+                met.map_err(|error| Unserved::of(error, goes_on))?
+            }
+            Some(ClientKind::Moved(place)) => {
+                let MovedBinding { bridge, caller } = &*place;
+                let attended = bridge.attend_for(job, Arc::clone(caller), ear, goes_on);
+                return Box::pin(attended).await;
+            }
+            Some(ClientKind::Aggregate(_)) | None => {
+                let error = ErrorCode::InternalError.code();
+                let why = String::from("this session has no server");
+                return Err(refusal(error, why, None, job.pact.revision()).into());
+            }
+        };
+        self.attend_for(job, caller, ear, goes_on).await
+    }
+
+    /// The same, once it is known who stands for the client.
+    pub(crate) async fn attend_for(
+        self: &Arc<Self>,
+        job: BackendRequest,
+        caller: Arc<ServerBinding>,
+        ear: ClientSink,
+        goes_on: impl FnOnce() -> Handover,
+    ) -> Result<ByteString, Unserved> {
+        let (method, declared) = (job.method, job.pact.effective());
+        if method == Some(Method::SubscriptionsListen) {
+            self.regulars.add(&ear, Scope::Request(job.id.clone()));
+        }
+        let raw = self.carry_unless(job, caller, ear, goes_on).await?;
+        Ok(self.served_only(method, declared, raw))
+    }
+
+    /// Serves one request of a client.
+    pub(crate) async fn carry(
+        self: &Arc<Self>,
+        job: BackendRequest,
+        caller: Arc<ServerBinding>,
+        ear: ClientSink,
+    ) -> Result<ByteString, ServeError> {
+        match self.carry_unless(job, caller, ear, || Handover::NONE).await {
+            Ok(raw) => Ok(raw),
+            Err(Unserved::DeclaredTasks(error)) => Err(error),
+            Err(Unserved::Unseen) => Err(self.shared.error(UpstreamErrorKind::Retired).into()),
+        }
+    }
+
+    /// The same, unless the server has not seen it and it goes on elsewhere: then it is counted there.
+    pub(crate) async fn carry_unless(
+        self: &Arc<Self>,
+        job: BackendRequest,
+        caller: Arc<ServerBinding>,
+        ear: ClientSink,
+        goes_on: impl FnOnce() -> Handover,
+    ) -> Result<ByteString, Unserved> {
+        self.check_able(&job)?;
+        let (method, client) = (job.method, job.pact.revision());
+        let journey = ExchangeTrace::begin(&self.shared, &job);
+        let served = self
+            .bring_once_more(job, caller, ear)
+            .instrument(journey.span())
+            .await;
+        match served.map_err(|error| Unserved::of(error, goes_on)) {
+            Ok(raw) => {
+                journey.end(Ok(()));
+                Ok(self.in_private(method, client, raw))
+            }
+            Err(Unserved::Unseen) => {
+                journey.goes_on();
+                Err(Unserved::Unseen)
+            }
+            Err(Unserved::DeclaredTasks(error)) => {
+                journey.end(Err(&error));
+                Err(Unserved::DeclaredTasks(error))
+            }
+        }
+    }
+
+    /// What the server did not look at because it has become another one is brought to that one. It is met anew
+    /// first: one that is the same as before may have looked, or refuses it for ever.
+    async fn bring_once_more(
+        self: &Arc<Self>,
+        mut job: BackendRequest,
+        mut caller: Arc<ServerBinding>,
+        mut ear: ClientSink,
+    ) -> Result<ByteString, ServeError> {
+        // A program that becomes another one is another connection, which is seen before anything is sent.
+        let policy = match self.is_remote() {
+            true => RetryPolicy::REMOTE,
+            false => RetryPolicy::LOCAL,
+        };
+        let mut retries = 0;
+        loop {
+            let may_retry = retries < policy.renegotiations;
+            let again = may_retry.then(|| (job.clone(), Arc::clone(&caller), ear.clone()));
+            let refusals = Arc::<RefusalRecord>::default();
+            let served = self.bring(job, caller, ear, Arc::clone(&refusals)).await;
+            let (Err(_), Some((refused, by)), Some(again)) = (&served, refusals.take(), again)
+            else {
+                return served;
+            };
+            let attempt = Attempt {
+                retries,
+                ..refused.attempt()
+            };
+            let decision = policy.decide(attempt);
+            if decision != Retry::IfServerChanged || !self.is_another(refused, &by).await {
+                return served;
+            }
+            (job, caller, ear) = again;
+            retries += 1;
+        }
+    }
+
+    async fn bring(
+        self: &Arc<Self>,
+        job: BackendRequest,
+        caller: Arc<ServerBinding>,
+        ear: ClientSink,
+        refusals: Arc<RefusalRecord>,
+    ) -> Result<ByteString, ServeError> {
+        if job.method == Some(Method::LoggingSetLevel) && !caller.is_awake() {
+            let level = level_of(&job)?;
+            caller.wants_logs(level, &ear, &job);
+            return Ok(ByteString::from_static("{}"));
+        }
+        // A task that is hosted here needs no server to be asked after.
+        if self.hosts(&job, &ear) {
+            return Box::pin(self.about_hosted(&Inbound { job, ear })).await;
+        }
+        // Whoever has lost something is told before anything is done.
+        caller.check_kept(job.method)?;
+        // Which connection: one that lives, or a new one.
+        let (caller, lane) = self.current(caller).await?;
+        let crossing = Exchange {
+            waiter: Inbound { job, ear },
+            caller,
+            lane,
+            turn: None,
+            in_use: None,
+            progress: Progress::default(),
+            hearing: None,
+            told: DeclaredTasks::AsDeclared,
+            is_given: Arc::default(),
+            refusals,
+        };
+        // What becomes of it: tables decide.
+        let (down, up) = (crossing.downstream(), crossing.upstream());
+        let late = CallDeadline {
+            limit: self.shared.run().call_timeout,
+            caller: Arc::clone(&crossing.caller),
+            is_given: Arc::clone(&crossing.is_given),
+        };
+        let plan = plan(crossing.waiter.job.method, down, up);
+        self.shared.metrics.translated(down, up, plan);
+        match plan {
+            Plan::Pass | Plan::NewerServer | Plan::OlderServer => {
+                late.unless(self.cross(crossing)).await
+            }
+            Plan::Emulate(Machine::TasksExtension) => {
+                late.unless(Box::pin(self.about_mapped(crossing))).await
+            }
+            Plan::Emulate(machine) => Box::pin(self.emulate(machine, crossing)).await,
+        }
+    }
+
+    /// A legacy client is there to stay, and hears what belongs to no request.
+    pub(crate) fn settle(&self, caller: &ServerBinding, ear: &ClientSink) {
+        if let Some(renewal) = caller.renewal() {
+            renewal.settle(ear);
+        }
+        let of_lane = caller.open_lane().map(|lane| lane.revision().era());
+        // It may have fallen asleep since the client was introduced to it.
+        match (of_lane.or(caller.renewal().map(Rebind::era)), self.met()) {
+            (Some(Era::Legacy), _) => caller.audience().belong_to(ear),
+            (Some(Era::Modern), Some(met)) => {
+                let server = &met.introduction.capabilities;
+                caller.wish_on(EmulatedSubscriptions::new(server, ear, self.clock));
+            }
+            (Some(Era::Modern), None) | (None, _) => {}
+        }
+    }
+
+    /// The way that a request takes. Each in a box: a future is moved as often as it is handed on, and has room
+    /// for the largest.
+    fn cross(
+        self: &Arc<Self>,
+        crossing: Exchange,
+    ) -> BoxFuture<'_, Result<ByteString, ServeError>> {
+        let job = &crossing.waiter.job;
+        if let Some(wish) = Self::wished_task(&crossing) {
+            return Box::pin(ready(self.host(crossing, &wish)));
+        }
+        let may_ask = job.method.is_some_and(Method::may_ask_for_input);
+        match (crossing.downstream().era(), crossing.upstream().era()) {
+            (Era::Legacy, Era::Modern) if may_ask => Box::pin(self.in_rounds(crossing)),
+            (Era::Modern, Era::Legacy) if may_ask => Box::pin(self.with_parking(crossing)),
+            (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
+                Box::pin(self.subscribing_along(crossing))
+            }
+            (Era::Legacy, Era::Legacy) => Box::pin(self.asking_along(crossing)),
+            (Era::Modern, Era::Legacy) => Box::pin(self.asking_nobody(crossing)),
+            (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(crossing)),
+        }
+    }
+
+    /// One request, one answer; what is answered in the client's place comes between them.
+    async fn plainly(&self, mut crossing: Exchange) -> Result<ByteString, ServeError> {
+        let mut params = match crossing.go_to_task().await? {
+            Some(params) => self.introduced(&crossing, params.into())?,
+            None => self.introduced(&crossing, crossing.params()?)?,
+        };
+        let _awake = self.comes_back_for(&crossing);
+        for _ in 0..=self.settings.rounds.rounds {
+            let mut call = crossing.send(&params).await?;
+            let reply = crossing.reply(&mut call).await?;
+            match self.settled(&crossing, &params, &reply) {
+                AnsweredResult::Pass => {
+                    let finished = crossing.finished(&reply)?;
+                    self.note_question(&crossing, &finished);
+                    return Ok(crossing.keeping_tasks(finished));
+                }
+                AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
+                    self.note_question(&crossing, &raw);
+                    return Ok(raw.into());
+                }
+                AnsweredResult::Fail(error) => return Err(error.into()),
+                AnsweredResult::Again(next) => params = next.into(),
+            }
+        }
+        let why = String::from("Too many input rounds: the server keeps asking");
+        let code = ErrorCode::InternalError.code();
+        Err(refusal(code, why, None, crossing.downstream()))
+    }
+
+    /// The client's parameters. A modern client says itself what it can; the rest is said for it.
+    fn introduced(
+        &self,
+        crossing: &Exchange,
+        params: ByteString,
+    ) -> Result<ByteString, ServeError> {
+        let client = crossing.waiter.job.pact.party(Side::Client);
+        let introduced = match crossing.downstream().era() {
+            Era::Legacy => None,
+            Era::Modern => self.settings.stand_in.declared_for(&client.capabilities),
+        };
+        match introduced {
+            Some(told) => with_capabilities(&params, told.raw())
+                .map(Into::into)
+                .map_err(|fault| crossing.malformed(&fault)),
+            None => Ok(params),
+        }
+    }
+
+    /// What a modern client gets of what a modern server said.
+    fn settled(&self, crossing: &Exchange, params: &str, reply: &ServerResponse) -> AnsweredResult {
+        let job = &crossing.waiter.job;
+        let stand_in = &self.settings.stand_in;
+        match (reply, job.method) {
+            (ServerResponse::Result(raw), Some(method))
+                if !stand_in.is_empty() && method.may_ask_for_input() =>
+            {
+                stand_in.apply(&job.pact, method, params, raw)
+            }
+            _ => AnsweredResult::Pass,
+        }
+    }
+
+    async fn emulate(
+        &self,
+        machine: Machine,
+        crossing: Exchange,
+    ) -> Result<ByteString, ServeError> {
+        let job = &crossing.waiter.job;
+        match machine {
+            Machine::SetLevel => {
+                crossing.caller.set_level(level_of(job)?);
+                Ok(ByteString::from_static("{}"))
+            }
+            Machine::Ping => Ok(ByteString::from_static("{}")),
+            Machine::Listen => self.stream_changes(crossing).await,
+            Machine::Subscribe | Machine::Unsubscribe => {
+                let wishing = crossing.caller.wishing().cloned();
+                match wishing {
+                    Some(wishing) => wishing.wish(&crossing).await,
+                    None => Err(refused(&crossing)),
+                }
+            }
+            // A request for the result waits for as long as the task is kept.
+            Machine::TasksCore => self.about_hosted(&crossing.waiter).await,
+            _ => Err(refused(&crossing)),
+        }
+    }
+}
+
+/// Which log messages a legacy client wants.
+pub(crate) fn level_of(job: &BackendRequest) -> Result<LogLevel, ServeError> {
+    let params = Object::parse(&job.params).unwrap_or_default();
+    let level = params.get_str("level").unwrap_or_default();
+    LogLevel::parse(&level).ok_or_else(|| {
+        let why = format!("`{level}` is not a log level");
+        let code = ErrorCode::InvalidParams.code();
+        refusal(code, why, None, job.pact.revision())
+    })
+}
+
+/// No call is without an end, whatever the server does.
+struct CallDeadline {
+    limit: Duration,
+    caller: Arc<ServerBinding>,
+    is_given: Arc<AtomicBool>,
+}
+
+impl CallDeadline {
+    async fn unless(
+        self,
+        serving: impl Future<Output = Result<ByteString, ServeError>>,
+    ) -> Result<ByteString, ServeError> {
+        let limit = self.limit;
+        let served = tokio::time::timeout(limit, serving).await;
+        served.unwrap_or_else(|_| {
+            let trouble = match self.is_given.load(Ordering::Relaxed) {
+                true => UpstreamErrorKind::CallTimeout { limit },
+                false => UpstreamErrorKind::TimeoutBeforeSend { limit },
+            };
+            Err(self.caller.lost_call(trouble).into())
+        })
+    }
+}
+
+/// The server has nothing like it.
+fn refused(crossing: &Exchange) -> ServeError {
+    refusal(
+        ErrorCode::MethodNotFound.code(),
+        format!(
+            "`{}` has no counterpart at a server of {}",
+            crossing.waiter.job.name,
+            crossing.upstream()
+        ),
+        None,
+        crossing.downstream(),
+    )
+}

@@ -1,0 +1,44 @@
+//! ClientRef comes to the server's own address, and hears of what changes here rather than at the server.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcpact_engine::server::Scope;
+use mcpact_spec::Method;
+
+use crate::downstream::sink::ClientSink;
+use crate::downstream::sink::WeakClientSink;
+use crate::upstream::pending::PendingBinding;
+
+/// Legacy clients, and streams of modern ones.
+#[derive(Debug, Default)]
+pub(crate) struct DirectClients(Mutex<Vec<(WeakClientSink, Scope)>>);
+
+impl DirectClients {
+    /// Somebody who hears what belongs to this.
+    pub(crate) fn add(&self, ear: &ClientSink, scope: Scope) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those who have gone make room before more is needed.
+        if all.len() == all.capacity() {
+            all.retain(|(ear, _)| ear.near().is_some());
+        }
+        all.push((ear.downgrade(), scope));
+    }
+
+    /// The clients that have not met the server.
+    pub(crate) fn latecomers(&self) -> Vec<Arc<PendingBinding>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let near = all.iter().filter_map(|(ear, _)| ear.near());
+        let latecomers = near.filter_map(|ear| ear.state()?.pending().cloned());
+        latecomers.filter(|one| one.is_waiting()).collect()
+    }
+
+    /// Tells everybody who wants to hear of it.
+    pub(crate) fn tell(&self, method: Method) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (ear, scope) in all.iter() {
+            if let Some(ear) = ear.near() {
+                ear.hint(scope, method, "{}");
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Streams of changes for modern clients.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::ServeError;
+use bytestring::ByteString;
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::server::Scope;
+use mcpact_engine::server::listen::ListenFilter;
+use mcpact_spec::tables::meta;
+use mcpact_spec::{Era, Method, Side};
+use mcpact_translate::listen::ListenRegistry;
+use mcpact_translate::listen::registry::{Action, ListenKey, ListenLimits, ServerPush};
+use mcpact_wire::raw::ObjectWriter;
+use tokio::sync::oneshot;
+
+use crate::connection::UpstreamConnection;
+use crate::downstream::sink::ClientSink;
+use crate::exchange::Exchange;
+use crate::subscriptions::subscribers::Subscribers;
+use crate::upstream::UpstreamServer;
+use crate::upstream::binding::ServerBinding;
+use mcpact::connection::{CallFailure, Connection, ServerNotification, ServerResponse};
+
+/// How much one session of a legacy server may carry.
+const LIMITS: ListenLimits = ListenLimits {
+    listens: 1024,
+    uris: 4096,
+    held: 64,
+};
+
+/// ClientRef listens to a legacy server.
+#[derive(Debug)]
+pub(crate) struct ListenStreams {
+    registry: Mutex<ListenRegistry>,
+    seats: Mutex<HashMap<ListenKey, Seat>>,
+    last: AtomicU64,
+}
+
+/// A stream of a client.
+#[derive(Debug)]
+struct Seat {
+    ear: ClientSink,
+    end: oneshot::Sender<String>,
+}
+
+/// A stream is over when whoever serves it stops.
+struct Open {
+    audience: Arc<Subscribers>,
+    /// Keeps the way to the server.
+    _caller: Arc<ServerBinding>,
+    key: ListenKey,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let listens = &self.audience.listens;
+        listens.seats().remove(&self.key);
+        let acts = listens.registry().close(&self.key);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && let Some(lane) = self.audience.lane()
+            && !acts.is_empty()
+        {
+            runtime.spawn(async move { lane.perform(acts).await });
+        }
+    }
+}
+
+impl ListenStreams {
+    /// Nobody, on no session yet.
+    pub(crate) fn new() -> Self {
+        let nothing = CapabilitySet::empty(Side::Server);
+        let mut registry = ListenRegistry::new(&nothing, ServerPush::Missing, LIMITS);
+        registry.session_lost();
+        Self {
+            registry: Mutex::new(registry),
+            seats: Mutex::default(),
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether anybody listens.
+    pub(crate) fn are_any(&self) -> bool {
+        !self.registry().is_idle()
+    }
+
+    /// Whether anybody listens to resources.
+    pub(crate) fn are_any_for_resources(&self) -> bool {
+        self.registry().has_subscriptions()
+    }
+
+    /// Whether anybody listens to this resource.
+    pub(crate) fn want(&self, uri: &str) -> bool {
+        self.registry().wants(uri)
+    }
+
+    /// The session is lost; everybody stays.
+    pub(crate) fn lost(&self) {
+        self.registry().session_lost();
+    }
+
+    /// There is a session, the first or another.
+    pub(crate) fn restored(&self, upstream: &Connection) -> Vec<Action> {
+        let push = if upstream.can_push() {
+            ServerPush::Works
+        } else {
+            ServerPush::Missing
+        };
+        let mut registry = self.registry();
+        // Whoever found the loss first may not have told.
+        registry.session_lost();
+        registry.session_restored(&upstream.introduction.capabilities, push)
+    }
+
+    /// Every stream ends, as when nobody knows of another session.
+    pub(crate) fn end(&self) {
+        let acts = self.registry().end();
+        for act in acts {
+            if let Action::End { listen, result } = act {
+                self.end_one(&listen, result);
+            }
+        }
+    }
+
+    fn end_one(&self, listen: &ListenKey, result: String) {
+        if let Some(seat) = self.seats().remove(listen) {
+            // Whoever listened may have gone.
+            let _ = seat.end.send(result);
+        }
+    }
+
+    fn say(&self, listen: &ListenKey, method: Method, params: &str) {
+        let seats = self.seats();
+        let Some(seat) = seats.get(listen) else {
+            return;
+        };
+        let scope = Scope::Request(listen.id.clone());
+        seat.ear.hint(&scope, method, params);
+    }
+
+    fn registry(&self) -> MutexGuard<'_, ListenRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seats(&self) -> MutexGuard<'_, HashMap<ListenKey, Seat>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UpstreamServer {
+    pub(crate) async fn stream_changes(
+        &self,
+        crossing: Exchange,
+    ) -> Result<ByteString, ServeError> {
+        match crossing.upstream().era() {
+            Era::Modern => self.listen_along(crossing).await,
+            Era::Legacy => self.listen_for(crossing).await,
+        }
+    }
+
+    /// A legacy server is subscribed to, once for all who listen.
+    async fn listen_for(&self, crossing: Exchange) -> Result<ByteString, ServeError> {
+        let Exchange {
+            waiter,
+            lane,
+            caller,
+            ..
+        } = crossing;
+        let listens = &lane.audience.listens;
+        let filter = ListenFilter::parse(Some(&waiter.job.params)).unwrap_or_default();
+        let key = ListenKey {
+            caller: listens.last.fetch_add(1, Ordering::Relaxed),
+            id: waiter.job.id.clone(),
+        };
+        let owner = waiter.ear.owner().to_owned();
+        let acts = listens.registry().open(key.clone(), filter, |task| {
+            self.shared.mapping.is_told_on(&lane, task, &owner)
+        })?;
+        let (end, ended) = oneshot::channel();
+        let seat = Seat {
+            ear: waiter.ear,
+            end,
+        };
+        listens.seats().insert(key.clone(), seat);
+        let _open = Open {
+            audience: Arc::clone(&lane.audience),
+            _caller: caller,
+            key,
+        };
+        lane.perform(acts).await;
+        // Another connection may take its place meanwhile.
+        drop(lane);
+        let result = ended.await;
+        Ok(result
+            .unwrap_or_else(|_| farewell(waiter.job.id.raw()))
+            .into())
+    }
+}
+
+impl UpstreamConnection {
+    /// A change that belongs to no call.
+    pub(crate) async fn changed(&self, note: &ServerNotification) {
+        let params = &note.params;
+        let listens = &self.audience.listens;
+        let acts = listens.registry().notification(note.method, Some(params));
+        self.perform(acts).await;
+    }
+
+    /// Where a task stands, for those who listen to it.
+    pub(crate) async fn announce(&self, detailed: &str) {
+        let acts = self
+            .audience
+            .listens
+            .registry()
+            .notification(Method::TasksChanged, Some(detailed));
+        self.perform(acts).await;
+    }
+
+    pub(crate) async fn perform(&self, acts: Vec<Action>) {
+        let listens = &self.audience.listens;
+        let mut acts = std::collections::VecDeque::from(acts);
+        while let Some(act) = acts.pop_front() {
+            match act {
+                Action::Subscribe { uri } => {
+                    let answer = self.ask_for(Method::ResourcesSubscribe, &uri).await;
+                    let mut registry = listens.registry();
+                    acts.extend(match answer {
+                        Ok(ServerResponse::Result(_)) => registry.subscribed(&uri),
+                        Ok(ServerResponse::Error(_)) => registry.refused(&uri),
+                        // The session after this one is asked again.
+                        Err(_) => Vec::new(),
+                    });
+                }
+                // Legacy clients may want it, or somebody who has come meanwhile.
+                Action::Unsubscribe { uri } if self.audience.wants(&uri) => {}
+                Action::Unsubscribe { uri } => {
+                    let _ = self.ask_for(Method::ResourcesUnsubscribe, &uri).await;
+                }
+                Action::Notify {
+                    listen,
+                    method,
+                    params,
+                } => listens.say(&listen, method, &params),
+                Action::End { listen, result } => listens.end_one(&listen, result),
+            }
+        }
+    }
+
+    async fn ask_for(&self, method: Method, uri: &str) -> Result<ServerResponse, CallFailure> {
+        let params = ObjectWriter::new().text("uri", uri).finish();
+        self.request(method, &params).await
+    }
+}
+
+/// The result that ends a stream.
+pub(crate) fn farewell(id: &str) -> String {
+    let tag = ObjectWriter::new().raw(meta::SUBSCRIPTION_ID, id).finish();
+    ObjectWriter::new()
+        .text("resultType", "complete")
+        .raw("_meta", &tag)
+        .finish()
+}

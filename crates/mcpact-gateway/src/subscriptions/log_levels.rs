@@ -1,0 +1,73 @@
+//! Log levels that modern requests ask of a legacy session, which has only one.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpact_spec::{LogLevel, Method};
+use mcpact_translate::logging::RequestLogLevels;
+use mcpact_wire::raw::ObjectWriter;
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::connection::UpstreamConnection;
+use mcpact::connection::ServerResponse;
+
+/// How many requests with a level may be open on one session.
+const OPEN: usize = 4096;
+
+/// The level of a session, and who asked for it.
+#[derive(Debug)]
+pub(crate) struct LogLevels {
+    book: Mutex<RequestLogLevels>,
+    /// Whoever holds it sets the level; a request that needs it waits until it is set.
+    setting: AsyncMutex<()>,
+}
+
+/// A request whose level counts, for as long as this is held.
+#[derive(Debug)]
+pub(crate) struct LogLevelGuard {
+    lane: Arc<UpstreamConnection>,
+    request: u64,
+}
+
+impl Default for LogLevels {
+    fn default() -> Self {
+        Self {
+            book: Mutex::new(RequestLogLevels::new(OPEN)),
+            setting: AsyncMutex::default(),
+        }
+    }
+}
+
+impl LogLevels {
+    fn book(&self) -> MutexGuard<'_, RequestLogLevels> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UpstreamConnection {
+    /// Makes the session verbose enough for a request that is about to be sent. What it says beyond
+    /// that is kept from the client by its front.
+    pub(crate) async fn hear(self: &Arc<Self>, request: u64, level: LogLevel) -> LogLevelGuard {
+        let hearing = LogLevelGuard {
+            lane: Arc::clone(self),
+            request,
+        };
+        let _alone = self.levels.setting.lock().await;
+        let server = &self.upstream.introduction.capabilities;
+        let wanted = self.levels.book().open(request, Some(level), server);
+        if let Some(level) = wanted {
+            let params = ObjectWriter::new().text("level", level.as_str()).finish();
+            let reply = self.request(Method::LoggingSetLevel, &params).await;
+            if !matches!(reply, Ok(ServerResponse::Result(_))) {
+                tracing::debug!(level = level.as_str(), "the server did not take the level");
+                self.levels.book().forget();
+            }
+        }
+        hearing
+    }
+}
+
+impl Drop for LogLevelGuard {
+    fn drop(&mut self) {
+        self.lane.levels.book().close(self.request);
+    }
+}

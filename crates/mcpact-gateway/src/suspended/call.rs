@@ -1,0 +1,256 @@
+//! ClientRef keeps a parked call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::ServeError;
+use bytestring::ByteString;
+use mcpact_spec::{Era, Method, Revision};
+use mcpact_translate::input::{CallEnd, Outcome, ServerAnswer, ServerQuestion, SuspendedCallId};
+use mcpact_translate::progress::Progress;
+use mcpact_wire::model::error::ErrorBody;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::exchange::Inbound;
+use crate::exchange::refusal;
+use crate::suspended::CallOutcome;
+use crate::suspended::Open;
+use crate::suspended::digest::binding;
+use crate::suspended::registry::SuspendedHandle;
+use crate::upstream::UpstreamServer;
+use mcpact::connection::{CallEvent, ServerNotification, ServerResponse};
+
+/// How long a server may take to end a call whose client did not come back.
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How long a client that vanished may take to come again with the same answers.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a keeper is told.
+#[derive(Debug)]
+pub(crate) enum CallMessage {
+    /// The client came back: these are answers for the server, and who waits from here on.
+    Resumed(Vec<ServerAnswer>, Option<Box<Seat>>),
+    /// Somebody who waited has gone.
+    Left,
+    /// The client did not come back.
+    Expired(Vec<ServerAnswer>),
+}
+
+/// A request that waits for the outcome.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) waiter: Inbound,
+    pub(crate) progress: Progress,
+    pub(crate) reply: oneshot::Sender<Result<ByteString, ServeError>>,
+}
+
+/// The task of one parked call. It ends with the call, and the call with it.
+pub(crate) struct SuspendedCall {
+    id: SuspendedCallId,
+    bridge: Arc<UpstreamServer>,
+    open: Open,
+    seats: Vec<Seat>,
+    /// How far the server got while nobody waited, for whoever comes back.
+    unheard: Option<ServerNotification>,
+    words: mpsc::UnboundedReceiver<CallMessage>,
+}
+
+impl SuspendedCall {
+    pub(crate) fn start(bridge: &Arc<UpstreamServer>, id: SuspendedCallId, open: Open) {
+        // One word for each request of a client that found its park, which the parks limit.
+        let (say, words) = mpsc::unbounded_channel();
+        let connection = open.crossing.connection();
+        bridge
+            .lot
+            .keepers()
+            .insert(id, SuspendedHandle { say, connection });
+        let keeper = Self {
+            id,
+            bridge: Arc::clone(bridge),
+            open,
+            seats: Vec::new(),
+            unheard: None,
+            words,
+        };
+        tokio::spawn(keeper.run());
+    }
+
+    async fn run(mut self) {
+        loop {
+            let goes_on = tokio::select! {
+                event = self.open.event() => self.take(event).await,
+                Some(word) = self.words.recv() => self.heed(word).await,
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        let Self {
+            id, bridge, open, ..
+        } = self;
+        // The server is told before it is told that nobody keeps the call any more.
+        drop(open);
+        bridge.lot.release(id);
+    }
+
+    async fn take(&mut self, event: Option<CallEvent>) -> bool {
+        if let Some(CallEvent::Notification(note)) = &event
+            && let Some(question) = note.cancelled_request()
+        {
+            let mut parks = self.bridge.lot.parks();
+            parks.withdrawn(self.id, question.as_ref());
+        }
+        if self.seats.is_empty() {
+            self.unheard = newest(self.unheard.take(), event.as_ref());
+        }
+        match self.open.take(event, &mut self.seats).await {
+            None => true,
+            Some(CallOutcome::Asked(questions)) => self.asked(questions).await,
+            Some(CallOutcome::Ended(reply)) => self.ended(reply).await,
+        }
+    }
+
+    /// Heeds what was said before; whether the keeper goes on.
+    async fn catch_up(&mut self) -> bool {
+        while let Ok(word) = self.words.try_recv() {
+            if !self.heed(word).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn heed(&mut self, word: CallMessage) -> bool {
+        match word {
+            CallMessage::Resumed(answers, seat) => {
+                if let Some(seat) = seat {
+                    self.seat(*seat).await;
+                }
+                self.open.unanswered.due(answers).tell().await;
+                true
+            }
+            CallMessage::Left => {
+                let now = self.bridge.clock.now();
+                let is_last = self.bridge.lot.parks().waiter_left(self.id, now);
+                !is_last
+            }
+            CallMessage::Expired(answers) => {
+                self.open.unanswered.due(answers).tell().await;
+                // Dropping the call afterwards cancels it, if it has not ended.
+                let _ = tokio::time::timeout(LAST_WORDS, self.end()).await;
+                false
+            }
+        }
+    }
+
+    async fn seat(&mut self, mut seat: Seat) {
+        if let Some(note) = self.unheard.take() {
+            seat.waiter.tell(&note, &mut seat.progress).await;
+        }
+        self.seats.push(seat);
+    }
+
+    /// Waits for the end of the call; nobody hears what comes before it.
+    async fn end(&mut self) {
+        loop {
+            if let Some(CallEvent::Response(_) | CallEvent::Failed(_)) = self.open.event().await {
+                return;
+            }
+        }
+    }
+
+    /// The server asks again.
+    async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
+        let revision = self.open.crossing.upstream();
+        let binding = binding(&self.open.crossing.waiter);
+        let parked = loop {
+            {
+                let mut parks = self.bridge.lot.parks();
+                // Words are said under the same lock: whoever has resumed has a seat.
+                if self.words.is_empty() {
+                    let now = self.bridge.clock.now();
+                    break parks.suspend(self.id, binding, revision, questions, now);
+                }
+            }
+            if !self.catch_up().await {
+                return false;
+            }
+        };
+        if let Some(round) = self.bridge.begun(&mut self.open, parked).await {
+            let asked = self.bridge.lot.asked(&round);
+            self.deliver(&asked);
+        }
+        true
+    }
+
+    async fn ended(&mut self, reply: Result<ServerResponse, ServeError>) -> bool {
+        let outcome = self.bridge.conclude(&self.open, reply);
+        let raw = match &outcome {
+            Ok(raw) => Outcome::Result(raw.to_string()),
+            Err(error) => Outcome::Error(error.to_wire().encode()),
+        };
+        let ended = loop {
+            {
+                let mut parks = self.bridge.lot.parks();
+                if self.words.is_empty() {
+                    break parks.ended(self.id, raw, self.bridge.clock.now());
+                }
+            }
+            if !self.catch_up().await {
+                return false;
+            }
+        };
+        match ended {
+            CallEnd::Deliver(_) => self.deliver(&outcome),
+            CallEnd::Kept | CallEnd::Dropped => {}
+        }
+        false
+    }
+
+    fn deliver(&mut self, outcome: &Result<ByteString, ServeError>) {
+        for seat in self.seats.drain(..) {
+            // Whoever waited may have gone.
+            let _ = seat.reply.send(outcome.clone());
+        }
+    }
+
+    /// Tells the keeper after a while that somebody has gone.
+    pub(crate) fn leave(say: mpsc::UnboundedSender<CallMessage>) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(GRACE).await;
+                let _ = say.send(CallMessage::Left);
+            });
+        }
+    }
+}
+
+/// The newest report of progress.
+fn newest(
+    known: Option<ServerNotification>,
+    event: Option<&CallEvent>,
+) -> Option<ServerNotification> {
+    match event {
+        Some(CallEvent::Notification(note)) if note.method == Method::Progress => {
+            Some(note.clone())
+        }
+        _ => known,
+    }
+}
+
+/// An outcome that was kept, as it goes to a modern client.
+pub(crate) fn told(outcome: Outcome) -> Result<ByteString, ServeError> {
+    match outcome {
+        Outcome::Result(raw) => Ok(raw.into()),
+        Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
+            Some(body) => refusal(
+                body.code,
+                body.message.into_owned(),
+                body.data.map(str::to_owned),
+                Revision::newest(Era::Modern),
+            ),
+            None => refusal(-32603, raw, None, Revision::newest(Era::Modern)),
+        }),
+    }
+}

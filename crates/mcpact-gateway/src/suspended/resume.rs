@@ -1,0 +1,166 @@
+//! A client that comes back with answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::ServeError;
+use bytestring::ByteString;
+use mcpact_translate::input::{
+    Claims, ResumeOutcome, Ticket, TicketOutcome, invalid_state, redeem,
+};
+use mcpact_translate::progress::Progress;
+use mcpact_wire::raw::Object;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::exchange::Exchange;
+use crate::exchange::Inbound;
+use crate::suspended::call::CallMessage;
+use crate::suspended::call::Seat;
+use crate::suspended::call::SuspendedCall;
+use crate::suspended::call::told;
+use crate::suspended::digest::binding;
+use crate::suspended::registry::SuspendedRegistry;
+use crate::upstream::UpstreamServer;
+
+/// How long a server is given to call a URL visited before it is asked again.
+const VISIT: Duration = Duration::from_secs(25);
+
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Somebody waits; whoever stops waiting without an outcome says so.
+struct Waiting {
+    say: Option<mpsc::UnboundedSender<CallMessage>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(say) = self.say.take() {
+            SuspendedCall::leave(say);
+        }
+    }
+}
+
+impl UpstreamServer {
+    pub(crate) async fn resume(
+        self: &Arc<Self>,
+        crossing: Exchange,
+        state: &str,
+        responses: Option<&str>,
+    ) -> Result<ByteString, ServeError> {
+        if let Some((lot, plain)) = self.opened(state) {
+            if let Some(claims) = Claims::parse(&plain) {
+                return lot.resume(crossing.waiter, &claims, responses).await;
+            }
+            if let Some(ticket) = Ticket::parse(&plain) {
+                let binding = binding(&crossing.waiter);
+                let presented = redeem(
+                    ticket,
+                    &binding,
+                    responses,
+                    crossing.downstream(),
+                    lot.clock.now(),
+                );
+                return self.resume_visit(crossing, presented).await;
+            }
+        }
+        tracing::warn!("a client came with a state that is not ours");
+        Err(invalid_state().into())
+    }
+
+    /// Where a state was given, and what it says.
+    fn opened(&self, state: &str) -> Option<(Arc<SuspendedRegistry>, Vec<u8>)> {
+        let mut lots = self.lots();
+        lots.find_map(|lot| Some((Arc::clone(lot), lot.sealer.open(state)?)))
+    }
+
+    /// A client comes back to a call that waits for it, although the server takes no more calls; none if it does not wait.
+    pub(crate) async fn come_back(
+        &self,
+        waiter: Inbound,
+    ) -> Option<Result<ByteString, ServeError>> {
+        let raw = waiter.job.params.clone();
+        let params = Object::parse(&raw).ok()?;
+        let (lot, plain) = self.opened(&params.get_str("requestState")?)?;
+        let claims = Claims::parse(&plain)?;
+        let responses = params.get_present("inputResponses");
+        Some(lot.resume(waiter, &claims, responses).await)
+    }
+
+    /// The user agreed to visit a URL: the call is made again when the server says that this is done.
+    async fn resume_visit(
+        self: &Arc<Self>,
+        crossing: Exchange,
+        presented: TicketOutcome,
+    ) -> Result<ByteString, ServeError> {
+        match presented {
+            TicketOutcome::Refused { error, cause } => {
+                tracing::warn!(cause, "a client came with a state that is worth nothing");
+                Err(error.into())
+            }
+            TicketOutcome::Answer(raw) => Ok(raw.into()),
+            TicketOutcome::Fail(error) => Err(error.into()),
+            TicketOutcome::Again => self.call_and_park(crossing).await,
+            TicketOutcome::Wait(ids) => {
+                let until = Instant::now() + VISIT;
+                while Instant::now() < until && !crossing.lane.completions().has_all(&ids) {
+                    tokio::time::sleep(LOOK).await;
+                }
+                self.call_and_park(crossing).await
+            }
+        }
+    }
+}
+
+impl SuspendedRegistry {
+    /// Goes on with a call that waits here.
+    async fn resume(
+        &self,
+        waiter: Inbound,
+        claims: &Claims,
+        responses: Option<&str>,
+    ) -> Result<ByteString, ServeError> {
+        let binding = binding(&waiter);
+        let (outcome, mut waiting) = {
+            let mut parks = self.parks();
+            let answers = match parks.resume(claims, &binding, responses, self.clock.now()) {
+                ResumeOutcome::Refused { error, cause } => {
+                    tracing::warn!(cause, "a client came with a state that is worth nothing");
+                    return Err(error.into());
+                }
+                ResumeOutcome::Done(outcome) => return told(outcome),
+                ResumeOutcome::Join => Vec::new(),
+                ResumeOutcome::Go {
+                    answers,
+                    missing: Some(round),
+                } => {
+                    self.say(claims.call, CallMessage::Resumed(answers, None));
+                    return self.asked(&round);
+                }
+                ResumeOutcome::Go {
+                    answers,
+                    missing: None,
+                } => answers,
+            };
+            let (reply, outcome) = oneshot::channel();
+            let seat = Seat {
+                waiter,
+                progress: Progress::default(),
+                reply,
+            };
+            self.say(
+                claims.call,
+                CallMessage::Resumed(answers, Some(Box::new(seat))),
+            );
+            let say = self
+                .keepers()
+                .get(&claims.call)
+                .map(|post| post.say.clone());
+            (outcome, Waiting { say })
+        };
+        let outcome = outcome.await;
+        waiting.say = None;
+        outcome.unwrap_or_else(|_| Err(invalid_state().into()))
+    }
+}

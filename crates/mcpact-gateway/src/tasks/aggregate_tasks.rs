@@ -1,0 +1,161 @@
+//! Tasks of several servers: each is called by its server and the name that it has there.
+
+use std::sync::Arc;
+
+use crate::error::ServeError;
+use bytestring::ByteString;
+use mcpact::server::backend::BackendRequest;
+use mcpact_spec::{Capability, ErrorCode, Method, Revision};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::rewrite::{edit, quoted};
+use crate::aggregate::rewriter::Rewriter;
+use crate::aggregate::server_entry::ServerEntry;
+use crate::aggregate::task_ids::{qualified_id, split_id};
+use crate::downstream::client::DownstreamClient;
+use crate::downstream::sink::ClientSink;
+use crate::exchange::refusal;
+use crate::upstream::pending::again;
+
+impl Aggregator {
+    /// The server that runs a task, and what it calls it.
+    pub(crate) fn by_task(
+        &self,
+        task: &str,
+        client: Revision,
+    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
+        let roster = self.roster();
+        let found = split_id(task).and_then(|(place, inner)| {
+            let mut members = roster.members.iter();
+            let member = members.find(|member| *member.name == *place)?;
+            Some((Arc::clone(member), Box::from(inner)))
+        });
+        found.ok_or_else(|| {
+            let why = format!(
+                "Unknown task: `{task}`. A task is called `SERVER:ID`, and the servers are: {}",
+                self.server_names()
+            );
+            refusal(ErrorCode::InvalidParams.code(), why, None, client)
+        })
+    }
+
+    /// Refuses to make a task of a call at a server that has none: whoever asks for one waits for it.
+    ///
+    /// `2025-11-25 basic/utilities/tasks#tool-level-negotiation`
+    pub(crate) fn check_task(
+        &self,
+        member: &ServerEntry,
+        method: Method,
+        params: &str,
+        client: Revision,
+    ) -> Result<(), ServeError> {
+        let wants_task = || {
+            let params = Object::parse(params).unwrap_or_default();
+            params.get_present("task").is_some()
+        };
+        if method != Method::ToolsCall || !params.contains("task\"") || !wants_task() {
+            return Ok(());
+        }
+        let shown = member.shown_to(client, false);
+        // A server that nobody has met says itself what it can.
+        if shown.is_none_or(|shown| shown.declared().has(Capability::ServerTasksToolsCall)) {
+            return Ok(());
+        }
+        let why = format!("the tools of `{}` do not run as tasks", member.name);
+        let code = ErrorCode::MethodNotFound.code();
+        Err(refusal(code, why, None, client))
+    }
+
+    /// The tasks of all servers, one server after the other.
+    pub(crate) async fn list_tasks(
+        self: &Arc<Self>,
+        job: &BackendRequest,
+        guest: &Arc<DownstreamClient>,
+        ear: &ClientSink,
+    ) -> Result<ByteString, ServeError> {
+        let client = job.pact.revision();
+        let params = Object::parse(&job.params).unwrap_or_default();
+        let cursor = params.get_str("cursor");
+        let having: Vec<Arc<ServerEntry>> = self
+            .roster()
+            .members
+            .iter()
+            .filter(|member| {
+                let shown = member.shown_to(client, !guest.principal().is_empty());
+                shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
+            })
+            .cloned()
+            .collect();
+        let (begin, mut inner) = match cursor.as_deref() {
+            None => (0, None),
+            Some(cursor) => {
+                let found = split_id(cursor).and_then(|(server, inner)| {
+                    let at = having.iter().position(|member| *member.name == *server)?;
+                    Some((at, (!inner.is_empty()).then(|| inner.to_owned())))
+                });
+                found.ok_or_else(|| {
+                    let why = String::from("the cursor is not known; begin again without a cursor");
+                    refusal(ErrorCode::InvalidParams.code(), why, None, client)
+                })?
+            }
+        };
+        for (at, member) in having.iter().enumerate().skip(begin) {
+            let page = self.tasks_of(member, job, guest, ear, inner.take()).await;
+            let page = match page {
+                Ok(page) => page,
+                Err(error) if at == begin && cursor.is_some() => return Err(error),
+                // The tasks of the others are there all the same.
+                Err(error) => {
+                    let error = member.bridge.covered(error.message().into_owned());
+                    tracing::warn!(server = %member.name, error, "no tasks");
+                    continue;
+                }
+            };
+            let after = having.get(at + 1).map(|next| qualified_id(&next.name, ""));
+            return Ok(with_next(&page, &member.name, after).into());
+        }
+        Ok(ObjectWriter::new().raw("tasks", "[]").finish().into())
+    }
+
+    async fn tasks_of(
+        self: &Arc<Self>,
+        member: &Arc<ServerEntry>,
+        job: &BackendRequest,
+        guest: &Arc<DownstreamClient>,
+        ear: &ClientSink,
+        cursor: Option<String>,
+    ) -> Result<ByteString, ServeError> {
+        let caller = guest.part(self, member).await?;
+        let params = match cursor {
+            Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
+            None => String::from("{}"),
+        };
+        let job = BackendRequest {
+            params: params.into(),
+            ..again(job)
+        };
+        let view = Rewriter::new(self, member, &guest.watched);
+        let ear = ear.clone().seeing(Arc::new(view.clone()));
+        let page = member.bridge.carry(job, caller, ear).await?;
+        Ok(view.result(Method::TasksList, page))
+    }
+}
+
+/// A page that leads to the next one of the same server, or else to the next server.
+fn with_next(page: &str, server: &str, after: Option<String>) -> String {
+    let own = edit(page, "nextCursor", |raw| {
+        let cursor = mcpact_wire::scan::text(raw)?;
+        Some(quoted(&qualified_id(server, &cursor)))
+    });
+    match (own, after) {
+        (Some(own), _) => own,
+        (None, None) => page.to_owned(),
+        (None, Some(after)) => {
+            let page = Object::parse(page).unwrap_or_default();
+            let out = page.iter().filter(|(key, _)| *key != "nextCursor");
+            let out = out.fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
+            out.text("nextCursor", &after).finish()
+        }
+    }
+}

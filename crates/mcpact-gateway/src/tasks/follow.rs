@@ -1,0 +1,135 @@
+//! A modern server's task, for a legacy client that waits for its call.
+
+use std::time::Duration;
+
+use crate::error::ServeError;
+use bytestring::ByteString;
+use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::{NextStep, Outcome, Rounds};
+use mcpact_translate::tasks::{FollowedTask, Step};
+
+use crate::exchange::Exchange;
+use crate::exchange::refusal;
+use crate::exchange::rounds::QuestionChannel;
+use crate::exchange::rounds::mint;
+use crate::tasks::QUESTIONS;
+use crate::tasks::of_task;
+use crate::tasks::waited::Started;
+use crate::upstream::UpstreamServer;
+use mcpact::connection::ServerResponse;
+
+/// How often in a row the server may fail to say where its task stands.
+const ATTEMPTS: u32 = 5;
+
+impl UpstreamServer {
+    /// Looks after the task until it is over; the client sees one call with questions in it.
+    pub(crate) async fn follow(
+        &self,
+        crossing: Exchange,
+        result: &str,
+    ) -> Result<ByteString, ServeError> {
+        let Some(mut task) = FollowedTask::new(result, QUESTIONS) else {
+            let why = String::from("the server made a task of the call and did not say which");
+            let code = ErrorCode::InternalError.code();
+            return Err(refusal(code, why, None, crossing.downstream()));
+        };
+        let mut started = Started::new(&crossing, task.id())?;
+        let _awake = crossing.lane.hold();
+        let params = of_task(task.id());
+        let mut pause = task.pause();
+        let mut rounds = self.rounds_of_task(&crossing);
+        loop {
+            let detailed = self.look(&crossing, task.id(), pause).await?;
+            let step = task.status(&detailed);
+            if let Step::Ask(_) = step {
+                // What is asked again is limited as in a call without a task.
+                rounds = self.rounds_of_task(&crossing);
+            }
+            match step {
+                Step::Poll(after) => pause = after,
+                Step::Ask(round) | Step::AskAgain(round) => {
+                    let answered = self.answer_task(&crossing, &params, &round, &mut rounds);
+                    if let Some(raw) = answered.await? {
+                        return Ok(raw.into());
+                    }
+                    pause = task.pause();
+                }
+                Step::End(outcome) => {
+                    started.over();
+                    return match outcome {
+                        Outcome::Result(raw) => crossing.result(&raw.into()),
+                        Outcome::Error(raw) => Err(crossing.error(&raw)),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Where the server's task stands. A connection that broke is opened again, unless the task was lost with it.
+    pub(crate) async fn look(
+        &self,
+        crossing: &Exchange,
+        upstream: &str,
+        after: Duration,
+    ) -> Result<ByteString, ServeError> {
+        let params = of_task(upstream);
+        let params = crossing.stamped(&params)?;
+        let mut attempt = 0;
+        loop {
+            tokio::time::sleep(after).await;
+            attempt += 1;
+            let lane = crossing.lane.for_task(&crossing.caller).await;
+            let lost = match lane {
+                Ok(lane) => match lane.request(Method::TasksGet, &params).await {
+                    Ok(ServerResponse::Result(raw)) => return Ok(raw),
+                    Ok(ServerResponse::Error(raw)) => return Err(crossing.error(&raw)),
+                    Err(loss) => crossing.lost(&loss),
+                },
+                Err(error) => error.into(),
+            };
+            if attempt >= ATTEMPTS || crossing.lane.took_tasks_along() {
+                return Err(lost);
+            }
+        }
+    }
+
+    fn rounds_of_task(&self, crossing: &Exchange) -> Rounds {
+        let rounds = Rounds::new(
+            Method::ToolsCall,
+            crossing.waiter.job.pact.clone(),
+            crossing.upstream(),
+            self.settings.rounds,
+            self.clock.now(),
+        );
+        rounds.with_default_answers(&self.settings.stand_in)
+    }
+
+    /// Puts what the task asks to the client, and the answers to the task. If the call ends here for
+    /// want of an answer, its result.
+    async fn answer_task(
+        &self,
+        crossing: &Exchange,
+        params: &str,
+        round: &str,
+        rounds: &mut Rounds,
+    ) -> Result<Option<String>, ServeError> {
+        let mut turn = rounds.server_result(round, self.clock.now(), &mut mint);
+        loop {
+            match turn {
+                NextStep::Ask(questions) => {
+                    turn = self
+                        .ask(crossing, QuestionChannel::Here, questions, rounds)
+                        .await;
+                }
+                NextStep::Again => {
+                    let answers = rounds.next_params(params);
+                    crossing.aside(Method::TasksUpdate, &answers).await?;
+                    return Ok(None);
+                }
+                NextStep::Answer(raw) => return Ok(Some(raw)),
+                NextStep::Fail(error) => return Err(error.into()),
+                NextStep::Finish | NextStep::Task | NextStep::Wait(_) => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Tasks of a server for clients of its own era.
+//!
+//! A server stays awake for them. Where several clients share its instances, their names say in which
+//! one they run: the server knows them there and nowhere else.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::{ServeError, UpstreamErrorKind};
+use bytestring::ByteString;
+use mcpact_engine::server::Scope;
+use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
+use mcpact_translate::tasks::Status;
+use mcpact_wire::raw::Object;
+use tokio::time::Instant;
+
+use crate::aggregate::rewrite::with_subject;
+use crate::aggregate::task_ids::TaskMap;
+use crate::connection::UpstreamConnection;
+use crate::connection::ownership::ConnectionUser;
+use crate::downstream::sink::ClientSink;
+use crate::downstream::sink::WeakClientSink;
+use crate::exchange::Exchange;
+use crate::exchange::refusal;
+use crate::tasks::LONGEST;
+use crate::tasks::TASKS;
+use crate::tasks::ids::TaskName;
+use crate::tasks::meant;
+use mcpact::connection::{ServerNotification, ServerRequest, related_task};
+
+/// The tasks that run in one session, by the names that the server gave them.
+#[derive(Debug, Default)]
+pub(crate) struct KeptTasks {
+    tasks: Mutex<HashMap<Box<str>, Task>>,
+}
+
+#[derive(Debug)]
+struct Task {
+    /// ClientRef hears of it.
+    ear: WeakClientSink,
+    /// ListScope it is; to everybody else it does not exist.
+    owner: Box<str>,
+    /// When the server forgets it.
+    until: Instant,
+    is_over: bool,
+}
+
+impl KeptTasks {
+    fn tasks(&self) -> MutexGuard<'_, HashMap<Box<str>, Task>> {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        tasks.retain(|_, task| task.until > now);
+        tasks
+    }
+
+    /// Whether any may still run.
+    pub(crate) fn are_any(&self) -> bool {
+        self.tasks().values().any(|task| !task.is_over)
+    }
+
+    /// Takes note of where a task stands.
+    fn note(&self, task: &Object<'_>, ear: &ClientSink) {
+        let Some(id) = task.get_str("taskId") else {
+            return;
+        };
+        let status = task.get_str("status");
+        let status = status.and_then(|word| Status::parse(&word));
+        let is_over = status.is_some_and(Status::is_terminal);
+        let mut tasks = self.tasks();
+        if let Some(known) = tasks.get_mut(&*id) {
+            known.is_over |= is_over;
+            return;
+        }
+        if tasks.len() >= TASKS {
+            // What is over makes room for what is not.
+            let over = tasks.iter().find(|(_, task)| task.is_over);
+            let over = over.map(|(id, _)| id.clone());
+            over.map(|id| tasks.remove(&id));
+        }
+        if tasks.len() < TASKS {
+            let lasts = ["ttl", "ttlMs"].into_iter().find_map(|key| task.get(key));
+            let lasts = lasts.and_then(|raw| raw.parse().ok());
+            let lasts = lasts.map_or(LONGEST, Duration::from_millis).min(LONGEST);
+            let task = Task {
+                ear: ear.downgrade(),
+                owner: Box::from(ear.owner()),
+                until: Instant::now() + lasts,
+                is_over,
+            };
+            tasks.insert(Box::from(&*id), task);
+        }
+    }
+
+    fn over(&self, id: &str) {
+        if let Some(task) = self.tasks().get_mut(id) {
+            task.is_over = true;
+        }
+    }
+
+    /// ClientRef hears of a task, as long as it may run.
+    fn ear(&self, id: &str) -> Option<ClientSink> {
+        let tasks = self.tasks();
+        let task = tasks.get(id).filter(|task| !task.is_over);
+        task?.ear.near()
+    }
+
+    /// Whether there is such a task, and it is not this one's.
+    fn is_of_another(&self, id: &str, owner: &str) -> bool {
+        let tasks = self.tasks();
+        tasks.get(id).is_some_and(|task| *task.owner != *owner)
+    }
+}
+
+impl UpstreamConnection {
+    /// Tasks under the names that they have for their owner.
+    pub(crate) fn named_tasks(&self, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
+        let instance = &*self.name;
+        TaskMap(move |task: &str| TaskName { instance, task }.shown(owner))
+    }
+
+    /// Tells of a task where several clients share the session: only its owner hears of it.
+    pub(crate) fn tell_task_owner(&self, note: &ServerNotification) {
+        let params = &note.params;
+        let task = Object::parse(params).unwrap_or_default();
+        let id = task.get_str("taskId").unwrap_or_default();
+        let Some(owner) = self.kept.ear(&id) else {
+            return;
+        };
+        self.kept.note(&task, &owner);
+        if let Some(shown) = self.named_tasks(owner.owner()).params(note.method, params) {
+            owner.hint(&Scope::Connection, note.method, &shown);
+        }
+    }
+
+    /// Whom a question for a task is for, and the question as that client knows it.
+    pub(crate) fn asked_for_task(&self, ask: &ServerRequest) -> Option<(ClientSink, ByteString)> {
+        let params = &ask.params;
+        let owner = self.kept.ear(&related_task(params)?)?;
+        let shown = self
+            .named_tasks(owner.owner())
+            .params(ask.method?, params)?;
+        Some((owner, shown.into()))
+    }
+}
+
+impl Exchange {
+    /// Whether the names of tasks say where they run: the server knows them in one of its instances only, and others'
+    /// run there, too. At an address that keeps no sessions, every connection leads to all of them.
+    pub(crate) fn names_tasks(&self) -> bool {
+        let (down, up) = (self.downstream(), self.upstream());
+        let is_placed = match (down.era(), up.era()) {
+            (Era::Legacy, Era::Legacy) => {
+                down.has(Feature::TasksCore) && up.has(Feature::TasksCore)
+            }
+            (Era::Modern, Era::Modern) => !self.lane.upstream.is_free(),
+            (Era::Legacy, Era::Modern) | (Era::Modern, Era::Legacy) => false,
+        };
+        is_placed && self.caller.pool().is_some()
+    }
+
+    /// The method, if it is about one task that is at the server.
+    fn about_task(&self) -> Option<Method> {
+        let method = self.waiter.job.method?;
+        let is_about_one = matches!(
+            method,
+            Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate
+        );
+        is_about_one.then_some(method)
+    }
+
+    /// Goes to the instance in which a task runs; the parameters as that one knows them.
+    pub(crate) async fn go_to_task(&mut self) -> Result<Option<String>, ServeError> {
+        let Some(method) = self.about_task() else {
+            return Ok(None);
+        };
+        let owner = self.waiter.ear.owner();
+        if !self.names_tasks() {
+            return match meant(&self.waiter) {
+                Ok(task) if self.is_of_another(&task, owner) => Err(self.unknown_task(&task)),
+                Ok(_) | Err(_) => Ok(None),
+            };
+        }
+        let task = meant(&self.waiter)?;
+        let Some(named) = TaskName::parse(&task, owner) else {
+            return Err(self.unknown_task(&task));
+        };
+        let lane = self.lane_named(named.instance);
+        let lane = lane.ok_or_else(|| self.task_gone())?;
+        let entered = lane.running.start_call().await;
+        let entered = entered.map_err(|trouble| self.caller.error(trouble))?;
+        let in_use = entered.ok_or_else(|| self.task_gone())?;
+        let params = with_subject(method, &self.waiter.job.params, named.task);
+        self.lane = lane;
+        self.in_use = Some(in_use);
+        Ok(params)
+    }
+
+    /// The instance with this name, if it is there.
+    pub(crate) fn lane_named(&self, name: &str) -> Option<Arc<UpstreamConnection>> {
+        let mut lanes = self
+            .caller
+            .pool()?
+            .open_lanes(&ConnectionUser::Nobody)
+            .into_iter();
+        lanes.find(|lane| *lane.name == *name)
+    }
+
+    /// Whether somebody else has begun a task that is called by its own name.
+    pub(crate) fn is_of_another(&self, task: &str, owner: &str) -> bool {
+        let lanes = self
+            .caller
+            .pool()
+            .map(|pool| pool.open_lanes(&ConnectionUser::Nobody));
+        let mut lanes = lanes.into_iter().flatten();
+        lanes.any(|lane| lane.kept.is_of_another(task, owner))
+    }
+
+    /// Another's task is not told from none.
+    fn unknown_task(&self, task: &str) -> ServeError {
+        let why =
+            format!("Unknown task: `{task}`; see whether it is one that this client was given");
+        let code = ErrorCode::InvalidParams.code();
+        refusal(code, why, None, self.downstream())
+    }
+
+    fn task_gone(&self) -> ServeError {
+        self.caller.lost_call(UpstreamErrorKind::TaskLost).into()
+    }
+
+    /// Refuses to go on in another instance with what is about a task: it would be another task there.
+    pub(crate) fn check_place(&self) -> Result<(), ServeError> {
+        match self.about_task().filter(|_| self.names_tasks()) {
+            Some(_) => Err(self.task_gone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes note of a task in an answer, and shows it as the client knows it.
+    pub(crate) fn keeping_tasks(&self, raw: ByteString) -> ByteString {
+        let Some(method) = self.waiter.job.method else {
+            return raw;
+        };
+        self.note_task(method, &raw);
+        if !self.names_tasks() {
+            return raw;
+        }
+        let owner = self.waiter.ear.owner();
+        let shown = self.lane.named_tasks(owner).result(method, &raw);
+        shown.map_or(raw, Into::into)
+    }
+
+    /// Whether the client has said that it takes a task for an answer.
+    fn may_become_task(&self) -> bool {
+        let job = &self.waiter.job;
+        match job.pact.era() {
+            Era::Legacy => !job.params.is_plain_call(),
+            Era::Modern => job.pact.lacking(Extension::Tasks).is_none(),
+        }
+    }
+
+    fn note_task(&self, method: Method, raw: &str) {
+        let (kept, ear) = (&self.lane.kept, &self.waiter.ear);
+        match method {
+            Method::ToolsCall if self.may_become_task() && raw.contains("taskId\"") => {
+                let result = Object::parse(raw).unwrap_or_default();
+                let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
+                let is_task = result.get_str("resultType").as_deref() == Some("task");
+                match created.filter(|_| result.get("content").is_none()) {
+                    Some(task) => kept.note(&task, ear),
+                    None if is_task => kept.note(&result, ear),
+                    None => {}
+                }
+            }
+            Method::TasksGet | Method::TasksCancel => {
+                kept.note(&Object::parse(raw).unwrap_or_default(), ear);
+            }
+            Method::TasksResult => {
+                if let Some(id) = related_task(raw) {
+                    kept.over(&id);
+                }
+            }
+            _ => {}
+        }
+    }
+}

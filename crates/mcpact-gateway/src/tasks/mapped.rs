@@ -1,0 +1,445 @@
+//! Tasks of a server of 2025-11-25, for modern clients.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytestring::ByteString;
+use mcpact_engine::pact::Pact;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::{Outcome, question_to_modern};
+use mcpact_translate::tasks::created_task;
+use mcpact_translate::tasks::mapped::{
+    ACKNOWLEDGED, MapLimits, MappedTasks, TaskLookup, TaskOrigin, TaskView,
+};
+use mcpact_wire::model::error;
+use mcpact_wire::raw::Object;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::connection::UpstreamConnection;
+use crate::connection::unanswered::UnansweredQuestions;
+use crate::error::ServeError;
+use crate::exchange::Exchange;
+use crate::exchange::refusal;
+use crate::tasks::ExpiringTasks;
+use crate::tasks::LONGEST;
+use crate::tasks::PER_OWNER;
+use crate::tasks::QUESTIONS;
+use crate::tasks::TASKS;
+use crate::tasks::meant;
+use crate::tasks::new_name;
+use crate::tasks::of_task;
+use crate::tasks::outcome;
+use crate::tasks::unknown;
+use crate::upstream::Clock;
+use crate::upstream::UpstreamServer;
+use mcpact::connection::{
+    CallEvent, ServerNotification, ServerRequest, ServerResponse, related_task,
+};
+
+const LIMITS: MapLimits = MapLimits {
+    tasks: TASKS,
+    per_owner: PER_OWNER,
+    questions: QUESTIONS,
+    longest: LONGEST,
+};
+
+/// The server's tasks under names of our own, and the sessions that they live in.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    mapped: Mutex<MappedTasks>,
+    /// Those that may still change.
+    open: Mutex<HashMap<Box<str>, Open>>,
+    clock: Clock,
+}
+
+/// A task that may still change.
+#[derive(Debug)]
+struct Open {
+    lane: Arc<UpstreamConnection>,
+    /// What its client can be asked.
+    pact: Arc<Pact>,
+    upstream: Box<str>,
+    result: Option<Fetching>,
+    /// What the server has asked for it.
+    unanswered: UnansweredQuestions,
+}
+
+/// A request for the result at the server.
+#[derive(Debug)]
+struct Fetching {
+    /// Closed when it has ended.
+    ended: watch::Receiver<()>,
+    job: AbortHandle,
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        for (_, open) in self.open().drain() {
+            open.stop();
+        }
+    }
+}
+
+impl Open {
+    fn stop(&self) {
+        if let Some(fetching) = &self.result {
+            fetching.job.abort();
+        }
+    }
+}
+
+impl ExpiringTasks for Mapping {
+    fn expire(self: &Arc<Self>) {
+        let expired = self.mapped().expire(self.clock.now());
+        for task in expired {
+            self.close(&task);
+        }
+    }
+}
+
+impl Mapping {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            mapped: Mutex::new(MappedTasks::new(LIMITS)),
+            open: Mutex::default(),
+            clock,
+        }
+    }
+
+    fn mapped(&self) -> MutexGuard<'_, MappedTasks> {
+        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Box<str>, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing will change any more: its session is not needed for it.
+    fn close(&self, task: &str) {
+        if let Some(open) = self.open().remove(task) {
+            open.stop();
+        }
+    }
+
+    /// The same, if the task is over.
+    fn tidy(&self, task: &str, owner: &str) {
+        let known = self.mapped().get(task, owner);
+        if matches!(known, Ok(TaskLookup::Known(_))) {
+            self.close(task);
+        }
+    }
+
+    /// Whether changes of this task can be told on streams of this session.
+    pub(crate) fn is_told_on(&self, lane: &UpstreamConnection, task: &str, owner: &str) -> bool {
+        let is_here = |open: &Open| Arc::ptr_eq(&open.lane.audience, &lane.audience);
+        self.mapped().owns(task, owner) && self.open().get(task).is_some_and(is_here)
+    }
+
+    /// Whether tasks run in a session.
+    pub(crate) fn are_any_in(&self, session: u64) -> bool {
+        let open = self.open();
+        open.values().any(|open| open.lane.session == session)
+    }
+
+    /// The session is lost, and what ran in it.
+    fn lost(&self, lane: &UpstreamConnection) {
+        let lost = self.mapped().session_lost(lane.session);
+        for task in lost {
+            self.close(&task);
+        }
+    }
+
+    /// Asks the server for the result, unless that is being done: only there does it ask what the task
+    /// waits for.
+    fn fetch(self: &Arc<Self>, task: &str) -> Option<watch::Receiver<()>> {
+        let mut all = self.open();
+        let open = all.get_mut(task)?;
+        if let Some(fetching) = &open.result {
+            return Some(fetching.ended.clone());
+        }
+        let (end, ended) = watch::channel(());
+        let (lane, upstream) = (Arc::clone(&open.lane), open.upstream.clone());
+        let fetched = fetch(Arc::downgrade(self), lane, upstream, Box::from(task));
+        let job = tokio::spawn(async move {
+            fetched.await;
+            drop(end);
+        });
+        open.result = Some(Fetching {
+            ended: ended.clone(),
+            job: job.abort_handle(),
+        });
+        Some(ended)
+    }
+
+    /// Where a task stands; once it is over, with its result.
+    async fn shown(self: &Arc<Self>, task: &str, seen: TaskView) -> Option<String> {
+        match seen {
+            TaskView::Now(detailed) => Some(detailed),
+            TaskView::NowAndOpen(detailed) => {
+                let _ = self.fetch(task);
+                Some(detailed)
+            }
+            TaskView::AfterResult => {
+                let mut ended = self.fetch(task)?;
+                // It is closed, which is how it ends.
+                while ended.changed().await.is_ok() {}
+                None
+            }
+        }
+    }
+
+    /// The server said in a notification where a task stands.
+    pub(crate) fn told(
+        self: &Arc<Self>,
+        lane: &UpstreamConnection,
+        note: &ServerNotification,
+    ) -> Option<String> {
+        let told = self
+            .mapped()
+            .status_notification(lane.session, &note.params);
+        let (task, seen) = told.ok()??;
+        match seen {
+            TaskView::Now(detailed) => Some(detailed),
+            TaskView::NowAndOpen(detailed) => {
+                let _ = self.fetch(&task);
+                Some(detailed)
+            }
+            // Whoever fetches it tells.
+            TaskView::AfterResult => {
+                let _ = self.fetch(&task);
+                None
+            }
+        }
+    }
+
+    /// The client's name for the task that a question of the server is for.
+    pub(crate) fn task_of(&self, lane: &UpstreamConnection, ask: &ServerRequest) -> Option<String> {
+        let upstream = related_task(&ask.params)?;
+        let mapped = self.mapped();
+        mapped.local_id(lane.session, &upstream).map(str::to_owned)
+    }
+
+    /// The server asks something for a task: its client finds it there.
+    pub(crate) async fn asked(&self, lane: &UpstreamConnection, task: &str, ask: ServerRequest) {
+        let pact = self.open().get(task).map(|open| Arc::clone(&open.pact));
+        let (Some(pact), Some(method)) = (pact, ask.method) else {
+            return lane.refuse(ask).await;
+        };
+        let Some(ask) = lane.stands_in(&pact, ask, method).await else {
+            return;
+        };
+        let raised = question_to_modern(method, Some(&ask.params), lane.revision(), &pact);
+        let refused = match raised {
+            Ok(question) => self.keep(task, ask, method, question),
+            Err(unasked) => Some((ask, unasked.answer)),
+        };
+        if let Some((ask, answer)) = refused {
+            ask.answer(&Outcome::Error(answer.encode())).await;
+        }
+    }
+
+    /// Keeps a question for the client of a task; gives it back with the reason if it is refused. A task that
+    /// is over meanwhile asks nothing any more.
+    fn keep(
+        &self,
+        task: &str,
+        ask: ServerRequest,
+        method: Method,
+        question: String,
+    ) -> Option<(ServerRequest, WireError)> {
+        // Until it is kept, nobody finds it.
+        let mut mapped = self.mapped();
+        if let Err(refused) = mapped.asked(task, ask.id.clone(), method, question) {
+            return Some((ask, refused));
+        }
+        self.open().get_mut(task)?.unanswered.keep(ask);
+        None
+    }
+
+    /// The server takes a question back, if it is one of a task.
+    pub(crate) fn withdraw(&self, lane: &UpstreamConnection, note: &ServerNotification) {
+        let Some(question) = note.cancelled_request() else {
+            return;
+        };
+        let mut mapped = self.mapped();
+        for (task, open) in self.open().iter_mut() {
+            if open.lane.session == lane.session {
+                mapped.withdrawn(task, question.as_ref());
+                open.unanswered.withdrawn(&question);
+            }
+        }
+    }
+}
+
+/// Asks for the result of a task, hears what it asks meanwhile, and tells how it ended.
+async fn fetch(
+    mapping: Weak<Mapping>,
+    lane: Arc<UpstreamConnection>,
+    upstream: Box<str>,
+    task: Box<str>,
+) {
+    let mut call = lane.result_of(&upstream).await;
+    let ended = loop {
+        let event = call.next().await;
+        let Some(mapping) = mapping.upgrade() else {
+            return;
+        };
+        match event {
+            CallEvent::Request(ask) => mapping.asked(&lane, &task, ask).await,
+            CallEvent::Notification(note) => mapping.withdraw(&lane, &note),
+            CallEvent::Response(reply) => break outcome(&reply),
+            CallEvent::Failed(_) => {
+                let why = "the session of the server that ran the task is lost";
+                let code = ErrorCode::InternalError.code();
+                break Outcome::Error(error::encode(code, why, None));
+            }
+        }
+    };
+    let Some(mapping) = mapping.upgrade() else {
+        return;
+    };
+    let detailed = mapping
+        .mapped()
+        .ended(&task, &ended, Some(&lane.server_info));
+    mapping.open().remove(&task);
+    if let Some(detailed) = detailed {
+        lane.announce(&detailed).await;
+    }
+}
+
+impl UpstreamServer {
+    /// Calls a tool as a task, which the client follows.
+    pub(crate) async fn call_as_task(
+        &self,
+        mut crossing: Exchange,
+    ) -> Result<ByteString, ServeError> {
+        let mapping = Arc::clone(&self.shared.mapping);
+        let owner = crossing.waiter.ear.owner().to_owned();
+        mapping.mapped().room(&owner)?;
+        let params = crossing.params()?;
+        let reply = crossing.send_as_task(&params).await?;
+        let made = match &reply {
+            ServerResponse::Result(raw) => created_task(raw).map(|id| (id, raw)),
+            ServerResponse::Error(_) => None,
+        };
+        let Some((upstream, raw)) = made else {
+            return crossing.finished(&reply);
+        };
+        let task = new_name(crossing.downstream())?;
+        let open = Open {
+            lane: Arc::clone(&crossing.lane),
+            pact: Arc::clone(&crossing.waiter.job.pact),
+            upstream: Box::from(upstream.as_ref()),
+            result: None,
+            unanswered: UnansweredQuestions::default(),
+        };
+        // The session is known before anybody can ask for it.
+        mapping.open().insert(task.as_str().into(), open);
+        let (lane, now) = (&crossing.lane, self.clock.now());
+        let created = mapping.mapped().created(
+            &task,
+            TaskOrigin {
+                owner: &owner,
+                client: crossing.downstream(),
+                session: lane.session,
+            },
+            raw,
+            Some(&lane.server_info),
+            now,
+        );
+        created.map(Into::into).map_err(|fault| {
+            mapping.close(&task);
+            crossing.unfit("task", fault)
+        })
+    }
+
+    /// What a modern client asks about its tasks.
+    pub(crate) async fn about_mapped(&self, crossing: Exchange) -> Result<ByteString, ServeError> {
+        let mapping = &self.shared.mapping;
+        let task = meant(&crossing.waiter)?;
+        let owner = crossing.waiter.ear.owner();
+        let answer = match crossing.waiter.job.method {
+            Some(Method::TasksGet) => self.mapped_task(&crossing, &task).await?,
+            Some(Method::TasksUpdate) => {
+                let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
+                let responses = params.get_present("inputResponses");
+                let answers = mapping.mapped().update(&task, owner, responses)?;
+                let due = mapping
+                    .open()
+                    .get_mut(&*task)
+                    .map(|open| open.unanswered.due(answers));
+                if let Some(due) = due {
+                    due.tell().await;
+                }
+                ACKNOWLEDGED.to_owned().into()
+            }
+            Some(Method::TasksCancel) => {
+                let upstream = mapping.mapped().cancel(&task, owner)?;
+                if let Some(upstream) = upstream {
+                    self.cancel_mapped(&task, &upstream, owner).await;
+                }
+                ACKNOWLEDGED.to_owned().into()
+            }
+            Some(_) | None => return Err(unknown(&crossing.waiter)),
+        };
+        crossing.result(&answer)
+    }
+
+    async fn mapped_task(&self, crossing: &Exchange, task: &str) -> Result<ByteString, ServeError> {
+        let mapping = &self.shared.mapping;
+        let owner = crossing.waiter.ear.owner();
+        let upstream = match mapping.mapped().get(task, owner)? {
+            TaskLookup::Known(detailed) => return Ok(detailed.into()),
+            TaskLookup::Ask(upstream) => upstream,
+        };
+        let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
+        if let Some(lane) = lane {
+            match lane.request(Method::TasksGet, &of_task(&upstream)).await {
+                Ok(ServerResponse::Result(raw)) => {
+                    let seen = mapping.mapped().status(task, &raw);
+                    let seen = seen.map_err(|fault| crossing.unfit("task", fault))?;
+                    if let Some(seen) = seen
+                        && let Some(shown) = mapping.shown(task, seen).await
+                    {
+                        mapping.tidy(task, owner);
+                        return Ok(shown.into());
+                    }
+                }
+                Ok(ServerResponse::Error(raw)) => return Err(crossing.error(&raw)),
+                Err(_) => mapping.lost(&lane),
+            }
+        }
+        // It has ended meanwhile, or its time is up.
+        match mapping.mapped().get(task, owner)? {
+            TaskLookup::Known(detailed) => Ok(detailed.into()),
+            TaskLookup::Ask(_) => Err(refusal(
+                ErrorCode::InternalError.code(),
+                String::from("the server does not say where the task stands"),
+                None,
+                crossing.downstream(),
+            )),
+        }
+    }
+
+    /// Whatever the server says to it, the client has said what it wants.
+    async fn cancel_mapped(&self, task: &str, upstream: &str, owner: &str) {
+        let mapping = &self.shared.mapping;
+        let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
+        let Some(lane) = lane else {
+            return;
+        };
+        match lane.request(Method::TasksCancel, &of_task(upstream)).await {
+            Ok(ServerResponse::Result(raw)) => {
+                let seen = mapping.mapped().status(task, &raw);
+                if let Ok(Some(TaskView::Now(detailed))) = seen {
+                    mapping.tidy(task, owner);
+                    lane.announce(&detailed).await;
+                }
+            }
+            Ok(ServerResponse::Error(_)) => tracing::debug!("the task is over already"),
+            Err(_) => mapping.lost(&lane),
+        }
+    }
+}

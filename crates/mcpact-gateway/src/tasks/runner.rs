@@ -1,0 +1,120 @@
+//! A hosted task at work.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use futures_util::FutureExt;
+use mcpact::server::backend::QuestionOutcome;
+use mcpact_engine::pact::Pact;
+use mcpact_spec::{Era, Method, Revision};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::connection::UpstreamConnection;
+use crate::connection::unasked::PATIENCE;
+use crate::downstream::sink::ClientSink;
+use crate::exchange::Exchange;
+use crate::supervisor::CallGuard;
+use crate::upstream::binding::ServerBinding;
+
+/// What works for one hosted task, and where its client can be asked.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    /// The number of the bridge to the server.
+    pub(crate) server: u64,
+    pub(crate) caller: Arc<ServerBinding>,
+    pub(crate) pact: Arc<Pact>,
+    pub(crate) owner: Box<str>,
+    /// Where the server runs its own task, once it has made one.
+    pub(crate) lane: OnceLock<Arc<UpstreamConnection>>,
+    places: watch::Sender<Vec<ResultWaiter>>,
+    jobs: Mutex<Vec<AbortHandle>>,
+    /// What keeps the server's task from being ended before its time.
+    stay: Mutex<Option<CallGuard>>,
+}
+
+/// A request for the result: a client that waits there expects to be asked.
+#[derive(Clone, Debug)]
+pub(crate) struct ResultWaiter {
+    pub(crate) waiter: u64,
+    pub(crate) ear: ClientSink,
+}
+
+impl Runner {
+    pub(crate) fn new(crossing: &Exchange, server: u64) -> Self {
+        Self {
+            server,
+            caller: Arc::clone(&crossing.caller),
+            pact: Arc::clone(&crossing.waiter.job.pact),
+            owner: crossing.waiter.ear.owner().into(),
+            lane: OnceLock::new(),
+            places: watch::Sender::new(Vec::new()),
+            jobs: Mutex::default(),
+            stay: Mutex::default(),
+        }
+    }
+
+    /// Revision of the server that runs the task; the newest modern one before it has made it.
+    pub(crate) fn upstream(&self) -> Revision {
+        let lane = self.lane.get();
+        lane.map_or(Revision::newest(Era::Modern), |lane| lane.revision())
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers who works for the task.
+    pub(crate) fn employ(&self, job: AbortHandle) {
+        let mut jobs = self.jobs();
+        jobs.retain(|job| !job.is_finished());
+        jobs.push(job);
+    }
+
+    /// The server is about to be ended: a task of its own has as much time as a call, which runs as one as long as there
+    /// is no such task.
+    pub(crate) fn outlast(&self) {
+        let entered = self.lane.get().map(|lane| lane.running.start_call());
+        // One that is full has calls to wait for anyway.
+        if let Some(Ok(Some(in_use))) = entered.and_then(FutureExt::now_or_never) {
+            *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = Some(in_use);
+        }
+    }
+
+    /// Nobody works for it any more.
+    pub(crate) fn stop(&self) {
+        for job in self.jobs().drain(..) {
+            job.abort();
+        }
+    }
+
+    pub(crate) fn arrived(&self, place: ResultWaiter) {
+        self.places.send_modify(|places| places.push(place));
+    }
+
+    pub(crate) fn left(&self, waiter: u64) {
+        self.places
+            .send_modify(|places| places.retain(|place| place.waiter != waiter));
+    }
+
+    /// Asks the client, where it waits for the result. A client that goes away before it has answered
+    /// is asked again when it comes back.
+    pub(crate) async fn ask(&self, method: Method, params: &str) -> QuestionOutcome {
+        let mut places = self.places.subscribe();
+        loop {
+            let place = match places.wait_for(|places| !places.is_empty()).await {
+                Ok(places) => places.last().cloned(),
+                Err(_) => None,
+            };
+            let Some(place) = place else {
+                return QuestionOutcome::Lost("nobody waits for the task");
+            };
+            let has_left = |places: &Vec<ResultWaiter>| {
+                !places.iter().any(|other| other.waiter == place.waiter)
+            };
+            tokio::select! {
+                heard = place.ear.ask(method, params, PATIENCE) => return heard,
+                _ = places.wait_for(has_left) => {}
+            }
+        }
+    }
+}

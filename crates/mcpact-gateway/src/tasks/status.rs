@@ -1,0 +1,91 @@
+//! Tasks of a modern server in a stream of changes.
+
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use mcpact_engine::server::listen::ListenFilter;
+use mcpact_spec::Method;
+use mcpact_wire::scan::text;
+
+use crate::aggregate::rewrite::{edit, edit_each, quoted};
+use crate::connection::UpstreamConnection;
+use crate::exchange::Exchange;
+use crate::tasks::ids::TaskName;
+use mcpact::connection::ServerNotification;
+
+/// What a server is asked to tell of.
+#[derive(Debug)]
+pub(crate) struct TaskListen {
+    /// At first.
+    pub(crate) first: ByteString,
+    /// On every connection after that: the tasks of an instance end with it.
+    pub(crate) later: ByteString,
+}
+
+impl Exchange {
+    /// Goes to the instance in which the tasks run that a stream shall tell of; the parameters as that one knows them.
+    /// A stream is at one instance: nothing is promised of tasks in others.
+    pub(crate) async fn go_to_tasks(&mut self, params: ByteString) -> TaskListen {
+        let filter = ListenFilter::parse(Some(&params)).unwrap_or_default();
+        let owner = self.waiter.ear.owner();
+        let is_own = |task: &&str| !self.is_of_another(task, owner);
+        let tasks = filter.tasks.iter().map(|task| &**task);
+        if filter.tasks.is_empty() || !self.names_tasks() {
+            let first = with_tasks(&params, tasks.filter(is_own));
+            let later = first.clone();
+            return TaskListen { first, later };
+        }
+        let named: Vec<TaskName<'_>> = tasks
+            .filter_map(|task| TaskName::parse(task, owner))
+            .collect();
+        let later = with_tasks(&params, std::iter::empty());
+        let lane = named.iter().find_map(|task| self.lane_named(task.instance));
+        let Some(lane) = lane else {
+            let first = later.clone();
+            return TaskListen { first, later };
+        };
+        let here = named.iter().filter(|task| *task.instance == *lane.name);
+        let first = match self.enter(&lane).await {
+            true => with_tasks(&params, here.map(|task| task.task)),
+            false => later.clone(),
+        };
+        TaskListen { first, later }
+    }
+
+    /// Gets the right to make a call on a connection; whether it takes calls.
+    async fn enter(&mut self, lane: &Arc<UpstreamConnection>) -> bool {
+        let Ok(Some(in_use)) = lane.running.start_call().await else {
+            return false;
+        };
+        self.lane = Arc::clone(lane);
+        self.in_use = Some(in_use);
+        true
+    }
+
+    /// What a stream tells of tasks, under the names that they have for the client.
+    pub(crate) fn task_told(&self, note: &ServerNotification) -> Option<String> {
+        if !self.names_tasks() {
+            return None;
+        }
+        let names = self.lane.named_tasks(self.waiter.ear.owner());
+        match note.method {
+            Method::SubscriptionsAcknowledged => edit_tasks(&note.params, |tasks| {
+                edit_each(tasks, |task| Some(quoted(&(names.0)(&text(task)?))))
+            }),
+            method => names.params(method, &note.params),
+        }
+    }
+}
+
+/// The parameters of a stream that tells of these tasks.
+fn with_tasks<'t>(params: &ByteString, tasks: impl Iterator<Item = &'t str>) -> ByteString {
+    let tasks: Vec<String> = tasks.map(quoted).collect();
+    let tasks = format!("[{}]", tasks.join(","));
+    edit_tasks(params, |_| Some(tasks)).map_or_else(|| params.clone(), Into::into)
+}
+
+fn edit_tasks(params: &str, change: impl FnOnce(&str) -> Option<String>) -> Option<String> {
+    edit(params, "notifications", |filter| {
+        edit(filter, "taskIds", change)
+    })
+}

@@ -1,0 +1,258 @@
+//! A client, as the bridge knows it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use mcpact::server::backend::BackendRequest;
+use mcpact_config::Strategy;
+use mcpact_engine::server::listen::ListenFilter;
+use mcpact_spec::{Era, LogLevel, Method};
+
+use crate::connection::IdleGuard;
+use crate::connection::UpstreamConnection;
+use crate::connection::ownership::ConnectionUser;
+use crate::connection::pool::ConnectionPool;
+use crate::connection::slot::ConnectionSlot;
+use crate::connection::slot::Lease;
+use crate::downstream::sink::ClientSink;
+use crate::error::{UpstreamError, UpstreamErrorKind};
+use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
+use crate::subscriptions::subscribers::Subscribers;
+use crate::upstream::rebind::Rebind;
+
+/// What is remembered about a client in its session.
+#[derive(Debug)]
+pub(crate) struct ServerBinding {
+    /// The way to the server, on which lost connections are replaced.
+    port: Arc<ConnectionSlot>,
+    /// The connections that the clients of its kind share.
+    pool: Option<Arc<ConnectionPool>>,
+    /// What a modern server is told about a legacy client with every request.
+    pub(crate) stamp: Option<ClientDeclaration>,
+    /// What it takes to introduce a client once more that stays.
+    renewal: Option<Rebind>,
+    level: Mutex<Option<LogLevel>>,
+    wishing: OnceLock<Arc<EmulatedSubscriptions>>,
+}
+
+/// Raw documents for the `_meta` of requests.
+#[derive(Debug)]
+pub(crate) struct ClientDeclaration {
+    /// What can be asked of it, or of who stands in for it.
+    pub(crate) capabilities: String,
+    /// What can be asked when there is no way to ask the client.
+    pub(crate) out_of_reach: String,
+    /// Both with the tasks extension, if the server has it.
+    pub(crate) with_tasks: Option<[String; 2]>,
+    pub(crate) info: String,
+}
+
+impl Drop for ServerBinding {
+    fn drop(&mut self) {
+        // An instance for one client ends with it.
+        let is_shared = self.renewal.is_some() && self.port.strategy() != Strategy::Stateful;
+        if is_shared && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let audience = Arc::clone(self.audience());
+            // AffinityKey: whoever looks at the audience may be the last who held the client.
+            runtime.spawn(async move { audience.dismiss_gone().await });
+        }
+    }
+}
+
+impl ServerBinding {
+    /// A client whose every request is welcomed anew.
+    pub(crate) fn passing(port: Arc<ConnectionSlot>, pool: Option<Arc<ConnectionPool>>) -> Self {
+        Self::new(port, pool, None, None)
+    }
+
+    /// A client that stays.
+    pub(crate) fn staying(
+        port: Arc<ConnectionSlot>,
+        pool: Option<Arc<ConnectionPool>>,
+        stamp: Option<ClientDeclaration>,
+        renewal: Rebind,
+    ) -> Self {
+        Self::new(port, pool, stamp, Some(renewal))
+    }
+
+    fn new(
+        port: Arc<ConnectionSlot>,
+        pool: Option<Arc<ConnectionPool>>,
+        stamp: Option<ClientDeclaration>,
+        renewal: Option<Rebind>,
+    ) -> Self {
+        Self {
+            port,
+            pool,
+            stamp,
+            renewal,
+            level: Mutex::default(),
+            wishing: OnceLock::new(),
+        }
+    }
+
+    /// The way to the server.
+    pub(crate) const fn port(&self) -> &Arc<ConnectionSlot> {
+        &self.port
+    }
+
+    /// On whose behalf connections are used.
+    pub(crate) fn user(&self) -> ConnectionUser {
+        match self.renewal().and_then(Rebind::who) {
+            Some(who) => ConnectionUser::Client(who),
+            None => ConnectionUser::Stranger,
+        }
+    }
+
+    /// A connection, opened if there is none.
+    pub(crate) async fn lane(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        let user = self.user();
+        match (self.lane_of(&user), &self.pool) {
+            (Some(lane), _) => Ok(lane),
+            (None, Some(pool)) => Box::pin(pool.lane(&user)).await,
+            (None, None) => Box::pin(self.port.lane(&user)).await,
+        }
+    }
+
+    /// A connection to the server as it is: one that is over is opened again.
+    pub(crate) async fn meet_anew(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        let closed = self.pool.as_ref().and_then(|pool| pool.closed());
+        closed
+            .as_ref()
+            .unwrap_or(&self.port)
+            .lane(&self.user())
+            .await
+    }
+
+    /// The connection for a call, with the right to make one.
+    pub(crate) async fn board(&self) -> Result<Lease, UpstreamError> {
+        match &self.pool {
+            Some(pool) => pool.board(&self.user()).await,
+            None => self.port.board(&self.user()).await,
+        }
+    }
+
+    /// As [`board`](Self::board), on the connection on which the client hears what belongs to no call.
+    pub(crate) async fn board_at_home(&self) -> Result<Lease, UpstreamError> {
+        self.port.board(&self.user()).await
+    }
+
+    /// As [`board`](Self::board), where its turn is.
+    pub(crate) async fn board_at(
+        &self,
+        port: &Arc<ConnectionSlot>,
+    ) -> Result<Lease, UpstreamError> {
+        port.board(&self.user()).await
+    }
+
+    /// What went wrong with its server.
+    pub(crate) fn error(&self, trouble: UpstreamErrorKind) -> UpstreamError {
+        self.port.error(trouble)
+    }
+
+    /// The same for a call that was lost, which its journey tells the log.
+    pub(crate) fn lost_call(&self, trouble: UpstreamErrorKind) -> UpstreamError {
+        self.port.lost_call(trouble)
+    }
+
+    /// Whether the server is told who asks.
+    pub(crate) fn has_credentials(&self) -> bool {
+        self.port.has_credentials()
+    }
+
+    /// ClientRef hears what belongs to no call.
+    pub(crate) fn audience(&self) -> &Arc<Subscribers> {
+        self.port.audience()
+    }
+
+    /// Whether the server shall be awake for those who listen to this.
+    pub(crate) fn wants_awake(&self, filter: &ListenFilter) -> bool {
+        match self.port.strategy() {
+            Strategy::Stateful => true,
+            Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
+                !filter.uris.is_empty()
+            }
+        }
+    }
+
+    /// The connections that the clients of its kind share.
+    pub(crate) const fn pool(&self) -> Option<&Arc<ConnectionPool>> {
+        self.pool.as_ref()
+    }
+
+    /// The connection, if it is open.
+    pub(crate) fn open_lane(&self) -> Option<Arc<UpstreamConnection>> {
+        self.lane_of(&self.user())
+    }
+
+    fn lane_of(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
+        match &self.pool {
+            Some(pool) => pool.open_lane_for(user),
+            None => self.port.live_for(user),
+        }
+    }
+
+    /// Keeps the server awake that is, for as long as this is held.
+    pub(crate) fn hold(&self) -> Option<IdleGuard> {
+        Some(self.open_lane()?.hold())
+    }
+
+    pub(crate) const fn renewal(&self) -> Option<&Rebind> {
+        self.renewal.as_ref()
+    }
+
+    /// Whether the server is awake for it.
+    pub(crate) fn is_awake(&self) -> bool {
+        self.open_lane().is_some()
+    }
+
+    /// What a legacy client wants to hear from a modern server.
+    pub(crate) fn wishing(&self) -> Option<&Arc<EmulatedSubscriptions>> {
+        self.wishing.get()
+    }
+
+    pub(crate) fn wish_on(&self, wishing: EmulatedSubscriptions) {
+        // A session opens once.
+        let _ = self.wishing.set(Arc::new(wishing));
+    }
+
+    /// The client tells something.
+    pub(crate) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
+        if let Some(next) = self.renewal().and_then(Rebind::next) {
+            next.observe(method, params);
+        }
+        if method == Method::Initialized
+            && let Some(wishing) = self.wishing()
+        {
+            wishing.begin(self);
+        }
+        let lane = self.open_lane();
+        let Some(lane) = lane.filter(|lane| lane.revision().era() == Era::Legacy) else {
+            return;
+        };
+        match method {
+            Method::Initialized => lane.confirmed(),
+            Method::RootsListChanged => {
+                let params = params.map(str::to_owned);
+                tokio::spawn(async move { lane.upstream.notify(method, params.as_deref()).await });
+            }
+            _ => {}
+        }
+    }
+
+    /// Which log messages a legacy client wants of a modern server.
+    pub(crate) fn level(&self) -> Option<LogLevel> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same while the server sleeps: a legacy one is told when it wakes.
+    pub(crate) fn wants_logs(&self, level: LogLevel, ear: &ClientSink, job: &BackendRequest) {
+        self.set_level(level);
+        let params = &job.params;
+        self.audience()
+            .granted(ear, Method::LoggingSetLevel, params);
+    }
+
+    pub(crate) fn set_level(&self, level: LogLevel) {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+    }
+}

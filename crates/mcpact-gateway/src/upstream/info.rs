@@ -1,0 +1,145 @@
+//! What is known about a server, for whoever shows several as one.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use mcpact_spec::{Era, Method, Revision};
+use mcpact_translate::lifecycle::Introduction;
+use tokio::sync::watch;
+
+use crate::connection::UpstreamConnection;
+use crate::lists::watch::LISTS;
+
+/// What the server last said about itself, and who wants to hear of its changes.
+#[derive(Debug, Default)]
+pub(crate) struct ServerInfoCache {
+    met: watch::Sender<Option<Arc<ServerProfile>>>,
+    /// How many connections to it there have been.
+    connections: watch::Sender<u64>,
+    /// Whether it can tell of changes, as it is connected at the moment.
+    can_tell: AtomicBool,
+    herald: Mutex<Option<Weak<dyn ChangeListener>>>,
+}
+
+/// What a server said about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerProfile {
+    pub(crate) revision: Revision,
+    pub(crate) introduction: Introduction,
+}
+
+impl ServerProfile {
+    /// What it calls itself, if it has a name for itself.
+    pub(crate) fn calls_itself(&self) -> Option<String> {
+        let Introduction {
+            server_info,
+            is_named,
+            ..
+        } = &self.introduction;
+        let name = server_info.name();
+        (*is_named && !name.is_empty()).then(|| name.to_owned())
+    }
+}
+
+/// Hears of a server, whoever uses it.
+pub(crate) trait ChangeListener: fmt::Debug + Send + Sync {
+    /// A list has changed.
+    fn changed(&self, method: Method);
+    /// A list has changed of an instance that is this one's alone.
+    fn changed_for(&self, owner: u64, method: Method);
+    /// The server has woken up: what was known of it may not be true any more.
+    fn woke(self: Arc<Self>);
+}
+
+impl ServerInfoCache {
+    /// What the server last said about itself.
+    pub(crate) fn met(&self) -> Option<Arc<ServerProfile>> {
+        self.met.borrow().clone()
+    }
+
+    fn herald(&self) -> MutexGuard<'_, Option<Weak<dyn ChangeListener>>> {
+        self.herald.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on this one hears of changes, and whoever did before does not.
+    pub(crate) fn tell_to(&self, herald: Weak<dyn ChangeListener>) {
+        *self.herald() = Some(herald);
+    }
+
+    /// What the server said in an earlier run, if it has not said anything since.
+    pub(crate) fn recall(&self, met: ServerProfile) {
+        self.met.send_if_modified(|known| {
+            let is_new = known.is_none();
+            known.get_or_insert_with(|| Arc::new(met));
+            is_new
+        });
+    }
+
+    /// The server has introduced itself.
+    pub(crate) fn meet(&self, lane: &UpstreamConnection) {
+        let met = ServerProfile {
+            revision: lane.revision(),
+            introduction: lane.upstream.introduction.clone(),
+        };
+        // A modern server tells those who listen, which is not yet.
+        let can_tell = met.revision.era() == Era::Legacy && lane.upstream.can_push();
+        self.hears(can_tell);
+        let before = self.met();
+        if before.as_deref() == Some(&met) {
+            return;
+        }
+        self.met.send_replace(Some(Arc::new(met)));
+        if before.is_some() {
+            // Another server has taken its place, or another version of it, and nothing need be as it was.
+            LISTS.into_iter().for_each(|method| self.tell(method));
+        }
+    }
+
+    /// Whether changes are heard of from here on.
+    pub(crate) fn hears(&self, can_tell: bool) {
+        self.can_tell.store(can_tell, Ordering::Release);
+    }
+
+    pub(crate) fn can_tell(&self) -> bool {
+        self.can_tell.load(Ordering::Acquire)
+    }
+
+    /// There is a connection.
+    pub(crate) fn connected(&self) {
+        self.connections.send_modify(|number| *number += 1);
+    }
+
+    /// Changes on every new connection.
+    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
+        self.connections.subscribe()
+    }
+
+    /// The server has woken up.
+    pub(crate) fn wake(&self) {
+        if let Some(herald) = self.herald().as_ref().and_then(Weak::upgrade) {
+            herald.woke();
+        }
+    }
+
+    /// Whether somebody wants to hear of changes.
+    pub(crate) fn has_herald(&self) -> bool {
+        self.herald().is_some()
+    }
+
+    /// The same to the one whose instance it is.
+    pub(crate) fn tell_owner(&self, owner: u64, method: Method) {
+        let herald = self.herald().as_ref().and_then(Weak::upgrade);
+        if let Some(herald) = herald {
+            herald.changed_for(owner, method);
+        }
+    }
+
+    /// Tells of a change, if somebody wants to know.
+    pub(crate) fn tell(&self, method: Method) {
+        let herald = self.herald().as_ref().and_then(Weak::upgrade);
+        if let Some(herald) = herald {
+            herald.changed(method);
+        }
+    }
+}
