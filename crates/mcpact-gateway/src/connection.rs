@@ -64,16 +64,16 @@ pub(crate) struct UpstreamConnection {
     /// ClientRef a legacy server is, as a modern result says it.
     pub(crate) server_info: Box<str>,
     pub(crate) book: Arc<ToolHeaders>,
-    pub(crate) audience: Arc<Subscribers>,
-    pub(crate) levels: LogLevels,
+    pub(crate) subscribers: Arc<Subscribers>,
+    pub(crate) log_levels: LogLevels,
     /// ListScope it is, where it is shared and has become one's.
-    pub(crate) claim: Ownership,
+    pub(crate) ownership: Ownership,
     /// ClientRef has made calls on it.
-    pub(crate) patrons: UsageTracker,
+    pub(crate) usage: UsageTracker,
     pub(crate) metrics: Arc<ServerMetrics>,
     /// What those who use it declare.
     pub(crate) declared: CapabilityBits,
-    pub(crate) stand_in: DefaultAnswers,
+    pub(crate) default_answers: DefaultAnswers,
     tool_tasks: Arc<ToolTasks>,
     pins: Arc<Pins>,
     pub(crate) mapping: Weak<Mapping>,
@@ -87,9 +87,9 @@ pub(crate) struct UpstreamConnection {
     /// How many streams of changes and followed tasks of a modern server there are.
     holders: AtomicUsize,
     /// What a legacy client is being asked.
-    pub(crate) being_asked: QuestionRegistry,
+    pub(crate) question_registry: QuestionRegistry,
     /// What its client may have in it.
-    pub(crate) keepsake: StatefulUse,
+    pub(crate) stateful_use: StatefulUse,
     /// Whoever listens for changed lists.
     pub(crate) watching: OnceLock<AbortHandle>,
     /// The lists that it is asked for on behalf of many.
@@ -128,9 +128,9 @@ impl ManagedConnection for UpstreamConnection {
     /// Where a server sleeps when nobody calls it, nobody can expect to hear of its lists.
     fn has_listeners(&self) -> bool {
         let is_heard = match self.strategy {
-            Strategy::Stateful => self.audience.is_waiting(),
+            Strategy::Stateful => self.subscribers.is_waiting(),
             Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
-                self.audience.is_waiting_for_resources()
+                self.subscribers.is_waiting_for_resources()
             }
         };
         let mapping = self.mapping.upgrade();
@@ -169,10 +169,10 @@ impl ManagedConnection for UpstreamConnection {
 
 impl UpstreamConnection {
     pub(crate) fn new(
-        met: Connected,
+        profile: Connected,
         declared: CapabilityBits,
         shared: &ServerShared,
-        audience: Arc<Subscribers>,
+        subscribers: Arc<Subscribers>,
         running: RunningInstance,
     ) -> Self {
         let mut session = [0; 8];
@@ -185,30 +185,30 @@ impl UpstreamConnection {
             holders: AtomicUsize::new(0),
             session,
             name: format!("{session:x}").into(),
-            server_info: met
+            server_info: profile
                 .connection
                 .introduction
                 .server_info
                 .encode(Revision::newest(Era::Modern))
                 .into(),
-            upstream: met.connection,
+            upstream: profile.connection,
             book: Arc::clone(&shared.book),
-            audience,
-            levels: LogLevels::default(),
-            claim: Ownership::default(),
-            patrons: UsageTracker::default(),
+            subscribers,
+            log_levels: LogLevels::default(),
+            ownership: Ownership::default(),
+            usage: UsageTracker::default(),
             metrics: Arc::clone(&shared.metrics),
             declared,
-            stand_in: shared.stand_in.clone(),
+            default_answers: shared.default_answers.clone(),
             tool_tasks: Arc::clone(&shared.tool_tasks),
             pins: Arc::clone(&shared.pins),
             mapping: Arc::downgrade(&shared.mapping),
             kept: KeptTasks::default(),
             askable: AskableCalls::default(),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
-            unsolicited: Mutex::new(Some(met.unsolicited)),
-            being_asked: QuestionRegistry::default(),
-            keepsake: StatefulUse::default(),
+            unsolicited: Mutex::new(Some(profile.unsolicited)),
+            question_registry: QuestionRegistry::default(),
+            stateful_use: StatefulUse::default(),
             watching: OnceLock::new(),
             common: SharedListFetches::default(),
         }
@@ -292,46 +292,51 @@ impl UpstreamConnection {
 
     /// What can be asked on nobody's behalf.
     pub(crate) fn answered_here(&self) -> CapabilitySet {
-        CapabilitySet::declaring(Side::Client, self.stand_in.capabilities().iter())
+        CapabilitySet::declaring(Side::Client, self.default_answers.capabilities().iter())
     }
 
-    /// Hears what belongs to no call, as long as there is somebody to tell; `port` is told when the
+    /// Hears what belongs to no call, as long as there is somebody to tell; `slot` is told when the
     /// connection is lost.
-    pub(crate) fn serve_unsolicited(self: &Arc<Self>, port: Weak<ConnectionSlot>) {
+    pub(crate) fn serve_unsolicited(self: &Arc<Self>, slot: Weak<ConnectionSlot>) {
         let unsolicited = self
             .unsolicited
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let lane = Arc::downgrade(self);
+        let connection = Arc::downgrade(self);
         if let Some(mut unsolicited) = unsolicited {
             tokio::spawn(async move {
                 while let Some(stray) = unsolicited.recv().await {
-                    let Some(lane) = lane.upgrade() else {
+                    let Some(connection) = connection.upgrade() else {
                         return;
                     };
                     match stray {
                         Unsolicited::Notification(note) => {
-                            lane.tell_owner(&note);
-                            if let Some(port) = port.upgrade() {
-                                port.tell(note.method, lane.era());
+                            connection.tell_owner(&note);
+                            if let Some(slot) = slot.upgrade() {
+                                slot.tell(note.method, connection.era());
                             }
-                            lane.tell_of_task(&note).await;
-                            lane.changed(&note).await;
+                            connection.tell_of_task(&note).await;
+                            connection.changed(&note).await;
                         }
-                        Unsolicited::Request(ask) => lane.asked(ask),
+                        Unsolicited::Request(ask) => connection.asked(ask),
                     }
                 }
-                let Some(lane) = lane.upgrade().filter(|lane| lane.upstream.is_gone()) else {
+                let Some(connection) = connection
+                    .upgrade()
+                    .filter(|connection| connection.upstream.is_gone())
+                else {
                     return;
                 };
-                let was_retired = lane.running.stop_cause().is_some();
-                let port = port.upgrade().filter(|port| !port.has_moved_on(&lane));
-                drop(lane);
-                match port {
+                let was_retired = connection.running.stop_cause().is_some();
+                let slot = slot
+                    .upgrade()
+                    .filter(|slot| !slot.has_moved_on(&connection));
+                drop(connection);
+                match slot {
                     // Whoever sleeps is not woken by those who only listen.
-                    Some(port) if was_retired => port.audience().listens.lost(),
-                    Some(port) => port.lost().await,
+                    Some(slot) if was_retired => slot.subscribers().listens.lost(),
+                    Some(slot) => slot.lost().await,
                     None => {}
                 }
             });
@@ -362,7 +367,7 @@ impl UpstreamConnection {
         if note.method == Method::ElicitationComplete {
             self.complete(note);
         }
-        self.being_asked.withdraw(note);
+        self.question_registry.withdraw(note);
         // These name questions and calls by ids that mean something else to the client, or nothing.
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
@@ -371,13 +376,13 @@ impl UpstreamConnection {
         } else if note.method == Method::LoggingMessage {
             self.tell_log(note);
         } else if !is_between_us {
-            self.audience.tell(note.method, &note.params);
+            self.subscribers.tell(note.method, &note.params);
         }
     }
 
     /// The client whose session this is has finished its handshake.
     pub(crate) fn confirmed(self: &Arc<Self>) {
-        for ask in self.audience.confirmed() {
+        for ask in self.subscribers.confirmed() {
             self.asked(ask);
         }
     }

@@ -30,14 +30,14 @@ pub(crate) enum ClientKind {
 impl ClientState {
     pub(crate) const fn bound(&self) -> Option<&Arc<ServerBinding>> {
         match &self.0 {
-            ClientKind::Bound(caller) => Some(caller),
+            ClientKind::Bound(binding) => Some(binding),
             ClientKind::Pending(_) | ClientKind::Moved(_) | ClientKind::Aggregate(_) => None,
         }
     }
 
     pub(crate) const fn pending(&self) -> Option<&Arc<PendingBinding>> {
         match &self.0 {
-            ClientKind::Pending(latecomer) => Some(latecomer),
+            ClientKind::Pending(pending) => Some(pending),
             ClientKind::Bound(_) | ClientKind::Moved(_) | ClientKind::Aggregate(_) => None,
         }
     }
@@ -51,7 +51,7 @@ impl ClientState {
 }
 
 impl From<Arc<ServerBinding>> for ClientState {
-    fn from(caller: Arc<ServerBinding>) -> Self {
-        Self(ClientKind::Bound(caller))
+    fn from(binding: Arc<ServerBinding>) -> Self {
+        Self(ClientKind::Bound(binding))
     }
 }

@@ -45,7 +45,7 @@ use mcpact::connection::{
 #[derive(Debug)]
 pub(crate) struct Inbound {
     pub(crate) job: BackendRequest,
-    pub(crate) ear: ClientSink,
+    pub(crate) sink: ClientSink,
 }
 
 /// What a modern server is told about a legacy client.
@@ -53,27 +53,27 @@ pub(crate) struct Inbound {
 pub(crate) enum DeclaredTasks {
     /// What the client declared.
     AsDeclared,
-    /// That it follows tasks, too, which the bridge does for it.
+    /// That it follows tasks, too, which the server does for it.
     WithTasks,
 }
 
 /// A request between two revisions.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    pub(crate) waiter: Inbound,
-    pub(crate) caller: Arc<ServerBinding>,
-    pub(crate) lane: Arc<UpstreamConnection>,
+    pub(crate) inbound: Inbound,
+    pub(crate) binding: Arc<ServerBinding>,
+    pub(crate) connection: Arc<UpstreamConnection>,
     /// Where it must go, if it takes turns with others.
     pub(crate) turn: Option<QuestionPermit>,
-    /// The right to make a call on the lane, while there is one.
-    pub(crate) in_use: Option<CallGuard>,
+    /// The right to make a call on the connection, while there is one.
+    pub(crate) guard: Option<CallGuard>,
     pub(crate) progress: Progress,
     /// Its log level at a legacy server, once it was sent.
     pub(crate) hearing: Option<LogLevelGuard>,
     pub(crate) told: DeclaredTasks,
     /// Whether the server has been given it.
     pub(crate) is_given: Arc<AtomicBool>,
-    /// Whether it was refused in a way that may be that of another server than was met.
+    /// Whether it was refused in a way that may be that of another server than was profile.
     pub(crate) refusals: Arc<RefusalRecord>,
 }
 
@@ -94,7 +94,7 @@ impl Inbound {
             _ => return,
         };
         let scope = Scope::Request(self.job.id.clone());
-        self.ear.tell(&scope, note.method, &params).await;
+        self.sink.tell(&scope, note.method, &params).await;
     }
 
     /// Progress under the client's own token, rising, in the client's words.
@@ -107,16 +107,16 @@ impl Inbound {
 
 impl Exchange {
     pub(crate) fn downstream(&self) -> Revision {
-        self.waiter.revision()
+        self.inbound.revision()
     }
 
     pub(crate) fn upstream(&self) -> Revision {
-        self.lane.revision()
+        self.connection.revision()
     }
 
     /// The client's parameters as far as they mean something to the server.
     pub(crate) fn params(&self) -> Result<ByteString, ServeError> {
-        let job = &self.waiter.job;
+        let job = &self.inbound.job;
         let raw = &job.params;
         // Whoever speaks the same revision is understood as it is.
         if self.downstream() == self.upstream() {
@@ -138,12 +138,12 @@ impl Exchange {
 
     /// ListScope cursors a list has, where the two eras differ about that.
     fn cursor_keeper(&self) -> Option<CursorOwner<'_>> {
-        self.waiter
+        self.inbound
             .job
             .method
             .filter(|method| method.is_paginated())?;
         match (self.downstream().era(), self.upstream().era()) {
-            (Era::Modern, Era::Legacy) => Some(CursorOwner::Session(&self.lane.name)),
+            (Era::Modern, Era::Legacy) => Some(CursorOwner::Session(&self.connection.name)),
             (Era::Legacy, Era::Modern) => Some(CursorOwner::Server),
             (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => None,
         }
@@ -170,8 +170,8 @@ impl Exchange {
         params: &str,
         seen: impl Future<Output = ()>,
     ) -> Result<Call, ServeError> {
-        if self.in_use.is_none() {
-            self.board().await?;
+        if self.guard.is_none() {
+            self.acquire().await?;
         }
         let mut call = self.send_once(params).await?;
         let delivery = tokio::select! {
@@ -187,25 +187,25 @@ impl Exchange {
             retries: 0,
         };
         if RetryPolicy::REMOTE.decide(attempt) == Retry::FreshConnection {
-            let method = self.waiter.job.method;
-            self.caller.check_kept_on(&self.lane, method)?;
-            self.in_use = None;
+            let method = self.inbound.job.method;
+            self.binding.check_kept_on(&self.connection, method)?;
+            self.guard = None;
             let before = self.upstream();
-            self.board().await?;
+            self.acquire().await?;
             if self.upstream() != before {
                 return Err(self.changed());
             }
             call = self.send_once(params).await?;
         }
-        self.lane.keepsake.note(self.waiter.job.method);
+        self.connection.stateful_use.note(self.inbound.job.method);
         Ok(call)
     }
 
     /// Gets a connection that has room for a call.
-    pub(crate) async fn board(&mut self) -> Result<(), ServeError> {
+    pub(crate) async fn acquire(&mut self) -> Result<(), ServeError> {
         self.check_place()?;
-        let boarded = match (&self.turn, self.waiter.job.method) {
-            (Some(turn), _) => self.caller.board_at(&turn.port).await,
+        let lease = match (&self.turn, self.inbound.job.method) {
+            (Some(turn), _) => self.binding.acquire_at(&turn.slot).await,
             // What a client sets is set where it hears of it.
             (
                 None,
@@ -214,25 +214,25 @@ impl Exchange {
                     | Method::ResourcesUnsubscribe
                     | Method::LoggingSetLevel,
                 ),
-            ) => self.caller.board_at_home().await,
-            (None, _) => self.caller.board().await,
+            ) => self.binding.acquire_home().await,
+            (None, _) => self.binding.acquire().await,
         };
-        let boarded = boarded.map_err(|error| match self.is_given.load(Ordering::Relaxed) {
+        let lease = lease.map_err(|error| match self.is_given.load(Ordering::Relaxed) {
             true => error.for_sent_call(),
             false => error,
         });
-        let Lease { lane, in_use } = boarded?;
-        self.lane = lane;
-        self.in_use = Some(in_use);
+        let Lease { connection, guard } = lease?;
+        self.connection = connection;
+        self.guard = Some(guard);
         Ok(())
     }
 
     async fn send_once(&mut self, params: &str) -> Result<Call, ServeError> {
-        let job = &self.waiter.job;
+        let job = &self.inbound.job;
         if job.method != Some(Method::LoggingSetLevel) {
-            self.lane.patrons.came(&self.caller.user());
+            self.connection.usage.came(&self.binding.user());
         }
-        let upstream = &self.lane.upstream;
+        let upstream = &self.connection.upstream;
         let number = upstream.next_id();
         if let Some(level) = job
             .log_level
@@ -240,10 +240,10 @@ impl Exchange {
         {
             let request = u64::try_from(number).unwrap_or_default();
             // In a box: what is rare makes every call larger otherwise.
-            self.hearing = Some(Box::pin(self.lane.hear(request, level)).await);
+            self.hearing = Some(Box::pin(self.connection.hear(request, level)).await);
         }
-        let job = &self.waiter.job;
-        let upstream = &self.lane.upstream;
+        let job = &self.inbound.job;
+        let upstream = &self.connection.upstream;
         let mut params = Cow::Borrowed(params);
         if job.progress_token.is_some() && !self.keeps_token() {
             let ours = with_progress_token(&params, &number.to_string());
@@ -257,22 +257,22 @@ impl Exchange {
             trace: job.trace.as_deref(),
         };
         self.is_given.store(true, Ordering::Relaxed);
-        Ok(upstream.call(number, order, &self.lane.book).await)
+        Ok(upstream.call(number, order, &self.connection.book).await)
     }
 
     /// The parameters as this server gets them on behalf of this client.
     pub(crate) fn stamped<'p>(&self, params: &'p str) -> Result<Cow<'p, str>, ServeError> {
-        let reach = self.waiter.job.response_mode;
-        let stamped = stamped(&self.caller, reach, self.told, self.upstream(), params);
+        let reach = self.inbound.job.response_mode;
+        let stamped = stamped(&self.binding, reach, self.told, self.upstream(), params);
         let stamped = stamped.map_err(|fault| self.malformed(&fault.into()))?;
         Ok(stamped.map_or(Cow::Borrowed(params), Cow::Owned))
     }
 
     /// Whether the call may become a task that is followed here, which the server does not know yet.
     pub(crate) fn may_take_tasks(&self) -> bool {
-        let stamp = self.caller.stamp.as_ref();
+        let stamp = self.binding.stamp.as_ref();
         self.told == DeclaredTasks::AsDeclared
-            && self.waiter.job.method == Some(Method::ToolsCall)
+            && self.inbound.job.method == Some(Method::ToolsCall)
             && stamp.is_some_and(|stamp| stamp.with_tasks.is_some())
     }
 
@@ -283,7 +283,7 @@ impl Exchange {
         params: &str,
     ) -> Result<ByteString, ServeError> {
         let params = self.stamped(params)?;
-        match self.lane.request(method, &params).await {
+        match self.connection.request(method, &params).await {
             Ok(ServerResponse::Result(raw)) => Ok(raw),
             Ok(ServerResponse::Error(raw)) => Err(self.error(&raw)),
             Err(loss) => Err(self.lost(&loss)),
@@ -293,14 +293,14 @@ impl Exchange {
     /// Where every call has a stream of its own and the server keeps nothing between calls, nobody
     /// can mistake one client's token for another's.
     fn keeps_token(&self) -> bool {
-        self.lane.upstream.has_own_streams() && self.upstream().era() == Era::Modern
+        self.connection.upstream.has_own_streams() && self.upstream().era() == Era::Modern
     }
 
     /// Waits for the answer and passes on everything before it; `ask` deals with questions.
     pub(crate) async fn reply(&mut self, call: &mut Call) -> Result<ServerResponse, ServeError> {
         loop {
             match call.next().await {
-                CallEvent::Notification(note) => self.waiter.tell(&note, &mut self.progress).await,
+                CallEvent::Notification(note) => self.inbound.tell(&note, &mut self.progress).await,
                 CallEvent::Response(reply) => {
                     self.note_answer();
                     return Ok(reply);
@@ -316,20 +316,22 @@ impl Exchange {
 
     /// What is told of a request that is not sent, because the server speaks another revision than before.
     pub(crate) fn changed(&self) -> ServeError {
-        self.refusals.note(RefusalKind::Unsent, &self.caller);
-        self.caller
+        self.refusals.note(RefusalKind::Unsent, &self.binding);
+        self.binding
             .lost_call(UpstreamErrorKind::RevisionChanged)
             .into()
     }
 
     pub(crate) fn lost(&self, loss: &CallFailure) -> ServeError {
         let refusals = &self.refusals;
-        refusals.note_loss(loss, self.upstream(), &self.caller);
+        refusals.note_loss(loss, self.upstream(), &self.binding);
         let trouble = match loss {
             CallFailure::RevisionRefused => disagreed(self.upstream()),
             CallFailure::SessionLost => UpstreamErrorKind::SessionLost,
-            CallFailure::ConnectionLost(_) if self.lane.is_ended() => UpstreamErrorKind::Stopped,
-            CallFailure::ConnectionLost(why) => self.caller.gone(&self.lane, why.clone()),
+            CallFailure::ConnectionLost(_) if self.connection.is_ended() => {
+                UpstreamErrorKind::Stopped
+            }
+            CallFailure::ConnectionLost(why) => self.binding.gone(&self.connection, why.clone()),
             CallFailure::ProtocolViolation(why) => {
                 UpstreamErrorKind::ProtocolViolation(why.clone())
             }
@@ -346,32 +348,32 @@ impl Exchange {
             | CallFailure::HttpStatus(status) => self.status(*status),
             CallFailure::ResponseTooLarge(limit) => {
                 let trouble = UpstreamErrorKind::ResponseTooLarge { limit: *limit };
-                return self.caller.error(trouble).into();
+                return self.binding.error(trouble).into();
             }
         };
-        self.caller.lost_call(trouble).into()
+        self.binding.lost_call(trouble).into()
     }
 
     fn status(&self, status: u16) -> UpstreamErrorKind {
         UpstreamErrorKind::HttpStatus {
             status,
-            has_credentials: self.caller.has_credentials(),
+            has_credentials: self.binding.has_credentials(),
         }
     }
 
     /// Notes what a legacy server took from a legacy client, for a session after this one.
     pub(crate) fn remember(&self, reply: &ServerResponse) {
-        if let (ServerResponse::Result(_), Some(method)) = (reply, self.waiter.job.method) {
-            let params = &self.waiter.job.params;
-            let ear = &self.waiter.ear;
-            self.lane.audience.granted(ear, method, params);
+        if let (ServerResponse::Result(_), Some(method)) = (reply, self.inbound.job.method) {
+            let params = &self.inbound.job.params;
+            let sink = &self.inbound.sink;
+            self.connection.subscribers.granted(sink, method, params);
         }
     }
 
     /// The server lives: it has answered.
     fn note_answer(&self) {
-        if let Some(in_use) = &self.in_use {
-            in_use.answered();
+        if let Some(guard) = &self.guard {
+            guard.answered();
         }
     }
 
@@ -380,8 +382,8 @@ impl Exchange {
         self.note_answer();
         match reply {
             ServerResponse::Result(raw) => {
-                if self.waiter.job.method == Some(Method::ToolsList) {
-                    self.lane.learn_tools(raw);
+                if self.inbound.job.method == Some(Method::ToolsList) {
+                    self.connection.learn_tools(raw);
                 }
                 self.result(raw)
             }
@@ -394,10 +396,10 @@ impl Exchange {
             return Err(self.no_result(raw));
         }
         let (down, up) = (self.downstream(), self.upstream());
-        let Some(method) = self.waiter.job.method.filter(|_| down != up) else {
+        let Some(method) = self.inbound.job.method.filter(|_| down != up) else {
             return Ok(raw.clone());
         };
-        let shaped = result(method, raw, up, down, Some(&self.lane.server_info))
+        let shaped = result(method, raw, up, down, Some(&self.connection.server_info))
             .and_then(|shaped| self.offering_tasks(shaped));
         let paged = shaped.and_then(|shaped| match self.cursor_keeper() {
             Some(keeper) => cursor::result(&shaped, keeper).map(Cow::into_owned),
@@ -412,21 +414,21 @@ impl Exchange {
     pub(crate) fn unfit(&self, what: &'static str, fault: ShapeError) -> ServeError {
         let to = self.downstream();
         let trouble = UpstreamErrorKind::Untranslatable { what, to, fault };
-        self.caller.error(trouble).into()
+        self.binding.error(trouble).into()
     }
 
     /// What is told of a result that is none: in every revision it is an object.
     fn no_result(&self, raw: &str) -> ServeError {
-        let (name, kind) = (&self.waiter.job.name, JsonKind::of(raw));
+        let (name, kind) = (&self.inbound.job.name, JsonKind::of(raw));
         let why = format!("its answer to `{name}` should be `object`, and is `{kind}`");
-        self.caller
+        self.binding
             .error(UpstreamErrorKind::ProtocolViolation(why))
             .into()
     }
 
     /// Where tasks are hosted here, every tool runs as one.
     fn offering_tasks<'r>(&self, page: Cow<'r, str>) -> Result<Cow<'r, str>, ShapeError> {
-        let job = &self.waiter.job;
+        let job = &self.inbound.job;
         let hosts = job.method == Some(Method::ToolsList)
             && self.upstream().era() == Era::Modern
             && job.pact.declares(Capability::ServerTasksToolsCall);
@@ -438,7 +440,7 @@ impl Exchange {
 
     pub(crate) fn error(&self, raw: &str) -> ServeError {
         let (down, up) = (self.downstream(), self.upstream());
-        let job = &self.waiter.job;
+        let job = &self.inbound.job;
         let shaped = error(job.method, raw, &job.params, up, down);
         let shaped = shaped.unwrap_or(raw.into());
         ServeError::Response(match ErrorBody::parse(&shaped) {
@@ -461,13 +463,13 @@ impl Exchange {
 /// The parameters with what a modern server is told about a legacy client; none where the client
 /// says it itself.
 pub(crate) fn stamped(
-    caller: &ServerBinding,
+    binding: &ServerBinding,
     reach: ResponseMode,
     told: DeclaredTasks,
     upstream: Revision,
     params: &str,
 ) -> Result<Option<String>, ScanError> {
-    let Some(stamp) = &caller.stamp else {
+    let Some(stamp) = &binding.stamp else {
         return Ok(None);
     };
     let following = stamp.with_tasks.as_ref();
@@ -484,7 +486,7 @@ pub(crate) fn stamped(
         version: upstream.as_str(),
         capabilities,
         client_info: Some(&stamp.info),
-        log_level: caller.level().map(LogLevel::as_str),
+        log_level: binding.level().map(LogLevel::as_str),
     };
     stamp.apply(Some(params)).map(Some)
 }

@@ -78,7 +78,7 @@ pub struct Gateway {
     env: GatewayEnv,
     /// Settings of the HTTP listener, which a reload does not change.
     settings: Settings,
-    hub: Arc<Aggregator>,
+    aggregator: Arc<Aggregator>,
     hub_settings: AggregatorSettings,
     route: HttpRoute,
     state: Mutex<State>,
@@ -116,14 +116,14 @@ struct State {
 /// Server with the HTTP route of its own endpoint.
 #[derive(Clone, Debug)]
 struct GroupTerms {
-    member: Arc<ServerEntry>,
+    entry: Arc<ServerEntry>,
     route: HttpRoute,
 }
 
 /// Servers with the same tags, and the HTTP route to them.
 #[derive(Debug)]
 struct TagSelection {
-    hub: Arc<Aggregator>,
+    aggregator: Arc<Aggregator>,
     route: HttpRoute,
 }
 
@@ -153,13 +153,13 @@ impl Gateway {
             list_wait: catalog.gateway.list_wait,
             ..AggregatorSettings::default()
         };
-        let hub = Aggregator::new(Vec::new(), hub_settings.clone());
-        let hub = hub.map_err(GatewayError::UpstreamServer)?;
+        let aggregator = Aggregator::new(Vec::new(), hub_settings.clone());
+        let aggregator = aggregator.map_err(GatewayError::UpstreamServer)?;
         let gateway = Arc::new(Self {
             env,
             settings,
-            route: HttpRoute::to(Arc::clone(&hub)),
-            hub,
+            route: HttpRoute::to(Arc::clone(&aggregator)),
+            aggregator,
             hub_settings,
             state: Mutex::default(),
             metrics,
@@ -223,22 +223,22 @@ impl Gateway {
             .keep(&names.map(ServerName::as_str).collect());
         let mut replaced = Vec::new();
         for (name, served) in previous {
-            let bridge = served.member.bridge();
-            match state.servers.get(&name).map(|next| next.member.bridge()) {
-                Some(next) if Arc::ptr_eq(next, bridge) => continue,
-                Some(next) => bridge.succeeded_by(next),
+            let server = served.entry.server();
+            match state.servers.get(&name).map(|next| next.entry.server()) {
+                Some(next) if Arc::ptr_eq(next, server) => continue,
+                Some(next) => server.succeeded_by(next),
                 None => {}
             }
-            state.draining.add(name, bridge);
+            state.draining.add(name, server);
             replaced.push(served);
         }
         let separator = &state.catalog.gateway.separator;
-        self.hub
+        self.aggregator
             .tell_absent(state.catalog.wrong.keys().map(ServerName::as_str));
-        self.hub.replace(state.members(), separator);
+        self.aggregator.replace(state.entries(), separator);
         for (tags, selection) in &state.selections {
-            let members = state.tagged(tags).cloned().collect();
-            selection.hub.replace(members, separator);
+            let entries = state.tagged(tags).cloned().collect();
+            selection.aggregator.replace(entries, separator);
         }
         for served in replaced {
             tokio::spawn(served.end());
@@ -287,15 +287,15 @@ impl Gateway {
         before: Option<&GroupTerms>,
         changes: &Changes,
     ) -> Result<GroupTerms, GatewayError> {
-        let (bridge, route) = match before {
+        let (server, route) = match before {
             // Instances and clients stay; only names and limits change.
             Some(before) if changes.changed.get(name) != Some(&Change::Relaunch) => {
-                before.member.bridge().retune(config);
-                (Arc::clone(before.member.bridge()), before.route.clone())
+                before.entry.server().retune(config);
+                (Arc::clone(before.entry.server()), before.route.clone())
             }
             Some(_) | None => {
-                let bridge = build::bridge(name, config, self)?;
-                (Arc::clone(&bridge), HttpRoute::to(bridge))
+                let server = build::server(name, config, self)?;
+                (Arc::clone(&server), HttpRoute::to(server))
             }
         };
         let prefix = config.prefix.as_deref().unwrap_or(match names {
@@ -305,8 +305,8 @@ impl Gateway {
         let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
         let tools = config.tools.clone();
         let cache = &self.env.cache;
-        let member = ServerEntry::with(name.as_str(), prefix, tags.collect(), tools, bridge, cache);
-        Ok(GroupTerms { member, route })
+        let entry = ServerEntry::with(name.as_str(), prefix, tags.collect(), tools, server, cache);
+        Ok(GroupTerms { entry, route })
     }
 
     /// Binds the configured HTTP address; requests are served while [`RoutedServer::run`] is awaited.
@@ -331,14 +331,14 @@ impl Gateway {
     /// them finished.
     pub async fn drain(&self) -> bool {
         self.drain_gate.close();
-        let (limit, members) = {
+        let (limit, entries) = {
             let state = self.state();
             self.routes(&state).for_each(HttpRoute::drain);
-            (state.catalog.gateway.drain, state.members())
+            (state.catalog.gateway.drain, state.entries())
         };
-        let bridges = || members.iter().map(|member| member.bridge());
-        let abandon = || join_all(bridges().map(|bridge| bridge.abandon()));
-        let turn_away = || bridges().map(|bridge| bridge.turn_away()).sum();
+        let bridges = || entries.iter().map(|entry| entry.server());
+        let abandon = || join_all(bridges().map(|server| server.abandon()));
+        let turn_away = || bridges().map(|server| server.turn_away()).sum();
         self.drain_gate.drain(limit, abandon, turn_away).await
     }
 
@@ -360,7 +360,7 @@ impl Gateway {
         let drain = self.state().catalog.gateway.drain;
         let end = SessionEnd::new(drain, stopping);
         let _counted = Arc::clone(&self.stdio_client);
-        Arc::clone(&self.hub).serve_until(link, end).await
+        Arc::clone(&self.aggregator).serve_until(link, end).await
     }
 
     /// Returns the number of connected stdio clients.
@@ -371,12 +371,12 @@ impl Gateway {
     /// Approves the current tools of these servers, or of all if none are named; returns the approved changes by server.
     #[must_use]
     pub fn approve_tools(&self, servers: &[String]) -> Vec<ApprovedTools> {
-        let mut members = self.state().members();
-        let is_named = |member: &Arc<ServerEntry>| servers.iter().any(|name| name == member.name());
-        members.retain(|member| servers.is_empty() || is_named(member));
-        let approved = members.iter().map(|member| {
-            let tools = member.approve_tools();
-            let server = member.name().to_owned();
+        let mut entries = self.state().entries();
+        let is_named = |entry: &Arc<ServerEntry>| servers.iter().any(|name| name == entry.name());
+        entries.retain(|entry| servers.is_empty() || is_named(entry));
+        let approved = entries.iter().map(|entry| {
+            let tools = entry.approve_tools();
+            let server = entry.name().to_owned();
             tracing::info!(
                 event = LogEvent::ToolsAgreed.as_str(),
                 server,
@@ -391,7 +391,7 @@ impl Gateway {
     /// Closes all connections and waits for child processes to exit.
     pub async fn close(&self) {
         let servers = std::mem::take(&mut self.state().servers);
-        self.hub.replace(Vec::new(), "");
+        self.aggregator.replace(Vec::new(), "");
         join_all(servers.into_values().map(GroupTerms::end)).await;
     }
 
@@ -406,16 +406,16 @@ impl Gateway {
         if state.selections.len() >= MAX_SELECTIONS {
             return None;
         }
-        let members = state.tagged(&tags).cloned().collect();
+        let entries = state.tagged(&tags).cloned().collect();
         let settings = AggregatorSettings {
             separator: state.catalog.gateway.separator.clone(),
             list_wait: state.catalog.gateway.list_wait,
             ..self.hub_settings.clone()
         };
-        let hub = Aggregator::new(members, settings).ok()?;
-        let route = HttpRoute::to(Arc::clone(&hub));
+        let aggregator = Aggregator::new(entries, settings).ok()?;
+        let route = HttpRoute::to(Arc::clone(&aggregator));
         let selection = TagSelection {
-            hub,
+            aggregator,
             route: route.clone(),
         };
         state.selections.insert(tags, selection);
@@ -427,10 +427,10 @@ impl GroupTerms {
     /// Drains the server and stops its processes.
     async fn end(self) {
         self.route.drain();
-        let bridge = self.member.bridge();
-        Arc::clone(bridge).close().await;
+        let server = self.entry.server();
+        Arc::clone(server).close().await;
         // Calls that moved to the successor are still answered on this route.
-        if !bridge.is_succeeded() {
+        if !server.is_succeeded() {
             self.route.close();
         }
     }
@@ -442,16 +442,16 @@ impl State {
         self.servers.keys().chain(self.catalog.wrong.keys())
     }
 
-    fn members(&self) -> Vec<Arc<ServerEntry>> {
+    fn entries(&self) -> Vec<Arc<ServerEntry>> {
         let servers = self.servers.values();
-        servers.map(|served| Arc::clone(&served.member)).collect()
+        servers.map(|served| Arc::clone(&served.entry)).collect()
     }
 
     /// Returns the servers that have all of these tags.
     fn tagged(&self, tags: &[String]) -> impl Iterator<Item = &Arc<ServerEntry>> {
-        let members = self.servers.values().map(|served| &served.member);
-        members.filter(|member| {
-            let has = |tag: &String| member.tags().iter().any(|of| **of == **tag);
+        let entries = self.servers.values().map(|served| &served.entry);
+        entries.filter(|entry| {
+            let has = |tag: &String| entry.tags().iter().any(|of| **of == **tag);
             tags.iter().all(has)
         })
     }

@@ -90,8 +90,8 @@ pub(crate) struct HandoverLinks {
 /// A client at the server that has taken the place of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct MovedBinding {
-    pub(crate) bridge: Arc<UpstreamServer>,
-    pub(crate) caller: Arc<ServerBinding>,
+    pub(crate) server: Arc<UpstreamServer>,
+    pub(crate) binding: Arc<ServerBinding>,
 }
 
 /// Where a client that stays has followed its server to.
@@ -102,25 +102,25 @@ impl SuccessorBinding {
     /// Its place at this server; the first call of it that comes there makes it.
     pub(crate) async fn to(
         &self,
-        bridge: &Arc<UpstreamServer>,
+        server: &Arc<UpstreamServer>,
         meeting: impl Future<Output = Result<Arc<ServerBinding>, ServeError>>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         let mut place = self.0.lock().await;
-        if let Some(place) = place.as_ref().filter(|place| place.is_at(bridge)) {
-            return Ok(Arc::clone(&place.caller));
+        if let Some(place) = place.as_ref().filter(|place| place.is_at(server)) {
+            return Ok(Arc::clone(&place.binding));
         }
-        let caller = meeting.await?;
+        let binding = meeting.await?;
         *place = Some(MovedBinding {
-            bridge: Arc::clone(bridge),
-            caller: Arc::clone(&caller),
+            server: Arc::clone(server),
+            binding: Arc::clone(&binding),
         });
-        Ok(caller)
+        Ok(binding)
     }
 }
 
 impl MovedBinding {
-    fn is_at(&self, bridge: &Arc<UpstreamServer>) -> bool {
-        Arc::ptr_eq(&self.bridge, bridge)
+    fn is_at(&self, server: &Arc<UpstreamServer>) -> bool {
+        Arc::ptr_eq(&self.server, server)
     }
 }
 
@@ -129,20 +129,20 @@ impl UpstreamServer {
     pub(crate) fn succeeded_by(&self, next: &Arc<Self>) {
         // It goes once, and the next one comes once.
         let _ = self.succession.next.set(Arc::downgrade(next));
-        let lots = self.lots().take(FORMER).cloned().collect();
-        let _ = next.succession.before.set(lots);
-        let _ = next.hosting.set(Arc::clone(self.hosting()));
+        let suspended_registries = self.suspended_registries().take(FORMER).cloned().collect();
+        let _ = next.succession.before.set(suspended_registries);
+        let _ = next.hosted.set(Arc::clone(self.hosted()));
     }
 
     /// Where calls wait for input: here, and where they were made before.
-    pub(crate) fn lots(&self) -> impl Iterator<Item = &Arc<SuspendedRegistry>> {
+    pub(crate) fn suspended_registries(&self) -> impl Iterator<Item = &Arc<SuspendedRegistry>> {
         let before = self.succession.before.get().into_iter().flatten();
-        std::iter::once(&self.lot).chain(before)
+        std::iter::once(&self.suspended).chain(before)
     }
 
     /// ClientRef is served in its place, after everybody who was meanwhile.
     pub(crate) fn successor(&self) -> Option<Arc<Self>> {
-        let next = |bridge: &Self| bridge.succession.next.get().and_then(Weak::upgrade);
+        let next = |server: &Self| server.succession.next.get().and_then(Weak::upgrade);
         let mut last = next(self)?;
         while let Some(one) = next(&last) {
             last = one;
@@ -155,22 +155,22 @@ impl UpstreamServer {
         self.successor().is_some()
     }
 
-    /// Welcomes a client that has not met the server before another one took its place.
+    /// Welcomes a client that has not profile the server before another one took its place.
     pub(crate) async fn welcome_onward(
         &self,
-        opening: ClientHello<'_>,
-        visitor: &ClientIdentity,
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
     ) -> Option<Result<ClientSetup<ClientState>, ServeError>> {
         let next = self.successor()?;
-        let welcome = match next.admit(opening, visitor).await {
+        let welcome = match next.admit(hello, identity).await {
             Ok(welcome) => welcome,
             Err(error) => return Some(Err(error)),
         };
         let ClientSetup { terms, state } = welcome;
-        let caller = state.and_then(|state| state.bound().cloned());
-        let place = caller.map(|caller| MovedBinding {
-            bridge: next,
-            caller,
+        let binding = state.and_then(|state| state.bound().cloned());
+        let place = binding.map(|binding| MovedBinding {
+            server: next,
+            binding,
         });
         Some(Ok(ClientSetup {
             terms,
@@ -182,7 +182,7 @@ impl UpstreamServer {
     pub(crate) async fn attend_onward(
         &self,
         job: BackendRequest,
-        ear: ClientSink,
+        sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
         for moves in 1..=RetryPolicy::REMOTE.successors {
             let Some(next) = self.successor() else {
@@ -193,10 +193,10 @@ impl UpstreamServer {
                 has_successor: next.is_succeeded(),
                 moves,
             };
-            let undone = match self.caller_at(&next, &job, &ear).await {
-                Ok(caller) => {
-                    let (job, ear) = (job.clone(), ear.clone());
-                    match next.attend_for(job, caller, ear, goes_on).await {
+            let undone = match self.caller_at(&next, &job, &sink).await {
+                Ok(binding) => {
+                    let (job, sink) = (job.clone(), sink.clone());
+                    match next.attend_for(job, binding, sink, goes_on).await {
                         Ok(raw) => return Ok(raw),
                         Err(undone) => undone,
                     }
@@ -215,20 +215,20 @@ impl UpstreamServer {
         &self,
         next: &Arc<Self>,
         job: &BackendRequest,
-        ear: &ClientSink,
+        sink: &ClientSink,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let caller = match ear.state().map(|state| &state.0) {
-            Some(ClientKind::Pending(latecomer)) => return latecomer.follow(next).await,
-            Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.caller)),
-            Some(ClientKind::Bound(caller)) => Some(Arc::clone(caller)),
+        let binding = match sink.state().map(|state| &state.0) {
+            Some(ClientKind::Pending(pending)) => return pending.follow(next).await,
+            Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.binding)),
+            Some(ClientKind::Bound(binding)) => Some(Arc::clone(binding)),
             Some(ClientKind::Aggregate(_)) | None => None,
         };
-        match caller
+        match binding
             .as_ref()
-            .and_then(|caller| Some((caller, caller.renewal()?)))
+            .and_then(|binding| Some((binding, binding.rebind()?)))
         {
-            Some((caller, renewal)) => renewal.follow(next, caller).await,
-            None => introduced(job).receive(next, ear.visitor()).await,
+            Some((binding, rebind)) => rebind.follow(next, binding).await,
+            None => introduced(job).receive(next, sink.identity()).await,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The server side of the `mcpact` library admits requests; a [`UpstreamServer`] forwards them to an upstream server.
 //! `mcpact-translate` decides how messages are translated; this crate owns connections, processes, queues and timeouts.
 //!
-//! Start with [`UpstreamServer`] and `bridge/pump.rs`, which forwards one request. [`Aggregator`] aggregates many servers, and
+//! Start with [`UpstreamServer`] and `server/pump.rs`, which forwards one request. [`Aggregator`] aggregates many servers, and
 //! [`Gateway`] serves a configuration.
 
 mod aggregate;

@@ -55,18 +55,18 @@ impl Backend for UpstreamServer {
 
     async fn accept_client(
         &self,
-        opening: ClientHello<'_>,
-        visitor: &ClientIdentity,
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
     ) -> Result<ClientSetup<ClientState>, WireError> {
         if self.settings.drain_gate.is_closed() {
             return Err(draining_error());
         }
         // A server that is known sleeps until it is needed.
-        match self.welcome_asleep(&opening, visitor) {
+        match self.welcome_asleep(&hello, identity) {
             Some(welcome) => Ok(welcome),
-            None => match self.admit(opening, visitor).await {
+            None => match self.admit(hello, identity).await {
                 Err(error) if error.is_retired() => {
-                    let onward = Box::pin(self.welcome_onward(opening, visitor)).await;
+                    let onward = Box::pin(self.welcome_onward(hello, identity)).await;
                     onward.unwrap_or(Err(error))
                 }
                 welcome => welcome,
@@ -88,14 +88,14 @@ impl Backend for UpstreamServer {
         let (method, client) = (job.method, job.pact.revision());
         self.check_served(method, &job.params, client)
             .map_err(ServeError::into_wire)?;
-        let ear = ClientSink::new(session, outbox);
-        let again = (job.clone(), ear.clone());
-        let raw = match self.attend(job, ear).await {
+        let sink = ClientSink::new(session, outbox);
+        let again = (job.clone(), sink.clone());
+        let raw = match self.attend(job, sink).await {
             Ok(raw) => raw,
             Err(Unserved::DeclaredTasks(error)) => return Err(error.into_wire()),
             Err(Unserved::Unseen) => {
-                let (job, ear) = again;
-                let onward = Box::pin(self.attend_onward(job, ear)).await;
+                let (job, sink) = again;
+                let onward = Box::pin(self.attend_onward(job, sink)).await;
                 onward.map_err(ServeError::into_wire)?
             }
         };
@@ -106,29 +106,29 @@ impl Backend for UpstreamServer {
     }
 
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
-        let ear = ClientSink::new(Arc::clone(session), outbox);
-        self.regulars.add(&ear, Scope::Connection);
-        if let Some(caller) = session.state().and_then(ClientState::bound) {
-            self.settle(caller, &ear);
-        } else if let Some(latecomer) = session.state().and_then(ClientState::pending) {
-            latecomer.settle(&ear);
+        let sink = ClientSink::new(Arc::clone(session), outbox);
+        self.direct_clients.add(&sink, Scope::Connection);
+        if let Some(binding) = session.state().and_then(ClientState::bound) {
+            self.settle(binding, &sink);
+        } else if let Some(pending) = session.state().and_then(ClientState::pending) {
+            pending.settle(&sink);
         }
     }
 
     fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
-        if let Some(caller) = session.state().and_then(ClientState::bound) {
-            caller.observe(method, params);
-        } else if let Some(latecomer) = session.state().and_then(ClientState::pending) {
-            latecomer.observe(method, params);
+        if let Some(binding) = session.state().and_then(ClientState::bound) {
+            binding.observe(method, params);
+        } else if let Some(pending) = session.state().and_then(ClientState::pending) {
+            pending.observe(method, params);
         }
     }
 
-    fn input_closed(&self, visitor: &ClientIdentity) {
-        self.dismiss(visitor);
+    fn input_closed(&self, identity: &ClientIdentity) {
+        self.dismiss(identity);
     }
 
-    fn disconnected(&self, visitor: &ClientIdentity) {
-        self.leave(visitor);
+    fn disconnected(&self, identity: &ClientIdentity) {
+        self.leave(identity);
     }
 
     fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
@@ -145,28 +145,28 @@ impl UpstreamServer {
     async fn attend(
         self: &Arc<Self>,
         job: BackendRequest,
-        ear: ClientSink,
+        sink: ClientSink,
     ) -> Result<ByteString, Unserved> {
         let goes_on = || Handover {
             has_successor: self.is_succeeded(),
             moves: 0,
         };
         // The state was set when the client was accepted.
-        let caller = match ear.state().map(|state| state.0.clone()) {
-            Some(ClientKind::Bound(caller)) => caller,
-            Some(ClientKind::Pending(latecomer)) => {
+        let binding = match sink.state().map(|state| state.0.clone()) {
+            Some(ClientKind::Bound(binding)) => binding,
+            Some(ClientKind::Pending(pending)) => {
                 if job.method == Some(Method::LoggingSetLevel) {
                     level_of(&job)?;
-                    if latecomer.wants_logs(&job) {
+                    if pending.wants_logs(&job) {
                         return Ok(ByteString::from_static("{}"));
                     }
                 }
-                let met = Box::pin(latecomer.caller(self)).await;
-                met.map_err(|error| Unserved::of(error, goes_on))?
+                let profile = Box::pin(pending.binding(self)).await;
+                profile.map_err(|error| Unserved::of(error, goes_on))?
             }
             Some(ClientKind::Moved(place)) => {
-                let MovedBinding { bridge, caller } = &*place;
-                let attended = bridge.attend_for(job, Arc::clone(caller), ear, goes_on);
+                let MovedBinding { server, binding } = &*place;
+                let attended = server.attend_for(job, Arc::clone(binding), sink, goes_on);
                 return Box::pin(attended).await;
             }
             Some(ClientKind::Aggregate(_)) | None => {
@@ -175,22 +175,23 @@ impl UpstreamServer {
                 return Err(refusal(error, why, None, job.pact.revision()).into());
             }
         };
-        self.attend_for(job, caller, ear, goes_on).await
+        self.attend_for(job, binding, sink, goes_on).await
     }
 
     /// The same, once it is known who stands for the client.
     pub(crate) async fn attend_for(
         self: &Arc<Self>,
         job: BackendRequest,
-        caller: Arc<ServerBinding>,
-        ear: ClientSink,
+        binding: Arc<ServerBinding>,
+        sink: ClientSink,
         goes_on: impl FnOnce() -> Handover,
     ) -> Result<ByteString, Unserved> {
         let (method, declared) = (job.method, job.pact.effective());
         if method == Some(Method::SubscriptionsListen) {
-            self.regulars.add(&ear, Scope::Request(job.id.clone()));
+            self.direct_clients
+                .add(&sink, Scope::Request(job.id.clone()));
         }
-        let raw = self.carry_unless(job, caller, ear, goes_on).await?;
+        let raw = self.carry_unless(job, binding, sink, goes_on).await?;
         Ok(self.served_only(method, declared, raw))
     }
 
@@ -198,10 +199,13 @@ impl UpstreamServer {
     pub(crate) async fn carry(
         self: &Arc<Self>,
         job: BackendRequest,
-        caller: Arc<ServerBinding>,
-        ear: ClientSink,
+        binding: Arc<ServerBinding>,
+        sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
-        match self.carry_unless(job, caller, ear, || Handover::NONE).await {
+        match self
+            .carry_unless(job, binding, sink, || Handover::NONE)
+            .await
+        {
             Ok(raw) => Ok(raw),
             Err(Unserved::DeclaredTasks(error)) => Err(error),
             Err(Unserved::Unseen) => Err(self.shared.error(UpstreamErrorKind::Retired).into()),
@@ -212,40 +216,40 @@ impl UpstreamServer {
     pub(crate) async fn carry_unless(
         self: &Arc<Self>,
         job: BackendRequest,
-        caller: Arc<ServerBinding>,
-        ear: ClientSink,
+        binding: Arc<ServerBinding>,
+        sink: ClientSink,
         goes_on: impl FnOnce() -> Handover,
     ) -> Result<ByteString, Unserved> {
         self.check_able(&job)?;
         let (method, client) = (job.method, job.pact.revision());
-        let journey = ExchangeTrace::begin(&self.shared, &job);
+        let trace = ExchangeTrace::begin(&self.shared, &job);
         let served = self
-            .bring_once_more(job, caller, ear)
-            .instrument(journey.span())
+            .bring_once_more(job, binding, sink)
+            .instrument(trace.span())
             .await;
         match served.map_err(|error| Unserved::of(error, goes_on)) {
             Ok(raw) => {
-                journey.end(Ok(()));
+                trace.end(Ok(()));
                 Ok(self.in_private(method, client, raw))
             }
             Err(Unserved::Unseen) => {
-                journey.goes_on();
+                trace.goes_on();
                 Err(Unserved::Unseen)
             }
             Err(Unserved::DeclaredTasks(error)) => {
-                journey.end(Err(&error));
+                trace.end(Err(&error));
                 Err(Unserved::DeclaredTasks(error))
             }
         }
     }
 
-    /// What the server did not look at because it has become another one is brought to that one. It is met anew
+    /// What the server did not look at because it has become another one is brought to that one. It is profile anew
     /// first: one that is the same as before may have looked, or refuses it for ever.
     async fn bring_once_more(
         self: &Arc<Self>,
         mut job: BackendRequest,
-        mut caller: Arc<ServerBinding>,
-        mut ear: ClientSink,
+        mut binding: Arc<ServerBinding>,
+        mut sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
         // A program that becomes another one is another connection, which is seen before anything is sent.
         let policy = match self.is_remote() {
@@ -255,9 +259,9 @@ impl UpstreamServer {
         let mut retries = 0;
         loop {
             let may_retry = retries < policy.renegotiations;
-            let again = may_retry.then(|| (job.clone(), Arc::clone(&caller), ear.clone()));
+            let again = may_retry.then(|| (job.clone(), Arc::clone(&binding), sink.clone()));
             let refusals = Arc::<RefusalRecord>::default();
-            let served = self.bring(job, caller, ear, Arc::clone(&refusals)).await;
+            let served = self.bring(job, binding, sink, Arc::clone(&refusals)).await;
             let (Err(_), Some((refused, by)), Some(again)) = (&served, refusals.take(), again)
             else {
                 return served;
@@ -270,7 +274,7 @@ impl UpstreamServer {
             if decision != Retry::IfServerChanged || !self.is_another(refused, &by).await {
                 return served;
             }
-            (job, caller, ear) = again;
+            (job, binding, sink) = again;
             retries += 1;
         }
     }
@@ -278,29 +282,29 @@ impl UpstreamServer {
     async fn bring(
         self: &Arc<Self>,
         job: BackendRequest,
-        caller: Arc<ServerBinding>,
-        ear: ClientSink,
+        binding: Arc<ServerBinding>,
+        sink: ClientSink,
         refusals: Arc<RefusalRecord>,
     ) -> Result<ByteString, ServeError> {
-        if job.method == Some(Method::LoggingSetLevel) && !caller.is_awake() {
+        if job.method == Some(Method::LoggingSetLevel) && !binding.is_awake() {
             let level = level_of(&job)?;
-            caller.wants_logs(level, &ear, &job);
+            binding.wants_logs(level, &sink, &job);
             return Ok(ByteString::from_static("{}"));
         }
         // A task that is hosted here needs no server to be asked after.
-        if self.hosts(&job, &ear) {
-            return Box::pin(self.about_hosted(&Inbound { job, ear })).await;
+        if self.hosts(&job, &sink) {
+            return Box::pin(self.about_hosted(&Inbound { job, sink })).await;
         }
         // Whoever has lost something is told before anything is done.
-        caller.check_kept(job.method)?;
+        binding.check_kept(job.method)?;
         // Which connection: one that lives, or a new one.
-        let (caller, lane) = self.current(caller).await?;
-        let crossing = Exchange {
-            waiter: Inbound { job, ear },
-            caller,
-            lane,
+        let (binding, connection) = self.current(binding).await?;
+        let exchange = Exchange {
+            inbound: Inbound { job, sink },
+            binding,
+            connection,
             turn: None,
-            in_use: None,
+            guard: None,
             progress: Progress::default(),
             hearing: None,
             told: DeclaredTasks::AsDeclared,
@@ -308,37 +312,42 @@ impl UpstreamServer {
             refusals,
         };
         // What becomes of it: tables decide.
-        let (down, up) = (crossing.downstream(), crossing.upstream());
+        let (down, up) = (exchange.downstream(), exchange.upstream());
         let late = CallDeadline {
             limit: self.shared.run().call_timeout,
-            caller: Arc::clone(&crossing.caller),
-            is_given: Arc::clone(&crossing.is_given),
+            binding: Arc::clone(&exchange.binding),
+            is_given: Arc::clone(&exchange.is_given),
         };
-        let plan = plan(crossing.waiter.job.method, down, up);
+        let plan = plan(exchange.inbound.job.method, down, up);
         self.shared.metrics.translated(down, up, plan);
         match plan {
             Plan::Pass | Plan::NewerServer | Plan::OlderServer => {
-                late.unless(self.cross(crossing)).await
+                late.unless(self.cross(exchange)).await
             }
             Plan::Emulate(Machine::TasksExtension) => {
-                late.unless(Box::pin(self.about_mapped(crossing))).await
+                late.unless(Box::pin(self.about_mapped(exchange))).await
             }
-            Plan::Emulate(machine) => Box::pin(self.emulate(machine, crossing)).await,
+            Plan::Emulate(machine) => Box::pin(self.emulate(machine, exchange)).await,
         }
     }
 
     /// A legacy client is there to stay, and hears what belongs to no request.
-    pub(crate) fn settle(&self, caller: &ServerBinding, ear: &ClientSink) {
-        if let Some(renewal) = caller.renewal() {
-            renewal.settle(ear);
+    pub(crate) fn settle(&self, binding: &ServerBinding, sink: &ClientSink) {
+        if let Some(rebind) = binding.rebind() {
+            rebind.settle(sink);
         }
-        let of_lane = caller.open_lane().map(|lane| lane.revision().era());
+        let of_lane = binding
+            .open_connection()
+            .map(|connection| connection.revision().era());
         // It may have fallen asleep since the client was introduced to it.
-        match (of_lane.or(caller.renewal().map(Rebind::era)), self.met()) {
-            (Some(Era::Legacy), _) => caller.audience().belong_to(ear),
-            (Some(Era::Modern), Some(met)) => {
-                let server = &met.introduction.capabilities;
-                caller.wish_on(EmulatedSubscriptions::new(server, ear, self.clock));
+        match (
+            of_lane.or(binding.rebind().map(Rebind::era)),
+            self.profile(),
+        ) {
+            (Some(Era::Legacy), _) => binding.subscribers().belong_to(sink),
+            (Some(Era::Modern), Some(profile)) => {
+                let server = &profile.introduction.capabilities;
+                binding.wish_on(EmulatedSubscriptions::new(server, sink, self.clock));
             }
             (Some(Era::Modern), None) | (None, _) => {}
         }
@@ -348,43 +357,43 @@ impl UpstreamServer {
     /// for the largest.
     fn cross(
         self: &Arc<Self>,
-        crossing: Exchange,
+        exchange: Exchange,
     ) -> BoxFuture<'_, Result<ByteString, ServeError>> {
-        let job = &crossing.waiter.job;
-        if let Some(wish) = Self::wished_task(&crossing) {
-            return Box::pin(ready(self.host(crossing, &wish)));
+        let job = &exchange.inbound.job;
+        if let Some(wish) = Self::wished_task(&exchange) {
+            return Box::pin(ready(self.host(exchange, &wish)));
         }
         let may_ask = job.method.is_some_and(Method::may_ask_for_input);
-        match (crossing.downstream().era(), crossing.upstream().era()) {
-            (Era::Legacy, Era::Modern) if may_ask => Box::pin(self.in_rounds(crossing)),
-            (Era::Modern, Era::Legacy) if may_ask => Box::pin(self.with_parking(crossing)),
+        match (exchange.downstream().era(), exchange.upstream().era()) {
+            (Era::Legacy, Era::Modern) if may_ask => Box::pin(self.in_rounds(exchange)),
+            (Era::Modern, Era::Legacy) if may_ask => Box::pin(self.with_parking(exchange)),
             (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
-                Box::pin(self.subscribing_along(crossing))
+                Box::pin(self.subscribing_along(exchange))
             }
-            (Era::Legacy, Era::Legacy) => Box::pin(self.asking_along(crossing)),
-            (Era::Modern, Era::Legacy) => Box::pin(self.asking_nobody(crossing)),
-            (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(crossing)),
+            (Era::Legacy, Era::Legacy) => Box::pin(self.asking_along(exchange)),
+            (Era::Modern, Era::Legacy) => Box::pin(self.asking_nobody(exchange)),
+            (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(exchange)),
         }
     }
 
     /// One request, one answer; what is answered in the client's place comes between them.
-    async fn plainly(&self, mut crossing: Exchange) -> Result<ByteString, ServeError> {
-        let mut params = match crossing.go_to_task().await? {
-            Some(params) => self.introduced(&crossing, params.into())?,
-            None => self.introduced(&crossing, crossing.params()?)?,
+    async fn plainly(&self, mut exchange: Exchange) -> Result<ByteString, ServeError> {
+        let mut params = match exchange.go_to_task().await? {
+            Some(params) => self.introduced(&exchange, params.into())?,
+            None => self.introduced(&exchange, exchange.params()?)?,
         };
-        let _awake = self.comes_back_for(&crossing);
+        let _awake = self.comes_back_for(&exchange);
         for _ in 0..=self.settings.rounds.rounds {
-            let mut call = crossing.send(&params).await?;
-            let reply = crossing.reply(&mut call).await?;
-            match self.settled(&crossing, &params, &reply) {
+            let mut call = exchange.send(&params).await?;
+            let reply = exchange.reply(&mut call).await?;
+            match self.settled(&exchange, &params, &reply) {
                 AnsweredResult::Pass => {
-                    let finished = crossing.finished(&reply)?;
-                    self.note_question(&crossing, &finished);
-                    return Ok(crossing.keeping_tasks(finished));
+                    let finished = exchange.finished(&reply)?;
+                    self.note_question(&exchange, &finished);
+                    return Ok(exchange.keeping_tasks(finished));
                 }
                 AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
-                    self.note_question(&crossing, &raw);
+                    self.note_question(&exchange, &raw);
                     return Ok(raw.into());
                 }
                 AnsweredResult::Fail(error) => return Err(error.into()),
@@ -393,37 +402,40 @@ impl UpstreamServer {
         }
         let why = String::from("Too many input rounds: the server keeps asking");
         let code = ErrorCode::InternalError.code();
-        Err(refusal(code, why, None, crossing.downstream()))
+        Err(refusal(code, why, None, exchange.downstream()))
     }
 
     /// The client's parameters. A modern client says itself what it can; the rest is said for it.
     fn introduced(
         &self,
-        crossing: &Exchange,
+        exchange: &Exchange,
         params: ByteString,
     ) -> Result<ByteString, ServeError> {
-        let client = crossing.waiter.job.pact.party(Side::Client);
-        let introduced = match crossing.downstream().era() {
+        let client = exchange.inbound.job.pact.party(Side::Client);
+        let introduced = match exchange.downstream().era() {
             Era::Legacy => None,
-            Era::Modern => self.settings.stand_in.declared_for(&client.capabilities),
+            Era::Modern => self
+                .settings
+                .default_answers
+                .declared_for(&client.capabilities),
         };
         match introduced {
             Some(told) => with_capabilities(&params, told.raw())
                 .map(Into::into)
-                .map_err(|fault| crossing.malformed(&fault)),
+                .map_err(|fault| exchange.malformed(&fault)),
             None => Ok(params),
         }
     }
 
     /// What a modern client gets of what a modern server said.
-    fn settled(&self, crossing: &Exchange, params: &str, reply: &ServerResponse) -> AnsweredResult {
-        let job = &crossing.waiter.job;
-        let stand_in = &self.settings.stand_in;
+    fn settled(&self, exchange: &Exchange, params: &str, reply: &ServerResponse) -> AnsweredResult {
+        let job = &exchange.inbound.job;
+        let default_answers = &self.settings.default_answers;
         match (reply, job.method) {
             (ServerResponse::Result(raw), Some(method))
-                if !stand_in.is_empty() && method.may_ask_for_input() =>
+                if !default_answers.is_empty() && method.may_ask_for_input() =>
             {
-                stand_in.apply(&job.pact, method, params, raw)
+                default_answers.apply(&job.pact, method, params, raw)
             }
             _ => AnsweredResult::Pass,
         }
@@ -432,26 +444,26 @@ impl UpstreamServer {
     async fn emulate(
         &self,
         machine: Machine,
-        crossing: Exchange,
+        exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
-        let job = &crossing.waiter.job;
+        let job = &exchange.inbound.job;
         match machine {
             Machine::SetLevel => {
-                crossing.caller.set_level(level_of(job)?);
+                exchange.binding.set_level(level_of(job)?);
                 Ok(ByteString::from_static("{}"))
             }
             Machine::Ping => Ok(ByteString::from_static("{}")),
-            Machine::Listen => self.stream_changes(crossing).await,
+            Machine::Listen => self.stream_changes(exchange).await,
             Machine::Subscribe | Machine::Unsubscribe => {
-                let wishing = crossing.caller.wishing().cloned();
-                match wishing {
-                    Some(wishing) => wishing.wish(&crossing).await,
-                    None => Err(refused(&crossing)),
+                let emulated = exchange.binding.emulated().cloned();
+                match emulated {
+                    Some(emulated) => emulated.wish(&exchange).await,
+                    None => Err(refused(&exchange)),
                 }
             }
             // A request for the result waits for as long as the task is kept.
-            Machine::TasksCore => self.about_hosted(&crossing.waiter).await,
-            _ => Err(refused(&crossing)),
+            Machine::TasksCore => self.about_hosted(&exchange.inbound).await,
+            _ => Err(refused(&exchange)),
         }
     }
 }
@@ -470,7 +482,7 @@ pub(crate) fn level_of(job: &BackendRequest) -> Result<LogLevel, ServeError> {
 /// No call is without an end, whatever the server does.
 struct CallDeadline {
     limit: Duration,
-    caller: Arc<ServerBinding>,
+    binding: Arc<ServerBinding>,
     is_given: Arc<AtomicBool>,
 }
 
@@ -486,21 +498,21 @@ impl CallDeadline {
                 true => UpstreamErrorKind::CallTimeout { limit },
                 false => UpstreamErrorKind::TimeoutBeforeSend { limit },
             };
-            Err(self.caller.lost_call(trouble).into())
+            Err(self.binding.lost_call(trouble).into())
         })
     }
 }
 
 /// The server has nothing like it.
-fn refused(crossing: &Exchange) -> ServeError {
+fn refused(exchange: &Exchange) -> ServeError {
     refusal(
         ErrorCode::MethodNotFound.code(),
         format!(
             "`{}` has no counterpart at a server of {}",
-            crossing.waiter.job.name,
-            crossing.upstream()
+            exchange.inbound.job.name,
+            exchange.upstream()
         ),
         None,
-        crossing.downstream(),
+        exchange.downstream(),
     )
 }

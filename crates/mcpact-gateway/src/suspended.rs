@@ -41,7 +41,7 @@ const TOGETHER: Duration = Duration::from_millis(20);
 
 /// A call that may be asked something, and its place in the line of those that may.
 pub(crate) struct Open {
-    pub(crate) crossing: Exchange,
+    pub(crate) exchange: Exchange,
     pub(crate) call: Call,
     /// Questions that came on another stream than the call's own.
     asked: mpsc::Receiver<ServerRequest>,
@@ -61,59 +61,59 @@ pub(crate) struct Open {
 impl UpstreamServer {
     pub(crate) async fn with_parking(
         self: &Arc<Self>,
-        crossing: Exchange,
+        exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
-        let raw = &crossing.waiter.job.params;
+        let raw = &exchange.inbound.job.params;
         if raw.is_plain_call() {
-            return self.call_and_park(crossing).await;
+            return self.call_and_park(exchange).await;
         }
         let params = Object::parse(raw).unwrap_or_default();
         match params.get_str("requestState") {
             Some(state) => {
                 let state = state.into_owned();
                 let responses = params.get_present("inputResponses").map(str::to_owned);
-                Box::pin(self.resume(crossing, &state, responses.as_deref())).await
+                Box::pin(self.resume(exchange, &state, responses.as_deref())).await
             }
-            None => self.call_and_park(crossing).await,
+            None => self.call_and_park(exchange).await,
         }
     }
 
     async fn call_and_park(
         self: &Arc<Self>,
-        mut crossing: Exchange,
+        mut exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
-        let way = self.way(&crossing).await;
+        let way = self.way(&exchange).await;
         if way == CallMode::Task {
-            return Box::pin(self.call_as_task(crossing)).await;
+            return Box::pin(self.call_as_task(exchange)).await;
         }
-        take_turn(&mut crossing).await?;
-        let params = crossing.params()?;
-        if let Some(turn) = &mut crossing.turn {
+        take_turn(&mut exchange).await?;
+        let params = exchange.params()?;
+        if let Some(turn) = &mut exchange.turn {
             turn.begin();
         }
-        let lane = Arc::clone(&crossing.lane);
-        let mut asked = lane.askable.enter();
+        let connection = Arc::clone(&exchange.connection);
+        let mut asked = connection.askable.enter();
         let mut early = None;
         let (call, started) = match way {
-            CallMode::Waited => match Box::pin(crossing.begin(&params)).await? {
+            CallMode::Waited => match Box::pin(exchange.begin(&params)).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
                 Begun::Answered(reply) => {
-                    if let Some(turn) = &mut crossing.turn {
+                    if let Some(turn) = &mut exchange.turn {
                         turn.end();
                     }
-                    return crossing.finished(&reply);
+                    return exchange.finished(&reply);
                 }
             },
             CallMode::Plain | CallMode::Task => {
                 let seen = async { early = asked.recv().await };
-                (crossing.send_until(&params, seen).await?, None)
+                (exchange.send_until(&params, seen).await?, None)
             }
         };
-        if !Arc::ptr_eq(&lane, &crossing.lane) {
-            asked = crossing.lane.askable.enter();
+        if !Arc::ptr_eq(&connection, &exchange.connection) {
+            asked = exchange.connection.askable.enter();
         }
         let mut open = Open {
-            crossing,
+            exchange,
             call,
             asked,
             missing: Vec::new(),
@@ -135,15 +135,15 @@ impl UpstreamServer {
                 Some(CallOutcome::Asked(questions)) => questions,
             };
             let id = new_id();
-            let (revision, now) = (open.crossing.upstream(), self.clock.now());
-            let binding = binding(&open.crossing.waiter);
+            let (revision, now) = (open.exchange.upstream(), self.clock.now());
+            let binding = binding(&open.exchange.inbound);
             let parked = {
-                let mut parks = self.lot.parks();
-                parks.limit_calls(self.shared.run().call_timeout);
-                parks.suspend(id, binding, revision, questions, now)
+                let mut suspend_limits = self.suspended.suspend_limits();
+                suspend_limits.limit_calls(self.shared.run().call_timeout);
+                suspend_limits.suspend(id, binding, revision, questions, now)
             };
             if let Some(round) = self.begun(&mut open, parked).await {
-                let asked = self.lot.asked(&round)?;
+                let asked = self.suspended.asked(&round)?;
                 open.is_parked = true;
                 SuspendedCall::start(self, id, open);
                 return Ok(asked);
@@ -170,46 +170,47 @@ impl UpstreamServer {
         open: &Open,
         reply: Result<ServerResponse, ServeError>,
     ) -> Result<ByteString, ServeError> {
-        let crossing = &open.crossing;
+        let exchange = &open.exchange;
         let reply = reply?;
         let ServerResponse::Error(raw) = &reply else {
-            return crossing.finished(&reply);
+            return exchange.finished(&reply);
         };
         if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
-            let pact = &crossing.waiter.job.pact;
-            let ttl = self.settings.parks.ttl;
-            return match url_required(raw, binding(&crossing.waiter), pact, ttl, self.clock.now()) {
+            let pact = &exchange.inbound.job.pact;
+            let ttl = self.settings.suspend_limits.ttl;
+            return match url_required(raw, binding(&exchange.inbound), pact, ttl, self.clock.now())
+            {
                 UrlRequired::Ask {
                     ticket,
                     input_requests,
-                } => self.lot.sealed(&input_requests, &ticket.encode()),
+                } => self.suspended.sealed(&input_requests, &ticket.encode()),
                 UrlRequired::Fail(error) => Err(error.into()),
             };
         }
         if open.missing.is_empty() {
-            return crossing.finished(&reply);
+            return exchange.finished(&reply);
         }
-        Err(missing_capabilities_error(&open.missing, crossing.downstream()).into())
+        Err(missing_capabilities_error(&open.missing, exchange.downstream()).into())
     }
 
     /// A modern client cannot be asked during anything but the three methods that say so.
     pub(crate) async fn asking_nobody(
         &self,
-        mut crossing: Exchange,
+        mut exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
-        let params = crossing.params()?;
-        let mut call = crossing.send(&params).await?;
+        let params = exchange.params()?;
+        let mut call = exchange.send(&params).await?;
         loop {
             match call.next().await {
                 CallEvent::Notification(note) => {
-                    crossing.waiter.tell(&note, &mut crossing.progress).await
+                    exchange.inbound.tell(&note, &mut exchange.progress).await
                 }
-                CallEvent::Response(reply) => return crossing.finished(&reply),
-                CallEvent::Failed(loss) => return Err(crossing.lost(&loss)),
+                CallEvent::Response(reply) => return exchange.finished(&reply),
+                CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
                 CallEvent::Request(ask) => {
-                    crossing
-                        .lane
-                        .refuse_during(ask, crossing.waiter.job.method)
+                    exchange
+                        .connection
+                        .refuse_during(ask, exchange.inbound.job.method)
                         .await
                 }
             }
@@ -241,7 +242,7 @@ impl Open {
             Some(until) => tokio::time::timeout_at(until, next).await.ok(),
         };
         if let (Some(CallEvent::Response(_) | CallEvent::Failed(_)), Some(turn)) =
-            (&event, &mut self.crossing.turn)
+            (&event, &mut self.exchange.turn)
         {
             turn.end();
         }
@@ -265,10 +266,10 @@ impl Open {
                 return Some(CallOutcome::Ended(Ok(reply)));
             }
             Some(CallEvent::Failed(loss)) => {
-                return Some(CallOutcome::Ended(Err(self.crossing.lost(&loss))));
+                return Some(CallOutcome::Ended(Err(self.exchange.lost(&loss))));
             }
             Some(CallEvent::Request(ask)) => {
-                self.crossing.lane.asked_during_call();
+                self.exchange.connection.asked_during_call();
                 if let Some(question) = self.raised(ask).await {
                     self.gathered.push(question);
                     self.until.get_or_insert_with(|| Instant::now() + TOGETHER);
@@ -280,7 +281,7 @@ impl Open {
 
     async fn hear(&mut self, note: &ServerNotification, seats: &mut [Seat]) {
         if note.method == Method::ElicitationComplete {
-            self.crossing.lane.complete(note);
+            self.exchange.connection.complete(note);
         }
         if let Some(withdrawn) = note.cancelled_request() {
             self.gathered.retain(|question| question.id != withdrawn);
@@ -288,19 +289,19 @@ impl Open {
         }
         if self.is_parked {
             for seat in seats {
-                seat.waiter.tell(note, &mut seat.progress).await;
+                seat.inbound.tell(note, &mut seat.progress).await;
             }
         } else {
             let Exchange {
-                waiter, progress, ..
-            } = &mut self.crossing;
-            waiter.tell(note, progress).await;
+                inbound, progress, ..
+            } = &mut self.exchange;
+            inbound.tell(note, progress).await;
         }
     }
 
     /// A question as the client reads it; what it cannot be asked, the server is told at once.
     async fn raised(&mut self, ask: ServerRequest) -> Option<ServerQuestion> {
-        let lane = &self.crossing.lane;
+        let connection = &self.exchange.connection;
         let method = match ask.method {
             Some(Method::Ping) => {
                 ask.answer(&Outcome::Result("{}".into())).await;
@@ -308,15 +309,15 @@ impl Open {
             }
             Some(method) => method,
             None => {
-                lane.refuse(ask).await;
+                connection.refuse(ask).await;
                 return None;
             }
         };
-        let pact = &self.crossing.waiter.job.pact;
-        let ask = lane.stands_in(pact, ask, method).await?;
-        match question_to_modern(method, Some(&ask.params), lane.revision(), pact) {
-            Ok(_) if self.crossing.tells_another(&ask, method) => {
-                self.crossing.lane.refuse_during(ask, None).await;
+        let pact = &self.exchange.inbound.job.pact;
+        let ask = connection.stands_in(pact, ask, method).await?;
+        match question_to_modern(method, Some(&ask.params), connection.revision(), pact) {
+            Ok(_) if self.exchange.tells_another(&ask, method) => {
+                self.exchange.connection.refuse_during(ask, None).await;
                 None
             }
             Ok(request) => {
@@ -345,8 +346,8 @@ impl Exchange {
         let ClientIdentity {
             principal,
             key: mark,
-        } = self.waiter.ear.visitor();
-        let has_own = || self.caller.pool().is_some_and(|pool| !pool.is_shared());
+        } = self.inbound.sink.identity();
+        let has_own = || self.binding.pool().is_some_and(|pool| !pool.is_shared());
         let ends_with_it =
             matches!(mark, ClientKey::Connection(_)) && (principal.is_empty() || has_own());
         ends_with_it.then(|| mark.clone())
@@ -354,14 +355,14 @@ impl Exchange {
 }
 
 /// Where a question does not say whose it is, only one call may be open that could have caused it.
-pub(crate) async fn take_turn(crossing: &mut Exchange) -> Result<(), ServeError> {
-    let lane = &crossing.lane;
-    if let Some(pool) = crossing.caller.pool()
-        && !lane.upstream.has_own_streams()
-        && lane.may_ask()
+pub(crate) async fn take_turn(exchange: &mut Exchange) -> Result<(), ServeError> {
+    let connection = &exchange.connection;
+    if let Some(pool) = exchange.binding.pool()
+        && !connection.upstream.has_own_streams()
+        && connection.may_ask()
     {
-        let turn = pool.turn(&crossing.caller.user()).await;
-        crossing.turn = Some(turn.map_err(ServeError::from)?);
+        let turn = pool.turn(&exchange.binding.user()).await;
+        exchange.turn = Some(turn.map_err(ServeError::from)?);
     }
     Ok(())
 }

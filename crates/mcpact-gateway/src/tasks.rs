@@ -2,7 +2,7 @@
 //!
 //! A client of 2025-11-25 in front of a modern server has tasks that are [hosted](Hosting) here; a
 //! modern client in front of a server of 2025-11-25 sees that server's tasks under [other
-//! names](Mapping). Whoever knows no tasks waits, and the bridge does the rest.
+//! names](Mapping). Whoever knows no tasks waits, and the server does the rest.
 
 pub(crate) mod aggregate_tasks;
 pub(crate) mod follow;
@@ -76,8 +76,8 @@ fn of_task(id: &str) -> String {
 }
 
 /// The task that a client means.
-fn meant(waiter: &Inbound) -> Result<String, ServeError> {
-    let params = Object::parse(&waiter.job.params).unwrap_or_default();
+fn meant(inbound: &Inbound) -> Result<String, ServeError> {
+    let params = Object::parse(&inbound.job.params).unwrap_or_default();
     let id = params.get_str("taskId").map(std::borrow::Cow::into_owned);
     id.ok_or_else(|| {
         let why = String::from("Invalid params: `taskId` must be a string");
@@ -85,7 +85,7 @@ fn meant(waiter: &Inbound) -> Result<String, ServeError> {
             ErrorCode::InvalidParams.code(),
             why,
             None,
-            waiter.revision(),
+            inbound.revision(),
         )
     })
 }
@@ -99,13 +99,13 @@ fn outcome(reply: &ServerResponse) -> Outcome {
 }
 
 /// The client asks something that its revision has no word for.
-fn unknown(waiter: &Inbound) -> ServeError {
-    let name = waiter.job.method.map_or("", Method::as_str);
+fn unknown(inbound: &Inbound) -> ServeError {
+    let name = inbound.job.method.map_or("", Method::as_str);
     let why = format!("Method not found: `{name}`");
     refusal(
         ErrorCode::MethodNotFound.code(),
         why,
         None,
-        waiter.revision(),
+        inbound.revision(),
     )
 }

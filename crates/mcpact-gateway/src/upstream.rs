@@ -55,7 +55,7 @@ use crate::upstream::affinity::AffinityGroups;
 use crate::upstream::info::ServerInfoCache;
 use mcpact::connection::ToolHeaders;
 
-/// What can be set about a bridge.
+/// What can be set about a server.
 #[derive(Clone, Debug)]
 pub struct UpstreamSettings {
     /// What the log calls the server, if that is not how it is reached.
@@ -69,7 +69,7 @@ pub struct UpstreamSettings {
     /// How far a modern server may go before it answers a legacy client.
     pub rounds: RoundLimits,
     /// How many calls of modern clients may wait for input, and how long.
-    pub parks: SuspendLimits,
+    pub suspend_limits: SuspendLimits,
     /// How its connections to the server are kept.
     pub run: RunSettings,
     /// Where it counts.
@@ -85,7 +85,7 @@ pub struct UpstreamSettings {
     /// What a server that serves everybody by one connection is told that clients can.
     pub declare: CapabilitySet,
     /// ClientRef answers for clients that cannot be asked.
-    pub stand_in: DefaultAnswers,
+    pub default_answers: DefaultAnswers,
     /// What must be approved before the server is started.
     pub approval: Option<Approval>,
     /// How the server's tools are remembered.
@@ -104,7 +104,7 @@ impl Default for UpstreamSettings {
             mode: EraMode::Auto,
             verdicts: EraCache::new(),
             rounds: RoundLimits::default(),
-            parks: SuspendLimits::default(),
+            suspend_limits: SuspendLimits::default(),
             run: run_settings(),
             metrics: Arc::default(),
             server_log: ServerLog::default(),
@@ -112,7 +112,7 @@ impl Default for UpstreamSettings {
             drain_gate: DrainGate::default(),
             require: Vec::new(),
             declare: CapabilitySet::empty(Side::Client),
-            stand_in: DefaultAnswers::default(),
+            default_answers: DefaultAnswers::default(),
             approval: None,
             // Whoever names a server on the command line looks at it anew.
             pins: PinSettings {
@@ -125,7 +125,7 @@ impl Default for UpstreamSettings {
     }
 }
 
-/// A bridge serves one server to few clients: each has an instance of its own for as long as it stays, and
+/// A server serves one server to few clients: each has an instance of its own for as long as it stays, and
 /// limits are out of the way.
 pub(crate) fn run_settings() -> RunSettings {
     const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -163,18 +163,18 @@ pub struct UpstreamServer {
     /// The ways to a modern server, which everybody shares.
     pub(crate) modern: RwLock<Option<Arc<ConnectionPool>>>,
     pub(crate) guests: Mutex<AffinityGroups>,
-    pub(crate) lot: Arc<SuspendedRegistry>,
+    pub(crate) suspended: Arc<SuspendedRegistry>,
     /// What a modern server has asked.
     pub(crate) questions: Arc<ModernQuestions>,
     /// Made when it is first needed, unless it comes from the server before this one.
-    pub(crate) hosting: OnceLock<Arc<Hosting>>,
+    pub(crate) hosted: OnceLock<Arc<Hosting>>,
     pub(crate) clock: Clock,
     /// Which tools of the server are served.
     pub(crate) tools: Mutex<Arc<ToolFilter>>,
     /// Whether caches may keep for everybody what the server calls public.
     pub(crate) is_public: AtomicBool,
     /// ClientRef is told if those become others.
-    pub(crate) regulars: DirectClients,
+    pub(crate) direct_clients: DirectClients,
     /// Route for loop detection, if the server is reached over HTTP.
     pub(crate) route: Option<Arc<Route>>,
     /// Tells it from one to a server that had the same name before.
@@ -186,7 +186,7 @@ pub struct UpstreamServer {
 /// What tells bridges from each other.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// The bridge's own time.
+/// The server's own time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) zero: Instant,
@@ -199,7 +199,7 @@ impl Clock {
 }
 
 impl UpstreamServer {
-    /// A bridge to a server, which is reached or started when the first client comes.
+    /// A server to a server, which is reached or started when the first client comes.
     ///
     /// # Errors
     /// The operating system has no randomness.
@@ -244,12 +244,12 @@ impl UpstreamServer {
             masks: settings.masks.clone(),
             mode: settings.mode,
             require: settings.require.iter().cloned().map(Cow::Owned).collect(),
-            stand_in: settings.stand_in.clone(),
+            default_answers: settings.default_answers.clone(),
             approval: settings.approval.clone(),
             pins: Arc::new(pins),
             verdicts: settings.verdicts.clone(),
             book: Arc::new(ToolHeaders::default()),
-            acquaintance: ServerInfoCache::default(),
+            info_cache: ServerInfoCache::default(),
             tool_tasks: Arc::new(ToolTasks::default()),
             mapping: Arc::new(Mapping::new(clock)),
         });
@@ -258,33 +258,33 @@ impl UpstreamServer {
             None => SealKeys::random()?,
         };
         crate::tasks::watch(&shared.mapping);
-        let lot = Arc::new(SuspendedRegistry::new(
-            settings.parks,
+        let suspended = Arc::new(SuspendedRegistry::new(
+            settings.suspend_limits,
             clock,
             Sealer::new(&keys),
         ));
-        lot.watch();
-        let bridge = Arc::new(Self {
+        suspended.watch();
+        let server = Arc::new(Self {
             terms: Arc::new(terms),
             shared,
             modern: RwLock::default(),
             guests: Mutex::default(),
-            lot,
-            questions: Arc::new(ModernQuestions::new(settings.parks)),
-            hosting: OnceLock::new(),
+            suspended,
+            questions: Arc::new(ModernQuestions::new(settings.suspend_limits)),
+            hosted: OnceLock::new(),
             is_public: AtomicBool::new(settings.public_results),
             settings,
             clock,
             tools: Mutex::default(),
-            regulars: DirectClients::default(),
+            direct_clients: DirectClients::default(),
             route,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             succession: HandoverLinks::default(),
         });
-        let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
-        bridge.shared.supervisor.set_starter(starter);
-        bridge.introduce_latecomers();
-        Ok(bridge)
+        let starter: Weak<dyn Starter> = Arc::downgrade(&server) as Weak<dyn Starter>;
+        server.shared.supervisor.set_starter(starter);
+        server.introduce_latecomers();
+        Ok(server)
     }
 
     /// Tells it from one to a server that had the same name before.
@@ -346,7 +346,7 @@ impl UpstreamServer {
 
     /// Gives up the calls whose clients were sent away to think.
     pub(crate) async fn abandon(&self) {
-        self.lot.abandon().await;
+        self.suspended.abandon().await;
     }
 
     /// Ends the connections to the server, and waits a while for the programs behind them to go. Calls that
@@ -407,7 +407,7 @@ impl UpstreamServer {
     /// How many calls of modern clients wait for their input.
     #[must_use]
     pub fn parked(&self) -> usize {
-        self.lot.parked()
+        self.suspended.parked()
     }
 
     /// Keeps its connections and shows its results in another way from here on; what runs goes on.
@@ -438,7 +438,7 @@ impl UpstreamServer {
         self.shared.supervisor.reset_failures();
     }
 
-    /// ListenStreams on HTTP; the bridge runs once [`HttpListener::run`] is awaited.
+    /// ListenStreams on HTTP; the server runs once [`HttpListener::run`] is awaited.
     ///
     /// # Errors
     /// The address cannot be bound.

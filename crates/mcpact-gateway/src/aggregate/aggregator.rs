@@ -1,8 +1,8 @@
 //! Many servers behind one address, seen as one.
 //!
-//! Every server has a [`UpstreamServer`] of its own, which speaks its revision and knows its connections. A hub
+//! Every server has a [`UpstreamServer`] of its own, which speaks its revision and knows its connections. A aggregator
 //! decides which server a request is for, under which name the server knows the thing, and what a client
-//! sees of all of them together. Read `hub/pump.rs` first: the order in which things happen.
+//! sees of all of them together. Read `aggregator/pump.rs` first: the order in which things happen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ use crate::lists::merge::SharedMerges;
 use crate::metrics::Metrics;
 use crate::subscriptions::list_changes::ListChanges;
 
-/// What can be set about a hub.
+/// What can be set about a aggregator.
 #[derive(Clone, Debug)]
 pub struct AggregatorSettings {
     /// How its fronts are set.
@@ -72,7 +72,7 @@ impl Default for AggregatorSettings {
 /// The servers of one moment, in the order of the configuration.
 #[derive(Debug)]
 pub(crate) struct ServerSet {
-    pub(crate) members: Vec<Arc<ServerEntry>>,
+    pub(crate) entries: Vec<Arc<ServerEntry>>,
     /// The names of servers that are left out.
     pub(crate) absent: Arc<[Box<str>]>,
     pub(crate) style: Arc<NameFormat>,
@@ -85,13 +85,13 @@ pub struct Aggregator {
     pub(crate) settings: AggregatorSettings,
     /// The terms for whoever has not said anything yet.
     pub(crate) bare: Arc<ServerTerms>,
-    pub(crate) roster: Mutex<Arc<ServerSet>>,
+    pub(crate) server_set: Mutex<Arc<ServerSet>>,
     /// The names of servers that are left out.
     pub(crate) absent: Mutex<Arc<[Box<str>]>>,
     pub(crate) versions: AtomicU64,
     pub(crate) terms: TermsCache,
     pub(crate) visitors: Mutex<ModernClients>,
-    pub(crate) boards: SharedMerges,
+    pub(crate) merges: SharedMerges,
     pub(crate) seen: Mutex<MentionedUris>,
     pub(crate) changes: ListChanges,
     pub(crate) sealer: Sealer,
@@ -112,7 +112,7 @@ impl Aggregator {
     /// # Errors
     /// The operating system has no randomness.
     pub fn new(
-        members: Vec<Arc<ServerEntry>>,
+        entries: Vec<Arc<ServerEntry>>,
         settings: AggregatorSettings,
     ) -> Result<Arc<Self>, Error> {
         let keys = settings.front.seal_keys.clone();
@@ -120,10 +120,10 @@ impl Aggregator {
         let nothing = CapabilitySet::empty(Side::Server);
         let policy = settings.front.policy.clone();
         let bare = ServerTerms::new(identity(), nothing, policy);
-        let hub = Arc::new(Self {
+        let aggregator = Arc::new(Self {
             bare: Arc::new(bare),
-            roster: Mutex::new(Arc::new(ServerSet {
-                members: Vec::new(),
+            server_set: Mutex::new(Arc::new(ServerSet {
+                entries: Vec::new(),
                 absent: Arc::default(),
                 style: Arc::default(),
                 version: 0,
@@ -132,7 +132,7 @@ impl Aggregator {
             versions: AtomicU64::new(0),
             terms: TermsCache::default(),
             visitors: Mutex::default(),
-            boards: SharedMerges::default(),
+            merges: SharedMerges::default(),
             seen: Mutex::default(),
             changes: ListChanges::default(),
             sealer: Sealer::new(&keys),
@@ -140,36 +140,36 @@ impl Aggregator {
             settings,
         });
         // Whoever has no servers yet is about to be told which; that is no change.
-        if !members.is_empty() {
-            hub.replace(members, &hub.settings.separator);
+        if !entries.is_empty() {
+            aggregator.replace(entries, &aggregator.settings.separator);
         }
-        hub.watch();
-        Ok(hub)
+        aggregator.watch();
+        Ok(aggregator)
     }
 
     /// From here on these are the servers, and this stands between a server and the name of its thing;
     /// clients are told that everything may have changed, unless it is as it was.
-    pub fn replace(self: &Arc<Self>, members: Vec<Arc<ServerEntry>>, separator: &str) {
-        if self.is_made_of(&members, separator) {
+    pub fn replace(self: &Arc<Self>, entries: Vec<Arc<ServerEntry>>, separator: &str) {
+        if self.is_made_of(&entries, separator) {
             return;
         }
-        for member in &members {
-            member.belong_to(self);
+        for entry in &entries {
+            entry.belong_to(self);
         }
         let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
         let style = Arc::new(NameFormat {
             separator: Box::from(separator),
             max_len: self.settings.longest_name,
         });
-        let roster = Arc::new(ServerSet {
-            members,
+        let server_set = Arc::new(ServerSet {
+            entries,
             absent: lock(&self.absent).clone(),
             style,
             version,
         });
-        let before = std::mem::replace(&mut *lock(&self.roster), Arc::clone(&roster));
-        self.forget(&before, &roster);
-        self.departed.note(&before, &roster);
+        let before = std::mem::replace(&mut *lock(&self.server_set), Arc::clone(&server_set));
+        self.forget(&before, &server_set);
+        self.departed.note(&before, &server_set);
         self.follow();
         if version > 1 {
             self.announce_all();
@@ -177,15 +177,15 @@ impl Aggregator {
     }
 
     /// Whether nothing would change if these were the servers.
-    pub(crate) fn is_made_of(&self, members: &[Arc<ServerEntry>], separator: &str) -> bool {
-        let now = self.roster();
+    pub(crate) fn is_made_of(&self, entries: &[Arc<ServerEntry>], separator: &str) -> bool {
+        let now = self.server_set();
         let is_same =
             |(one, other): (&Arc<ServerEntry>, &Arc<ServerEntry>)| Arc::ptr_eq(one, other);
         now.version > 0
             && *now.style.separator == *separator
             && now.absent == *lock(&self.absent)
-            && now.members.len() == members.len()
-            && now.members.iter().zip(members).all(is_same)
+            && now.entries.len() == entries.len()
+            && now.entries.iter().zip(entries).all(is_same)
     }
 
     /// Clients are told that these servers are missing, from the next time on that servers are replaced.
@@ -198,7 +198,7 @@ impl Aggregator {
         let is_named_alike = before.style == now.style;
         let origins = is_named_alike.then(|| now.origins());
         // Whoever is naming things of the servers from before is done after this, and no other begins.
-        self.boards.keep_names(&origins.unwrap_or_default());
+        self.merges.keep_names(&origins.unwrap_or_default());
         self.forget_merged();
         for guest in self.guests() {
             guest.own.stay_at(|number| now.place(number).is_some());
@@ -208,23 +208,23 @@ impl Aggregator {
 
     /// What is made of lists is made anew.
     pub(crate) fn forget_merged(&self) {
-        self.boards.clear();
+        self.merges.clear();
         for guest in self.guests() {
             guest.own.merges.clear();
         }
     }
 
-    pub(crate) fn roster(&self) -> Arc<ServerSet> {
-        Arc::clone(&lock(&self.roster))
+    pub(crate) fn server_set(&self) -> Arc<ServerSet> {
+        Arc::clone(&lock(&self.server_set))
     }
 
     /// Whether these are the servers.
-    pub(crate) fn is_current(&self, roster: &ServerSet) -> bool {
-        lock(&self.roster).version == roster.version
+    pub(crate) fn is_current(&self, server_set: &ServerSet) -> bool {
+        lock(&self.server_set).version == server_set.version
     }
 }
 
-/// ClientRef a hub is.
+/// ClientRef a aggregator is.
 pub(crate) fn identity() -> Implementation {
     Implementation::new("mcpact", env!("CARGO_PKG_VERSION"))
 }
@@ -236,17 +236,21 @@ mod tests {
     /// Clients are not told of changes where there are none, nor of how everything began.
     #[tokio::test]
     pub(crate) async fn the_same_servers_again_are_no_change() {
-        let hub = Aggregator::new(Vec::new(), AggregatorSettings::default()).unwrap();
-        let separator = hub.settings.separator.clone();
-        hub.replace(Vec::new(), &separator);
-        assert!(!hub.changes.are_pending());
-        let version = hub.roster().version;
-        hub.replace(Vec::new(), &separator);
-        assert_eq!(hub.roster().version, version);
-        assert!(!hub.changes.are_pending());
-        hub.tell_absent(["lost"].into_iter());
-        hub.replace(Vec::new(), &separator);
-        assert_ne!(hub.roster().version, version, "another one is missing");
-        assert!(hub.changes.are_pending());
+        let aggregator = Aggregator::new(Vec::new(), AggregatorSettings::default()).unwrap();
+        let separator = aggregator.settings.separator.clone();
+        aggregator.replace(Vec::new(), &separator);
+        assert!(!aggregator.changes.are_pending());
+        let version = aggregator.server_set().version;
+        aggregator.replace(Vec::new(), &separator);
+        assert_eq!(aggregator.server_set().version, version);
+        assert!(!aggregator.changes.are_pending());
+        aggregator.tell_absent(["lost"].into_iter());
+        aggregator.replace(Vec::new(), &separator);
+        assert_ne!(
+            aggregator.server_set().version,
+            version,
+            "another one is missing"
+        );
+        assert!(aggregator.changes.are_pending());
     }
 }

@@ -49,13 +49,13 @@ impl Backend for Aggregator {
 
     async fn accept_client(
         &self,
-        opening: ClientHello<'_>,
-        visitor: &ClientIdentity,
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
     ) -> Result<ClientSetup<ClientState>, WireError> {
         if self.settings.drain_gate.is_closed() {
             return Err(draining_error());
         }
-        Ok(self.admit(opening, visitor).await)
+        Ok(self.admit(hello, identity).await)
     }
 
     /// Everything that was admitted passes here.
@@ -82,8 +82,8 @@ impl Backend for Aggregator {
         let _pass = self.settings.drain_gate.admit(job.method)?;
         let filtered_method = self.settings.filters.result_method(&job);
         let job = self.settings.filters.filter_request(job).await?;
-        let ear = ClientSink::new(session, outbox);
-        let answered = self.answer(job, method, &guest, ear).await;
+        let sink = ClientSink::new(session, outbox);
+        let answered = self.answer(job, method, &guest, sink).await;
         let raw = answered.map_err(ServeError::into_wire)?;
         let filters = &self.settings.filters;
         filters
@@ -93,9 +93,9 @@ impl Backend for Aggregator {
 
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
         if let Some(guest) = session.state().and_then(ClientState::aggregate) {
-            let ear = ClientSink::new(Arc::clone(session), outbox).downgrade();
-            guest.settle(ear.clone());
-            self.changes.settle(ear);
+            let sink = ClientSink::new(Arc::clone(session), outbox).downgrade();
+            guest.settle(sink.clone());
+            self.changes.settle(sink);
         }
     }
 
@@ -105,17 +105,17 @@ impl Backend for Aggregator {
         }
     }
 
-    fn input_closed(&self, visitor: &ClientIdentity) {
-        for member in &self.roster().members {
-            member.bridge.dismiss(visitor);
+    fn input_closed(&self, identity: &ClientIdentity) {
+        for entry in &self.server_set().entries {
+            entry.server.dismiss(identity);
         }
     }
 
-    fn disconnected(&self, visitor: &ClientIdentity) {
-        let guests = lock(&self.visitors).without(visitor);
+    fn disconnected(&self, identity: &ClientIdentity) {
+        let guests = lock(&self.visitors).without(identity);
         drop(guests);
-        for member in &self.roster().members {
-            member.bridge.leave(visitor);
+        for entry in &self.server_set().entries {
+            entry.server.leave(identity);
         }
     }
 
@@ -123,14 +123,14 @@ impl Backend for Aggregator {
         let kind = ListKind::Tools;
         // What one client alone is shown is in no common list.
         let listed = self.listed(kind, tool);
-        let (member, name) = listed.or_else(|| self.guessed(kind, tool))?;
-        member.bridge.mirrored_params(&name)
+        let (entry, name) = listed.or_else(|| self.guessed(kind, tool))?;
+        entry.server.mirrored_params(&name)
     }
 
     fn stop(&self) {
         self.changes.end();
-        for member in &self.roster().members {
-            member.bridge.stop();
+        for entry in &self.server_set().entries {
+            entry.server.stop();
         }
     }
 }
@@ -157,7 +157,7 @@ impl Aggregator {
         serve_link(self, link, ending).await
     }
 
-    /// ListenStreams on HTTP; the hub runs once [`HttpListener::run`] is awaited.
+    /// ListenStreams on HTTP; the aggregator runs once [`HttpListener::run`] is awaited.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -173,7 +173,7 @@ impl Aggregator {
         job: BackendRequest,
         method: Method,
         guest: &Arc<DownstreamClient>,
-        ear: ClientSink,
+        sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
         // What all servers have in common is answered here.
         if let Some(kind) = ListKind::of(method) {
@@ -182,15 +182,15 @@ impl Aggregator {
         }
         match method {
             Method::Ping => Ok(ByteString::from_static("{}")),
-            Method::LoggingSetLevel => self.set_level(&job, guest, &ear).await,
-            Method::SubscriptionsListen => self.listen(job, guest, ear).await,
-            Method::TasksList => self.list_tasks(&job, guest, &ear).await,
+            Method::LoggingSetLevel => self.set_level(&job, guest, &sink).await,
+            Method::SubscriptionsListen => self.listen(job, guest, sink).await,
+            Method::TasksList => self.list_tasks(&job, guest, &sink).await,
             // What no server is to be told ends here.
             Method::ResourcesUnsubscribe if self.forgets(guest, &job.params) => {
                 Ok(ByteString::from_static("{}"))
             }
             // Everything else is about something that one server has.
-            _ => self.forward(job, method, guest, ear).await,
+            _ => self.forward(job, method, guest, sink).await,
         }
     }
 
@@ -200,7 +200,7 @@ impl Aggregator {
         mut job: BackendRequest,
         method: Method,
         guest: &Arc<DownstreamClient>,
-        mut ear: ClientSink,
+        mut sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
         let client = job.pact.revision();
         let mut moves = 0;
@@ -210,26 +210,26 @@ impl Aggregator {
             let routed = match routed {
                 Ok(routed) => routed,
                 Err(error) => {
-                    let departed = self.ask_departed(&job, method, guest, &ear).await;
+                    let departed = self.ask_departed(&job, method, guest, &sink).await;
                     return departed.unwrap_or_else(|| {
                         self.settings.metrics.unrouted(method);
                         Err(error)
                     });
                 }
             };
-            let member = Arc::clone(&routed.member);
-            let again = (job.clone(), ear.clone());
+            let entry = Arc::clone(&routed.entry);
+            let again = (job.clone(), sink.clone());
             let goes_on = || Handover {
-                has_successor: self.is_succeeded(&member),
+                has_successor: self.is_succeeded(&entry),
                 moves,
             };
             match self
-                .forward_to(routed, job, method, guest, ear, goes_on)
+                .forward_to(routed, job, method, guest, sink, goes_on)
                 .await
             {
                 Ok(raw) => return Ok(raw),
                 Err(Unserved::DeclaredTasks(error)) => return Err(error),
-                Err(Unserved::Unseen) => (job, ear) = again,
+                Err(Unserved::Unseen) => (job, sink) = again,
             }
             moves += 1;
         }
@@ -241,49 +241,49 @@ impl Aggregator {
         mut job: BackendRequest,
         method: Method,
         guest: &Arc<DownstreamClient>,
-        ear: ClientSink,
+        sink: ClientSink,
         goes_on: impl Fn() -> Handover,
     ) -> Result<ByteString, Unserved> {
         let client = job.pact.revision();
         let given = job.params.clone();
-        let member = routed.member;
+        let entry = routed.entry;
         if let Some(params) = routed.params {
             job.params = params.into();
         }
-        self.check_task(&member, method, &job.params, client)?;
+        self.check_task(&entry, method, &job.params, client)?;
         // What the client carries for a server is that server's.
-        let opened = self.unsealed(&member, guest.principal(), &job.params)?;
+        let opened = self.unsealed(&entry, guest.principal(), &job.params)?;
         if let Cow::Owned(params) = opened {
             job.params = params.into();
         }
         // ClientRef stands for the client there: a server that sleeps is woken here.
-        let caller = guest.part(self, &member).await;
-        let caller = caller.map_err(|error| Unserved::of(error.at(&member.name), &goes_on))?;
+        let binding = guest.part(self, &entry).await;
+        let binding = binding.map_err(|error| Unserved::of(error.at(&entry.name), &goes_on))?;
         let sent = job.params.clone();
-        // The bridge translates; the view shows its addresses as clients know them.
-        let view = Rewriter::new(self, &member, &guest.watched);
-        let ear = ear.seeing(Arc::new(view.clone()));
+        // The server translates; the view shows its addresses as clients know them.
+        let view = Rewriter::new(self, &entry, &guest.watched);
+        let sink = sink.seeing(Arc::new(view.clone()));
         let carried = match method {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
                 let watching =
-                    SubscriptionChange::begin(method, guest, &member, &given, &job.params);
+                    SubscriptionChange::begin(method, guest, &entry, &given, &job.params);
                 if method == Method::ResourcesSubscribe {
                     guest.subscribes(&job);
                 }
-                let carried = member.bridge.carry_unless(job, caller, ear, goes_on).await;
+                let carried = entry.server.carry_unless(job, binding, sink, goes_on).await;
                 watching.end(carried.is_ok());
                 // The server may have gone before it was known that somebody would miss it.
-                if self.numbered(member.number).is_none() {
+                if self.numbered(entry.number).is_none() {
                     self.follow_for(guest);
                 }
                 carried
             }
-            _ => member.bridge.carry_unless(job, caller, ear, goes_on).await,
+            _ => entry.server.carry_unless(job, binding, sink, goes_on).await,
         };
         match carried {
             Ok(raw) => {
                 let called = || ItemNames::by(method, &given, &sent);
-                let sealed = self.sealed(&member, guest.principal(), called, raw);
+                let sealed = self.sealed(&entry, guest.principal(), called, raw);
                 Ok(view.result(method, sealed))
             }
             Err(Unserved::Unseen) => Err(Unserved::Unseen),
@@ -301,7 +301,7 @@ impl Aggregator {
                 {
                     let (outer, inner) = (&*outer, &*inner);
                     let names = Names { outer, inner };
-                    let is_there = self.check_listed(guest, &member, kind, names, client);
+                    let is_there = self.check_listed(guest, &entry, kind, names, client);
                     is_there.await?;
                 }
                 Err(Unserved::DeclaredTasks(error))
@@ -319,23 +319,23 @@ impl Aggregator {
         guest.watched.forget(&uri, is_there)
     }
 
-    /// A legacy client says which log messages it wants; those servers are told that it has met, and
+    /// A legacy client says which log messages it wants; those servers are told that it has profile, and
     /// the others when it meets them.
     async fn set_level(
         self: &Arc<Self>,
         job: &BackendRequest,
         guest: &Arc<DownstreamClient>,
-        ear: &ClientSink,
+        sink: &ClientSink,
     ) -> Result<ByteString, ServeError> {
         level_of(job)?;
         guest.want_logs(again(job));
-        let met = guest.met();
-        for member in &self.roster().members {
-            if met.contains(&member.number)
-                && let Ok(caller) = guest.part(self, member).await
+        let profile = guest.profile();
+        for entry in &self.server_set().entries {
+            if profile.contains(&entry.number)
+                && let Ok(binding) = guest.part(self, entry).await
             {
                 // A server that keeps no log has nothing to leave out.
-                let _ = member.bridge.carry(again(job), caller, ear.clone()).await;
+                let _ = entry.server.carry(again(job), binding, sink.clone()).await;
             }
         }
         Ok(ByteString::from_static("{}"))

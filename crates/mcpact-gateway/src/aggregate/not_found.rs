@@ -30,37 +30,37 @@ impl Aggregator {
         &self,
         kind: ListKind,
         name: &str,
-        board: &MergedView,
+        merged_view: &MergedView,
         client: Revision,
     ) -> ServeError {
         match self.unwell_owner(kind, name) {
             Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
-            None => self.unknown(kind, name, board, client),
+            None => self.unknown(kind, name, merged_view, client),
         }
     }
 
     /// The server that a name belongs to by its prefix, if it cannot say now what it has; one without a prefix
     /// where no other's fits.
     fn unwell_owner(&self, kind: ListKind, name: &str) -> Option<(Box<str>, Unwell)> {
-        let roster = self.roster();
-        let members = roster.members.iter();
-        let fitting = roster
+        let server_set = self.server_set();
+        let entries = server_set.entries.iter();
+        let fitting = server_set
             .style
-            .guess(name, members.map(|member| &*member.prefix).enumerate());
+            .guess(name, entries.map(|entry| &*entry.prefix).enumerate());
         let fitting: Vec<&ServerEntry> = fitting
             .iter()
-            .filter_map(|route| Some(&**roster.members.get(route.server)?))
+            .filter_map(|route| Some(&**server_set.entries.get(route.server)?))
             .collect();
-        let has_prefix = |member: &&ServerEntry| !member.prefix.is_empty();
+        let has_prefix = |entry: &&ServerEntry| !entry.prefix.is_empty();
         let is_named = fitting.iter().any(has_prefix);
         let mut owners = fitting
             .into_iter()
-            .filter(|member| has_prefix(member) || !is_named);
-        let unwell = owners.find_map(|member| Some((member.name.clone(), member.unwell(kind)?)));
+            .filter(|entry| has_prefix(entry) || !is_named);
+        let unwell = owners.find_map(|entry| Some((entry.name.clone(), entry.unwell(kind)?)));
         unwell.or_else(|| {
-            let absent = roster.absent.iter().map(|name| &**name).enumerate();
-            let guessed = roster.style.guess(name, absent);
-            let name = roster.absent.get(guessed.first()?.server)?;
+            let absent = server_set.absent.iter().map(|name| &**name).enumerate();
+            let guessed = server_set.style.guess(name, absent);
+            let name = server_set.absent.get(guessed.first()?.server)?;
             Some((name.clone(), wrong()))
         })
     }
@@ -70,11 +70,11 @@ impl Aggregator {
         &self,
         kind: ListKind,
         name: &str,
-        board: &MergedView,
+        merged_view: &MergedView,
         client: Revision,
     ) -> ServeError {
         let what = word(kind);
-        let all = board.keys(kind);
+        let all = merged_view.keys(kind);
         let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
         why.push_str(&match all.as_slice() {
             [] => format!("There is no {what} at all"),
@@ -112,26 +112,26 @@ impl Aggregator {
 
     /// Of which servers tools are kept back: what is not found may be one of them.
     fn withheld(&self) -> String {
-        let roster = self.roster();
-        let withheld = roster.members.iter().filter_map(|member| {
-            let withheld = member.bridge.withheld()?;
-            Some(format!("; `{}`: {withheld}", member.name))
+        let server_set = self.server_set();
+        let withheld = server_set.entries.iter().filter_map(|entry| {
+            let withheld = entry.server.withheld()?;
+            Some(format!("; `{}`: {withheld}", entry.name))
         });
         withheld.collect()
     }
 
     /// Which servers are missing, and why: what is not found may be theirs.
     fn missing(&self, kind: ListKind) -> String {
-        let roster = self.roster();
-        let missing: Vec<String> = roster
-            .members
+        let server_set = self.server_set();
+        let missing: Vec<String> = server_set
+            .entries
             .iter()
-            .filter_map(|member| {
-                let why = member.unwell(kind)?.why.in_short();
-                Some(format!("`{}` ({why})", member.name))
+            .filter_map(|entry| {
+                let why = entry.unwell(kind)?.why.in_short();
+                Some(format!("`{}` ({why})", entry.name))
             })
             .chain(
-                roster
+                server_set
                     .absent
                     .iter()
                     .map(|name| format!("`{name}` ({ABSENT})")),

@@ -21,23 +21,23 @@ use crate::aggregate::uri_table::{MentionedUris, is_qualified, qualified};
 use crate::downstream::sink::MessageRewriter;
 use crate::subscriptions::watched_uris::WatchedUris;
 
-/// One server, as part of a hub.
+/// One server, as part of a aggregator.
 #[derive(Clone, Debug)]
 pub(crate) struct Rewriter {
-    hub: Weak<Aggregator>,
-    member: Arc<ServerEntry>,
+    aggregator: Weak<Aggregator>,
+    entry: Arc<ServerEntry>,
     watched: Arc<WatchedUris>,
 }
 
 impl Rewriter {
     pub(crate) fn new(
-        hub: &Arc<Aggregator>,
-        member: &Arc<ServerEntry>,
+        aggregator: &Arc<Aggregator>,
+        entry: &Arc<ServerEntry>,
         watched: &Arc<WatchedUris>,
     ) -> Self {
         Self {
-            hub: Arc::downgrade(hub),
-            member: Arc::clone(member),
+            aggregator: Arc::downgrade(aggregator),
+            entry: Arc::clone(entry),
             watched: Arc::clone(watched),
         }
     }
@@ -60,12 +60,12 @@ impl Rewriter {
     /// error need not be there, so that nothing is remembered of it.
     pub(crate) fn error(&self, mut error: WireError, asked: Option<&str>) -> WireError {
         let shown = |uri: &str| {
-            let named = qualified(&self.member.name, uri);
+            let named = qualified(&self.entry.name, uri);
             if asked == Some(uri) {
                 return None;
             }
-            let hub = self.hub.upgrade()?;
-            let is_plain = || self.is_plain(&hub, &lock(&hub.seen), uri);
+            let aggregator = self.aggregator.upgrade()?;
+            let is_plain = || self.is_plain(&aggregator, &lock(&aggregator.seen), uri);
             (asked == Some(&named) || is_plain() == Some(false)).then_some(named)
         };
         if let Some(data) = &error.data
@@ -79,44 +79,44 @@ impl Rewriter {
     /// An address as clients see it, if that is another one. ListScope it is, is remembered: it need not
     /// be listed.
     fn shown(&self, uri: &str) -> Option<String> {
-        let hub = self.hub.upgrade()?;
-        let mut seen = lock(&hub.seen);
-        match self.is_plain(&hub, &seen, uri)? {
+        let aggregator = self.aggregator.upgrade()?;
+        let mut seen = lock(&aggregator.seen);
+        match self.is_plain(&aggregator, &seen, uri)? {
             true => {
-                seen.record(self.member.number, uri);
+                seen.record(self.entry.number, uri);
                 None
             }
-            false => Some(qualified(&self.member.name, uri)),
+            false => Some(qualified(&self.entry.name, uri)),
         }
     }
 
     /// Whether an address is shown as it is: what leads to this server then, and what clients can open by themselves;
     /// none if the server is not there any more.
-    fn is_plain(&self, hub: &Aggregator, seen: &MentionedUris, uri: &str) -> Option<bool> {
+    fn is_plain(&self, aggregator: &Aggregator, seen: &MentionedUris, uri: &str) -> Option<bool> {
         if is_of_the_web(uri) {
             return Some(true);
         }
-        let Some(known) = hub.boards.addressed() else {
-            return Some(!is_qualified(uri) && !self.has_rivals(hub));
+        let Some(known) = aggregator.merges.addressed() else {
+            return Some(!is_qualified(uri) && !self.has_rivals(aggregator));
         };
-        let at = known.roster.place(self.member.number)?;
-        let seen = known.roster.places(seen.owners(uri));
+        let at = known.server_set.place(self.entry.number)?;
+        let seen = known.server_set.places(seen.owners(uri));
         Some(known.uris.is_plain(at, uri, &seen))
     }
 
     /// Whether the server is one of those that the client sees.
     fn is_there(&self) -> bool {
-        let hub = self.hub.upgrade();
-        hub.is_some_and(|hub| hub.numbered(self.member.number).is_some())
+        let aggregator = self.aggregator.upgrade();
+        aggregator.is_some_and(|aggregator| aggregator.numbered(self.entry.number).is_some())
     }
 
     /// Whether another server may have the same addresses, as far as anybody knows.
-    fn has_rivals(&self, hub: &Aggregator) -> bool {
-        let roster = hub.roster();
-        let mut others = roster.members.iter();
-        others.any(|member| {
-            member.number != self.member.number
-                && (member.known().is_none() || member.has(Capability::Resources))
+    fn has_rivals(&self, aggregator: &Aggregator) -> bool {
+        let server_set = aggregator.server_set();
+        let mut others = server_set.entries.iter();
+        others.any(|entry| {
+            entry.number != self.entry.number
+                && (entry.known().is_none() || entry.has(Capability::Resources))
         })
     }
 
@@ -126,7 +126,7 @@ impl Rewriter {
         if !self.is_there() {
             return SmallVec::new();
         }
-        let number = self.member.number;
+        let number = self.entry.number;
         let told = under_each(params, |uri| self.watched.told(number, uri));
         if !told.is_empty() {
             return told;
@@ -137,10 +137,10 @@ impl Rewriter {
 
     /// Tasks under names that tell whose they are.
     fn tasks(&self) -> TaskMap<impl Fn(&str) -> String> {
-        TaskMap(|task: &str| qualified_id(&self.member.name, task))
+        TaskMap(|task: &str| qualified_id(&self.entry.name, task))
     }
 
-    /// Users are told which server asks; they see only the hub.
+    /// Users are told which server asks; they see only the aggregator.
     fn asked(&self, method: Method, params: &str) -> Option<String> {
         let of_task = self.tasks().params(method, params);
         let params = of_task.as_deref().unwrap_or(params);
@@ -153,13 +153,13 @@ impl Rewriter {
 
     /// The same text with the server's name before it.
     fn signed(&self, raw: &str) -> Option<String> {
-        Some(quoted(&format!("[{}] {}", self.member.name, text(raw)?)))
+        Some(quoted(&format!("[{}] {}", self.entry.name, text(raw)?)))
     }
 
     /// The name of a log, with the server's name before it.
     fn logger(&self, params: &str) -> Option<String> {
         edit(params, "logger", |raw| {
-            Some(quoted(&format!("{}/{}", self.member.name, text(raw)?)))
+            Some(quoted(&format!("{}/{}", self.entry.name, text(raw)?)))
         })
     }
 }
@@ -188,7 +188,7 @@ fn is_of_the_web(uri: &str) -> bool {
 
 impl MessageRewriter for Rewriter {
     fn notes<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
-        // The hub tells of lists itself, once for all servers.
+        // The aggregator tells of lists itself, once for all servers.
         if ListKind::changed_by(method).is_some() {
             return SmallVec::new();
         }

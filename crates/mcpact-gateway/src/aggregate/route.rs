@@ -29,7 +29,7 @@ use crate::lists::scope::ListScope;
 /// A server, and the parameters as it understands them.
 #[derive(Debug)]
 pub(crate) struct RouteTarget {
-    pub(crate) member: Arc<ServerEntry>,
+    pub(crate) entry: Arc<ServerEntry>,
     /// None if nothing had to change.
     pub(crate) params: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Aggregator {
         params: &str,
         client: Revision,
     ) -> Result<RouteTarget, ServeError> {
-        let (member, inner) = match subject(method, params) {
+        let (entry, inner) = match subject(method, params) {
             Subject::Tool(name) => self.by_name(guest, ListKind::Tools, &name, client).await?,
             Subject::Prompt(name) => {
                 self.by_name(guest, ListKind::Prompts, &name, client)
@@ -62,10 +62,10 @@ impl Aggregator {
             Subject::Task(task) => self.by_task(&task, client)?,
             Subject::Nothing => return self.only_one(method, client),
         };
-        if let Some(missing) = member.lacks(method) {
+        if let Some(missing) = entry.lacks(method) {
             let why = format!(
                 "`{method}`: server `{}` did not declare `{}`",
-                member.name,
+                entry.name,
                 missing.path()
             );
             let code = ErrorCode::MethodNotFound.code();
@@ -73,15 +73,15 @@ impl Aggregator {
         }
         Ok(RouteTarget {
             params: with_subject(method, params, &inner),
-            member,
+            entry,
         })
     }
 
     /// A request that names nothing can go to a server that is alone.
     fn only_one(&self, method: Method, client: Revision) -> Result<RouteTarget, ServeError> {
-        match self.roster().members.as_slice() {
-            [member] => Ok(RouteTarget {
-                member: Arc::clone(member),
+        match self.server_set().entries.as_slice() {
+            [entry] => Ok(RouteTarget {
+                entry: Arc::clone(entry),
                 params: None,
             }),
             [] | [_, ..] => {
@@ -109,10 +109,10 @@ impl Aggregator {
         let mut left = ROSTERS;
         loop {
             left -= 1;
-            let roster = self.roster();
+            let server_set = self.server_set();
             let found = self.by_name_now(guest, kind, name, client).await;
             // Names are forgotten when the servers become others, also just before they are looked at.
-            if found.is_ok() || left == 0 || self.is_current(&roster) {
+            if found.is_ok() || left == 0 || self.is_current(&server_set) {
                 return found;
             }
         }
@@ -132,20 +132,20 @@ impl Aggregator {
         // not wait for the lists of others.
         let guessed = self.guessed(kind, name);
         let is_unseen =
-            |member: &ServerEntry| self.boards.named(kind).is_none() || member.is_coming(kind);
-        if let Some(found) = guessed.clone().filter(|(member, _)| is_unseen(member)) {
+            |entry: &ServerEntry| self.merges.named(kind).is_none() || entry.is_coming(kind);
+        if let Some(found) = guessed.clone().filter(|(entry, _)| is_unseen(entry)) {
             return Ok(found);
         }
-        if let Some((member, _)) = &guessed {
-            self.look_into_own(guest, member, kind).await;
+        if let Some((entry, _)) = &guessed {
+            self.look_into_own(guest, entry, kind).await;
         }
-        let board = self.board(guest, kind, client).await?;
+        let merged_view = self.merged_view(guest, kind, client).await?;
         if let Some(found) = self.listed_for(guest, kind, name) {
             return Ok(found);
         }
         // It may be about to be there by now.
-        let coming = guessed.filter(|(member, _)| member.is_coming(kind));
-        coming.ok_or_else(|| self.not_found(kind, name, &board, client))
+        let coming = guessed.filter(|(entry, _)| entry.is_coming(kind));
+        coming.ok_or_else(|| self.not_found(kind, name, &merged_view, client))
     }
 
     /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
@@ -158,16 +158,16 @@ impl Aggregator {
         if may_have_hash_suffix(name) {
             return None;
         }
-        let roster = self.roster();
-        let prefixes = roster.members.iter().map(|member| &*member.prefix);
-        let guessed = roster.style.guess(name, prefixes.enumerate());
+        let server_set = self.server_set();
+        let prefixes = server_set.entries.iter().map(|entry| &*entry.prefix);
+        let guessed = server_set.style.guess(name, prefixes.enumerate());
         let [only] = guessed.as_slice() else {
             return None;
         };
-        let member = roster.members.get(only.server)?;
-        let is_served = member.serves(kind, &only.name)
-            && self.boards.may_be(kind, name, &member.origin(), &only.name);
-        is_served.then(|| (Arc::clone(member), only.name.clone()))
+        let entry = server_set.entries.get(only.server)?;
+        let is_served = entry.serves(kind, &only.name)
+            && self.merges.may_be(kind, name, &entry.origin(), &only.name);
+        is_served.then(|| (Arc::clone(entry), only.name.clone()))
     }
 
     /// Whether a thing that its server refused is one that it has. A name alone may have led there, or a list from
@@ -175,31 +175,31 @@ impl Aggregator {
     pub(crate) async fn check_listed(
         self: &Arc<Self>,
         guest: &Arc<DownstreamClient>,
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         kind: ListKind,
         names: Names<'_>,
         client: Revision,
     ) -> Result<(), ServeError> {
-        let listing = self.filtered_method(member, guest, kind).await;
+        let listing = self.filtered_method(entry, guest, kind).await;
         // ClientRef does not say what it has is believed.
         if listing.is_none_or(|listing| listing.names().iter().any(|name| name == names.inner)) {
             return Ok(());
         }
-        let board = self.board(guest, kind, client).await?;
-        Err(self.unknown(kind, names.outer, &board, client))
+        let merged_view = self.merged_view(guest, kind, client).await?;
+        Err(self.unknown(kind, names.outer, &merged_view, client))
     }
 
     /// A client's own instance, which is started if it has none, may have what is in no list that the client was shown.
     async fn look_into_own(
         self: &Arc<Self>,
         guest: &Arc<DownstreamClient>,
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         kind: ListKind,
     ) {
-        if member.whose(InstanceKnown::Yes) == ListScope::Own {
+        if entry.whose(InstanceKnown::Yes) == ListScope::Own {
             // Whoever cannot be asked is told of when nothing is found.
             let _ = self
-                .asked_for(ListRequest::of_own(member, guest, kind))
+                .asked_for(ListRequest::of_own(entry, guest, kind))
                 .await;
         }
     }
@@ -210,7 +210,7 @@ impl Aggregator {
         kind: ListKind,
         name: &str,
     ) -> Option<(Arc<ServerEntry>, Box<str>)> {
-        self.boards.named(kind)?.lookup(name)
+        self.merges.named(kind)?.lookup(name)
     }
 
     /// The same of those that the client is shown.
@@ -221,7 +221,7 @@ impl Aggregator {
         name: &str,
     ) -> Option<(Arc<ServerEntry>, Box<str>)> {
         let own = guest.own.merges.named(kind);
-        let own = own.filter(|named| self.is_current(&named.roster));
+        let own = own.filter(|named| self.is_current(&named.server_set));
         let found = own.and_then(|named| named.lookup(name));
         found.or_else(|| self.listed(kind, name))
     }
@@ -237,10 +237,10 @@ impl Aggregator {
         let mut left = ROSTERS;
         loop {
             left -= 1;
-            let roster = self.roster();
+            let server_set = self.server_set();
             let found = self.by_uri_now(guest, uri, client).await;
             // So are addresses.
-            if found.is_ok() || left == 0 || self.is_current(&roster) {
+            if found.is_ok() || left == 0 || self.is_current(&server_set) {
                 return found;
             }
         }
@@ -258,22 +258,22 @@ impl Aggregator {
         if let Some(found) = self.addressed_for(guest, uri) {
             return Ok(found);
         }
-        let board = self.board(guest, ListKind::Resources, client).await?;
+        let merged_view = self.merged_view(guest, ListKind::Resources, client).await?;
         if let Some(found) = self.addressed_for(guest, uri) {
             return Ok(found);
         }
         self.check_clear(uri, client)?;
-        let roster = self.roster();
+        let server_set = self.server_set();
         // An address that names a server is not for another one.
-        let mut having = roster
-            .members
+        let mut having = server_set
+            .entries
             .iter()
-            .filter(|member| !is_qualified(uri) && member.has(Capability::Resources));
+            .filter(|entry| !is_qualified(uri) && entry.has(Capability::Resources));
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
-        let templates = self.board(guest, ListKind::Templates, client).await?;
-        let mut all = board.keys(ListKind::Resources);
+        let templates = self.merged_view(guest, ListKind::Templates, client).await?;
+        let mut all = merged_view.keys(ListKind::Resources);
         all.extend(templates.keys(ListKind::Templates));
         Err(self.unknown_resource(uri, &all, client))
     }
@@ -285,13 +285,13 @@ impl Aggregator {
     }
 
     fn addressed(&self, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
-        let known = match self.boards.addressed() {
+        let known = match self.merges.addressed() {
             Some(known) => known,
             // It says itself whose it is, and no list has to tell.
             None if is_qualified(uri) => {
-                let roster = self.roster();
-                let uris = roster.uris();
-                Arc::new(ResourceRoutes { roster, uris })
+                let server_set = self.server_set();
+                let uris = server_set.uris();
+                Arc::new(ResourceRoutes { server_set, uris })
             }
             None => return None,
         };
@@ -305,7 +305,7 @@ impl Aggregator {
         uri: &str,
     ) -> Option<(Arc<ServerEntry>, Box<str>)> {
         let own = guest.own.merges.addressed();
-        let own = own.filter(|known| self.is_current(&known.roster));
+        let own = own.filter(|known| self.is_current(&known.server_set));
         let found = own.and_then(|known| self.lookup(&known, uri));
         found.or_else(|| self.addressed(uri))
     }
@@ -313,8 +313,8 @@ impl Aggregator {
     fn lookup(&self, known: &ResourceRoutes, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
         match known.uris.lookup(uri, &self.seen_at(known, uri)) {
             UriLookup::Found(route) => {
-                let member = known.roster.members.get(route.server)?;
-                Some((Arc::clone(member), Box::from(route.uri)))
+                let entry = known.server_set.entries.get(route.server)?;
+                Some((Arc::clone(entry), Box::from(route.uri)))
             }
             UriLookup::Unknown | UriLookup::Ambiguous(_) => None,
         }
@@ -331,12 +331,12 @@ impl Aggregator {
             (None, Some(uri)) => self.addressed(&uri),
             (None, None) => None,
         };
-        found.map(|(member, _)| member)
+        found.map(|(entry, _)| entry)
     }
 
     /// Refuses an address that leaves open which server is meant.
     fn check_clear(&self, uri: &str, client: Revision) -> Result<(), ServeError> {
-        let Some(known) = self.boards.addressed() else {
+        let Some(known) = self.merges.addressed() else {
             return Ok(());
         };
         let UriLookup::Ambiguous(forms) = known.uris.lookup(uri, &self.seen_at(&known, uri)) else {
@@ -354,12 +354,16 @@ impl Aggregator {
 
     /// Where the servers stand that have mentioned an address.
     fn seen_at(&self, known: &ResourceRoutes, uri: &str) -> Vec<usize> {
-        known.roster.places(lock(&self.seen).owners(uri))
+        known.server_set.places(lock(&self.seen).owners(uri))
     }
 
     pub(crate) fn server_names(&self) -> String {
-        let roster = self.roster();
-        let names: Vec<&str> = roster.members.iter().map(|member| &*member.name).collect();
+        let server_set = self.server_set();
+        let names: Vec<&str> = server_set
+            .entries
+            .iter()
+            .map(|entry| &*entry.name)
+            .collect();
         listed("", &names)
     }
 }
@@ -367,8 +371,8 @@ impl Aggregator {
 impl ServerSet {
     /// Where the server of a number stands.
     pub(crate) fn place(&self, number: u64) -> Option<usize> {
-        let mut members = self.members.iter();
-        members.position(|member| member.number == number)
+        let mut entries = self.entries.iter();
+        entries.position(|entry| entry.number == number)
     }
 
     /// Where the servers of these numbers stand that are there.

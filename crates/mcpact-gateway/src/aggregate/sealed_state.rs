@@ -22,7 +22,7 @@ impl Aggregator {
     /// A result whose state, if it has one, names its server and what was called there.
     pub(crate) fn sealed(
         &self,
-        member: &ServerEntry,
+        entry: &ServerEntry,
         principal: &str,
         called: impl FnOnce() -> ItemNames,
         raw: ByteString,
@@ -34,7 +34,7 @@ impl Aggregator {
         let sealed = edit(&raw, STATE, |state| {
             let ItemNames { outer, inner } = called();
             let claims = ObjectWriter::new()
-                .text("server", &member.name)
+                .text("server", &entry.name)
                 .text("principal", principal)
                 .text("outer", &outer)
                 .text("inner", &inner)
@@ -48,7 +48,7 @@ impl Aggregator {
     /// Parameters with the state as the server gave it.
     pub(crate) fn unsealed<'a>(
         &self,
-        member: &ServerEntry,
+        entry: &ServerEntry,
         principal: &str,
         params: &'a str,
     ) -> Result<Cow<'a, str>, ServeError> {
@@ -56,7 +56,7 @@ impl Aggregator {
         let Some(carried) = carried.get_str(STATE) else {
             return Ok(Cow::Borrowed(params));
         };
-        let state = self.opened(member, principal, &carried);
+        let state = self.opened(entry, principal, &carried);
         let state = state.ok_or_else(invalid_state)?;
         let edited = edit(params, STATE, |_| Some(quoted(&state)));
         Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
@@ -68,23 +68,23 @@ impl Aggregator {
         self.carried(principal, &params.get_str(STATE)?)
     }
 
-    fn opened(&self, member: &ServerEntry, principal: &str, carried: &str) -> Option<String> {
+    fn opened(&self, entry: &ServerEntry, principal: &str, carried: &str) -> Option<String> {
         let carried = self.carried(principal, carried)?;
-        (carried.server == *member.name).then_some(carried.state)
+        (carried.server == *entry.name).then_some(carried.state)
     }
 
     /// What a state is of, if it was given to this client.
     fn carried(&self, principal: &str, carried: &str) -> Option<SealedState> {
         let plain = self.sealer.open(carried)?;
         let claims = Object::parse(std::str::from_utf8(&plain).ok()?).ok()?;
-        let claim = |name: &str| claims.get_str(name).map(Cow::into_owned);
+        let ownership = |name: &str| claims.get_str(name).map(Cow::into_owned);
         let carried = SealedState {
-            server: claim("server")?,
+            server: ownership("server")?,
             called: ItemNames {
-                outer: claim("outer")?,
-                inner: claim("inner")?,
+                outer: ownership("outer")?,
+                inner: ownership("inner")?,
             },
-            state: claim("state")?,
+            state: ownership("state")?,
         };
         (claims.get_str("principal")? == principal).then_some(carried)
     }

@@ -1,4 +1,4 @@
-//! One server of a hub.
+//! One server of a aggregator.
 
 pub(crate) mod failure;
 pub(crate) mod gaps;
@@ -42,7 +42,7 @@ pub struct ServerEntry {
     pub(crate) name: Box<str>,
     pub(crate) prefix: Box<str>,
     pub(crate) tags: Vec<Box<str>>,
-    pub(crate) bridge: Arc<UpstreamServer>,
+    pub(crate) server: Arc<UpstreamServer>,
     /// Tells this server from one that had its name before; one that runs on under other settings keeps it.
     pub(crate) number: u64,
     lists: Mutex<HashMap<ListKey, Arc<CacheEntry>>>,
@@ -70,9 +70,9 @@ pub struct ServerEntry {
 impl ServerEntry {
     /// A server under this name, which its things are prefixed with.
     #[must_use]
-    pub fn new(name: &str, bridge: Arc<UpstreamServer>) -> Arc<Self> {
+    pub fn new(name: &str, server: Arc<UpstreamServer>) -> Arc<Self> {
         let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
-        Self::with(name, name, Vec::new(), tools, bridge, &nowhere)
+        Self::with(name, name, Vec::new(), tools, server, &nowhere)
     }
 
     /// A server with another prefix than its name, tags by which it can be selected, and only some of its
@@ -83,22 +83,22 @@ impl ServerEntry {
         prefix: &str,
         tags: Vec<Box<str>>,
         tools: ToolFilter,
-        bridge: Arc<UpstreamServer>,
+        server: Arc<UpstreamServer>,
         cache: &Cache,
     ) -> Arc<Self> {
-        bridge.serve_tools(tools);
-        let cache_file = bridge.fingerprint().and_then(|of| cache.file(&of));
+        server.serve_tools(tools);
+        let cache_file = server.fingerprint().and_then(|of| cache.file(&of));
         let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
         if let Some(kept) = &mut kept {
-            let era = kept.met.revision.era();
-            let whose = whose(bridge.sharing(), Some(era), InstanceKnown::No);
+            let era = kept.profile.revision.era();
+            let whose = whose(server.sharing(), Some(era), InstanceKnown::No);
             kept.lists.retain(|list| whose.is_of(&list.reader));
         }
         if let Some(kept) = &kept {
-            bridge.recall(kept);
+            server.recall(kept);
         }
         let recalled = kept.map_or_else(Vec::new, |kept| kept.lists);
-        let member = Arc::new(Self {
+        let entry = Arc::new(Self {
             recalled: Mutex::new(recalled),
             cache_file,
             wakes: AtomicU64::new(0),
@@ -107,8 +107,8 @@ impl ServerEntry {
             name: Box::from(name),
             prefix: Box::from(prefix),
             tags,
-            number: bridge.number(),
-            bridge,
+            number: server.number(),
+            server,
             lists: Mutex::default(),
             changes: [const { AtomicU64::new(0) }; ListKind::ALL.len()],
             failure: Mutex::default(),
@@ -116,9 +116,9 @@ impl ServerEntry {
             judgements: AtomicU64::new(0),
             hubs: Mutex::default(),
         });
-        let herald: Weak<Self> = Arc::downgrade(&member);
-        member.bridge.tell_of_changes(herald);
-        member
+        let listener: Weak<Self> = Arc::downgrade(&entry);
+        entry.server.tell_of_changes(listener);
+        entry
     }
 
     /// Its name.
@@ -143,49 +143,49 @@ impl ServerEntry {
 
     /// The way to it alone.
     #[must_use]
-    pub const fn bridge(&self) -> &Arc<UpstreamServer> {
-        &self.bridge
+    pub const fn server(&self) -> &Arc<UpstreamServer> {
+        &self.server
     }
 
     /// Whether a thing of it is served.
     pub(crate) fn serves(&self, kind: ListKind, name: &str) -> bool {
-        self.bridge.serves(kind, name)
+        self.server.serves(kind, name)
     }
 
-    pub(crate) fn belong_to(&self, hub: &Arc<Aggregator>) {
+    pub(crate) fn belong_to(&self, aggregator: &Arc<Aggregator>) {
         let mut hubs = lock(&self.hubs);
         hubs.retain(|other| other.strong_count() > 0);
-        hubs.push(Arc::downgrade(hub));
+        hubs.push(Arc::downgrade(aggregator));
     }
 
     /// What it last said about itself.
     pub(crate) fn known(&self) -> Option<Arc<ServerProfile>> {
-        self.bridge.met()
+        self.server.profile()
     }
 
     /// Reaches the server, so that something is known about it.
     pub async fn meet(&self) -> bool {
         if self.known().is_some() {
             // What is known from an earlier run may have to be approved since.
-            let refused = self.bridge.unapproved().await;
+            let refused = self.server.unapproved().await;
             if let Some(error) = &refused {
                 self.judge(Some(error));
             }
             return refused.is_none();
         }
-        let met = self.bridge.meet().await;
-        self.judge(met.as_ref().err());
-        met.is_ok()
+        let profile = self.server.meet().await;
+        self.judge(profile.as_ref().err());
+        profile.is_ok()
     }
 
     /// Agrees to what it says about its tools now, and shows those that were kept back. The tools that are not
     /// what they were.
     pub(crate) fn approve_tools(&self) -> Vec<String> {
-        let has_hidden = !self.bridge.hidden_tools().is_empty();
-        let agreed = self.bridge.approve_tools();
+        let has_hidden = !self.server.hidden_tools().is_empty();
+        let agreed = self.server.approve_tools();
         if has_hidden {
-            for hub in self.hubs() {
-                hub.forget_merged();
+            for aggregator in self.hubs() {
+                aggregator.forget_merged();
             }
             self.announce(Method::ToolsListChanged);
         }
@@ -195,17 +195,17 @@ impl ServerEntry {
     /// Tells whether anything was learned about what is missing.
     pub(crate) fn judgements(&self) -> u64 {
         // Both only grow.
-        self.judgements.load(Ordering::Acquire) + self.bridge.turns()
+        self.judgements.load(Ordering::Acquire) + self.server.turns()
     }
 
     /// What is known about it.
     pub(crate) fn report(&self) -> ServerReport {
-        let met = self.known();
+        let profile = self.known();
         ServerReport {
             name: self.name.to_string(),
-            revision: met.as_ref().map(|met| met.revision),
-            state: self.bridge.status().state,
-            calls_itself: met.and_then(|met| met.calls_itself()),
+            revision: profile.as_ref().map(|profile| profile.revision),
+            state: self.server.status().state,
+            calls_itself: profile.and_then(|profile| profile.calls_itself()),
             failure: self.failure().map(String::from),
         }
     }
@@ -225,21 +225,21 @@ impl ServerEntry {
         }
     }
 
-    /// Whether it declares something; of a server that nobody has met nobody knows.
+    /// Whether it declares something; of a server that nobody has profile nobody knows.
     pub(crate) fn has(&self, capability: Capability) -> bool {
         self.known()
-            .is_some_and(|met| met.introduction.capabilities.declared().has(capability))
+            .is_some_and(|profile| profile.introduction.capabilities.declared().has(capability))
     }
 
     /// What a client is told that it has; none while nobody knows. Only those who are told apart are
     /// promised lists of their tasks.
     pub(crate) fn shown_to(&self, client: Revision, is_named: bool) -> Option<CapabilitySet> {
-        let met = self.known()?;
-        let emulation = self.bridge.emulation(is_named);
-        let declared = &met.introduction.capabilities;
+        let profile = self.known()?;
+        let emulation = self.server.emulation(is_named);
+        let declared = &profile.introduction.capabilities;
         Some(server_capabilities(
             declared,
-            met.revision,
+            profile.revision,
             client,
             emulation,
         ))
@@ -247,19 +247,19 @@ impl ServerEntry {
 
     /// What it would have to declare for this to be asked of it, and did not.
     pub(crate) fn lacks(&self, method: Method) -> Option<Capability> {
-        let met = self.known()?;
+        let profile = self.known()?;
         // What its revision does not have is made of something else that it has.
-        if method.role(met.revision) == Role::Absent {
+        if method.role(profile.revision) == Role::Absent {
             return None;
         }
-        let needed = method.gate(met.revision).capability(Side::Client);
-        let declared = met.introduction.capabilities.declared();
+        let needed = method.gate(profile.revision).capability(Side::Client);
+        let declared = profile.introduction.capabilities.declared();
         needed.filter(|needed| needed.owner() == Side::Server && !declared.has(*needed))
     }
 
     /// Whether it tells when a list changes, as it is connected at the moment.
     pub(crate) fn tells_of(&self, kind: ListKind) -> bool {
-        self.bridge.can_tell()
+        self.server.can_tell()
             && self.has(match kind {
                 ListKind::Tools => Capability::ToolsListChanged,
                 ListKind::Prompts => Capability::PromptsListChanged,
@@ -270,13 +270,13 @@ impl ServerEntry {
     /// What it speaks; the latest while nobody knows.
     pub(crate) fn revision(&self) -> Revision {
         self.known()
-            .map_or(Revision::newest(Era::Modern), |met| met.revision)
+            .map_or(Revision::newest(Era::Modern), |profile| profile.revision)
     }
 
     /// Whether its lists are the same for all clients.
     pub(crate) fn is_modern(&self) -> bool {
         self.known()
-            .is_some_and(|met| met.revision.era() == Era::Modern)
+            .is_some_and(|profile| profile.revision.era() == Era::Modern)
     }
 
     pub(crate) fn slot(&self, key: ListKey) -> Arc<CacheEntry> {
@@ -366,10 +366,10 @@ impl ServerEntry {
             && self.is_unverified.swap(false, Ordering::AcqRel)
     }
 
-    /// Tells the clients of every hub that it is part of.
+    /// Tells the clients of every aggregator that it is part of.
     pub(crate) fn announce(&self, method: Method) {
-        for hub in self.hubs() {
-            hub.announce(method);
+        for aggregator in self.hubs() {
+            aggregator.announce(method);
         }
     }
 
@@ -391,7 +391,7 @@ impl ServerEntry {
 
     /// Writes down what is known, for a later run.
     fn keep(&self) {
-        let (Some(cache_file), Some(met)) = (self.cache_file.clone(), self.known()) else {
+        let (Some(cache_file), Some(profile)) = (self.cache_file.clone(), self.known()) else {
             return;
         };
         let ticket = cache_file.ticket();
@@ -410,7 +410,7 @@ impl ServerEntry {
         });
         lists.truncate(LISTS);
         let record = ServerMetadata {
-            met: ServerProfile::clone(&met),
+            profile: ServerProfile::clone(&profile),
             lists,
         };
         tokio::task::spawn_blocking(move || cache_file.write(ticket, &record));
@@ -435,8 +435,8 @@ impl ChangeListener for ServerEntry {
 
     fn changed_for(&self, owner: u64, method: Method) {
         if ListKind::changed_by(method).is_some() {
-            for hub in self.hubs() {
-                hub.tell_owner(self, owner, method);
+            for aggregator in self.hubs() {
+                aggregator.tell_owner(self, owner, method);
             }
         }
     }
@@ -445,10 +445,10 @@ impl ChangeListener for ServerEntry {
         self.wakes.fetch_add(1, Ordering::AcqRel);
         self.is_unverified.store(true, Ordering::Release);
         self.judge(None);
-        // Lists belong to the server, whichever hub looks at them.
-        if let Some(hub) = self.hubs().first() {
-            hub.look_again(&self);
-            hub.try_again(&self);
+        // Lists belong to the server, whichever aggregator looks at them.
+        if let Some(aggregator) = self.hubs().first() {
+            aggregator.look_again(&self);
+            aggregator.try_again(&self);
         }
     }
 }

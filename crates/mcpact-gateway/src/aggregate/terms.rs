@@ -1,4 +1,4 @@
-//! On which terms a hub serves.
+//! On which terms a aggregator serves.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::downstream::client::DownstreamClient;
 use crate::downstream::{ClientKind, ClientState};
 
 /// How long a gateway that asks is kept waiting for servers that may be gateways, too: one of them may be waiting for it
-/// in turn, if both are met at the same time.
+/// in turn, if both are profile at the same time.
 const GATEWAY_WAIT: Duration = Duration::from_secs(1);
 
 /// The terms for clients of each revision, as long as nothing changes.
@@ -42,18 +42,18 @@ struct TermsKey {
 /// What terms rest on.
 #[derive(Debug, PartialEq, Eq)]
 struct TermsVersion {
-    roster: u64,
+    server_set: u64,
     known: Vec<(usize, u64, usize)>,
 }
 
 impl Aggregator {
     pub(crate) async fn admit(
         &self,
-        opening: ClientHello<'_>,
-        visitor: &ClientIdentity,
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
     ) -> ClientSetup<ClientState> {
-        let is_named = !visitor.principal.is_empty();
-        let (guest, revision, asked) = match opening {
+        let is_named = !identity.principal.is_empty();
+        let (guest, revision, asked) = match hello {
             ClientHello::Handshake(params) => {
                 let raw = params.raw.unwrap_or("{}");
                 let asked = InitializeParams::parse(Some(raw)).ok();
@@ -62,11 +62,11 @@ impl Aggregator {
                     .and_then(Revision::parse)
                     .filter(|revision| revision.era() == Era::Legacy)
                     .unwrap_or(Revision::newest(Era::Legacy));
-                let guest = Arc::new(DownstreamClient::of_handshake(raw, visitor));
+                let guest = Arc::new(DownstreamClient::of_handshake(raw, identity));
                 (guest, revision, None)
             }
             ClientHello::Request(params) => {
-                let guest = lock(&self.visitors).guest(&params.meta, visitor);
+                let guest = lock(&self.visitors).guest(&params.meta, identity);
                 let named = params.meta.revision();
                 let revision = named.unwrap_or(Revision::newest(Era::Modern));
                 (guest, revision, Some(params))
@@ -81,46 +81,50 @@ impl Aggregator {
 
     /// Waits a while for servers of which nothing is known; they may have failed, too.
     async fn meet(&self, guest: &Arc<DownstreamClient>, asked: Option<&Params<'_>>) {
-        let roster = self.roster();
-        let mut strangers: Vec<&Arc<ServerEntry>> = roster
-            .members
+        let server_set = self.server_set();
+        let mut strangers: Vec<&Arc<ServerEntry>> = server_set
+            .entries
             .iter()
-            .filter(|member| member.known().is_none() && member.failure().is_none())
+            .filter(|entry| entry.known().is_none() && entry.failure().is_none())
             .collect();
         if strangers.is_empty() {
             return;
         }
         // What names a thing of one server needs nothing of the others.
         if let Some(needed) = asked.and_then(|params| self.named_by(params)) {
-            strangers.retain(|member| member.number == needed.number);
+            strangers.retain(|entry| entry.number == needed.number);
         }
         let longest = self.settings.introduction_wait;
-        let wait = |member: &ServerEntry| match member.bridge.route() {
+        let wait = |entry: &ServerEntry| match entry.server.route() {
             Some(route) if route.serves_gateways() => longest.min(GATEWAY_WAIT),
             Some(_) | None => longest,
         };
         // Nobody waits again for a server that has kept others waiting.
         let awaited = strangers
             .into_iter()
-            .map(|member| (member.awaited() + wait(member), member))
+            .map(|entry| (entry.awaited() + wait(entry), entry))
             .filter(|(until, _)| Instant::now() < *until);
-        let meeting = awaited.map(|(until, member)| {
-            let (guest, member) = (Arc::clone(guest), Arc::clone(member));
+        let meeting = awaited.map(|(until, entry)| {
+            let (guest, entry) = (Arc::clone(guest), Arc::clone(entry));
             // Whoever does not want to wait any longer does not stop the others.
-            let meeting = tokio::spawn(async move { guest.meet(&member).await });
+            let meeting = tokio::spawn(async move { guest.meet(&entry).await });
             tokio::time::timeout_at(until, meeting)
         });
-        let met = futures_util::future::join_all(meeting).await;
-        if met.iter().any(Result::is_err) {
+        let profile = futures_util::future::join_all(meeting).await;
+        if profile.iter().any(Result::is_err) {
             tracing::warn!("not every server has introduced itself in time");
         }
     }
 
     fn terms_for(&self, audience: TermsKey) -> Arc<ServerTerms> {
-        let roster = self.roster();
+        let server_set = self.server_set();
         let basis = TermsVersion {
-            roster: roster.version,
-            known: roster.members.iter().map(|member| state(member)).collect(),
+            server_set: server_set.version,
+            known: server_set
+                .entries
+                .iter()
+                .map(|entry| state(entry))
+                .collect(),
         };
         let mut kept = lock(&self.terms.kept);
         if let Some((of, terms)) = kept.get(&audience)
@@ -128,35 +132,38 @@ impl Aggregator {
         {
             return Arc::clone(terms);
         }
-        let terms = Arc::new(self.terms_of(&roster, audience));
+        let terms = Arc::new(self.terms_of(&server_set, audience));
         kept.insert(audience, (basis, Arc::clone(&terms)));
         terms
     }
 
-    fn terms_of(&self, roster: &ServerSet, audience: TermsKey) -> ServerTerms {
-        let met: Vec<_> = roster.members.iter().map(|m| (m, m.known())).collect();
-        let shown: Vec<_> = met
+    fn terms_of(&self, server_set: &ServerSet, audience: TermsKey) -> ServerTerms {
+        let profile: Vec<_> = server_set.entries.iter().map(|m| (m, m.known())).collect();
+        let shown: Vec<_> = profile
             .iter()
-            .filter_map(|(member, _)| member.shown_to(audience.revision, audience.is_named))
+            .filter_map(|(entry, _)| entry.shown_to(audience.revision, audience.is_named))
             .collect();
         let declared = capabilities::union(&shown);
-        let failures: Vec<_> = met
+        let failures: Vec<_> = profile
             .iter()
-            .map(|(member, _)| member.failure_in_short())
+            .map(|(entry, _)| entry.failure_in_short())
             .collect();
-        let lacking: Vec<_> = met.iter().map(|(member, _)| shortcomings(member)).collect();
-        let parts = met.iter().zip(failures.iter().zip(&lacking)).map(
-            |((member, met), (failure, lacking))| instructions::ServerInstructions {
-                server: &member.name,
-                prefix: &member.prefix,
-                instructions: met
+        let lacking: Vec<_> = profile
+            .iter()
+            .map(|(entry, _)| shortcomings(entry))
+            .collect();
+        let parts = profile.iter().zip(failures.iter().zip(&lacking)).map(
+            |((entry, profile), (failure, lacking))| instructions::ServerInstructions {
+                server: &entry.name,
+                prefix: &entry.prefix,
+                instructions: profile
                     .as_ref()
-                    .and_then(|met| met.introduction.instructions.as_deref()),
+                    .and_then(|profile| profile.introduction.instructions.as_deref()),
                 failure: failure.as_deref(),
                 lacking,
             },
         );
-        let absent = roster
+        let absent = server_set
             .absent
             .iter()
             .map(|name| instructions::ServerInstructions {
@@ -170,24 +177,20 @@ impl Aggregator {
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(identity(), declared, policy);
         terms.listening = Listening::Asked;
-        terms.instructions = instructions::merge(&parts, &roster.style.separator);
+        terms.instructions = instructions::merge(&parts, &server_set.style.separator);
         terms
     }
 }
 
 /// What its lists lack, and what is kept back of them.
-fn shortcomings(member: &ServerEntry) -> Vec<String> {
-    let lacking = member.lacking().into_iter();
-    lacking.chain(member.bridge.withheld()).collect()
+fn shortcomings(entry: &ServerEntry) -> Vec<String> {
+    let lacking = entry.lacking().into_iter();
+    lacking.chain(entry.server.withheld()).collect()
 }
 
 /// Which words of a server count, how often it was judged, and how much of it is kept back.
-fn state(member: &ServerEntry) -> (usize, u64, usize) {
-    let known = member.known();
-    let words = known.map_or(0, |met| Arc::as_ptr(&met) as usize);
-    (
-        words,
-        member.judgements(),
-        member.bridge.hidden_tools().len(),
-    )
+fn state(entry: &ServerEntry) -> (usize, u64, usize) {
+    let known = entry.known();
+    let words = known.map_or(0, |profile| Arc::as_ptr(&profile) as usize);
+    (words, entry.judgements(), entry.server.hidden_tools().len())
 }

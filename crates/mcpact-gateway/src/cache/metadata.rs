@@ -16,7 +16,7 @@ const VERSION: u64 = 1;
 /// Metadata of one server.
 #[derive(Debug)]
 pub(crate) struct ServerMetadata {
-    pub(crate) met: ServerProfile,
+    pub(crate) profile: ServerProfile,
     pub(crate) lists: Vec<CachedList>,
 }
 
@@ -39,11 +39,11 @@ impl ServerMetadata {
             is_named,
             instructions,
             capabilities,
-        } = &self.met.introduction;
+        } = &self.profile.introduction;
         let lists: Vec<Value> = self.lists.iter().map(CachedList::encode).collect();
         json!({
             "version": VERSION,
-            "revision": self.met.revision.as_str(),
+            "revision": self.profile.revision.as_str(),
             "serverInfo": server_info.raw(),
             "isNamed": is_named,
             "instructions": instructions.as_deref(),
@@ -69,7 +69,7 @@ impl ServerMetadata {
         };
         let lists = document["lists"].as_array()?.iter().map(CachedList::parse);
         Some(Self {
-            met: ServerProfile {
+            profile: ServerProfile {
                 revision: revision(&document)?,
                 introduction,
             },
@@ -112,7 +112,7 @@ mod tests {
     fn metadata() -> ServerMetadata {
         let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{ "listChanged":true}},"serverInfo":{"name":"s","version":"2"},"instructions":"be \"kind\""}"#;
         ServerMetadata {
-            met: ServerProfile {
+            profile: ServerProfile {
                 revision: Revision::V2025_11_25,
                 introduction: Introduction::of_initialize(result, Reading::Lenient).unwrap(),
             },
@@ -129,8 +129,8 @@ mod tests {
     fn encoded_metadata_parses_unchanged() {
         let metadata = metadata();
         let read = ServerMetadata::parse(&metadata.encode()).unwrap();
-        assert_eq!(read.met.revision, metadata.met.revision);
-        assert_eq!(read.met.introduction, metadata.met.introduction);
+        assert_eq!(read.profile.revision, metadata.profile.revision);
+        assert_eq!(read.profile.introduction, metadata.profile.introduction);
         assert_eq!(read.lists, metadata.lists);
     }
 

@@ -156,12 +156,12 @@ mod tests {
             &result,
             mcpact_engine::policy::Reading::Lenient,
         );
-        let met = crate::upstream::info::ServerProfile {
+        let profile = crate::upstream::info::ServerProfile {
             revision: mcpact_spec::Revision::V2025_11_25,
             introduction: introduction.unwrap(),
         };
         ServerMetadata {
-            met,
+            profile,
             lists: Vec::new(),
         }
     }

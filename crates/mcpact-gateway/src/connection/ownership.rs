@@ -148,53 +148,54 @@ impl UpstreamConnection {
 
     /// The client whose session this is, and nobody else's who uses it.
     pub(crate) fn confidant(&self) -> Option<ClientSink> {
-        let holder = self.claim.holder();
+        let holder = self.ownership.holder();
         let is_heard_by_others = sharing_policy(self.strategy) == SharingPolicy::SameAffinity
             && holder.is_none()
-            && self.audience.listens.are_any();
+            && self.subscribers.listens.are_any();
         match is_heard_by_others {
             true => None,
-            false => self.audience.owner(holder),
+            false => self.subscribers.owner(holder),
         }
     }
 
     /// Whether a legacy client may be asked this: what the server keeps makes the session that client's.
     pub(crate) fn may_hear(
         &self,
-        ear: &ClientSink,
+        sink: &ClientSink,
         occasion: QuestionContext,
         method: Method,
     ) -> bool {
         let rule = |pact: Arc<Pact>| pact.rule_on(Side::Server, Kind::Request, method).is_open();
-        let is_asked = ear.pact().is_some_and(rule);
+        let is_asked = sink.pact().is_some_and(rule);
         !is_asked
             || !is_kept(sharing_policy(self.strategy), occasion, method)
-            || self.claim.take(&ear.who())
+            || self.ownership.take(&sink.who())
     }
 
     /// Whether what a client is still asked when its call is over may be its own matter: the session is that client's then.
-    pub(crate) fn becomes_of(&self, ear: &ClientSink) -> bool {
+    pub(crate) fn becomes_of(&self, sink: &ClientSink) -> bool {
         let is_shared = sharing_policy(self.strategy) == SharingPolicy::SameAffinity;
-        !is_shared || self.claim.take(&ear.who())
+        !is_shared || self.ownership.take(&sink.who())
     }
 }
 
 impl ConnectionSlot {
     /// Its connection, if it is open for this one.
     pub(crate) fn live_for(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
-        self.live().filter(|lane| lane.claim.admits(user))
+        self.live()
+            .filter(|connection| connection.ownership.admits(user))
     }
 
     /// What its connection is to this one, if it is open.
     pub(crate) fn relation(&self, user: &ConnectionUser) -> Option<OwnershipRelation> {
-        Some(self.live()?.claim.relation(user))
+        Some(self.live()?.ownership.relation(user))
     }
 
     /// Lets go of a connection that another client has made its own, unless a task runs there. Whoever has a call there
     /// keeps it until then.
     pub(crate) fn let_go(&self, user: &ConnectionUser, space: Room) {
-        let is_let_go = |lane: &mut Arc<UpstreamConnection>| {
-            lane.claim.relation(user).is_let_go(space) && !lane.kept.are_any()
+        let is_let_go = |connection: &mut Arc<UpstreamConnection>| {
+            connection.ownership.relation(user).is_let_go(space) && !connection.kept.are_any()
         };
         let foreign = self.current().take_if(is_let_go);
         // Nobody is kept waiting by what ends with it.
@@ -205,13 +206,13 @@ impl ConnectionSlot {
 /// What a client told the server during its call, which nobody must meet there after it.
 #[derive(Debug)]
 pub(crate) struct DisclosureGuard {
-    lane: Arc<UpstreamConnection>,
+    connection: Arc<UpstreamConnection>,
     who: ClientRef,
 }
 
 impl Drop for DisclosureGuard {
     fn drop(&mut self) {
-        self.lane.claim.take(&self.who);
+        self.connection.ownership.take(&self.who);
     }
 }
 
@@ -219,15 +220,19 @@ impl Exchange {
     /// Whether a modern client would answer this to a server that keeps it for another client; then it is refused. What
     /// is kept for this one is spent with its call: it is not known again, but comes back during it.
     pub(crate) fn tells_another(&mut self, ask: &ServerRequest, method: Method) -> bool {
-        let lane = &self.lane;
-        if !is_kept(sharing_policy(lane.strategy), lane.occasion(ask), method) {
+        let connection = &self.connection;
+        if !is_kept(
+            sharing_policy(connection.strategy),
+            connection.occasion(ask),
+            method,
+        ) {
             return false;
         }
-        if lane.claim.holder().is_some() {
+        if connection.ownership.holder().is_some() {
             return true;
         }
-        let (lane, who) = (Arc::clone(lane), self.waiter.ear.who());
-        let secret = DisclosureGuard { lane, who };
+        let (connection, who) = (Arc::clone(connection), self.inbound.sink.who());
+        let secret = DisclosureGuard { connection, who };
         match &mut self.turn {
             Some(turn) => turn.tell(secret),
             None => drop(secret),

@@ -33,7 +33,7 @@ pub(crate) struct ConnectionPool {
     /// Whoever waits for a turn longest holds it.
     line: AsyncMutex<()>,
     limit: usize,
-    tenant: InstanceSharing,
+    sharing: InstanceSharing,
 }
 
 /// How long a server may go on asking for a call that it was told to forget. The next call waits that long
@@ -60,7 +60,7 @@ const FOREIGN: u8 = 3;
 #[derive(Debug)]
 pub(crate) struct QuestionPermit {
     /// Where it is.
-    pub(crate) port: Arc<ConnectionSlot>,
+    pub(crate) slot: Arc<ConnectionSlot>,
     /// Until it is over.
     permit: Option<OwnedSemaphorePermit>,
     is_running: bool,
@@ -90,16 +90,16 @@ impl Drop for QuestionPermit {
         // Whoever comes next finds out whose the connection is.
         drop(self.told.take());
         let permit = self.permit.take();
-        let port = Arc::clone(&self.port);
+        let slot = Arc::clone(&self.slot);
         let runtime = tokio::runtime::Handle::try_current();
         match runtime.ok().filter(|_| self.is_running) {
-            None => port.free_again(permit),
+            None => slot.free_again(permit),
             Some(runtime) => {
-                port.rests(true);
+                slot.rests(true);
                 runtime.spawn(async move {
                     tokio::time::sleep(LINGER).await;
-                    port.rests(false);
-                    port.free_again(permit);
+                    slot.rests(false);
+                    slot.free_again(permit);
                 });
             }
         }
@@ -107,31 +107,36 @@ impl Drop for QuestionPermit {
 }
 
 impl ConnectionPool {
-    pub(crate) fn new(shared: Arc<ServerShared>, wish: Offer, limit: usize) -> Self {
-        Self::with(shared, wish, limit, InstanceSharing::Shared)
+    pub(crate) fn new(shared: Arc<ServerShared>, offer: Offer, limit: usize) -> Self {
+        Self::with(shared, offer, limit, InstanceSharing::Shared)
     }
 
     /// One connection, for one client that may have something in it; others for what cannot be done there at the
     /// same time.
-    pub(crate) fn of_one(shared: Arc<ServerShared>, wish: Offer, limit: usize) -> Self {
-        Self::with(shared, wish, limit, InstanceSharing::Exclusive)
+    pub(crate) fn of_one(shared: Arc<ServerShared>, offer: Offer, limit: usize) -> Self {
+        Self::with(shared, offer, limit, InstanceSharing::Exclusive)
     }
 
     /// One connection, which no client uses.
-    pub(crate) fn of_nobody(shared: Arc<ServerShared>, wish: Offer) -> Self {
-        Self::with(shared, wish, 1, InstanceSharing::Internal)
+    pub(crate) fn of_nobody(shared: Arc<ServerShared>, offer: Offer) -> Self {
+        Self::with(shared, offer, 1, InstanceSharing::Internal)
     }
 
-    fn with(shared: Arc<ServerShared>, wish: Offer, limit: usize, tenant: InstanceSharing) -> Self {
-        let audience = Subscribers::of_many();
-        let first = ConnectionSlot::new(Arc::clone(&shared), wish, tenant, audience);
+    fn with(
+        shared: Arc<ServerShared>,
+        offer: Offer,
+        limit: usize,
+        sharing: InstanceSharing,
+    ) -> Self {
+        let subscribers = Subscribers::of_many();
+        let first = ConnectionSlot::new(Arc::clone(&shared), offer, sharing, subscribers);
         Self {
             first,
             shared,
             more: Mutex::default(),
             line: AsyncMutex::default(),
             limit,
-            tenant,
+            sharing,
         }
     }
 
@@ -147,13 +152,13 @@ impl ConnectionPool {
             more: Mutex::default(),
             line: AsyncMutex::default(),
             limit,
-            tenant: InstanceSharing::Shared,
+            sharing: InstanceSharing::Shared,
         }
     }
 
     /// Whether it is for more than one client.
     pub(crate) fn is_shared(&self) -> bool {
-        self.tenant == InstanceSharing::Shared
+        self.sharing == InstanceSharing::Shared
     }
 
     /// The connection that everybody of this kind may use.
@@ -176,9 +181,9 @@ impl ConnectionPool {
                 // Its permit is what is waited for.
                 return None;
             }
-            let (port, permit) = self.free(user)?;
+            let (slot, permit) = self.free(user)?;
             Some(QuestionPermit {
-                port,
+                slot,
                 permit: Some(permit),
                 is_running: false,
                 told: None,
@@ -193,77 +198,80 @@ impl ConnectionPool {
         turn.map_err(|kind| self.first.error(kind.in_turn()))
     }
 
-    /// A port whose turn it is, rather one that is connected, and one of another client only if there is no other;
+    /// A slot whose turn it is, rather one that is connected, and one of another client only if there is no other;
     /// none when there are as many as there may be and all are taken.
     fn free(&self, user: &ConnectionUser) -> Option<(Arc<ConnectionSlot>, OwnedSemaphorePermit)> {
         let mut more = self.more();
         let mut all: Few<(u8, &Arc<ConnectionSlot>)> = std::iter::once(&self.first)
             .chain(more.iter())
-            .map(|port| (distance(port.relation(user)), port))
+            .map(|slot| (distance(slot.relation(user)), slot))
             .collect();
         all.sort_by_key(|(distance, _)| *distance);
         let may_be_more = more.len() + 1 < self.limit;
         let found = all
             .into_iter()
             .filter(|(distance, _)| *distance < FOREIGN || !may_be_more)
-            .find_map(|(_, port)| Some((Arc::clone(port), port.try_turn()?)));
+            .find_map(|(_, slot)| Some((Arc::clone(slot), slot.try_turn()?)));
         if found.is_some() || !may_be_more {
             return found;
         }
-        let port = self.first.alike();
-        more.push(Arc::clone(&port));
-        let permit = port.try_turn()?;
-        Some((port, permit))
+        let slot = self.first.alike();
+        more.push(Arc::clone(&slot));
+        let permit = slot.try_turn()?;
+        Some((slot, permit))
     }
 
     /// A connection for this one, opened where there is none.
-    pub(crate) async fn lane(
+    pub(crate) async fn connection(
         &self,
         user: &ConnectionUser,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
         self.let_go(user);
-        match self.open_lane_for(user) {
-            Some(lane) => Ok(lane),
-            None => self.closed_port().lane(user).await,
+        match self.open_connection_for(user) {
+            Some(connection) => Ok(connection),
+            None => self.closed_port().connection(user).await,
         }
     }
 
-    /// A port that has no connection, if there is one.
+    /// A slot that has no connection, if there is one.
     pub(crate) fn closed(&self) -> Option<Arc<ConnectionSlot>> {
         self.closed_of(&self.more())
     }
 
     fn closed_of(&self, more: &[Arc<ConnectionSlot>]) -> Option<Arc<ConnectionSlot>> {
         let mut ports = std::iter::once(&self.first).chain(more);
-        ports.find(|port| port.live().is_none()).map(Arc::clone)
+        ports.find(|slot| slot.live().is_none()).map(Arc::clone)
     }
 
     /// The same, made if there is none.
     fn closed_port(&self) -> Arc<ConnectionSlot> {
         let mut more = self.more();
         self.closed_of(&more).unwrap_or_else(|| {
-            let port = self.first.alike();
-            more.push(Arc::clone(&port));
-            port
+            let slot = self.first.alike();
+            more.push(Arc::clone(&slot));
+            slot
         })
     }
 
     /// Any connection that is open.
-    pub(crate) fn open_lane(&self) -> Option<Arc<UpstreamConnection>> {
+    pub(crate) fn open_connection(&self) -> Option<Arc<UpstreamConnection>> {
         let more = self.more();
         let mut ports = std::iter::once(&self.first).chain(more.iter());
-        ports.find_map(|port| port.live())
+        ports.find_map(|slot| slot.live())
     }
 
     /// The same, for this one; rather its own.
-    pub(crate) fn open_lane_for(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
-        let lanes = self.open_lanes(user).into_iter();
-        lanes.min_by_key(|lane| distance(Some(lane.claim.relation(user))))
+    pub(crate) fn open_connection_for(
+        &self,
+        user: &ConnectionUser,
+    ) -> Option<Arc<UpstreamConnection>> {
+        let connections = self.open_connections(user).into_iter();
+        connections.min_by_key(|connection| distance(Some(connection.ownership.relation(user))))
     }
 
-    fn own_lane(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
-        let lane = self.open_lane_for(user)?;
-        (lane.claim.relation(user) == OwnershipRelation::Own).then_some(lane)
+    fn own_connection(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
+        let connection = self.open_connection_for(user)?;
+        (connection.ownership.relation(user) == OwnershipRelation::Own).then_some(connection)
     }
 
     /// Lets go of the connections of other clients that have gone, or stand in the way.
@@ -271,63 +279,63 @@ impl ConnectionPool {
         let more = self.more();
         let ports = || std::iter::once(&self.first).chain(more.iter());
         let is_common = |relation| matches!(relation, None | Some(OwnershipRelation::Common));
-        if ports().all(|port| is_common(port.relation(user))) {
+        if ports().all(|slot| is_common(slot.relation(user))) {
             return;
         }
         let space = match self.shared.supervisor.has_capacity() {
             true => Room::Free,
             false => Room::Full,
         };
-        ports().for_each(|port| port.let_go(user, space));
+        ports().for_each(|slot| slot.let_go(user, space));
     }
 
     /// A connection, opened for this reason if there is none.
-    pub(crate) async fn lane_because(
+    pub(crate) async fn connection_because(
         &self,
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        match self.open_lane() {
-            Some(lane) => Ok(lane),
-            None => self.first.lane_because(cause).await,
+        match self.open_connection() {
+            Some(connection) => Ok(connection),
+            None => self.first.connection_because(cause).await,
         }
     }
 
     /// All connections that are open for this one.
-    pub(crate) fn open_lanes(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
+    pub(crate) fn open_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
         let more = self.more();
         let ports = std::iter::once(&self.first).chain(more.iter());
-        ports.filter_map(|port| port.live_for(user)).collect()
+        ports.filter_map(|slot| slot.live_for(user)).collect()
     }
 
     /// The same; if there are none, those of others do not stand in the way.
-    fn usable_lanes(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
-        let lanes = self.open_lanes(user);
-        if lanes.is_empty() {
+    fn usable_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
+        let connections = self.open_connections(user);
+        if connections.is_empty() {
             self.let_go(user);
         }
-        lanes
+        connections
     }
 
     /// A connection with room for a call; another one is opened when all are full, if there may be one.
-    pub(crate) async fn board(&self, user: &ConnectionUser) -> Result<Lease, UpstreamError> {
-        if self.tenant != InstanceSharing::Shared {
-            return self.first.board(user).await;
+    pub(crate) async fn acquire(&self, user: &ConnectionUser) -> Result<Lease, UpstreamError> {
+        if self.sharing != InstanceSharing::Shared {
+            return self.first.acquire(user).await;
         }
-        if let Some(lane) = self.own_lane(user) {
-            let entered = lane.running.start_call().await;
-            if let Some(in_use) = entered.map_err(|kind| self.first.error(kind))? {
-                return Ok(Lease { lane, in_use });
+        if let Some(connection) = self.own_connection(user) {
+            let entered = connection.running.start_call().await;
+            if let Some(guard) = entered.map_err(|kind| self.first.error(kind))? {
+                return Ok(Lease { connection, guard });
             }
         }
         loop {
             let entered = self
                 .shared
                 .supervisor
-                .start_call_on_any(|| self.usable_lanes(user));
+                .start_call_on_any(|| self.usable_connections(user));
             let entered = entered.await;
             match entered.map_err(|kind| self.first.error(kind))? {
-                Some((lane, in_use)) if lane.claim.admits(user) => {
-                    return Ok(Lease { lane, in_use });
+                Some((connection, guard)) if connection.ownership.admits(user) => {
+                    return Ok(Lease { connection, guard });
                 }
                 // It has become another's just now.
                 Some(_) => {}
@@ -338,7 +346,7 @@ impl ConnectionPool {
 
     /// Opens a connection more.
     pub(crate) async fn open_another(&self, cause: StartCause) -> Result<(), UpstreamError> {
-        let port = self.closed_port();
-        port.lane_because(cause).await.map(|_| ())
+        let slot = self.closed_port();
+        slot.connection_because(cause).await.map(|_| ())
     }
 }

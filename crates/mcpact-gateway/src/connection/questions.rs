@@ -66,19 +66,19 @@ impl CallQuestions {
     /// Puts a question to the client, as far as [`answered`](Self::answered) is awaited.
     pub(crate) fn put(
         &mut self,
-        lane: &Arc<UpstreamConnection>,
-        ear: &ClientSink,
+        connection: &Arc<UpstreamConnection>,
+        sink: &ClientSink,
         ask: ServerRequest,
         method: Method,
     ) {
-        let (lane, ear) = (Arc::clone(lane), ear.clone());
+        let (connection, sink) = (Arc::clone(connection), sink.clone());
         let (sending, sent) = oneshot::channel();
         self.unsent.push(sent);
         let during = ClientQuestion {
-            occasion: lane.occasion(&ask),
+            occasion: connection.occasion(&ask),
             sending: Some(sending),
         };
-        let asking = async move { lane.put_to(&ear, ask, method, during).await };
+        let asking = async move { connection.put_to(&sink, ask, method, during).await };
         self.open.push(Box::pin(asking));
     }
 
@@ -89,9 +89,10 @@ impl CallQuestions {
 
     /// The server has answered the call, and asks on: it was about something else, or nothing that it waits
     /// for. Whoever has the session to itself is still asked; others might answer for somebody else.
-    pub(crate) async fn outlive_call(mut self, lane: &UpstreamConnection, ear: &ClientSink) {
-        let is_own = |owner: ClientSink| ear.is(&owner.downgrade());
-        let may_go_on = || lane.confidant().is_some_and(is_own) && lane.becomes_of(ear);
+    pub(crate) async fn outlive_call(mut self, connection: &UpstreamConnection, sink: &ClientSink) {
+        let is_own = |owner: ClientSink| sink.is(&owner.downgrade());
+        let may_go_on =
+            || connection.confidant().is_some_and(is_own) && connection.becomes_of(sink);
         if self.open.is_empty() || !may_go_on() {
             return;
         }
@@ -158,12 +159,12 @@ impl UpstreamConnection {
         orphan: AttributionFailure,
         declared: CapabilityBits,
     ) -> Outcome {
-        let stand_in = |method| {
-            self.stand_in
+        let default_answers = |method| {
+            self.default_answers
                 .answer_unless_declared(declared, method, self.revision())
         };
         let refused = || Outcome::Error(orphan.answer(self.revision()).encode());
-        ask.method.and_then(stand_in).unwrap_or_else(refused)
+        ask.method.and_then(default_answers).unwrap_or_else(refused)
     }
 
     /// Answers a question in the place of a client that cannot be asked it; gives it back if that was not to be
@@ -184,7 +185,9 @@ impl UpstreamConnection {
     }
 
     fn answer_for(&self, client: &Pact, ask: &ServerRequest, method: Method) -> Option<Outcome> {
-        let outcome = self.stand_in.answer_for(client, method, &ask.params)?;
+        let outcome = self
+            .default_answers
+            .answer_for(client, method, &ask.params)?;
         tracing::debug!(%method, "answered in the place of a client that cannot be asked");
         Some(outcome)
     }
@@ -193,37 +196,40 @@ impl UpstreamConnection {
     /// is, if it is one's, or else to the one call that can have caused it. Servers ask for roots as soon
     /// as they hear that they may, which can be before the client has finished its own handshake.
     pub(crate) fn asked(self: &Arc<Self>, ask: ServerRequest) {
-        let Some(mut ask) = self.audience.keep(ask) else {
+        let Some(mut ask) = self.subscribers.keep(ask) else {
             return;
         };
-        let lane = Arc::clone(self);
+        let connection = Arc::clone(self);
         tokio::spawn(async move {
-            if let Some(mapping) = lane.mapping.upgrade()
-                && let Some(task) = mapping.task_of(&lane, &ask)
+            if let Some(mapping) = connection.mapping.upgrade()
+                && let Some(task) = mapping.task_of(&connection, &ask)
             {
-                return mapping.asked(&lane, &task, ask).await;
+                return mapping.asked(&connection, &task, ask).await;
             }
-            if sharing_policy(lane.strategy) != SharingPolicy::Exclusive
-                && let Some((ear, shown)) = lane.asked_for_task(&ask)
+            if sharing_policy(connection.strategy) != SharingPolicy::Exclusive
+                && let Some((sink, shown)) = connection.asked_for_task(&ask)
                 && let Some(method) = ask.method
             {
                 ask.params = shown;
-                return lane
-                    .put_to(&ear, ask, method, QuestionContext::Call.into())
+                return connection
+                    .put_to(&sink, ask, method, QuestionContext::Call.into())
                     .await;
             }
             // No client's answer becomes part of what others are shown.
-            if lane.common.meant(|| lane.running.calls()) == QuestionOrigin::ForLists {
-                return lane.answer_for_nobody(ask).await;
+            if connection.common.meant(|| connection.running.calls()) == QuestionOrigin::ForLists {
+                return connection.answer_for_nobody(ask).await;
             }
-            match (lane.confidant(), ask.method) {
-                (Some(ear), Some(method)) => {
-                    lane.put_to(&ear, ask, method, QuestionContext::Outside.into())
+            match (connection.confidant(), ask.method) {
+                (Some(sink), Some(method)) => {
+                    connection
+                        .put_to(&sink, ask, method, QuestionContext::Outside.into())
                         .await;
                 }
                 _ => {
-                    if let Some(ask) = lane.askable.put(ask) {
-                        lane.answer_orphan(ask, AttributionFailure::NoCall).await;
+                    if let Some(ask) = connection.askable.put(ask) {
+                        connection
+                            .answer_orphan(ask, AttributionFailure::NoCall)
+                            .await;
                     }
                 }
             }
@@ -241,18 +247,18 @@ impl UpstreamConnection {
     /// takes it back.
     async fn put_to(
         &self,
-        ear: &ClientSink,
+        sink: &ClientSink,
         ask: ServerRequest,
         method: Method,
         asked: ClientQuestion,
     ) {
         let (abort, registration) = AbortHandle::new_pair();
-        self.being_asked.all().insert(ask.id.clone(), abort);
+        self.question_registry.all().insert(ask.id.clone(), abort);
         let _listed = Listed {
-            all: &self.being_asked,
+            all: &self.question_registry,
             id: ask.id.clone(),
         };
-        let answer = Abortable::new(self.heard(ear, &ask, method, asked), registration).await;
+        let answer = Abortable::new(self.heard(sink, &ask, method, asked), registration).await;
         match answer {
             Ok(outcome) => ask.answer(&outcome).await,
             Err(_) => ask.cancelled(),
@@ -261,23 +267,23 @@ impl UpstreamConnection {
 
     async fn heard(
         &self,
-        ear: &ClientSink,
+        sink: &ClientSink,
         ask: &ServerRequest,
         method: Method,
         asked: ClientQuestion,
     ) -> Outcome {
-        let pact = ear.pact();
+        let pact = sink.pact();
         if let Some(outcome) = pact.and_then(|client| self.answer_for(&client, ask, method)) {
             return outcome;
         }
-        if !self.may_hear(ear, asked.occasion, method) {
+        if !self.may_hear(sink, asked.occasion, method) {
             return self.answer_unless(ask, AttributionFailure::NoCall, self.declared);
         }
-        let params = match unasked::lowered(method, &ask.params, ear.revision()) {
+        let params = match unasked::lowered(method, &ask.params, sink.revision()) {
             Ok(params) => params,
             Err(refusal) => return Outcome::Error(refusal),
         };
-        let put = ear.put(method, &params, PATIENCE).await;
+        let put = sink.put(method, &params, PATIENCE).await;
         drop(asked.sending);
         let heard = match put {
             Ok(question) => question.answer().await,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub(crate) struct SharedListFetches {
     lists: AtomicUsize,
     /// How many of them count as calls.
-    boarded: AtomicUsize,
+    lease: AtomicUsize,
     /// How many questions went to a client while there were some.
     doubts: AtomicU64,
 }
@@ -45,7 +45,7 @@ impl SharedListFetches {
     pub(crate) fn begin(&self, passage: FetchMode) -> SharedListFetch<'_> {
         self.lists.fetch_add(1, Ordering::AcqRel);
         if passage == FetchMode::Lease {
-            self.boarded.fetch_add(1, Ordering::AcqRel);
+            self.lease.fetch_add(1, Ordering::AcqRel);
         }
         SharedListFetch {
             lists: self,
@@ -67,7 +67,7 @@ impl SharedListFetches {
         if self.lists.load(Ordering::Acquire) == 0 {
             return QuestionOrigin::ForClients;
         }
-        if calls() <= self.boarded.load(Ordering::Acquire) {
+        if calls() <= self.lease.load(Ordering::Acquire) {
             return QuestionOrigin::ForLists;
         }
         self.doubt();
@@ -86,7 +86,7 @@ impl Drop for SharedListFetch<'_> {
     fn drop(&mut self) {
         self.lists.lists.fetch_sub(1, Ordering::AcqRel);
         if self.passage == FetchMode::Lease {
-            self.lists.boarded.fetch_sub(1, Ordering::AcqRel);
+            self.lists.lease.fetch_sub(1, Ordering::AcqRel);
         }
     }
 }

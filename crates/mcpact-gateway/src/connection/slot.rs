@@ -58,14 +58,14 @@ pub(crate) struct ServerShared {
     /// Capabilities without which the server is not used.
     pub(crate) require: Vec<Cow<'static, str>>,
     /// ClientRef answers for clients that cannot be asked.
-    pub(crate) stand_in: DefaultAnswers,
+    pub(crate) default_answers: DefaultAnswers,
     /// What must be approved before the server is started.
     pub(crate) approval: Option<Approval>,
     /// What the server's tools were.
     pub(crate) pins: Arc<Pins>,
     pub(crate) verdicts: EraCache,
     pub(crate) book: Arc<ToolHeaders>,
-    pub(crate) acquaintance: ServerInfoCache,
+    pub(crate) info_cache: ServerInfoCache,
     pub(crate) tool_tasks: Arc<ToolTasks>,
     pub(crate) mapping: Arc<Mapping>,
     pub(crate) run: RwLock<RunSettings>,
@@ -120,10 +120,10 @@ impl ServerShared {
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     shared: Arc<ServerShared>,
-    wish: Offer,
-    tenant: InstanceSharing,
+    offer: Offer,
+    sharing: InstanceSharing,
     current: Mutex<Option<Arc<UpstreamConnection>>>,
-    audience: Arc<Subscribers>,
+    subscribers: Arc<Subscribers>,
     /// Calls that may be asked something take turns where a question does not say whose it is.
     turn: Arc<Semaphore>,
     /// Whether a call was given up on it a moment ago.
@@ -135,40 +135,40 @@ pub(crate) struct ConnectionSlot {
     /// Why what its client had is lost, until that is told.
     lost: Mutex<Option<FailureText>>,
     /// What the server says of its lists to whoever has it for itself.
-    tidings: Arc<OwnListChanges>,
+    own_changes: Arc<OwnListChanges>,
 }
 
 /// A connection, and the right to make one call on it.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub(crate) lane: Arc<UpstreamConnection>,
-    pub(crate) in_use: CallGuard,
+    pub(crate) connection: Arc<UpstreamConnection>,
+    pub(crate) guard: CallGuard,
 }
 
 impl ConnectionSlot {
     pub(crate) fn new(
         shared: Arc<ServerShared>,
-        wish: Offer,
-        tenant: InstanceSharing,
-        audience: Subscribers,
+        offer: Offer,
+        sharing: InstanceSharing,
+        subscribers: Subscribers,
     ) -> Arc<Self> {
-        Self::with(shared, wish, tenant, audience, Arc::default())
+        Self::with(shared, offer, sharing, subscribers, Arc::default())
     }
 
     fn with(
         shared: Arc<ServerShared>,
-        wish: Offer,
-        tenant: InstanceSharing,
-        audience: Subscribers,
-        tidings: Arc<OwnListChanges>,
+        offer: Offer,
+        sharing: InstanceSharing,
+        subscribers: Subscribers,
+        own_changes: Arc<OwnListChanges>,
     ) -> Arc<Self> {
         Arc::new(Self {
             shared,
-            wish,
-            tenant,
-            tidings,
+            offer,
+            sharing,
+            own_changes,
             current: Mutex::default(),
-            audience: Arc::new(audience),
+            subscribers: Arc::new(subscribers),
             turn: Arc::new(Semaphore::new(1)),
             is_resting: AtomicBool::new(false),
             opening: Arc::default(),
@@ -179,10 +179,10 @@ impl ConnectionSlot {
 
     /// Another way to the same server as the same, for whoever comes.
     pub(crate) fn alike(&self) -> Arc<Self> {
-        let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
-        let tidings = Arc::clone(&self.tidings);
-        let (tenant, audience) = (InstanceSharing::Shared, Subscribers::of_many());
-        Self::with(shared, wish, tenant, audience, tidings)
+        let (shared, offer) = (Arc::clone(&self.shared), self.offer.clone());
+        let own_changes = Arc::clone(&self.own_changes);
+        let (sharing, subscribers) = (InstanceSharing::Shared, Subscribers::of_many());
+        Self::with(shared, offer, sharing, subscribers, own_changes)
     }
 
     pub(crate) fn current(&self) -> MutexGuard<'_, Option<Arc<UpstreamConnection>>> {
@@ -190,8 +190,8 @@ impl ConnectionSlot {
     }
 
     pub(crate) fn live(&self) -> Option<Arc<UpstreamConnection>> {
-        let lane = self.current().clone();
-        lane.filter(|lane| lane.is_open())
+        let connection = self.current().clone();
+        connection.filter(|connection| connection.is_open())
     }
 
     /// Whether another connection has taken the place of this one.
@@ -199,7 +199,7 @@ impl ConnectionSlot {
         let current = self.current();
         current
             .as_ref()
-            .is_some_and(|lane| !Arc::ptr_eq(lane, from))
+            .is_some_and(|connection| !Arc::ptr_eq(connection, from))
     }
 
     fn untold(&self) -> MutexGuard<'_, Option<FailureText>> {
@@ -211,21 +211,24 @@ impl ConnectionSlot {
         if !self.is_own() {
             return None;
         }
-        let lane = self.current().clone().filter(|lane| !lane.is_open());
+        let connection = self
+            .current()
+            .clone()
+            .filter(|connection| !connection.is_open());
         let before = self.untold().take();
-        before.or_else(|| self.bereaved(&*lane?))
+        before.or_else(|| self.bereaved(&*connection?))
     }
 
     /// Whether all calls of one client go here, and no others.
     pub(crate) fn is_own(&self) -> bool {
-        self.tenant == InstanceSharing::Exclusive && !self.shared.run().spreads
+        self.sharing == InstanceSharing::Exclusive && !self.shared.run().spreads
     }
 
     /// ClientRef may use an instance that speaks so.
     fn tenant_at(&self, era: Era) -> InstanceSharing {
         match era {
             Era::Modern if !self.shared.keeps_apart() => InstanceSharing::Shared,
-            Era::Modern | Era::Legacy => self.tenant,
+            Era::Modern | Era::Legacy => self.sharing,
         }
     }
 
@@ -235,8 +238,8 @@ impl ConnectionSlot {
     }
 
     /// ClientRef hears what belongs to no call.
-    pub(crate) const fn audience(&self) -> &Arc<Subscribers> {
-        &self.audience
+    pub(crate) const fn subscribers(&self) -> &Arc<Subscribers> {
+        &self.subscribers
     }
 
     /// A call was given up, and the server may not know it yet; or that is over.
@@ -259,18 +262,18 @@ impl ConnectionSlot {
     }
 
     /// The connection, opened if there is none, with the right to make a call.
-    pub(crate) async fn board(
+    pub(crate) async fn acquire(
         self: &Arc<Self>,
         user: &ConnectionUser,
     ) -> Result<Lease, UpstreamError> {
         loop {
-            let lane = self.lane(user).await?;
-            let entered = lane.running.start_call().await;
+            let connection = self.connection(user).await?;
+            let entered = connection.running.start_call().await;
             // One that was stopped meanwhile, or has become another's, is not open any more, and there will be another.
-            if let Some(in_use) = entered.map_err(|kind| self.error(kind))?
-                && lane.claim.admits(user)
+            if let Some(guard) = entered.map_err(|kind| self.error(kind))?
+                && connection.ownership.admits(user)
             {
-                return Ok(Lease { lane, in_use });
+                return Ok(Lease { connection, guard });
             }
         }
     }
@@ -281,35 +284,35 @@ impl ConnectionSlot {
     }
 
     /// The connection, opened if there is none.
-    pub(crate) async fn lane(
+    pub(crate) async fn connection(
         self: &Arc<Self>,
         user: &ConnectionUser,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.lane_for(user, StartCause::Request).await
+        self.connection_for(user, StartCause::Request).await
     }
 
-    /// As [`lane`](Self::lane), for another reason than somebody who calls.
-    pub(crate) async fn lane_because(
+    /// As [`connection`](Self::connection), for another reason than somebody who calls.
+    pub(crate) async fn connection_because(
         self: &Arc<Self>,
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.lane_for(&ConnectionUser::Nobody, cause).await
+        self.connection_for(&ConnectionUser::Nobody, cause).await
     }
 
-    async fn lane_for(
+    async fn connection_for(
         self: &Arc<Self>,
         user: &ConnectionUser,
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        if let Some(lane) = self.live_for(user) {
-            return Ok(lane);
+        if let Some(connection) = self.live_for(user) {
+            return Ok(connection);
         }
         let tries = self.tries.load(Ordering::SeqCst);
         let line = Arc::clone(&self.opening);
         let in_line = self.shared.supervisor.wait_in_queue(line.lock_owned());
         let last = in_line.await.map_err(|kind| self.error_of(cause, kind))?;
-        if let Some(lane) = self.live_for(user) {
-            return Ok(lane);
+        if let Some(connection) = self.live_for(user) {
+            return Ok(connection);
         }
         if self.tries.load(Ordering::SeqCst) > tries
             && let Some(same) = &*last
@@ -332,7 +335,10 @@ impl ConnectionSlot {
         mut last: OwnedMutexGuard<Option<Arc<UpstreamErrorKind>>>,
     ) -> Result<Arc<UpstreamConnection>, Arc<UpstreamErrorKind>> {
         let before = self.current().take();
-        if let Some(why) = before.as_deref().and_then(|lane| self.bereaved(lane)) {
+        if let Some(why) = before
+            .as_deref()
+            .and_then(|connection| self.bereaved(connection))
+        {
             *self.untold() = Some(why);
         }
         drop(before);
@@ -340,21 +346,21 @@ impl ConnectionSlot {
         let opened = self.start(cause).await.map_err(Arc::new);
         last.clone_from(&opened.as_ref().err().cloned());
         self.tries.fetch_add(1, Ordering::SeqCst);
-        let lane = opened?;
-        *self.current() = Some(Arc::clone(&lane));
-        self.shared.acquaintance.meet(&lane);
-        if self.shared.acquaintance.has_herald() {
-            lane.watch(&self.shared);
+        let connection = opened?;
+        *self.current() = Some(Arc::clone(&connection));
+        self.shared.info_cache.meet(&connection);
+        if self.shared.info_cache.has_herald() {
+            connection.watch(&self.shared);
         }
-        self.shared.acquaintance.connected();
+        self.shared.info_cache.connected();
         if was_asleep {
-            self.shared.acquaintance.wake();
+            self.shared.info_cache.wake();
         }
-        let moving = self.audience.move_to(&lane);
+        let moving = self.subscribers.move_to(&connection);
         if tokio::time::timeout(CATCH_UP, moving).await.is_err() {
             tracing::warn!("a new session takes long to get to where the lost one was");
         }
-        Ok(lane)
+        Ok(connection)
     }
 
     async fn start(
@@ -363,44 +369,44 @@ impl ConnectionSlot {
     ) -> Result<Arc<UpstreamConnection>, UpstreamErrorKind> {
         self.shared.check_approved().await?;
         let supervisor = &self.shared.supervisor;
-        let start = supervisor.admit(self.tenant, cause).await?;
+        let start = supervisor.admit(self.sharing, cause).await?;
         let limit = self.shared.run().start_timeout;
-        let met = tokio::select! {
-            met = tokio::time::timeout(limit, self.meet(start.guard())) => {
-                met.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
+        let profile = tokio::select! {
+            profile = tokio::time::timeout(limit, self.meet(start.guard())) => {
+                profile.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
             }
             // Nobody waits for it any more.
             () = supervisor.closed() => return Err(UpstreamErrorKind::Retired),
         };
-        let met = match met {
-            Ok(met) => met,
+        let profile = match profile {
+            Ok(profile) => profile,
             Err(trouble) => {
                 start.failed(&trouble);
                 return Err(trouble);
             }
         };
-        let revision = met.connection.revision();
+        let revision = profile.connection.revision();
         let running = start.ready(revision, self.tenant_at(revision.era()));
-        let audience = Arc::clone(&self.audience);
-        let lane = Arc::new(UpstreamConnection::new(
-            met,
+        let subscribers = Arc::clone(&self.subscribers);
+        let connection = Arc::new(UpstreamConnection::new(
+            profile,
             self.askable(),
             &self.shared,
-            audience,
+            subscribers,
             running,
         ));
-        let connection: Weak<dyn ManagedConnection> =
-            Arc::downgrade(&lane) as Weak<dyn ManagedConnection>;
-        lane.running.attach(connection);
-        lane.serve_unsolicited(Arc::downgrade(self));
-        Ok(lane)
+        let managed: Weak<dyn ManagedConnection> =
+            Arc::downgrade(&connection) as Weak<dyn ManagedConnection>;
+        connection.running.attach(managed);
+        connection.serve_unsolicited(Arc::downgrade(self));
+        Ok(connection)
     }
 
     /// What those can be asked who use the connection.
     fn askable(&self) -> CapabilityBits {
-        match self.tenant {
+        match self.sharing {
             InstanceSharing::Exclusive | InstanceSharing::Shared => {
-                self.wish.capabilities.declared()
+                self.offer.capabilities.declared()
             }
             InstanceSharing::Internal => CapabilitySet::empty(Side::Client).declared(),
         }
@@ -408,18 +414,18 @@ impl ConnectionSlot {
 
     /// The connection is lost. If somebody listens it is replaced, ever more slowly and not for ever.
     pub(crate) async fn lost(self: &Arc<Self>) {
-        self.audience.listens.lost();
+        self.subscribers.listens.lost();
         // Another process may have other tools.
         self.shared.tool_tasks.forget();
         let mut failures = 0;
-        while self.audience.is_waiting() {
-            let Err(error) = self.lane_because(StartCause::Listener).await else {
+        while self.subscribers.is_waiting() {
+            let Err(error) = self.connection_because(StartCause::Listener).await else {
                 return;
             };
             match error.kind.next_start() {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None if failures < TRIES => failures += 1,
-                None => return self.audience.listens.end(),
+                None => return self.subscribers.listens.end(),
             }
         }
     }
@@ -427,24 +433,24 @@ impl ConnectionSlot {
     /// Tells whoever wants to know that something has changed: what an instance says that clients are told apart by is
     /// for those who have it.
     pub(crate) fn tell(&self, method: Method, era: Era) {
-        let acquaintance = &self.shared.acquaintance;
-        match said_to(sharing_policy(self.strategy()), era, self.tenant) {
-            ChangeAudience::All => acquaintance.tell(method),
+        let info_cache = &self.shared.info_cache;
+        match said_to(sharing_policy(self.strategy()), era, self.sharing) {
+            ChangeAudience::All => info_cache.tell(method),
             ChangeAudience::Owner => {
-                self.tidings.note(method);
-                acquaintance.tell_owner(self.tidings.number(), method);
+                self.own_changes.note(method);
+                info_cache.tell_owner(self.own_changes.number(), method);
             }
         }
     }
 
     /// What the server says of its lists to whoever has it for itself.
-    pub(crate) const fn tidings(&self) -> &Arc<OwnListChanges> {
-        &self.tidings
+    pub(crate) const fn own_changes(&self) -> &Arc<OwnListChanges> {
+        &self.own_changes
     }
 
     /// ListChanges whenever there is another connection to the server.
     pub(crate) fn connections(&self) -> watch::Receiver<u64> {
-        self.shared.acquaintance.connections()
+        self.shared.info_cache.connections()
     }
 
     /// Whether the server is told who asks.
@@ -485,33 +491,36 @@ impl ConnectionSlot {
     async fn meet(&self, guard: &InstanceGuard) -> Result<Connected, UpstreamErrorKind> {
         let key = self.shared.target.key();
         let (prior, mut asking) = self.shared.verdicts.lookup(&key).await;
-        let wish = Offer {
+        let offer = Offer {
             // Nothing is promised without somebody who keeps it.
-            capabilities: self.shared.stand_in.added_to(&self.wish.capabilities),
+            capabilities: self
+                .shared
+                .default_answers
+                .added_to(&self.offer.capabilities),
             mode: self.shared.mode,
             require: self.shared.require.clone(),
             prior,
-            ..self.wish.clone()
+            ..self.offer.clone()
         };
         let target = &self.shared.target;
-        let mut met = connect(target, &wish, guard).await;
+        let mut profile = connect(target, &offer, guard).await;
         if prior.is_some()
-            && met
+            && profile
                 .as_ref()
                 .is_err_and(UpstreamErrorKind::is_negotiation_failure)
         {
             // What was believed about the server may be what is wrong.
             asking.forget();
-            let wish = Offer {
+            let offer = Offer {
                 prior: None,
-                ..wish
+                ..offer
             };
-            met = connect(target, &wish, guard).await;
+            profile = connect(target, &offer, guard).await;
         }
-        let met = met?;
-        if let Some(verdict) = met.verdict {
+        let profile = profile?;
+        if let Some(verdict) = profile.verdict {
             asking.learn(verdict);
         }
-        Ok(met)
+        Ok(profile)
     }
 }

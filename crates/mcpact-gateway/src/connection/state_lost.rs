@@ -56,14 +56,18 @@ impl UpstreamConnection {
 
 impl ConnectionSlot {
     /// Whether a server has something of one client on this connection.
-    fn keeps_on(&self, lane: &UpstreamConnection) -> bool {
-        self.keeps_at(lane.revision().era()) && lane.keepsake.is_any.load(Ordering::Relaxed)
+    fn keeps_on(&self, connection: &UpstreamConnection) -> bool {
+        self.keeps_at(connection.revision().era())
+            && connection.stateful_use.is_any.load(Ordering::Relaxed)
     }
 
     /// Why what the client had on a connection is lost, if it is and nobody has told it.
-    pub(crate) fn bereaved(&self, lane: &UpstreamConnection) -> Option<FailureText> {
-        let why = self.keeps_on(lane).then(|| lane.fell())??;
-        let was_told = lane.keepsake.is_told.swap(true, Ordering::Relaxed);
+    pub(crate) fn bereaved(&self, connection: &UpstreamConnection) -> Option<FailureText> {
+        let why = self.keeps_on(connection).then(|| connection.fell())??;
+        let was_told = connection
+            .stateful_use
+            .is_told
+            .swap(true, Ordering::Relaxed);
         (!was_told).then_some(why)
     }
 }
@@ -74,7 +78,7 @@ impl ServerBinding {
         if !matters(method) {
             return Ok(());
         }
-        match self.port().loss() {
+        match self.slot().loss() {
             Some(why) => Err(self.state_lost(why)),
             None => Ok(()),
         }
@@ -83,13 +87,13 @@ impl ServerBinding {
     /// The same for a request that was on its way when its connection turned out to be over.
     pub(crate) fn check_kept_on(
         &self,
-        lane: &UpstreamConnection,
+        connection: &UpstreamConnection,
         method: Option<Method>,
     ) -> Result<(), ServeError> {
         if !matters(method) {
             return Ok(());
         }
-        match self.port().bereaved(lane) {
+        match self.slot().bereaved(connection) {
             Some(why) => Err(self.state_lost(why)),
             None => Ok(()),
         }
@@ -100,11 +104,18 @@ impl ServerBinding {
     }
 
     /// What a call is told that was lost with its connection; that is how its client learns what else is.
-    pub(crate) fn gone(&self, lane: &UpstreamConnection, why: FailureText) -> UpstreamErrorKind {
-        if !lane.upstream.is_gone() || !self.port().keeps_on(lane) {
+    pub(crate) fn gone(
+        &self,
+        connection: &UpstreamConnection,
+        why: FailureText,
+    ) -> UpstreamErrorKind {
+        if !connection.upstream.is_gone() || !self.slot().keeps_on(connection) {
             return UpstreamErrorKind::ConnectionLost(why);
         }
-        lane.keepsake.is_told.store(true, Ordering::Relaxed);
+        connection
+            .stateful_use
+            .is_told
+            .store(true, Ordering::Relaxed);
         UpstreamErrorKind::ConnectionAndStateLost(why)
     }
 }

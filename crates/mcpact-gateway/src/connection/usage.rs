@@ -49,8 +49,8 @@ impl UpstreamConnection {
     /// Passes on what the server logs outside of any call, if it cannot be about a call of somebody else.
     pub(crate) fn tell_log(&self, note: &ServerNotification) {
         match self.hears_log() {
-            Some(ear) => ear.hint(&Scope::Connection, note.method, &note.params),
-            None if self.audience.is_any() => self.metrics.dropped(DropReason::LogOfWhom),
+            Some(sink) => sink.hint(&Scope::Connection, note.method, &note.params),
+            None if self.subscribers.is_any() => self.metrics.dropped(DropReason::LogOfWhom),
             // Modern clients hear of their own requests only.
             None => {}
         }
@@ -58,12 +58,12 @@ impl UpstreamConnection {
 
     /// The legacy client whose session this is, or who alone has made calls here.
     fn hears_log(&self) -> Option<ClientSink> {
-        let holder = self.claim.holder();
+        let holder = self.ownership.holder();
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
-        match self.patrons.all() {
-            ConnectionUsers::One(only) => self.audience.owner(holder.or(Some(&only))),
+        match self.usage.all() {
+            ConnectionUsers::One(only) => self.subscribers.owner(holder.or(Some(&only))),
             ConnectionUsers::Several if is_shared && holder.is_none() => None,
-            ConnectionUsers::Nobody | ConnectionUsers::Several => self.audience.owner(holder),
+            ConnectionUsers::Nobody | ConnectionUsers::Several => self.subscribers.owner(holder),
         }
     }
 }
@@ -81,20 +81,17 @@ mod tests {
         let client =
             |session: &Arc<u8>| ConnectionUser::Client(ClientRef::by(Arc::downgrade(session)));
         for other in [client(&bob), ConnectionUser::Stranger] {
-            let patrons = UsageTracker::default();
-            patrons.came(&ConnectionUser::Nobody);
-            assert!(matches!(patrons.all(), ConnectionUsers::Nobody));
+            let usage = UsageTracker::default();
+            usage.came(&ConnectionUser::Nobody);
+            assert!(matches!(usage.all(), ConnectionUsers::Nobody));
             for user in [client(&ann), ConnectionUser::Nobody, client(&ann)] {
-                patrons.came(&user);
+                usage.came(&user);
                 let who = ClientRef::by(Arc::downgrade(&ann));
-                assert!(matches!(patrons.all(), ConnectionUsers::One(only) if only == who));
+                assert!(matches!(usage.all(), ConnectionUsers::One(only) if only == who));
             }
-            patrons.came(&other);
-            patrons.came(&client(&ann));
-            assert!(
-                matches!(patrons.all(), ConnectionUsers::Several),
-                "{other:?}"
-            );
+            usage.came(&other);
+            usage.came(&client(&ann));
+            assert!(matches!(usage.all(), ConnectionUsers::Several), "{other:?}");
         }
     }
 }

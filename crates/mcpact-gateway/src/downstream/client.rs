@@ -1,4 +1,4 @@
-//! A client of a hub, and the callers that stand for it at the servers.
+//! A client of a aggregator, and the callers that stand for it at the servers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,13 +35,13 @@ const KINDS: usize = 64;
 /// What is remembered about a client in its session; modern clients that declare the same share it.
 #[derive(Debug)]
 pub(crate) struct DownstreamClient {
-    visitor: ClientIdentity,
+    identity: ClientIdentity,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) declared: CapabilityBits,
-    pub(crate) opening: SavedHello,
+    pub(crate) hello: SavedHello,
     parts: Mutex<HashMap<u64, Arc<OnceCell<Arc<ServerBinding>>>>>,
     /// A legacy client, which stays.
-    ear: OnceLock<WeakClientSink>,
+    sink: OnceLock<WeakClientSink>,
     is_ready: AtomicBool,
     /// Which log messages a legacy client wants, as it said it.
     level: Mutex<Option<BackendRequest>>,
@@ -63,23 +63,23 @@ impl ModernClients {
     pub(crate) fn guest(
         &mut self,
         meta: &Meta<'_>,
-        visitor: &ClientIdentity,
+        identity: &ClientIdentity,
     ) -> Arc<DownstreamClient> {
         let declared = meta.client_capabilities.unwrap_or("{}");
         let known = self.kinds.iter().find(|guest| {
-            let SavedHello::Request { capabilities, .. } = &guest.opening else {
+            let SavedHello::Request { capabilities, .. } = &guest.hello else {
                 return false;
             };
-            **capabilities == *declared && guest.visitor == *visitor
+            **capabilities == *declared && guest.identity == *identity
         });
         if let Some(guest) = known {
             return Arc::clone(guest);
         }
-        let opening = SavedHello::Request {
+        let hello = SavedHello::Request {
             capabilities: Box::from(declared),
             info: meta.client_info.map(Box::from),
         };
-        let guest = Arc::new(DownstreamClient::new(opening, declared, visitor));
+        let guest = Arc::new(DownstreamClient::new(hello, declared, identity));
         self.kinds.truncate(KINDS - 1);
         self.kinds.push_front(Arc::clone(&guest));
         guest
@@ -91,51 +91,51 @@ impl ModernClients {
     }
 
     /// Somebody has gone who had a connection for itself; what was kept for it.
-    pub(crate) fn without(&mut self, visitor: &ClientIdentity) -> Vec<Arc<DownstreamClient>> {
-        parted(&mut self.kinds, visitor, |guest| &guest.visitor.key)
+    pub(crate) fn without(&mut self, identity: &ClientIdentity) -> Vec<Arc<DownstreamClient>> {
+        parted(&mut self.kinds, identity, |guest| &guest.identity.key)
     }
 }
 
 impl DownstreamClient {
     /// Whether both are the same client; a modern one may have been forgotten meanwhile.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        match (&self.opening, &other.opening) {
+        match (&self.hello, &other.hello) {
             (
                 SavedHello::Request { capabilities, .. },
                 SavedHello::Request {
                     capabilities: others,
                     ..
                 },
-            ) => capabilities == others && self.visitor == other.visitor,
+            ) => capabilities == others && self.identity == other.identity,
             _ => std::ptr::eq(self, other),
         }
     }
 
     /// On whose behalf it comes; empty where nobody is told apart.
     pub(crate) fn principal(&self) -> &str {
-        &self.visitor.principal
+        &self.identity.principal
     }
 
     /// A client that made a handshake with these parameters.
-    pub(crate) fn of_handshake(params: &str, visitor: &ClientIdentity) -> Self {
+    pub(crate) fn of_handshake(params: &str, identity: &ClientIdentity) -> Self {
         let parsed = InitializeParams::parse(Some(params));
         let declared = parsed.ok().and_then(|params| params.capabilities);
-        let opening = SavedHello::Handshake {
+        let hello = SavedHello::Handshake {
             params: Box::from(params),
         };
-        Self::new(opening, declared.unwrap_or("{}"), visitor)
+        Self::new(hello, declared.unwrap_or("{}"), identity)
     }
 
-    fn new(opening: SavedHello, declared: &str, visitor: &ClientIdentity) -> Self {
+    fn new(hello: SavedHello, declared: &str, identity: &ClientIdentity) -> Self {
         let declared = CapabilitySet::parse(Side::Client, Some(declared), Reading::Lenient)
             .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
         Self {
-            visitor: visitor.clone(),
+            identity: identity.clone(),
             fingerprint: Fingerprint::of(&declared),
             declared: declared.declared(),
-            opening,
+            hello,
             parts: Mutex::default(),
-            ear: OnceLock::new(),
+            sink: OnceLock::new(),
             is_ready: AtomicBool::new(false),
             level: Mutex::default(),
             watched: Arc::default(),
@@ -147,20 +147,20 @@ impl DownstreamClient {
     /// ClientRef stands for it at a server, which is reached if it has to be.
     pub(crate) async fn part(
         self: &Arc<Self>,
-        hub: &Arc<Aggregator>,
-        member: &Arc<ServerEntry>,
+        aggregator: &Arc<Aggregator>,
+        entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let received = match &self.opening {
-            SavedHello::Request { .. } => self.receive(member).await,
+        let received = match &self.hello {
+            SavedHello::Request { .. } => self.receive(entry).await,
             SavedHello::Handshake { .. } => {
-                let cell = Arc::clone(lock(&self.parts).entry(member.number).or_default());
-                let made = cell.get_or_try_init(|| self.introduce(hub, member));
+                let cell = Arc::clone(lock(&self.parts).entry(entry.number).or_default());
+                let made = cell.get_or_try_init(|| self.introduce(aggregator, entry));
                 made.await.cloned()
             }
         };
-        self.received(hub, member, &received);
+        self.received(aggregator, entry, &received);
         if received.is_ok() {
-            hub.look_at_own(member, self);
+            aggregator.look_at_own(entry, self);
         }
         received
     }
@@ -169,52 +169,52 @@ impl DownstreamClient {
     /// like this client.
     pub(crate) async fn nobody(
         &self,
-        hub: &Arc<Aggregator>,
-        member: &Arc<ServerEntry>,
+        aggregator: &Arc<Aggregator>,
+        entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let (opening, principal) = (&self.opening, self.principal());
-        let received = member.bridge.nobody(opening, principal).await;
-        self.received(hub, member, &received);
+        let (hello, principal) = (&self.hello, self.principal());
+        let received = entry.server.nobody(hello, principal).await;
+        self.received(aggregator, entry, &received);
         received
     }
 
     fn received(
         &self,
-        hub: &Arc<Aggregator>,
-        member: &Arc<ServerEntry>,
+        aggregator: &Arc<Aggregator>,
+        entry: &Arc<ServerEntry>,
         received: &Result<Arc<ServerBinding>, ServeError>,
     ) {
-        member.judge(received.as_ref().err());
-        if received.is_ok() && member.is_to_be_verified() {
-            hub.look_again(member);
+        entry.judge(received.as_ref().err());
+        if received.is_ok() && entry.is_to_be_verified() {
+            aggregator.look_again(entry);
         }
     }
 
     /// ClientRef stands for nobody at a server, if it is awake for that.
-    pub(crate) fn awake_nobody(&self, member: &ServerEntry) -> Option<Arc<ServerBinding>> {
-        let everybody = member.bridge.everybody();
+    pub(crate) fn awake_nobody(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
+        let everybody = entry.server.everybody();
         everybody.or_else(|| {
-            let bridge = &member.bridge;
-            bridge.nobody_awake(&self.opening, self.principal())
+            let server = &entry.server;
+            server.nobody_awake(&self.hello, self.principal())
         })
     }
 
     /// Its instance of a server, if it has ever had one.
-    pub(crate) fn own_instance(&self, member: &ServerEntry) -> Option<OwnInstance> {
-        match &self.opening {
+    pub(crate) fn own_instance(&self, entry: &ServerEntry) -> Option<OwnInstance> {
+        match &self.hello {
             SavedHello::Request { capabilities, .. } => {
-                member.bridge.instance_of(capabilities, &self.visitor)
+                entry.server.instance_of(capabilities, &self.identity)
             }
             SavedHello::Handshake { .. } => {
-                let caller = lock(&self.parts).get(&member.number)?.get().cloned()?;
-                Some(caller.own_instance())
+                let binding = lock(&self.parts).get(&entry.number)?.get().cloned()?;
+                Some(binding.own_instance())
             }
         }
     }
 
     /// ClientRef sees what its own instances list: modern clients that nothing tells apart share them.
     pub(crate) const fn readers(&self) -> ListAudience {
-        match (&self.opening, &self.visitor.key) {
+        match (&self.hello, &self.identity.key) {
             (SavedHello::Request { .. }, ClientKey::None) => ListAudience::Many,
             (SavedHello::Request { .. }, ClientKey::Connection(_) | ClientKey::Key(_))
             | (SavedHello::Handshake { .. }, _) => ListAudience::One,
@@ -222,68 +222,68 @@ impl DownstreamClient {
     }
 
     /// ClientRef stands for it at a server that is awake.
-    pub(crate) fn awake_part(&self, member: &ServerEntry) -> Option<Arc<ServerBinding>> {
-        if let Some(everybody) = member.bridge.everybody() {
+    pub(crate) fn awake_part(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
+        if let Some(everybody) = entry.server.everybody() {
             return Some(everybody);
         }
-        let caller = match &self.opening {
+        let binding = match &self.hello {
             SavedHello::Request { capabilities, .. } => {
-                member.bridge.standing(capabilities, &self.visitor)?
+                entry.server.standing(capabilities, &self.identity)?
             }
             SavedHello::Handshake { .. } => {
                 let parts = lock(&self.parts);
-                parts.get(&member.number)?.get().cloned()?
+                parts.get(&entry.number)?.get().cloned()?
             }
         };
-        caller.is_awake().then_some(caller)
+        binding.is_awake().then_some(binding)
     }
 
     /// Reaches a server of which nothing is known, as whoever comes will need it.
-    pub(crate) async fn meet(&self, member: &ServerEntry) {
-        let met = self.receive(member).await;
-        member.judge(met.as_ref().err());
+    pub(crate) async fn meet(&self, entry: &ServerEntry) {
+        let profile = self.receive(entry).await;
+        entry.judge(profile.as_ref().err());
     }
 
     /// ClientRef stands for it at a server, as it began here.
-    async fn receive(&self, member: &ServerEntry) -> Result<Arc<ServerBinding>, ServeError> {
-        self.opening.receive(&member.bridge, &self.visitor).await
+    async fn receive(&self, entry: &ServerEntry) -> Result<Arc<ServerBinding>, ServeError> {
+        self.hello.receive(&entry.server, &self.identity).await
     }
 
     /// A legacy client makes a handshake with a server when it first needs it.
     async fn introduce(
         &self,
-        hub: &Arc<Aggregator>,
-        member: &Arc<ServerEntry>,
+        aggregator: &Arc<Aggregator>,
+        entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let caller = self.receive(member).await?;
-        if let Some(ear) = self.ear.get().and_then(WeakClientSink::near) {
-            let view = Rewriter::new(hub, member, &self.watched);
-            member.bridge.settle(&caller, &ear.seeing(Arc::new(view)));
+        let binding = self.receive(entry).await?;
+        if let Some(sink) = self.sink.get().and_then(WeakClientSink::near) {
+            let view = Rewriter::new(aggregator, entry, &self.watched);
+            entry.server.settle(&binding, &sink.seeing(Arc::new(view)));
         }
         if self.is_ready.load(Ordering::Acquire) {
-            caller.observe(Method::Initialized, None);
+            binding.observe(Method::Initialized, None);
         }
         let level = lock(&self.level).as_ref().map(again);
-        if let (Some(level), Some(ear)) = (level, self.ear.get().and_then(WeakClientSink::near)) {
+        if let (Some(level), Some(sink)) = (level, self.sink.get().and_then(WeakClientSink::near)) {
             // A server that keeps no log has nothing to leave out.
-            let _ = member.bridge.carry(level, Arc::clone(&caller), ear).await;
+            let _ = entry.server.carry(level, Arc::clone(&binding), sink).await;
         }
-        Ok(caller)
+        Ok(binding)
     }
 
     /// It is there to stay.
-    pub(crate) fn settle(&self, ear: WeakClientSink) {
+    pub(crate) fn settle(&self, sink: WeakClientSink) {
         // A session opens once.
-        let _ = self.ear.set(ear);
+        let _ = self.sink.set(sink);
     }
 
-    /// It tells something; whoever it has met is told.
+    /// It tells something; whoever it has profile is told.
     pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
         if method == Method::Initialized {
             self.is_ready.store(true, Ordering::Release);
         }
-        for caller in self.callers() {
-            caller.observe(method, params);
+        for binding in self.callers() {
+            binding.observe(method, params);
         }
     }
 
@@ -297,10 +297,10 @@ impl DownstreamClient {
     }
 
     /// At which servers it is known, by number.
-    pub(crate) fn met(&self) -> Vec<u64> {
+    pub(crate) fn profile(&self) -> Vec<u64> {
         let parts = lock(&self.parts);
-        let met = parts.iter().filter(|(_, part)| part.get().is_some());
-        met.map(|(number, _)| *number).collect()
+        let profile = parts.iter().filter(|(_, part)| part.get().is_some());
+        profile.map(|(number, _)| *number).collect()
     }
 
     /// It subscribes to something.
@@ -326,8 +326,8 @@ impl DownstreamClient {
     }
 
     /// How a legacy client is told what belongs to no request.
-    pub(crate) fn far_ear(&self) -> Option<&WeakClientSink> {
-        self.ear.get()
+    pub(crate) fn weak_sink(&self) -> Option<&WeakClientSink> {
+        self.sink.get()
     }
 
     /// Which log messages it wants, for servers that it meets later.

@@ -67,7 +67,7 @@ impl ClientSink {
     }
 
     /// ClientRef it is, as far as it can be told.
-    pub(crate) fn visitor(&self) -> &ClientIdentity {
+    pub(crate) fn identity(&self) -> &ClientIdentity {
         self.session.identity()
     }
 

@@ -46,9 +46,9 @@ impl CapacityLimits {
             return format!("{TURNS}, {full}; try again later, or raise {keys}`queue`");
         }
         if self.is_exclusive {
-            let in_use = self.in_use();
+            let guard = self.guard();
             return format!(
-                "{in_use}, {full}; try again when another client has disconnected, or raise \
+                "{guard}, {full}; try again when another client has disconnected, or raise \
                  `max_instances` or `queue`"
             );
         }
@@ -69,9 +69,9 @@ impl CapacityLimits {
             );
         }
         if self.is_exclusive {
-            let in_use = self.in_use();
+            let guard = self.guard();
             return format!(
-                "{in_use}, and none became free within {waited:?}; try again when another client has disconnected, \
+                "{guard}, and none became free within {waited:?}; try again when another client has disconnected, \
                  or raise `max_instances` or `queue_seconds`"
             );
         }
@@ -90,7 +90,7 @@ impl CapacityLimits {
         }
     }
 
-    fn in_use(self) -> String {
+    fn guard(self) -> String {
         match self.instances {
             1 => String::from("the only instance is used by another client"),
             number => format!("all {number} instances are used by other clients"),

@@ -11,7 +11,7 @@ use crate::upstream::binding::ServerBinding;
 use mcpact::connection::CallFailure;
 use mcpact::connection::Delivery;
 
-/// How a request was refused that may belong to another server than was met.
+/// How a request was refused that may belong to another server than was profile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RefusalKind {
     /// It was not sent: the connection that it would have taken is of another revision.
@@ -45,8 +45,8 @@ impl RefusalKind {
 pub(crate) struct RefusalRecord(Mutex<Option<(RefusalKind, Arc<ServerBinding>)>>);
 
 impl RefusalRecord {
-    pub(crate) fn note(&self, refused: RefusalKind, caller: &Arc<ServerBinding>) {
-        let noted = Some((refused, Arc::clone(caller)));
+    pub(crate) fn note(&self, refused: RefusalKind, binding: &Arc<ServerBinding>) {
+        let noted = Some((refused, Arc::clone(binding)));
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = noted;
     }
 
@@ -55,11 +55,11 @@ impl RefusalRecord {
         &self,
         loss: &CallFailure,
         revision: Revision,
-        caller: &Arc<ServerBinding>,
+        binding: &Arc<ServerBinding>,
     ) {
         match loss {
-            CallFailure::RevisionRefused => self.note(RefusalKind::Disagreed(revision), caller),
-            CallFailure::Ambiguous(_) => self.note(RefusalKind::InDoubt, caller),
+            CallFailure::RevisionRefused => self.note(RefusalKind::Disagreed(revision), binding),
+            CallFailure::Ambiguous(_) => self.note(RefusalKind::InDoubt, binding),
             CallFailure::SessionLost
             | CallFailure::NotSent(_)
             | CallFailure::Unreachable(_)
@@ -77,22 +77,22 @@ impl RefusalRecord {
 }
 
 impl UpstreamServer {
-    /// Whether the server, met anew, is another one than the one that refused something: only that one is given it.
-    pub(crate) async fn is_another(&self, refused: RefusalKind, caller: &ServerBinding) -> bool {
+    /// Whether the server, profile anew, is another one than the one that refused something: only that one is given it.
+    pub(crate) async fn is_another(&self, refused: RefusalKind, binding: &ServerBinding) -> bool {
         if let RefusalKind::Unsent = refused {
             return true;
         }
         // In a box: what is rare makes every call larger otherwise.
-        let met = Box::pin(caller.meet_anew()).await;
-        met.is_ok_and(|lane| match refused {
+        let profile = Box::pin(binding.meet_anew()).await;
+        profile.is_ok_and(|connection| match refused {
             RefusalKind::Unsent => true,
-            RefusalKind::Disagreed(before) => lane.revision() != before,
-            RefusalKind::InDoubt => lane.revision().era() == Era::Legacy,
+            RefusalKind::Disagreed(before) => connection.revision() != before,
+            RefusalKind::InDoubt => connection.revision().era() == Era::Legacy,
         })
     }
 }
 
-/// What is told of a server that refuses its own revision, and is the same as before when it is met anew.
+/// What is told of a server that refuses its own revision, and is the same as before when it is profile anew.
 pub(crate) fn disagreed(revision: Revision) -> UpstreamErrorKind {
     let why = format!("it refuses requests of {revision}, which it has agreed to");
     UpstreamErrorKind::ProtocolViolation(why)

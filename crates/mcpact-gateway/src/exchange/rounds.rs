@@ -46,72 +46,72 @@ pub(crate) enum CallEnd {
 
 impl UpstreamServer {
     /// A modern server asks by ending the call; the client sees one call with questions in it.
-    pub(crate) async fn in_rounds(&self, mut crossing: Exchange) -> Result<ByteString, ServeError> {
+    pub(crate) async fn in_rounds(&self, mut exchange: Exchange) -> Result<ByteString, ServeError> {
         match self
-            .through_rounds(&mut crossing, QuestionChannel::Here)
+            .through_rounds(&mut exchange, QuestionChannel::Here)
             .await?
         {
             CallEnd::Answer(raw) => Ok(raw),
             CallEnd::Task(raw) => {
                 // What the server has begun is brought to no other one.
-                crossing.refusals = Arc::default();
-                Box::pin(self.follow(crossing, &raw)).await
+                exchange.refusals = Arc::default();
+                Box::pin(self.follow(exchange, &raw)).await
             }
         }
     }
 
     pub(crate) async fn through_rounds(
         &self,
-        crossing: &mut Exchange,
+        exchange: &mut Exchange,
         asking: QuestionChannel<'_>,
     ) -> Result<CallEnd, ServeError> {
-        let method = crossing.waiter.job.method.unwrap_or(Method::ToolsCall);
-        let original = crossing.params()?;
+        let method = exchange.inbound.job.method.unwrap_or(Method::ToolsCall);
+        let original = exchange.params()?;
         let mut rounds = Rounds::new(
             method,
-            crossing.waiter.job.pact.clone(),
-            crossing.upstream(),
+            exchange.inbound.job.pact.clone(),
+            exchange.upstream(),
             self.settings.rounds,
             self.clock.now(),
         )
-        .with_default_answers(&self.settings.stand_in);
+        .with_default_answers(&self.settings.default_answers);
         let mut has_refreshed = false;
         loop {
-            crossing.progress.next_round();
+            exchange.progress.next_round();
             let params = rounds.next_params(&original);
-            let mut call = crossing.send(&params).await?;
-            let reply = crossing.reply(&mut call).await?;
+            let mut call = exchange.send(&params).await?;
+            let reply = exchange.reply(&mut call).await?;
             // Nobody has to wait while the client thinks.
-            crossing.in_use = None;
+            exchange.guard = None;
             let raw = match &reply {
                 ServerResponse::Error(raw) if !has_refreshed && is_header_mismatch(raw) => {
                     // BA-28: what is known about the tool may be old.
                     has_refreshed = true;
-                    let _ = Box::pin(self.read_tools(crossing)).await;
+                    let _ = Box::pin(self.read_tools(exchange)).await;
                     continue;
                 }
-                ServerResponse::Error(raw) if crossing.may_take_tasks() && wants_tasks(raw) => {
+                ServerResponse::Error(raw) if exchange.may_take_tasks() && wants_tasks(raw) => {
                     // The tool runs only as a task, and has not run yet.
-                    crossing.told = DeclaredTasks::WithTasks;
+                    exchange.told = DeclaredTasks::WithTasks;
                     continue;
                 }
-                ServerResponse::Error(_) => return crossing.finished(&reply).map(CallEnd::Answer),
+                ServerResponse::Error(_) => return exchange.finished(&reply).map(CallEnd::Answer),
                 // No result at all: there are no rounds to it.
                 ServerResponse::Result(raw) if !raw.starts_with('{') => {
-                    return crossing.finished(&reply).map(CallEnd::Answer);
+                    return exchange.finished(&reply).map(CallEnd::Answer);
                 }
                 ServerResponse::Result(raw) => raw,
             };
             let mut turn = rounds.server_result(raw, self.clock.now(), &mut mint);
             loop {
                 match turn {
-                    NextStep::Finish => return crossing.finished(&reply).map(CallEnd::Answer),
-                    NextStep::Task if crossing.told == DeclaredTasks::WithTasks => {
+                    NextStep::Finish => return exchange.finished(&reply).map(CallEnd::Answer),
+                    NextStep::Task if exchange.told == DeclaredTasks::WithTasks => {
                         let (ServerResponse::Result(raw) | ServerResponse::Error(raw)) = reply;
                         return Ok(CallEnd::Task(raw));
                     }
                     // Nobody said that the client follows tasks.
-                    NextStep::Task => return crossing.finished(&reply).map(CallEnd::Answer),
+                    NextStep::Task => return exchange.finished(&reply).map(CallEnd::Answer),
                     NextStep::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
                     NextStep::Fail(error) => return Err(error.into()),
                     NextStep::Again => break,
@@ -120,7 +120,7 @@ impl UpstreamServer {
                         break;
                     }
                     NextStep::Ask(questions) => {
-                        turn = self.ask(crossing, asking, questions, &mut rounds).await;
+                        turn = self.ask(exchange, asking, questions, &mut rounds).await;
                     }
                 }
             }
@@ -130,24 +130,24 @@ impl UpstreamServer {
     /// Asks everything at once and hears the answers as they come.
     pub(crate) async fn ask(
         &self,
-        crossing: &Exchange,
+        exchange: &Exchange,
         asking: QuestionChannel<'_>,
         questions: Vec<Question>,
         rounds: &mut Rounds,
     ) -> NextStep {
         if let QuestionChannel::InTask(task, _) = asking {
-            self.hosting().waits(task, Status::InputRequired);
+            self.hosted().waits(task, Status::InputRequired);
         }
-        let turn = self.hear_all(crossing, asking, questions, rounds).await;
+        let turn = self.hear_all(exchange, asking, questions, rounds).await;
         if let QuestionChannel::InTask(task, _) = asking {
-            self.hosting().waits(task, Status::Working);
+            self.hosted().waits(task, Status::Working);
         }
         turn
     }
 
     async fn hear_all(
         &self,
-        crossing: &Exchange,
+        exchange: &Exchange,
         asking: QuestionChannel<'_>,
         questions: Vec<Question>,
         rounds: &mut Rounds,
@@ -155,7 +155,7 @@ impl UpstreamServer {
         let mut open: FuturesUnordered<_> = questions
             .into_iter()
             .map(|question| async move {
-                let heard = put(crossing, asking, &question).await;
+                let heard = put(exchange, asking, &question).await;
                 (question.key, heard)
             })
             .collect();
@@ -188,9 +188,9 @@ impl UpstreamServer {
     }
 
     /// Reads the server's tool list, for what its calls need; whether that was possible.
-    pub(crate) async fn read_tools(&self, crossing: &Exchange) -> bool {
+    pub(crate) async fn read_tools(&self, exchange: &Exchange) -> bool {
         // As a call, so that the server does not fall asleep before it has answered.
-        let Ok(Lease { lane, in_use }) = crossing.caller.board().await else {
+        let Ok(Lease { connection, guard }) = exchange.binding.acquire().await else {
             return false;
         };
         let mut page = Some(String::from("{}"));
@@ -198,15 +198,16 @@ impl UpstreamServer {
             let Some(params) = page else {
                 break;
             };
-            let Ok(params) = crossing.stamped(&params) else {
+            let Ok(params) = exchange.stamped(&params) else {
                 return false;
             };
-            let Ok(ServerResponse::Result(raw)) = lane.request(Method::ToolsList, &params).await
+            let Ok(ServerResponse::Result(raw)) =
+                connection.request(Method::ToolsList, &params).await
             else {
                 return false;
             };
-            in_use.answered();
-            lane.learn_tools(&raw);
+            guard.answered();
+            connection.learn_tools(&raw);
             let result = Object::parse(&raw).unwrap_or_default();
             page = result
                 .get_str("nextCursor")
@@ -218,30 +219,30 @@ impl UpstreamServer {
     /// Between legacy peers a question is passed on as it is.
     pub(crate) async fn asking_along(
         &self,
-        mut crossing: Exchange,
+        mut exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
-        let params = match crossing.go_to_task().await? {
+        let params = match exchange.go_to_task().await? {
             Some(params) => params.into(),
-            None => crossing.params()?,
+            None => exchange.params()?,
         };
-        let ear = crossing.waiter.ear.clone();
-        let method = crossing.waiter.job.method;
+        let sink = exchange.inbound.sink.clone();
+        let method = exchange.inbound.job.method;
         if method.is_some_and(Method::may_ask_for_input) {
-            take_turn(&mut crossing).await?;
+            take_turn(&mut exchange).await?;
         }
-        if let Some(turn) = &mut crossing.turn {
+        if let Some(turn) = &mut exchange.turn {
             turn.begin();
         }
         // Before the call: who takes it back says so before it refuses what was asked for it.
         let mut asked = CallQuestions::default();
-        let (mut call, mut started) = match self.way(&crossing).await {
-            CallMode::Waited => match Box::pin(crossing.begin(&params)).await? {
+        let (mut call, mut started) = match self.way(&exchange).await {
+            CallMode::Waited => match Box::pin(exchange.begin(&params)).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
-                Begun::Answered(reply) => return crossing.finished(&reply),
+                Begun::Answered(reply) => return exchange.finished(&reply),
             },
-            CallMode::Plain | CallMode::Task => (crossing.send(&params).await?, None),
+            CallMode::Plain | CallMode::Task => (exchange.send(&params).await?, None),
         };
-        let lane = Arc::clone(&crossing.lane);
+        let connection = Arc::clone(&exchange.connection);
         loop {
             let event = tokio::select! {
                 biased;
@@ -250,32 +251,32 @@ impl UpstreamServer {
                 event = call.next() => event,
             };
             if let (CallEvent::Response(_) | CallEvent::Failed(_), Some(turn)) =
-                (&event, &mut crossing.turn)
+                (&event, &mut exchange.turn)
             {
                 turn.end();
             }
             match event {
                 CallEvent::Notification(note) => {
-                    lane.being_asked.withdraw(&note);
-                    crossing.waiter.tell(&note, &mut crossing.progress).await;
+                    connection.question_registry.withdraw(&note);
+                    exchange.inbound.tell(&note, &mut exchange.progress).await;
                 }
                 CallEvent::Response(reply) => {
-                    crossing.remember(&reply);
+                    exchange.remember(&reply);
                     if let Some(started) = &mut started {
                         started.over();
                     }
-                    asked.outlive_call(&lane, &ear).await;
-                    let finished = crossing.finished(&reply);
-                    return finished.map(|raw| crossing.keeping_tasks(raw));
+                    asked.outlive_call(&connection, &sink).await;
+                    let finished = exchange.finished(&reply);
+                    return finished.map(|raw| exchange.keeping_tasks(raw));
                 }
-                CallEvent::Failed(loss) => return Err(crossing.lost(&loss)),
+                CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
                 CallEvent::Request(ask) => match ask.method {
                     Some(Method::Ping) => ask.answer(&Outcome::Result("{}".into())).await,
                     Some(method) => {
-                        lane.asked_during_call();
-                        asked.put(&lane, &ear, ask, method);
+                        connection.asked_during_call();
+                        asked.put(&connection, &sink, ask, method);
                     }
-                    None => lane.refuse(ask).await,
+                    None => connection.refuse(ask).await,
                 },
             }
         }
@@ -284,15 +285,15 @@ impl UpstreamServer {
 
 /// Puts one question to the client.
 async fn put(
-    crossing: &Exchange,
+    exchange: &Exchange,
     asking: QuestionChannel<'_>,
     question: &Question,
 ) -> QuestionOutcome {
     let Question { method, params, .. } = question;
     match asking {
         QuestionChannel::Here => {
-            let ear = &crossing.waiter.ear;
-            ear.ask(*method, params, PATIENCE).await
+            let sink = &exchange.inbound.sink;
+            sink.ask(*method, params, PATIENCE).await
         }
         QuestionChannel::InTask(task, runner) => match related(params, task) {
             Ok(params) => runner.ask(*method, &params).await,

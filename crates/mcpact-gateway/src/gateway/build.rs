@@ -92,8 +92,8 @@ pub(super) fn settings(
     })
 }
 
-/// Creates the bridge to a server.
-pub(super) fn bridge(
+/// Creates the server to a server.
+pub(super) fn server(
     name: &ServerName,
     config: &ServerConfig,
     gateway: &Gateway,
@@ -150,7 +150,7 @@ pub(super) fn bridge(
         drain_gate: gateway.drain_gate.clone(),
         require: config.require.clone(),
         declare: declared(&config.declare),
-        stand_in: config.answers.clone(),
+        default_answers: config.answers.clone(),
         public_results: config.public_results,
         filters: gateway.filters.clone(),
         approval: env.approvals.clone().map(|approvals| Approval {

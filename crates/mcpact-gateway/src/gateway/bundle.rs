@@ -54,7 +54,7 @@ fn mask(value: &mut Value, masks: &Masks) {
     match value {
         Value::String(text) => *text = masks.cover(std::mem::take(text)),
         Value::Array(items) => items.iter_mut().for_each(|item| mask(item, masks)),
-        Value::Object(members) => members.values_mut().for_each(|item| mask(item, masks)),
+        Value::Object(entries) => entries.values_mut().for_each(|item| mask(item, masks)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

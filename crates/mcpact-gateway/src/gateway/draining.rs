@@ -14,14 +14,14 @@ pub(super) struct DrainingServers(Vec<(ServerName, Weak<UpstreamServer>)>);
 
 impl DrainingServers {
     /// Adds a server.
-    pub(super) fn add(&mut self, name: ServerName, bridge: &Arc<UpstreamServer>) {
-        self.0.retain(|(_, bridge)| bridge.strong_count() > 0);
-        self.0.push((name, Arc::downgrade(bridge)));
+    pub(super) fn add(&mut self, name: ServerName, server: &Arc<UpstreamServer>) {
+        self.0.retain(|(_, server)| server.strong_count() > 0);
+        self.0.push((name, Arc::downgrade(server)));
     }
 
     fn bridges(&self) -> impl Iterator<Item = (&ServerName, Arc<UpstreamServer>)> {
         let all = self.0.iter();
-        all.filter_map(|(name, bridge)| Some((name, bridge.upgrade()?)))
+        all.filter_map(|(name, server)| Some((name, server.upgrade()?)))
     }
 }
 
@@ -30,15 +30,15 @@ impl State {
     pub(super) fn draining_instances(&self, name: &ServerName) -> Vec<InstanceStatus> {
         let replaced = self.draining.bridges().filter(|(of, _)| *of == name);
         replaced
-            .flat_map(|(_, bridge)| bridge.status().instances)
+            .flat_map(|(_, server)| server.status().instances)
             .collect()
     }
 
     /// Returns the removed servers that still have instances.
     pub(super) fn removed(&self) -> Vec<(&ServerName, Arc<UpstreamServer>)> {
         let names = self.names().collect::<Vec<_>>();
-        let removed = self.draining.bridges().filter(|(name, bridge)| {
-            !names.contains(name) && !bridge.status().instances.is_empty()
+        let removed = self.draining.bridges().filter(|(name, server)| {
+            !names.contains(name) && !server.status().instances.is_empty()
         });
         let mut removed: Vec<_> = removed.collect();
         removed.dedup_by_key(|(name, _)| *name);

@@ -39,17 +39,15 @@ impl Gateway {
     pub(super) fn through<'m>(
         &self,
         door: &HttpRoute,
-        members: impl IntoIterator<Item = &'m Arc<ServerEntry>>,
+        entries: impl IntoIterator<Item = &'m Arc<ServerEntry>>,
         scope: Scope,
         arrival: &HttpRequest,
     ) -> RouteDecision {
         let Some(via) = Via::parse(&arrival.headers) else {
             return RouteDecision::To(door.clone());
         };
-        let members = members.into_iter();
-        let routes: Vec<&Arc<Route>> = members
-            .filter_map(|member| member.bridge().route())
-            .collect();
+        let entries = entries.into_iter();
+        let routes: Vec<&Arc<Route>> = entries.filter_map(|entry| entry.server().route()).collect();
         // The end of a session leads to no request upstream.
         if arrival.verb != Verb::DELETE {
             if self.loops.closes_loop(&via, routes.iter().copied()) {

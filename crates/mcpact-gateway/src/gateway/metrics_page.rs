@@ -51,13 +51,13 @@ impl Gateway {
             .servers
             .iter()
             .map(|(name, served)| {
-                let mut status = served.member.bridge().status();
+                let mut status = served.entry.server().status();
                 status.instances.extend(state.draining_instances(name));
                 ServerSample {
                     name: name.as_str(),
                     status,
-                    parked: served.member.bridge().parked(),
-                    revision: served.member.report().revision,
+                    parked: served.entry.server().parked(),
+                    revision: served.entry.report().revision,
                 }
             })
             .collect();

@@ -47,9 +47,9 @@ impl Gateway {
         let mut readiness = Vec::new();
         let mut servers = ObjectWriter::new();
         for (name, served) in &state.servers {
-            let status = served.member.bridge().status();
-            let failure = served.member.failure_in_short();
-            let minimum = served.member.bridge().min_instances();
+            let status = served.entry.server().status();
+            let failure = served.entry.failure_in_short();
+            let minimum = served.entry.server().min_instances();
             let ready = server_readiness(minimum, &status, failure.is_some());
             readiness.push(ready);
             servers = servers.raw(
@@ -89,7 +89,7 @@ fn describe(
     let mut out = ObjectWriter::new()
         .raw("ready", json_bool(readiness == Readiness::Usable))
         .text("state", status.word(failure.is_some()));
-    if let Some(revision) = served.member.report().revision {
+    if let Some(revision) = served.entry.report().revision {
         out = out.text("revision", revision.as_str());
     }
     if readiness != Readiness::Usable {

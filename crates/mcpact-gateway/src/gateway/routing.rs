@@ -111,13 +111,13 @@ impl Gateway {
         let mut state = self.state();
         let response = match destination {
             Destination::All => {
-                let all = state.servers.values().map(|served| &served.member);
+                let all = state.servers.values().map(|served| &served.entry);
                 return self.through(&self.route, all, Scope::All, request);
             }
             Destination::Server(name) => match state.servers.get(name.as_str()) {
                 Some(served) => {
                     self.settings.path.clone_into(&mut request.path);
-                    return self.through(&served.route, [&served.member], Scope::Listed, request);
+                    return self.through(&served.route, [&served.entry], Scope::Listed, request);
                 }
                 None => refused(&unknown_server(&state, &name), request),
             },
@@ -270,7 +270,7 @@ fn server_names(state: &State) -> Vec<&str> {
 
 fn known_tags(state: &State) -> Vec<&str> {
     let servers = state.servers.values();
-    let tags = servers.flat_map(|served| served.member.tags());
+    let tags = servers.flat_map(|served| served.entry.tags());
     let tags: BTreeSet<&str> = tags.map(|tag| &**tag).collect();
     tags.into_iter().collect()
 }

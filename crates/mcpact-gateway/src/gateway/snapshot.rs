@@ -39,10 +39,10 @@ pub struct ServerReport {
 impl Gateway {
     /// Connects to every server without cached metadata; yields the report of each server once it is known or failed.
     pub fn connect_all(&self) -> impl Stream<Item = ServerReport> + Send + use<> {
-        let members = self.state().members().into_iter();
-        let connecting = members.map(|member| async move {
-            member.meet().await;
-            member.report()
+        let entries = self.state().entries().into_iter();
+        let connecting = entries.map(|entry| async move {
+            entry.meet().await;
+            entry.report()
         });
         connecting.collect::<FuturesUnordered<_>>()
     }
@@ -55,8 +55,8 @@ impl Gateway {
     /// Returns the reports of all servers.
     #[must_use]
     pub fn reports(&self) -> Vec<ServerReport> {
-        let members = self.state().members();
-        members.iter().map(|member| member.report()).collect()
+        let entries = self.state().entries();
+        entries.iter().map(|entry| entry.report()).collect()
     }
 
     /// Returns the status of the gateway and of one server, or of all servers.
@@ -86,7 +86,7 @@ impl Gateway {
         let removed = state.removed().into_iter();
         let removed = removed.filter(|(name, _)| is_selected(name));
         let removed = removed
-            .map(|(name, bridge)| removed_line(name, &bridge, &state.draining_instances(name)));
+            .map(|(name, server)| removed_line(name, &server, &state.draining_instances(name)));
         Status {
             gateway: self.own_status(&state),
             servers: served.chain(invalid).chain(removed).collect(),
@@ -142,26 +142,26 @@ impl Gateway {
 /// Returns the status of a removed server with calls in flight.
 fn removed_line(
     name: &ServerName,
-    bridge: &UpstreamServer,
+    server: &UpstreamServer,
     instances: &[InstanceStatus],
 ) -> ServerLine {
-    let met = bridge.met();
-    let revision = met.as_ref().map(|met| met.revision);
+    let profile = server.profile();
+    let revision = profile.as_ref().map(|profile| profile.revision);
     ServerLine {
         name: name.to_string(),
         state: ServerWord::Draining.as_str().to_owned(),
-        transport: transport(bridge),
+        transport: transport(server),
         revision: revision.map(|revision| revision.to_string()),
         era: revision.map(|revision| revision.era().as_str().to_owned()),
-        calls_itself: met.as_ref().and_then(|met| met.calls_itself()),
+        calls_itself: profile.as_ref().and_then(|profile| profile.calls_itself()),
         instances: instances.iter().map(instance_line).collect(),
         in_flight: instances.iter().map(|one| one.in_flight).sum(),
         ..ServerLine::default()
     }
 }
 
-fn transport(bridge: &UpstreamServer) -> Transport {
-    match bridge.target() {
+fn transport(server: &UpstreamServer) -> Transport {
+    match server.target() {
         Target::Command(_) => Transport::Stdio,
         Target::Url { .. } => Transport::Http,
         Target::Local(_) => Transport::Builtin,
@@ -169,9 +169,9 @@ fn transport(bridge: &UpstreamServer) -> Transport {
 }
 
 fn server_line(name: &ServerName, served: &GroupTerms, draining: &[InstanceStatus]) -> ServerLine {
-    let member = &served.member;
-    let (bridge, report) = (member.bridge(), member.report());
-    let status = bridge.status();
+    let entry = &served.entry;
+    let (server, report) = (entry.server(), entry.report());
+    let status = server.status();
     let retry = status.state.wait().or(status.retry_in);
     let state = status.word(report.failure.is_some());
     let ended = status.ended.iter().take(MAX_ENDED);
@@ -185,18 +185,18 @@ fn server_line(name: &ServerName, served: &GroupTerms, draining: &[InstanceStatu
             .revision
             .map(|revision| revision.era().as_str().to_owned()),
         calls_itself: report.calls_itself,
-        transport: transport(bridge),
+        transport: transport(server),
         in_flight: running.clone().map(|one| one.in_flight).sum(),
         instances: running.chain(ended).map(instance_line).collect(),
         queued: status.queued,
         starts: status.starts,
         failures: status.failures,
         sessions: served.route.session_count(),
-        lists: member.lists(),
-        lacking: member.lacking(),
-        hidden_tools: bridge.hidden_tools(),
+        lists: entry.lists(),
+        lacking: entry.lacking(),
+        hidden_tools: server.hidden_tools(),
         missing: report.failure,
-        missing_seconds: member.missing_for().map(|time| time.as_secs()),
+        missing_seconds: entry.missing_for().map(|time| time.as_secs()),
         last_error: status.last_error.map(|failure| LastError {
             why: failure.why.to_string(),
             seconds_ago: failure.age.as_secs(),

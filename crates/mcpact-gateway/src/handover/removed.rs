@@ -30,23 +30,23 @@ pub(crate) struct RemovedServers(Mutex<VecDeque<RemovedServer>>);
 #[derive(Debug)]
 struct RemovedServer {
     name: Box<str>,
-    member: Weak<ServerEntry>,
+    entry: Weak<ServerEntry>,
 }
 
 impl RemovedServers {
     /// The servers are others than before.
     pub(crate) fn note(&self, before: &ServerSet, after: &ServerSet) {
-        let is_in = |roster: &ServerSet, name: &str| {
-            let mut members = roster.members.iter();
-            members.any(|member| *member.name == *name)
+        let is_in = |server_set: &ServerSet, name: &str| {
+            let mut entries = server_set.entries.iter();
+            entries.any(|entry| *entry.name == *name)
         };
         let mut gone = lock(&self.0);
         gone.retain(|gone| !is_in(after, &gone.name));
-        for member in &before.members {
-            if !is_in(after, &member.name) {
+        for entry in &before.entries {
+            if !is_in(after, &entry.name) {
                 gone.push_front(RemovedServer {
-                    name: member.name.clone(),
-                    member: Arc::downgrade(member),
+                    name: entry.name.clone(),
+                    entry: Arc::downgrade(entry),
                 });
             }
         }
@@ -57,7 +57,7 @@ impl RemovedServers {
     fn find(&self, name: &str) -> Option<Option<Arc<ServerEntry>>> {
         let gone = lock(&self.0);
         let gone = gone.iter().find(|gone| *gone.name == *name)?;
-        Some(gone.member.upgrade())
+        Some(gone.entry.upgrade())
     }
 }
 
@@ -69,7 +69,7 @@ impl Aggregator {
         job: &BackendRequest,
         method: Method,
         guest: &DownstreamClient,
-        ear: &ClientSink,
+        sink: &ClientSink,
     ) -> Option<Result<ByteString, ServeError>> {
         let carried = self.carried_in(guest.principal(), &job.params);
         let (server, sent) = match (&carried, subject(method, &job.params)) {
@@ -83,25 +83,25 @@ impl Aggregator {
             }
             (None, _) => return None,
         };
-        let member = self.departed.find(&server)?;
-        if let (Some(member), Some(sent)) = (member, sent) {
-            let view = Rewriter::new(self, &member, &guest.watched);
-            let ear = ear.clone().seeing(Arc::new(view.clone()));
+        let entry = self.departed.find(&server)?;
+        if let (Some(entry), Some(sent)) = (entry, sent) {
+            let view = Rewriter::new(self, &entry, &guest.watched);
+            let sink = sink.clone().seeing(Arc::new(view.clone()));
             let job = BackendRequest {
                 params: sent.into(),
                 ..job.clone()
             };
-            let waiter = Inbound { job, ear };
+            let inbound = Inbound { job, sink };
             let told = match &carried {
-                Some(_) => member.bridge.come_back(waiter).await,
-                None if member.bridge.hosts(&waiter.job, &waiter.ear) => {
-                    Some(member.bridge.about_hosted(&waiter).await)
+                Some(_) => entry.server.come_back(inbound).await,
+                None if entry.server.hosts(&inbound.job, &inbound.sink) => {
+                    Some(entry.server.about_hosted(&inbound).await)
                 }
                 None => None,
             };
             if let Some(told) = told {
                 let called = || carried.map(|carried| carried.called).unwrap_or_default();
-                let sealed = |raw| self.sealed(&member, guest.principal(), called, raw);
+                let sealed = |raw| self.sealed(&entry, guest.principal(), called, raw);
                 let shown = told.map(|raw| view.result(method, sealed(raw)));
                 return Some(
                     shown.map_err(|error| error.map_wire(|error| view.error(error, None))),

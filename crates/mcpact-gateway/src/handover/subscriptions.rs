@@ -39,30 +39,30 @@ enum ResubscribeOutcome {
 impl Aggregator {
     /// The server with this number, if it is there; one that runs on under other settings is.
     pub(crate) fn numbered(&self, number: u64) -> Option<Arc<ServerEntry>> {
-        let roster = self.roster();
-        let mut members = roster.members.iter();
-        members.find(|member| member.number == number).cloned()
+        let server_set = self.server_set();
+        let mut entries = server_set.entries.iter();
+        entries.find(|entry| entry.number == number).cloned()
     }
 
     /// The server of this name, if it is there.
     pub(crate) fn named(&self, name: &str) -> Option<Arc<ServerEntry>> {
-        let roster = self.roster();
-        let mut members = roster.members.iter();
-        members.find(|member| *member.name == *name).cloned()
+        let server_set = self.server_set();
+        let mut entries = server_set.entries.iter();
+        entries.find(|entry| *entry.name == *name).cloned()
     }
 
     /// Whether another one has taken a server's place.
-    pub(crate) fn is_succeeded(&self, member: &ServerEntry) -> bool {
-        let next = self.named(&member.name);
-        next.is_some_and(|next| next.number != member.number)
+    pub(crate) fn is_succeeded(&self, entry: &ServerEntry) -> bool {
+        let next = self.named(&entry.name);
+        next.is_some_and(|next| next.number != entry.number)
     }
 
     /// Until a server is not there any more, or another one has taken its place.
-    pub(crate) async fn departed(&self, member: &ServerEntry) {
+    pub(crate) async fn departed(&self, entry: &ServerEntry) {
         let mut turns = self.changes.turns();
-        // ClientRef tells of turns lives as long as the hub.
+        // ClientRef tells of turns lives as long as the aggregator.
         let _ = turns
-            .wait_for(|()| self.numbered(member.number).is_none())
+            .wait_for(|()| self.numbered(entry.number).is_none())
             .await;
     }
 
@@ -70,8 +70,8 @@ impl Aggregator {
     pub(crate) async fn arrived(&self, name: &str) -> Arc<ServerEntry> {
         let mut turns = self.changes.turns();
         loop {
-            if let Some(member) = self.named(name) {
-                return member;
+            if let Some(entry) = self.named(name) {
+                return entry;
             }
             let _ = turns.changed().await;
         }
@@ -80,8 +80,8 @@ impl Aggregator {
     /// The servers are others: whoever listens looks for its own, and legacy clients are subscribed where they were.
     pub(crate) fn follow(self: &Arc<Self>) {
         self.changes.turn();
-        for ear in self.changes.staying() {
-            if let Some(guest) = ear.state().and_then(ClientState::aggregate) {
+        for sink in self.changes.staying() {
+            if let Some(guest) = sink.state().and_then(ClientState::aggregate) {
                 self.follow_for(guest);
             }
         }
@@ -89,26 +89,25 @@ impl Aggregator {
 
     /// Subscribes a legacy client to what it had subscribed to at servers that have come.
     pub(crate) fn follow_for(self: &Arc<Self>, guest: &DownstreamClient) {
-        let roster = self.roster();
-        let members = roster.members.iter();
-        let numbers: HashMap<&str, u64> = members
-            .map(|member| (&*member.name, member.number))
-            .collect();
+        let server_set = self.server_set();
+        let entries = server_set.entries.iter();
+        let numbers: HashMap<&str, u64> =
+            entries.map(|entry| (&*entry.name, entry.number)).collect();
         guest.stay_at(|number| numbers.values().any(|known| *known == number));
         let come = guest.watched.follow(|name| numbers.get(name).copied());
-        let Some(ear) = guest.far_ear() else {
+        let Some(sink) = guest.weak_sink() else {
             return;
         };
         for (server, subscriptions) in come {
-            let (hub, ear) = (Arc::clone(self), ear.clone());
-            tokio::spawn(hub.subscribe_again(ear, server, subscriptions));
+            let (aggregator, sink) = (Arc::clone(self), sink.clone());
+            tokio::spawn(aggregator.subscribe_again(sink, server, subscriptions));
         }
     }
 
     /// Asks a server that has come until it has taken everything or refused it, or the client has gone.
     async fn subscribe_again(
         self: Arc<Self>,
-        ear: WeakClientSink,
+        sink: WeakClientSink,
         server: u64,
         mut left: Vec<SubscribedUri>,
     ) {
@@ -117,10 +116,10 @@ impl Aggregator {
             let mut again = Vec::new();
             for shared in left {
                 // Nobody is kept here by what is tried for it.
-                let Some(ear) = ear.near() else {
+                let Some(sink) = sink.near() else {
                     return;
                 };
-                match self.subscribe_once(&ear, server, &shared).await {
+                match self.subscribe_once(&sink, server, &shared).await {
                     ResubscribeOutcome::Over => {}
                     ResubscribeOutcome::Again => again.push(shared),
                 }
@@ -136,13 +135,13 @@ impl Aggregator {
 
     async fn subscribe_once(
         self: &Arc<Self>,
-        ear: &ClientSink,
+        sink: &ClientSink,
         server: u64,
         shared: &SubscribedUri,
     ) -> ResubscribeOutcome {
         let SubscribedUri { outer, inner } = shared;
-        let (Some(guest), Some(member)) = (
-            ear.state().and_then(ClientState::aggregate),
+        let (Some(guest), Some(entry)) = (
+            sink.state().and_then(ClientState::aggregate),
             self.numbered(server),
         ) else {
             return ResubscribeOutcome::Over;
@@ -152,21 +151,21 @@ impl Aggregator {
         let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
             return ResubscribeOutcome::Over;
         };
-        match self.carry_for(guest, &member, ear, request).await {
-            Ok(_) if guest.watched.settle(outer, server) => hint_updated(ear, outer),
+        match self.carry_for(guest, &entry, sink, request).await {
+            Ok(_) if guest.watched.settle(outer, server) => hint_updated(sink, outer),
             // The client knows it by another address, too.
             Ok(_) if guest.watched.wants(server, inner) => {}
             // The client has ended it while the server was asked.
             Ok(_) => {
                 let request = guest.subscription(Method::ResourcesUnsubscribe, inner);
                 if let Some(request) = request {
-                    let _ = self.carry_for(guest, &member, ear, request).await;
+                    let _ = self.carry_for(guest, &entry, sink, request).await;
                 }
             }
             Err(error) if error.code() == ErrorCode::InternalError.code() => {
                 let (server, error) = (
-                    &member.name,
-                    member.bridge.covered(error.message().into_owned()),
+                    &entry.name,
+                    entry.server.covered(error.message().into_owned()),
                 );
                 tracing::debug!(%server, error, "a subscription waits");
                 return ResubscribeOutcome::Again;
@@ -174,12 +173,12 @@ impl Aggregator {
             Err(error) => {
                 guest.watched.remove(outer);
                 let (server, error) = (
-                    &member.name,
-                    member.bridge.covered(error.message().into_owned()),
+                    &entry.name,
+                    entry.server.covered(error.message().into_owned()),
                 );
                 tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
                 // Whoever looks at it then is told why.
-                hint_updated(ear, outer);
+                hint_updated(sink, outer);
             }
         }
         ResubscribeOutcome::Over
@@ -188,20 +187,20 @@ impl Aggregator {
     async fn carry_for(
         self: &Arc<Self>,
         guest: &Arc<DownstreamClient>,
-        member: &Arc<ServerEntry>,
-        ear: &ClientSink,
+        entry: &Arc<ServerEntry>,
+        sink: &ClientSink,
         request: BackendRequest,
     ) -> Result<ByteString, ServeError> {
-        let caller = guest.part(self, member).await?;
-        let view = Rewriter::new(self, member, &guest.watched);
-        let ear = ear.clone().seeing(Arc::new(view));
-        member.bridge.carry(request, caller, ear).await
+        let binding = guest.part(self, entry).await?;
+        let view = Rewriter::new(self, entry, &guest.watched);
+        let sink = sink.clone().seeing(Arc::new(view));
+        entry.server.carry(request, binding, sink).await
     }
 }
 
-fn hint_updated(ear: &ClientSink, uri: &str) {
+fn hint_updated(sink: &ClientSink, uri: &str) {
     let method = Method::ResourcesUpdated;
-    ear.hint(&Scope::Connection, method, &updated(uri));
+    sink.hint(&Scope::Connection, method, &updated(uri));
 }
 
 /// Tells that a resource may have changed.

@@ -86,14 +86,14 @@ impl Aggregator {
         params: &str,
         client: Revision,
     ) -> Result<ByteString, ServeError> {
-        let board = self.board(guest, kind, client).await?;
+        let merged_view = self.merged_view(guest, kind, client).await?;
         let params = Object::parse(params).unwrap_or_default();
         let cursor = params.get_str("cursor");
         // What is no text is no cursor of ours; whoever sends it would get the first page for ever.
         let is_none = params.get_present("cursor").is_none();
         let cursor = cursor.as_deref().or((!is_none).then_some(""));
         let size = self.settings.front.page_size;
-        let page = board.list.page(kind, cursor, size);
+        let page = merged_view.list.page(kind, cursor, size);
         let page = page.map_err(|_| {
             let why = "the cursor is not known, or the list has changed since; begin again without a cursor";
             refusal(ErrorCode::InvalidParams.code(), why.to_owned(), None, client)
@@ -101,7 +101,7 @@ impl Aggregator {
         Ok(match client.era() {
             Era::Legacy => format!("{{{page}}}").into(),
             Era::Modern => {
-                let ttl = board.list.ttl_ms;
+                let ttl = merged_view.list.ttl_ms;
                 format!(
                     "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
                 ).into()
@@ -110,17 +110,17 @@ impl Aggregator {
     }
 
     /// The merged list that a client sees.
-    pub(crate) async fn board(
+    pub(crate) async fn merged_view(
         self: &Arc<Self>,
         guest: &Arc<DownstreamClient>,
         kind: ListKind,
         client: Revision,
     ) -> Result<Arc<MergedView>, ServeError> {
         for _ in 0..ROSTERS {
-            let roster = self.roster();
+            let server_set = self.server_set();
             // Where the servers have become others meanwhile, nothing may be made of those from before.
-            if let Some(board) = self.board_of(&roster, guest, kind, client).await {
-                return Ok(board);
+            if let Some(merged_view) = self.merged_view_of(&server_set, guest, kind, client).await {
+                return Ok(merged_view);
             }
         }
         let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
@@ -129,14 +129,14 @@ impl Aggregator {
     }
 
     /// The merged list of these servers; none if they are not the servers any more.
-    async fn board_of(
+    async fn merged_view_of(
         self: &Arc<Self>,
-        roster: &Arc<ServerSet>,
+        server_set: &Arc<ServerSet>,
         guest: &Arc<DownstreamClient>,
         kind: ListKind,
         client: Revision,
     ) -> Option<Arc<MergedView>> {
-        let shown = self.listings(roster, guest, kind).await;
+        let shown = self.listings(server_set, guest, kind).await;
         let key = MergedViewKey {
             kind,
             client,
@@ -144,30 +144,30 @@ impl Aggregator {
             fingerprint: guest.fingerprint.clone(),
         };
         let of = &shown.listings;
-        let own = guest.own.merges.kept(&key, of, roster);
-        let shared = || self.boards.shared.kept(&key, of, roster);
-        if let Some(board) = own.or_else(shared) {
-            return Some(board);
+        let own = guest.own.merges.kept(&key, of, server_set);
+        let shared = || self.merges.shared.kept(&key, of, server_set);
+        if let Some(merged_view) = own.or_else(shared) {
+            return Some(merged_view);
         }
         let mut parts = parts(of, client);
-        roster.leave_out(kind, &mut parts);
-        let (list, merges) = match self.boards.given(kind) {
+        server_set.leave_out(kind, &mut parts);
+        let (list, merges) = match self.merges.given(kind) {
             Some(given) => {
                 let merges = self.merges(guest, shown.readers);
-                let names = self.name(roster, kind, given, merges, of, &parts)?;
+                let names = self.name(server_set, kind, given, merges, of, &parts)?;
                 let able = guest.declared.under(client);
-                let list = self.merge_named(roster, kind, &names, parts, able);
+                let list = self.merge_named(server_set, kind, &names, parts, able);
                 (list, merges)
             }
             None => {
-                self.merge_addressed(roster, guest, kind, &shown, &parts, client)
+                self.merge_addressed(server_set, guest, kind, &shown, &parts, client)
                     .await?
             }
         };
         let of = shown.listings;
-        let board = Arc::new(MergedView { of, list });
-        let is_kept = merges.keep(key, &board, || self.is_current(roster));
-        is_kept.then_some(board)
+        let merged_view = Arc::new(MergedView { of, list });
+        let is_kept = merges.keep(key, &merged_view, || self.is_current(server_set));
+        is_kept.then_some(merged_view)
     }
 
     /// Where it is kept what is merged: what nobody else is shown, with the client.
@@ -178,14 +178,14 @@ impl Aggregator {
     ) -> &'a MergeCache {
         match readers {
             ListAudience::One => &guest.own.merges,
-            ListAudience::Many => &self.boards.shared,
+            ListAudience::Many => &self.merges.shared,
         }
     }
 
     /// Names the things of these servers; none if they are not the servers any more.
     fn name(
         &self,
-        roster: &Arc<ServerSet>,
+        server_set: &Arc<ServerSet>,
         kind: ListKind,
         given: &Mutex<NameRegistry>,
         merges: &MergeCache,
@@ -193,7 +193,7 @@ impl Aggregator {
         parts: &[ServerItems],
     ) -> Option<Arc<NameRoutes>> {
         let mut given = lock(given);
-        if !self.is_current(roster) {
+        if !self.is_current(server_set) {
             return None;
         }
         // What a name meant before means nothing any more, as clients know before it means something else.
@@ -201,22 +201,22 @@ impl Aggregator {
             self.tell_now(kind.changed());
         }
         // A name leads to its server for everybody, whoever is shown it.
-        let besides = roster.names_besides(kind, of);
-        let (origins, style) = (roster.origins(), &roster.style);
+        let besides = server_set.names_besides(kind, of);
+        let (origins, style) = (server_set.origins(), &server_set.style);
         let names = merge::assign_names(parts, besides, &origins, style, &mut given);
         for conflict in names.conflicts() {
             tracing::warn!(
-                server = roster
-                    .members
+                server = server_set
+                    .entries
                     .get(conflict.server)
-                    .map_or("", |member| &*member.name),
+                    .map_or("", |entry| &*entry.name),
                 name = &*conflict.name,
                 instead = &*conflict.instead,
                 "two servers would have had the same name for a thing"
             );
         }
         let named = Arc::new(NameRoutes {
-            roster: Arc::clone(roster),
+            server_set: Arc::clone(server_set),
             names,
         });
         merges.name(kind, Arc::clone(&named));
@@ -225,16 +225,16 @@ impl Aggregator {
 
     fn merge_named(
         &self,
-        roster: &ServerSet,
+        server_set: &ServerSet,
         kind: ListKind,
         named: &NameRoutes,
         mut parts: Vec<ServerItems>,
         able: CapabilityBits,
     ) -> MergedList {
-        let known = self.boards.addressed();
-        let none = roster.uris();
+        let known = self.merges.addressed();
+        let none = server_set.uris();
         let uris = known.as_ref().map_or(&none, |known| &known.uris);
-        roster.leave_out_unable(kind, &mut parts, able);
+        server_set.leave_out_unable(kind, &mut parts, able);
         merge::merge(kind, &parts, &named.names, uris)
     }
 
@@ -242,7 +242,7 @@ impl Aggregator {
     /// everybody.
     async fn merge_addressed<'a>(
         self: &'a Arc<Self>,
-        roster: &Arc<ServerSet>,
+        server_set: &Arc<ServerSet>,
         guest: &'a Arc<DownstreamClient>,
         kind: ListKind,
         of: &VisibleLists,
@@ -253,23 +253,23 @@ impl Aggregator {
             ListKind::Resources => ListKind::Templates,
             ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
         };
-        let others = self.listings(roster, guest, other).await;
+        let others = self.listings(server_set, guest, other).await;
         let merges = self.merges(guest, of.readers.or(others.readers));
-        let mut uris = roster.uris();
+        let mut uris = server_set.uris();
         merge::register_uris(kind, parts, &mut uris);
         let other_parts = self::parts(&others.listings, client);
         merge::register_uris(other, &other_parts, &mut uris);
         for (kind, shown) in [(kind, of), (other, &others)] {
-            let besides = roster.parts_besides(kind, &shown.listings, client);
+            let besides = server_set.parts_besides(kind, &shown.listings, client);
             merge::register_uris(kind, &besides, &mut uris);
         }
         let list = merge::merge(kind, parts, &NameTable::default(), &uris);
         let mut addressed = lock(&merges.addressed);
-        if !self.is_current(roster) {
+        if !self.is_current(server_set) {
             return None;
         }
         *addressed = Some(Arc::new(ResourceRoutes {
-            roster: Arc::clone(roster),
+            server_set: Arc::clone(server_set),
             uris,
         }));
         drop(addressed);
@@ -280,12 +280,12 @@ impl Aggregator {
 impl ServerSet {
     /// ListScope things are named.
     pub(crate) fn origins(&self) -> Vec<Origin> {
-        self.members.iter().map(|member| member.origin()).collect()
+        self.entries.iter().map(|entry| entry.origin()).collect()
     }
 
     /// The addresses of these servers, while nothing of them is known.
     pub(crate) fn uris(&self) -> UriTable {
-        UriTable::new(self.members.iter().map(|member| &*member.name))
+        UriTable::new(self.entries.iter().map(|entry| &*entry.name))
     }
 
     /// The names of what is in no list of these, and was in one that somebody else was shown.
@@ -295,9 +295,9 @@ impl ServerSet {
         shown: &[Option<Arc<ServerList>>],
     ) -> Vec<(usize, String)> {
         let besides = self.lists_besides(kind, shown);
-        let named = besides.flat_map(|(server, member, listing)| {
+        let named = besides.flat_map(|(server, entry, listing)| {
             let names = listing.names().into_iter();
-            let served = names.filter(|name| member.serves(kind, name));
+            let served = names.filter(|name| entry.serves(kind, name));
             served.map(move |name| (server, name)).collect::<Vec<_>>()
         });
         named.collect()
@@ -322,36 +322,36 @@ impl ServerSet {
         kind: ListKind,
         shown: &[Option<Arc<ServerList>>],
     ) -> impl Iterator<Item = (usize, &ServerEntry, Arc<ServerList>)> {
-        let all = self.members.iter().zip(shown).enumerate();
-        all.flat_map(move |(server, (member, shown))| {
-            let besides = member.lists_besides(kind, shown.as_ref()).into_iter();
-            besides.map(move |listing| (server, &**member, listing))
+        let all = self.entries.iter().zip(shown).enumerate();
+        all.flat_map(move |(server, (entry, shown))| {
+            let besides = entry.lists_besides(kind, shown.as_ref()).into_iter();
+            besides.map(move |listing| (server, &**entry, listing))
         })
     }
 
     /// Takes out what is not served.
     fn leave_out(&self, kind: ListKind, parts: &mut [ServerItems]) {
-        self.keep(parts, |member, name| member.serves(kind, name));
+        self.keep(parts, |entry, name| entry.serves(kind, name));
     }
 
     /// Takes out what a client that declares this cannot use.
     fn leave_out_unable(&self, kind: ListKind, parts: &mut [ServerItems], able: CapabilityBits) {
         if kind == ListKind::Tools {
-            self.keep(parts, |member, name| {
-                member.bridge.lacking(name, able).is_empty()
+            self.keep(parts, |entry, name| {
+                entry.server.lacking(name, able).is_empty()
             });
         }
     }
 
     fn keep(&self, parts: &mut [ServerItems], is_kept: impl Fn(&ServerEntry, &str) -> bool) {
         for part in parts {
-            let Some(member) = self.members.get(part.server) else {
+            let Some(entry) = self.entries.get(part.server) else {
                 continue;
             };
             part.items.retain(|item| {
                 let item = Object::parse(item).unwrap_or_default();
                 let name = item.get_str("name");
-                name.is_none_or(|name| is_kept(member, &name))
+                name.is_none_or(|name| is_kept(entry, &name))
             });
         }
     }

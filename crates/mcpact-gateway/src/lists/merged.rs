@@ -29,7 +29,7 @@ pub(crate) struct MergeCache {
 /// Names, and the servers that they lead to.
 #[derive(Debug)]
 pub(crate) struct NameRoutes {
-    pub(crate) roster: Arc<ServerSet>,
+    pub(crate) server_set: Arc<ServerSet>,
     pub(crate) names: NameTable,
 }
 
@@ -37,15 +37,15 @@ impl NameRoutes {
     /// The server that a name leads to, and what that calls the thing.
     pub(crate) fn lookup(&self, name: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
         let route = self.names.route(name)?;
-        let member = self.roster.members.get(route.server)?;
-        Some((Arc::clone(member), route.name.clone()))
+        let entry = self.server_set.entries.get(route.server)?;
+        Some((Arc::clone(entry), route.name.clone()))
     }
 }
 
 /// Addresses, and the servers that they lead to.
 #[derive(Debug)]
 pub(crate) struct ResourceRoutes {
-    pub(crate) roster: Arc<ServerSet>,
+    pub(crate) server_set: Arc<ServerSet>,
     pub(crate) uris: UriTable,
 }
 
@@ -100,29 +100,31 @@ impl MergeCache {
         &self,
         key: &MergedViewKey,
         of: &[Option<Arc<ServerList>>],
-        roster: &Arc<ServerSet>,
+        server_set: &Arc<ServerSet>,
     ) -> Option<Arc<MergedView>> {
         let kept = lock(&self.kept).get(key).cloned();
-        kept.filter(|board| is_same(&board.of, of) && self.lead_among(key.kind, roster))
+        kept.filter(|merged_view| {
+            is_same(&merged_view.of, of) && self.lead_among(key.kind, server_set)
+        })
     }
 
-    fn lead_among(&self, kind: ListKind, roster: &Arc<ServerSet>) -> bool {
+    fn lead_among(&self, kind: ListKind, server_set: &Arc<ServerSet>) -> bool {
         let of = match kind {
             ListKind::Tools | ListKind::Prompts => {
-                self.named(kind).map(|named| Arc::clone(&named.roster))
+                self.named(kind).map(|named| Arc::clone(&named.server_set))
             }
             ListKind::Resources | ListKind::Templates => {
-                self.addressed().map(|known| Arc::clone(&known.roster))
+                self.addressed().map(|known| Arc::clone(&known.server_set))
             }
         };
-        of.is_some_and(|of| Arc::ptr_eq(&of, roster))
+        of.is_some_and(|of| Arc::ptr_eq(&of, server_set))
     }
 
     /// Keeps a list, if the servers are what they were; whether they are.
     pub(crate) fn keep(
         &self,
         key: MergedViewKey,
-        board: &Arc<MergedView>,
+        merged_view: &Arc<MergedView>,
         are_current: impl FnOnce() -> bool,
     ) -> bool {
         let mut kept = lock(&self.kept);
@@ -132,7 +134,7 @@ impl MergeCache {
         if kept.len() >= BOARDS && !kept.contains_key(&key) {
             kept.clear();
         }
-        kept.insert(key, Arc::clone(board));
+        kept.insert(key, Arc::clone(merged_view));
         true
     }
 }

@@ -93,23 +93,23 @@ impl OwnLists {
 
 impl DownstreamClient {
     /// The list of its own instance, if that is what it is shown.
-    pub(crate) fn own_slot(&self, member: &ServerEntry, kind: ListKind) -> Option<Arc<CacheEntry>> {
-        if member.whose(InstanceKnown::Yes) != ListScope::Own {
+    pub(crate) fn own_slot(&self, entry: &ServerEntry, kind: ListKind) -> Option<Arc<CacheEntry>> {
+        if entry.whose(InstanceKnown::Yes) != ListScope::Own {
             return None;
         }
-        let instance = self.own_instance(member)?;
-        let slot = self.own.slot(member.number, kind);
-        let changes = self.own_basis(member, kind).changes;
+        let instance = self.own_instance(entry)?;
+        let slot = self.own.slot(entry.number, kind);
+        let changes = self.own_basis(entry, kind).changes;
         let is_known = || slot.unchanged(changes).is_some();
         (instance.session.is_some() || is_known()).then_some(slot)
     }
 
     /// What a list of its own instance rests on that is fetched now.
-    pub(crate) fn own_basis(&self, member: &ServerEntry, kind: ListKind) -> ListVersion {
-        let instance = self.own_instance(member);
+    pub(crate) fn own_basis(&self, entry: &ServerEntry, kind: ListKind) -> ListVersion {
+        let instance = self.own_instance(entry);
         let own = instance.map_or(0, |instance| instance.changes_of(kind));
         let session = instance.and_then(|instance| instance.session);
-        let common = member.basis(kind);
+        let common = entry.basis(kind);
         ListVersion {
             // Both only grow, and another version of the server has changed for everybody.
             changes: own + common.changes,
@@ -122,8 +122,8 @@ impl DownstreamClient {
 impl ServerEntry {
     /// ListScope list a client is shown.
     pub(crate) fn whose(&self, acquainted: InstanceKnown) -> ListScope {
-        let era = self.known().map(|met| met.revision.era());
-        whose(self.bridge.sharing(), era, acquainted)
+        let era = self.known().map(|profile| profile.revision.era());
+        whose(self.server.sharing(), era, acquainted)
     }
 }
 
@@ -131,26 +131,26 @@ impl Aggregator {
     /// Looks at the lists that a client has seen as soon as it has an instance of its own, which may have others.
     pub(crate) fn look_at_own(
         self: &Arc<Self>,
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         guest: &Arc<DownstreamClient>,
     ) {
-        if member.whose(InstanceKnown::Yes) != ListScope::Own {
+        if entry.whose(InstanceKnown::Yes) != ListScope::Own {
             return;
         }
-        let session = guest.own_instance(member).and_then(|own| own.session);
-        if session.is_some_and(|session| guest.own.looks(member.number, session)) {
-            self.look_at_own_again(member, guest);
+        let session = guest.own_instance(entry).and_then(|own| own.session);
+        if session.is_some_and(|session| guest.own.looks(entry.number, session)) {
+            self.look_at_own_again(entry, guest);
         }
     }
 
     /// Looks at them again if they may not be true any more, and the instance is awake.
     pub(crate) fn look_at_own_again(
         self: &Arc<Self>,
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         guest: &Arc<DownstreamClient>,
     ) {
-        for kind in guest.own.kinds(member.number) {
-            let errand = ListRequest::new(member, guest, kind);
+        for kind in guest.own.kinds(entry.number) {
+            let errand = ListRequest::new(entry, guest, kind);
             if errand.whose == ListScope::Own {
                 self.look_anew(&errand);
             }
@@ -158,12 +158,12 @@ impl Aggregator {
     }
 
     /// An instance says to its owner that a list has changed.
-    pub(crate) fn tell_owner(&self, member: &ServerEntry, owner: u64, method: Method) {
+    pub(crate) fn tell_owner(&self, entry: &ServerEntry, owner: u64, method: Method) {
         let is_its = |instance: OwnInstance| instance.owner == owner;
         let mut owners = self.guests();
-        owners.retain(|guest| guest.own_instance(member).is_some_and(is_its));
+        owners.retain(|guest| guest.own_instance(entry).is_some_and(is_its));
         for guest in &owners {
-            guest.own.told(member.number, method);
+            guest.own.told(entry.number, method);
         }
         owners.dedup_by(|one, other| one.is(other));
         for guest in owners {
@@ -176,7 +176,7 @@ impl Aggregator {
         let staying = self.changes.staying();
         let mut guests: Vec<_> = staying
             .iter()
-            .filter_map(|ear| ear.state()?.aggregate().cloned())
+            .filter_map(|sink| sink.state()?.aggregate().cloned())
             .collect();
         guests.extend(lock(&self.visitors).all());
         // One that listens may have been forgotten among the others.

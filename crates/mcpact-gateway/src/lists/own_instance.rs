@@ -70,9 +70,9 @@ pub(crate) enum ChangeAudience {
 pub(crate) const fn said_to(
     sharing: SharingPolicy,
     era: Era,
-    tenant: InstanceSharing,
+    instance: InstanceSharing,
 ) -> ChangeAudience {
-    match (sharing, era, tenant) {
+    match (sharing, era, instance) {
         (
             SharingPolicy::Exclusive,
             Era::Legacy,
@@ -95,12 +95,14 @@ pub(crate) struct OwnInstance {
 }
 
 impl OwnInstance {
-    fn of(caller: &ServerBinding) -> Self {
-        let tidings = caller.port().tidings();
-        let changes = tidings.changes.each_ref();
+    fn of(binding: &ServerBinding) -> Self {
+        let own_changes = binding.slot().own_changes();
+        let changes = own_changes.changes.each_ref();
         Self {
-            owner: tidings.number,
-            session: caller.open_lane().map(|lane| lane.session),
+            owner: own_changes.number,
+            session: binding
+                .open_connection()
+                .map(|connection| connection.session),
             changes: changes.map(|count| count.load(Ordering::Acquire)),
         }
     }
@@ -115,7 +117,7 @@ impl ServerBinding {
     /// The instance of the client that it stands for. Only a legacy server has one: where the client was introduced to
     /// a modern one first, whoever stands for it since.
     pub(crate) fn own_instance(&self) -> OwnInstance {
-        let modern = self.renewal().filter(|own| own.era() == Era::Modern);
+        let modern = self.rebind().filter(|own| own.era() == Era::Modern);
         let next = modern.and_then(Rebind::next);
         OwnInstance::of(next.map_or(self, |next| next))
     }
@@ -131,40 +133,40 @@ impl UpstreamServer {
     pub(crate) fn instance_of(
         &self,
         capabilities: &str,
-        visitor: &ClientIdentity,
+        identity: &ClientIdentity,
     ) -> Option<OwnInstance> {
-        let pool = self.known_pool(capabilities, visitor)?;
-        let caller = ServerBinding::passing(pool.first(), Some(pool));
-        Some(OwnInstance::of(&caller))
+        let pool = self.known_pool(capabilities, identity)?;
+        let binding = ServerBinding::passing(pool.first(), Some(pool));
+        Some(OwnInstance::of(&binding))
     }
 
     /// ClientRef stands for no client, and is told what clients are that began like this.
     pub(crate) async fn nobody(
         &self,
-        opening: &SavedHello,
+        hello: &SavedHello,
         principal: &str,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let declared = declared(opening);
+        let declared = declared(hello);
         let raw = declared.raw().to_owned();
         let kind = self.kind(nobody(principal, &raw), || {
-            let wish = self.wish(declared, self.own_info());
-            ConnectionPool::of_nobody(Arc::clone(&self.shared), wish)
+            let offer = self.offer(declared, self.own_info());
+            ConnectionPool::of_nobody(Arc::clone(&self.shared), offer)
         });
         let reached = self.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
         let reached = reached.await.map_err(ServeError::from)?;
-        let ReachedServer { port, pool, .. } = reached;
-        Ok(Arc::new(ServerBinding::passing(port, pool)))
+        let ReachedServer { slot, pool, .. } = reached;
+        Ok(Arc::new(ServerBinding::passing(slot, pool)))
     }
 
     /// The same, if its instance is awake.
     pub(crate) fn nobody_awake(
         &self,
-        opening: &SavedHello,
+        hello: &SavedHello,
         principal: &str,
     ) -> Option<Arc<ServerBinding>> {
-        let declared = declared(opening);
+        let declared = declared(hello);
         let kind = self.guests().known(nobody(principal, declared.raw()))?;
-        kind.pool.open_lane()?;
+        kind.pool.open_connection()?;
         let pool = Arc::clone(&kind.pool);
         Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
     }
@@ -174,14 +176,14 @@ fn nobody<'a>(principal: &'a str, capabilities: &'a str) -> AffinityKey<'a> {
     AffinityKey {
         principal,
         mark: &ClientKey::None,
-        tenant: InstanceSharing::Internal,
+        sharing: InstanceSharing::Internal,
         capabilities,
     }
 }
 
 /// What a client declares that began like this, in the words of a legacy server.
-fn declared(opening: &SavedHello) -> CapabilitySet {
-    match opening {
+fn declared(hello: &SavedHello) -> CapabilitySet {
+    match hello {
         SavedHello::Request { capabilities, .. } => mapped(capabilities),
         SavedHello::Handshake { params } => {
             let params = Params {
@@ -201,7 +203,7 @@ mod tests {
     /// What an instance says of its lists is for its owner where clients are told apart, and for all else.
     #[test]
     fn who_hears_of_a_change() {
-        for (sharing, era, tenant, expected) in [
+        for (sharing, era, instance, expected) in [
             (
                 SharingPolicy::Exclusive,
                 Era::Legacy,
@@ -239,8 +241,8 @@ mod tests {
                 ChangeAudience::All,
             ),
         ] {
-            let who = said_to(sharing, era, tenant);
-            assert_eq!(who, expected, "{sharing:?} {era:?} {tenant:?}");
+            let who = said_to(sharing, era, instance);
+            assert_eq!(who, expected, "{sharing:?} {era:?} {instance:?}");
         }
     }
 }

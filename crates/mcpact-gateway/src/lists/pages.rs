@@ -49,16 +49,16 @@ impl UpstreamConnection {
     /// What many are shown rests on no client's answers: a list that may do is asked for again.
     pub(crate) async fn list(
         self: &Arc<Self>,
-        caller: &Arc<ServerBinding>,
+        binding: &Arc<ServerBinding>,
         errand: ListFetch,
         refusals: &RefusalRecord,
     ) -> Result<ServerList, ListError> {
         if errand.readers == ListAudience::One {
-            return self.list_pages(caller, errand, refusals).await;
+            return self.list_pages(binding, errand, refusals).await;
         }
         for _ in 0..DOUBTS {
             let common = self.common.begin(errand.passage);
-            let listed = self.list_pages(caller, errand, refusals).await;
+            let listed = self.list_pages(binding, errand, refusals).await;
             if !common.is_doubtful() {
                 return listed;
             }
@@ -69,7 +69,7 @@ impl UpstreamConnection {
 
     async fn list_pages(
         self: &Arc<Self>,
-        caller: &Arc<ServerBinding>,
+        binding: &Arc<ServerBinding>,
         errand: ListFetch,
         refusals: &RefusalRecord,
     ) -> Result<ServerList, ListError> {
@@ -78,7 +78,7 @@ impl UpstreamConnection {
         let mut params = String::from("{}");
         let (mut followed, mut bytes) = (HashSet::new(), 0);
         loop {
-            let page = self.page(caller, errand, &params, refusals).await?;
+            let page = self.page(binding, errand, &params, refusals).await?;
             let parsed = Page::parse(kind, &page);
             if parsed.is_none() && pages.is_empty() {
                 return Err(ListError::RefusalKind(no_list(kind)));
@@ -100,7 +100,7 @@ impl UpstreamConnection {
 
     async fn page(
         self: &Arc<Self>,
-        caller: &Arc<ServerBinding>,
+        binding: &Arc<ServerBinding>,
         errand: ListFetch,
         params: &str,
         refusals: &RefusalRecord,
@@ -109,7 +109,7 @@ impl UpstreamConnection {
             Era::Legacy => None,
             Era::Modern => {
                 let told = DeclaredTasks::AsDeclared;
-                let stamped = stamped(caller, ResponseMode::Stream, told, self.revision(), params);
+                let stamped = stamped(binding, ResponseMode::Stream, told, self.revision(), params);
                 // Modern clients say themselves who they are; a list is everybody's.
                 let own = || self.own_stamp(params);
                 Some(stamped.ok().flatten().unwrap_or_else(own))
@@ -124,8 +124,8 @@ impl UpstreamConnection {
                     return Err(ListError::RefusalKind(told(&raw)));
                 }
                 CallEvent::Failed(loss) => {
-                    refusals.note_loss(&loss, self.revision(), caller);
-                    return Err(self.unlisted(caller, &loss));
+                    refusals.note_loss(&loss, self.revision(), binding);
+                    return Err(self.unlisted(binding, &loss));
                 }
                 CallEvent::Notification(_) => {}
                 CallEvent::Request(ask) if errand.readers == ListAudience::One => self.asked(ask),
@@ -135,8 +135,8 @@ impl UpstreamConnection {
     }
 
     /// Why there is no page, if its request was lost.
-    fn unlisted(&self, caller: &ServerBinding, loss: &CallFailure) -> ListError {
-        let refused = |trouble| ListError::RefusalKind(caller.error(trouble).into());
+    fn unlisted(&self, binding: &ServerBinding, loss: &CallFailure) -> ListError {
+        let refused = |trouble| ListError::RefusalKind(binding.error(trouble).into());
         let why = match loss {
             CallFailure::RevisionRefused => return refused(disagreed(self.revision())),
             CallFailure::ResponseTooLarge(limit) => {

@@ -44,7 +44,7 @@ pub(crate) struct VisibleLists {
 impl VisibleLists {
     /// Takes note of what a client is shown.
     fn new(
-        hub: &Aggregator,
+        aggregator: &Aggregator,
         errands: &[ListRequest],
         listings: Vec<Option<Arc<ServerList>>>,
     ) -> Self {
@@ -54,7 +54,7 @@ impl VisibleLists {
                 readers = ListAudience::One;
             }
             if let Some(listing) = listing {
-                hub.note_shown(errand, listing);
+                aggregator.note_shown(errand, listing);
             }
         }
         Self { listings, readers }
@@ -65,20 +65,20 @@ impl Aggregator {
     /// The list of every server, fetched where it has to be.
     pub(crate) async fn listings(
         self: &Arc<Self>,
-        roster: &ServerSet,
+        server_set: &ServerSet,
         guest: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> VisibleLists {
-        let members = roster.members.iter();
-        let errands: Vec<_> = members
-            .map(|member| ListRequest::new(member, guest, kind))
+        let entries = server_set.entries.iter();
+        let errands: Vec<_> = entries
+            .map(|entry| ListRequest::new(entry, guest, kind))
             .collect();
         let looked: Vec<_> = errands
             .iter()
             .map(|errand| {
                 errand.slot.wanted_by(guest);
                 let shown = self.shown(errand);
-                let metrics = errand.member.bridge.metrics();
+                let metrics = errand.entry.server.metrics();
                 metrics.list_requested(shown.is_some());
                 shown
             })
@@ -104,18 +104,18 @@ impl Aggregator {
         let age = self.settings.list_age;
         errand.slot.look(errand.basis(), |when| {
             when.is_some_and(|when| when.elapsed() < age)
-                || (errand.member.tells_of(errand.kind) && errand.awake().is_some())
+                || (errand.entry.tells_of(errand.kind) && errand.awake().is_some())
         })
     }
 
     /// The list of a server that has just answered, as it is now; as it was if it does not come.
     pub(crate) async fn filtered_method(
         self: &Arc<Self>,
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         guest: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Option<Arc<ServerList>> {
-        let errand = ListRequest::new(member, guest, kind);
+        let errand = ListRequest::new(entry, guest, kind);
         match self.look(&errand) {
             Freshness::Fresh(listing) => Some(listing),
             Freshness::Old(_) | Freshness::Missing => self.asked_for(errand).await,
@@ -162,14 +162,14 @@ impl Aggregator {
     fn fetch_meanwhile(self: &Arc<Self>, errand: &ListRequest) {
         let (way, hold) = match errand.awake() {
             // It was woken by somebody who may be done before it is asked.
-            Some(caller) => (FetchStart::Awake, caller.hold()),
-            None if errand.member.bridge.is_remote() => (FetchStart::Starting, None),
+            Some(binding) => (FetchStart::Awake, binding.hold()),
+            None if errand.entry.server.is_remote() => (FetchStart::Starting, None),
             None => return,
         };
         if errand.slot.begin() {
-            let (hub, errand) = (Arc::clone(self), errand.clone());
+            let (aggregator, errand) = (Arc::clone(self), errand.clone());
             tokio::spawn(async move {
-                hub.fetch(errand, way).await;
+                aggregator.fetch(errand, way).await;
                 drop(hold);
             });
         }
@@ -178,11 +178,11 @@ impl Aggregator {
     /// Fetches a list, or waits for whoever does.
     async fn fetched(self: &Arc<Self>, errand: &ListRequest) -> Option<Arc<ServerList>> {
         let ListRequest {
-            member, kind, slot, ..
+            entry, kind, slot, ..
         } = errand;
         // Nobody is woken for what it is known not to have.
-        if member.known().is_some() && !member.has(needed(*kind)) && slot.begin() {
-            let none = Arc::new(ServerList::empty(*kind, member.revision()));
+        if entry.known().is_some() && !entry.has(needed(*kind)) && slot.begin() {
+            let none = Arc::new(ServerList::empty(*kind, entry.revision()));
             let basis = ListVersion {
                 when: None,
                 ..errand.basis()
@@ -192,7 +192,7 @@ impl Aggregator {
         }
         let mut done = slot.subscribe();
         // ClientRef has just failed is left alone for a while, which nobody has to wait for.
-        let is_resting = member.bridge.is_resting() || slot.was_late();
+        let is_resting = entry.server.is_resting() || slot.was_late();
         if slot.begin() {
             // Whoever waits may go away; the others need it all the same.
             tokio::spawn(Arc::clone(self).fetch(errand.clone(), FetchStart::Starting));
@@ -204,7 +204,7 @@ impl Aggregator {
         // Nobody waits again for a server that has kept others waiting.
         let since = match errand.whose {
             ListScope::Own => slot.fetching_since(),
-            ListScope::Kind | ListScope::Nobody => member.waited_for_since(),
+            ListScope::Kind | ListScope::Nobody => entry.waited_for_since(),
         };
         let until = since.unwrap_or_else(Instant::now) + self.settings.list_wait;
         let waited = tokio::time::timeout_at(until, done.changed()).await;
@@ -218,7 +218,7 @@ impl Aggregator {
     }
 
     async fn fetch(self: Arc<Self>, errand: ListRequest, way: FetchStart) {
-        let (member, slot) = (&errand.member, &errand.slot);
+        let (entry, slot) = (&errand.entry, &errand.slot);
         let basis = errand.basis();
         let is_first = !slot.is_of(basis.wakes);
         let fetched = self.fetch_list(&errand, way).await;
@@ -227,20 +227,20 @@ impl Aggregator {
             Ok(listing) => listing,
             // It may have fallen asleep meanwhile.
             Err(ListError::Lost(error)) if way == FetchStart::Awake => {
-                let error = member.bridge.covered(error.message().into_owned());
-                tracing::debug!(server = %member.name, error, "a list could not be looked at again");
+                let error = entry.server.covered(error.message().into_owned());
+                tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
                 None
             }
             // It works for others, and is not missing.
-            Err(ListError::Lost(error)) if has_no_room(&error) && member.known().is_some() => {
+            Err(ListError::Lost(error)) if has_no_room(&error) && entry.known().is_some() => {
                 is_full = true;
                 slot.miss();
                 errand.do_without(&error);
                 None
             }
             Err(ListError::Lost(error)) => {
-                member.judge(Some(&error));
-                member.bridge.did_without();
+                entry.judge(Some(&error));
+                entry.server.did_without();
                 None
             }
             Err(ListError::Late(error)) => {
@@ -249,13 +249,13 @@ impl Aggregator {
                 None
             }
             Err(ListError::RefusalKind(error)) => {
-                member.judge(None);
+                entry.judge(None);
                 errand.do_without(&error);
                 None
             }
         };
         if listing.is_some() {
-            member.judge(None);
+            entry.judge(None);
         }
         let listing = listing.map(|listing| errand.taken(listing));
         self.hand_on(&errand, slot.end(listing, basis));
@@ -271,19 +271,19 @@ impl Aggregator {
     /// Hands on what a fetch has brought: to everybody, or to the one client whose list it is.
     fn hand_on(&self, errand: &ListRequest, news: FetchOutcome) {
         let ListRequest {
-            member,
+            entry,
             guest,
             kind,
             whose,
             slot,
         } = errand;
         if *whose != ListScope::Own {
-            return member.spread(*kind, news);
+            return entry.spread(*kind, news);
         }
         let own = &guest.own;
         let is_other = slot
             .listing()
-            .is_some_and(|listing| own.is_news(member.number, *kind, &listing));
+            .is_some_and(|listing| own.is_news(entry.number, *kind, &listing));
         if is_other || news == FetchOutcome::Changed {
             self.tell_guest(guest, kind.changed());
         }
@@ -292,7 +292,7 @@ impl Aggregator {
     /// A client is shown this. What its own instance has may have come meanwhile.
     fn note_shown(&self, errand: &ListRequest, listing: &ServerList) {
         let ListRequest {
-            member,
+            entry,
             guest,
             kind,
             whose,
@@ -301,10 +301,10 @@ impl Aggregator {
         if *whose == ListScope::Kind {
             return;
         }
-        guest.own.shows(member.number, *kind, listing);
-        let own = guest.own_slot(member, *kind);
+        guest.own.shows(entry.number, *kind, listing);
+        let own = guest.own_slot(entry, *kind);
         let own = own.and_then(|slot| slot.listing());
-        if own.is_some_and(|own| guest.own.is_news(member.number, *kind, &own)) {
+        if own.is_some_and(|own| guest.own.is_news(entry.number, *kind, &own)) {
             self.tell_guest(guest, kind.changed());
         }
     }
@@ -327,22 +327,22 @@ impl Aggregator {
         errand: &ListRequest,
         way: FetchStart,
     ) -> Result<Option<ServerList>, ListError> {
-        let (member, kind) = (&errand.member, errand.kind);
-        let caller = match way {
-            FetchStart::Starting => Some(errand.caller(self).await.map_err(ListError::Lost)?),
+        let (entry, kind) = (&errand.entry, errand.kind);
+        let binding = match way {
+            FetchStart::Starting => Some(errand.binding(self).await.map_err(ListError::Lost)?),
             FetchStart::Awake => errand.awake(),
         };
-        let Some(caller) = caller else {
+        let Some(binding) = binding else {
             return Ok(None);
         };
-        if !member.has(needed(kind)) {
-            return Ok(Some(ServerList::empty(kind, member.revision())));
+        if !entry.has(needed(kind)) {
+            return Ok(Some(ServerList::empty(kind, entry.revision())));
         }
-        let (bridge, readers) = (&member.bridge, errand.readers());
+        let (server, readers) = (&entry.server, errand.readers());
         let listed = match way {
-            FetchStart::Starting => bridge.list(&caller, kind, readers).await.map(Some),
+            FetchStart::Starting => server.list(&binding, kind, readers).await.map(Some),
             FetchStart::Awake => {
-                let listed = bridge.list_awake(&caller, kind, readers).await;
+                let listed = server.list_awake(&binding, kind, readers).await;
                 listed.transpose()
             }
         };
@@ -351,20 +351,20 @@ impl Aggregator {
             Err(ListError::RefusalKind(error))
                 if error.code() == ErrorCode::MethodNotFound.code() =>
             {
-                Ok(Some(ServerList::empty(kind, member.revision())))
+                Ok(Some(ServerList::empty(kind, entry.revision())))
             }
             outcome => outcome,
         }
     }
 
     /// Looks at the lists of a server again that may not be true any more, if it is awake.
-    pub(crate) fn look_again(self: &Arc<Self>, member: &Arc<ServerEntry>) {
-        for (kind, slot) in member.slots() {
+    pub(crate) fn look_again(self: &Arc<Self>, entry: &Arc<ServerEntry>) {
+        for (kind, slot) in entry.slots() {
             if let Some(guest) = slot.patron() {
                 // Nobody waits for what is shown.
                 let errand = ListRequest {
                     slot,
-                    ..ListRequest::of_many(member, &guest, kind)
+                    ..ListRequest::of_many(entry, &guest, kind)
                 };
                 let _ = self.shown(&errand);
             }
@@ -372,15 +372,15 @@ impl Aggregator {
     }
 
     /// Tries again to get the lists that somebody had to do without.
-    pub(crate) fn try_again(self: &Arc<Self>, member: &Arc<ServerEntry>) {
-        for (kind, slot) in member.slots() {
-            self.fetch_missed(member, kind, slot);
+    pub(crate) fn try_again(self: &Arc<Self>, entry: &Arc<ServerEntry>) {
+        for (kind, slot) in entry.slots() {
+            self.fetch_missed(entry, kind, slot);
         }
     }
 
     fn fetch_missed(
         self: &Arc<Self>,
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         kind: ListKind,
         slot: Arc<CacheEntry>,
     ) {
@@ -390,7 +390,7 @@ impl Aggregator {
         if slot.begin() {
             let errand = ListRequest {
                 slot,
-                ..ListRequest::of_many(member, &guest, kind)
+                ..ListRequest::of_many(entry, &guest, kind)
             };
             tokio::spawn(Arc::clone(self).fetch(errand, FetchStart::Starting));
         }
@@ -399,38 +399,38 @@ impl Aggregator {
     /// Tries again to get a list for which the server had no room, in a while.
     fn try_soon(self: &Arc<Self>, errand: &ListRequest) {
         let ListRequest {
-            member, slot, kind, ..
+            entry, slot, kind, ..
         } = errand;
-        let (pause, kind) = (member.bridge.pauses().pause(slot.found_no_room()), *kind);
-        let (hub, member) = (Arc::downgrade(self), Arc::downgrade(member));
+        let (pause, kind) = (entry.server.pauses().pause(slot.found_no_room()), *kind);
+        let (aggregator, entry) = (Arc::downgrade(self), Arc::downgrade(entry));
         let slot = Arc::downgrade(slot);
         tokio::spawn(async move {
             tokio::time::sleep(pause).await;
-            let still = (hub.upgrade(), member.upgrade(), slot.upgrade());
-            if let (Some(hub), Some(member), Some(slot)) = still {
-                hub.fetch_missed(&member, kind, slot);
+            let still = (aggregator.upgrade(), entry.upgrade(), slot.upgrade());
+            if let (Some(aggregator), Some(entry), Some(slot)) = still {
+                aggregator.fetch_missed(&entry, kind, slot);
             }
         });
     }
 
     /// Servers that do not tell of changes are asked now and then, for those who are told.
     pub(crate) fn watch(self: &Arc<Self>) {
-        let hub = Arc::downgrade(self);
+        let aggregator = Arc::downgrade(self);
         let age = self.settings.list_age;
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(age).await;
-                let Some(hub) = Weak::upgrade(&hub) else {
+                let Some(aggregator) = Weak::upgrade(&aggregator) else {
                     return;
                 };
-                if !hub.changes.are_heard() {
+                if !aggregator.changes.are_heard() {
                     continue;
                 }
-                for member in &hub.roster().members {
-                    hub.look_again(member);
-                    hub.try_again(member);
-                    for guest in hub.guests() {
-                        hub.look_at_own_again(member, &guest);
+                for entry in &aggregator.server_set().entries {
+                    aggregator.look_again(entry);
+                    aggregator.try_again(entry);
+                    for guest in aggregator.guests() {
+                        aggregator.look_at_own_again(entry, &guest);
                     }
                 }
             }
@@ -443,7 +443,7 @@ impl ListRequest {
     /// same.
     fn taken(&self, listing: ServerList) -> Arc<ServerList> {
         if self.whose != ListScope::Own {
-            self.member.look_over(self.kind, &listing);
+            self.entry.look_over(self.kind, &listing);
             return Arc::new(listing);
         }
         let common = self.common().slot.listing();
@@ -456,7 +456,7 @@ impl ListRequest {
         if self.whose != ListScope::Own {
             let method = self.kind.method();
             let why = format!("its `{method}` is missing: {}", error.message());
-            self.member.do_without(self.kind, why);
+            self.entry.do_without(self.kind, why);
         }
     }
 
@@ -465,11 +465,11 @@ impl ListRequest {
         if self.whose == ListScope::Own {
             return;
         }
-        match self.member.known() {
-            None => self.member.missing("it has not answered yet".into()),
+        match self.entry.known() {
+            None => self.entry.missing("it has not answered yet".into()),
             Some(_) => {
                 let why = format!("its `{}` has not come yet", self.kind.method());
-                self.member.do_without(self.kind, why);
+                self.entry.do_without(self.kind, why);
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::upstream::binding::ServerBinding;
 /// A list of a server, and for whom.
 #[derive(Clone, Debug)]
 pub(crate) struct ListRequest {
-    pub(crate) member: Arc<ServerEntry>,
+    pub(crate) entry: Arc<ServerEntry>,
     pub(crate) guest: Arc<DownstreamClient>,
     pub(crate) kind: ListKind,
     pub(crate) whose: ListScope,
@@ -30,71 +30,71 @@ pub(crate) struct ListRequest {
 impl ListRequest {
     /// The list that a client is shown now.
     pub(crate) fn new(
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         guest: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
-        match guest.own_slot(member, kind) {
-            Some(_) => Self::of_own(member, guest, kind),
-            None => Self::of_many(member, guest, kind),
+        match guest.own_slot(entry, kind) {
+            Some(_) => Self::of_own(entry, guest, kind),
+            None => Self::of_many(entry, guest, kind),
         }
     }
 
     /// The list of a client's own instance, whether it has one or not.
     pub(crate) fn of_own(
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         guest: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
         Self {
-            member: Arc::clone(member),
+            entry: Arc::clone(entry),
             guest: Arc::clone(guest),
             kind,
             whose: ListScope::Own,
-            slot: guest.own.slot(member.number, kind),
+            slot: guest.own.slot(entry.number, kind),
         }
     }
 
     /// The list that all are shown who are like this client, and have no instance of their own.
     pub(crate) fn of_many(
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         guest: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
-        let key = key(member, guest, kind);
+        let key = key(entry, guest, kind);
         Self {
-            member: Arc::clone(member),
+            entry: Arc::clone(entry),
             guest: Arc::clone(guest),
             kind,
             whose: key.whose,
-            slot: member.slot(key),
+            slot: entry.slot(key),
         }
     }
 
     /// What it rests on if it is fetched now.
     pub(crate) fn basis(&self) -> ListVersion {
         match self.whose {
-            ListScope::Own => self.guest.own_basis(&self.member, self.kind),
-            ListScope::Kind | ListScope::Nobody => self.member.basis(self.kind),
+            ListScope::Own => self.guest.own_basis(&self.entry, self.kind),
+            ListScope::Kind | ListScope::Nobody => self.entry.basis(self.kind),
         }
     }
 
     /// ClientRef is asked for it, if the server is awake.
     pub(crate) fn awake(&self) -> Option<Arc<ServerBinding>> {
         match self.whose {
-            ListScope::Nobody => self.guest.awake_nobody(&self.member),
-            ListScope::Kind | ListScope::Own => self.guest.awake_part(&self.member),
+            ListScope::Nobody => self.guest.awake_nobody(&self.entry),
+            ListScope::Kind | ListScope::Own => self.guest.awake_part(&self.entry),
         }
     }
 
     /// ClientRef is asked for it; the server is started if it has to be.
-    pub(crate) async fn caller(
+    pub(crate) async fn binding(
         &self,
-        hub: &Arc<Aggregator>,
+        aggregator: &Arc<Aggregator>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         match self.whose {
-            ListScope::Nobody => self.guest.nobody(hub, &self.member).await,
-            ListScope::Kind | ListScope::Own => self.guest.part(hub, &self.member).await,
+            ListScope::Nobody => self.guest.nobody(aggregator, &self.entry).await,
+            ListScope::Kind | ListScope::Own => self.guest.part(aggregator, &self.entry).await,
         }
     }
 
@@ -108,15 +108,15 @@ impl ListRequest {
 
     /// The same list of those who have no instance of their own.
     pub(crate) fn common(&self) -> Self {
-        Self::of_many(&self.member, &self.guest, self.kind)
+        Self::of_many(&self.entry, &self.guest, self.kind)
     }
 
     /// What there is to show while it does not come: an old list is better than none, and what others are shown is,
     /// too.
     pub(crate) fn meanwhile(&self) -> Option<Arc<ServerList>> {
-        let key = key(&self.member, &self.guest, self.kind);
-        let of_many = || self.member.slot(key.clone()).listing();
-        let of_others = || self.member.shown_to_others(&key);
+        let key = key(&self.entry, &self.guest, self.kind);
+        let of_many = || self.entry.slot(key.clone()).listing();
+        let of_others = || self.entry.shown_to_others(&key);
         self.slot.listing().or_else(of_many).or_else(of_others)
     }
 
@@ -133,11 +133,11 @@ impl ListRequest {
 }
 
 /// Which list all are shown who are like this client.
-fn key(member: &ServerEntry, guest: &DownstreamClient, kind: ListKind) -> ListKey {
+fn key(entry: &ServerEntry, guest: &DownstreamClient, kind: ListKind) -> ListKey {
     ListKey {
         kind,
-        whose: member.whose(InstanceKnown::No),
+        whose: entry.whose(InstanceKnown::No),
         principal: guest.principal().into(),
-        fingerprint: (!member.is_modern()).then(|| guest.fingerprint.clone()),
+        fingerprint: (!entry.is_modern()).then(|| guest.fingerprint.clone()),
     }
 }

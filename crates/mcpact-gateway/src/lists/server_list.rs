@@ -192,12 +192,12 @@ impl UpstreamServer {
     /// A client that comes by way of somebody else.
     pub(crate) async fn receive(
         &self,
-        opening: ClientHello<'_>,
-        visitor: &ClientIdentity,
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let ClientSetup { state, .. } = self.admit(opening, visitor).await?;
-        let caller = state.and_then(|state| state.bound().cloned());
-        caller.ok_or_else(|| {
+        let ClientSetup { state, .. } = self.admit(hello, identity).await?;
+        let binding = state.and_then(|state| state.bound().cloned());
+        binding.ok_or_else(|| {
             let why = String::from("the client did not introduce itself in a way that can be read");
             refusal(
                 ErrorCode::InvalidParams.code(),
@@ -209,23 +209,23 @@ impl UpstreamServer {
     }
 
     /// What the server last said about itself.
-    pub(crate) fn met(&self) -> Option<Arc<ServerProfile>> {
-        self.shared.acquaintance.met()
+    pub(crate) fn profile(&self) -> Option<Arc<ServerProfile>> {
+        self.shared.info_cache.profile()
     }
 
     /// From here on this one hears of changes.
-    pub(crate) fn tell_of_changes(&self, herald: std::sync::Weak<dyn ChangeListener>) {
-        self.shared.acquaintance.tell_to(herald);
+    pub(crate) fn tell_of_changes(&self, listener: std::sync::Weak<dyn ChangeListener>) {
+        self.shared.info_cache.tell_to(listener);
     }
 
     /// Whether changes of its lists are heard of at the moment.
     pub(crate) fn can_tell(&self) -> bool {
-        self.shared.acquaintance.can_tell()
+        self.shared.info_cache.can_tell()
     }
 
     /// What the server said in an earlier run.
     pub(crate) fn recall(&self, record: &ServerMetadata) {
-        let has_tasks = record.met.revision.has(Feature::TasksCore);
+        let has_tasks = record.profile.revision.has(Feature::TasksCore);
         let tools = record.lists.iter().filter(|l| l.kind == ListKind::Tools);
         for page in tools.flat_map(|list| &list.pages) {
             self.shared.book.learn(page);
@@ -235,7 +235,7 @@ impl UpstreamServer {
                 self.shared.tool_tasks.learn(page);
             }
         }
-        self.shared.acquaintance.recall(record.met.clone());
+        self.shared.info_cache.recall(record.profile.clone());
     }
 
     /// Why nobody may start it, if it must be approved and is not.
@@ -259,8 +259,8 @@ impl UpstreamServer {
     /// ClientRef stands for everybody at a modern server that is awake.
     pub(crate) fn everybody(&self) -> Option<Arc<ServerBinding>> {
         let pool = self.modern()?;
-        let lane = pool.open_lane()?;
-        let is_modern = lane.revision().era() == Era::Modern;
+        let connection = pool.open_connection()?;
+        let is_modern = connection.revision().era() == Era::Modern;
         is_modern.then(|| Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
     }
 
@@ -268,30 +268,31 @@ impl UpstreamServer {
     pub(crate) fn standing(
         &self,
         capabilities: &str,
-        visitor: &ClientIdentity,
+        identity: &ClientIdentity,
     ) -> Option<Arc<ServerBinding>> {
-        let pool = self.known_pool(capabilities, visitor)?;
-        pool.open_lane()?;
+        let pool = self.known_pool(capabilities, identity)?;
+        pool.open_connection()?;
         Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
     }
 
     /// A whole list, page by page.
     pub(crate) async fn list(
         &self,
-        caller: &Arc<ServerBinding>,
+        binding: &Arc<ServerBinding>,
         kind: ListKind,
         readers: ListAudience,
     ) -> Result<ServerList, ListError> {
         let refusals = RefusalRecord::default();
         for retries in 0..RetryPolicy::REMOTE.renegotiations {
-            let before = caller.open_lane();
-            let was_modern = before.is_some_and(|lane| lane.revision().era() == Era::Modern);
-            let listed = self.list_once(caller, kind, readers, &refusals).await;
+            let before = binding.open_connection();
+            let was_modern =
+                before.is_some_and(|connection| connection.revision().era() == Era::Modern);
+            let listed = self.list_once(binding, kind, readers, &refusals).await;
             let (refused, by) = match (&listed, refusals.take()) {
                 (Err(_), Some(refused)) => refused,
                 // A list may be asked for again, whatever became of it.
                 (Err(ListError::Lost(_)), None) if was_modern => {
-                    (RefusalKind::InDoubt, Arc::clone(caller))
+                    (RefusalKind::InDoubt, Arc::clone(binding))
                 }
                 _ => return listed,
             };
@@ -304,29 +305,31 @@ impl UpstreamServer {
                 return listed;
             }
         }
-        self.list_once(caller, kind, readers, &refusals).await
+        self.list_once(binding, kind, readers, &refusals).await
     }
 
     async fn list_once(
         &self,
-        caller: &Arc<ServerBinding>,
+        binding: &Arc<ServerBinding>,
         kind: ListKind,
         readers: ListAudience,
         refusals: &RefusalRecord,
     ) -> Result<ServerList, ListError> {
-        let current = self.current(Arc::clone(caller)).await;
-        let (caller, _) = current.map_err(ListError::Lost)?;
-        let boarded = caller.board().await;
-        let boarded = boarded.map_err(|error| ListError::Lost(error.into()))?;
-        let Lease { lane, in_use } = boarded;
+        let current = self.current(Arc::clone(binding)).await;
+        let (binding, _) = current.map_err(ListError::Lost)?;
+        let lease = binding.acquire().await;
+        let lease = lease.map_err(|error| ListError::Lost(error.into()))?;
+        let Lease { connection, guard } = lease;
         let errand = ListFetch {
             kind,
             readers,
             passage: FetchMode::Lease,
         };
-        let listed = self.in_time(lane.list(&caller, errand, refusals)).await;
+        let listed = self
+            .in_time(connection.list(&binding, errand, refusals))
+            .await;
         if listed.is_ok() {
-            in_use.answered();
+            guard.answered();
         }
         listed
     }
@@ -334,18 +337,21 @@ impl UpstreamServer {
     /// The same, if the server is awake; it may fall asleep as if nobody had asked.
     pub(crate) async fn list_awake(
         &self,
-        caller: &Arc<ServerBinding>,
+        binding: &Arc<ServerBinding>,
         kind: ListKind,
         readers: ListAudience,
     ) -> Option<Result<ServerList, ListError>> {
-        let lane = caller.open_lane()?;
+        let connection = binding.open_connection()?;
         let refusals = RefusalRecord::default();
         let errand = ListFetch {
             kind,
             readers,
             passage: FetchMode::Unnoticed,
         };
-        Some(self.in_time(lane.list(caller, errand, &refusals)).await)
+        Some(
+            self.in_time(connection.list(binding, errand, &refusals))
+                .await,
+        )
     }
 
     /// No list is waited for without an end.

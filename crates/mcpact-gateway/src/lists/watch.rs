@@ -28,7 +28,7 @@ pub(crate) const LISTS: [Method; 3] = [
 
 /// ListenStreams on one connection, stream after stream.
 struct ListWatch {
-    lane: Weak<UpstreamConnection>,
+    connection: Weak<UpstreamConnection>,
     shared: Weak<ServerShared>,
     filter: ListenFilter,
     /// Whether something may have changed while nobody listened.
@@ -50,7 +50,7 @@ impl UpstreamConnection {
             return;
         }
         let watch = ListWatch {
-            lane: Arc::downgrade(self),
+            connection: Arc::downgrade(self),
             shared: Arc::downgrade(shared),
             filter,
             has_gap: false,
@@ -75,7 +75,7 @@ impl ListWatch {
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
-            shared.acquaintance.hears(false);
+            shared.info_cache.hears(false);
             drop(shared);
             if since.elapsed() > PAUSES.longest {
                 failures = 0;
@@ -88,10 +88,13 @@ impl ListWatch {
     /// Another stream; none if the connection is over.
     async fn open(&self) -> Option<Call> {
         // The connection may end while somebody listens, so it is not held for longer.
-        let lane = self.lane.upgrade().filter(|lane| lane.is_open())?;
+        let connection = self
+            .connection
+            .upgrade()
+            .filter(|connection| connection.is_open())?;
         let params = ObjectWriter::new().raw("notifications", &self.filter.encode());
-        let params = lane.own_stamp(&params.finish());
-        Some(lane.call(Method::SubscriptionsListen, &params).await)
+        let params = connection.own_stamp(&params.finish());
+        Some(connection.call(Method::SubscriptionsListen, &params).await)
     }
 
     /// Hears what the server tells until the stream ends.
@@ -106,14 +109,14 @@ impl ListWatch {
                 return;
             };
             if note.method != Method::SubscriptionsAcknowledged {
-                shared.acquaintance.tell(note.method);
+                shared.info_cache.tell(note.method);
                 continue;
             }
-            shared.acquaintance.hears(true);
+            shared.info_cache.hears(true);
             if std::mem::take(&mut self.has_gap) {
                 let missed = LISTS.into_iter();
                 for method in missed.filter(|method| self.filter.wants(*method, None)) {
-                    shared.acquaintance.tell(method);
+                    shared.info_cache.tell(method);
                 }
             }
         }

@@ -36,7 +36,7 @@ use crate::upstream::pending::again;
 /// How long servers may take to agree to be listened to.
 const AGREEMENT: Duration = Duration::from_secs(2);
 
-/// A part of a stream: what the server agrees to goes to the hub, and the rest to the client.
+/// A part of a stream: what the server agrees to goes to the aggregator, and the rest to the client.
 #[derive(Debug)]
 struct ListenRewriter {
     part: Rewriter,
@@ -92,7 +92,7 @@ impl ListenRewriter {
 struct Agreement<'a> {
     /// Where the first one is waited for.
     first: Option<mpsc::UnboundedSender<Agreed>>,
-    ear: &'a ClientSink,
+    sink: &'a ClientSink,
     job: &'a BackendRequest,
 }
 
@@ -112,14 +112,14 @@ impl Agreement<'_> {
         for uri in &agreed.uris {
             let scope = Scope::Request(self.job.id.clone());
             let method = Method::ResourcesUpdated;
-            self.ear.hint(&scope, method, &updated(uri));
+            self.sink.hint(&scope, method, &updated(uri));
         }
     }
 }
 
 /// The things of one server that a client wants to hear of.
 struct ServerTargets {
-    member: Arc<ServerEntry>,
+    entry: Arc<ServerEntry>,
     wanted: ListenTargets,
 }
 
@@ -131,12 +131,12 @@ struct ListenTargets {
 }
 
 impl Aggregator {
-    /// Serves `subscriptions/listen` until the client goes away or the hub ends.
+    /// Serves `subscriptions/listen` until the client goes away or the aggregator ends.
     pub(crate) async fn listen(
         self: &Arc<Self>,
         job: BackendRequest,
         guest: &Arc<DownstreamClient>,
-        ear: ClientSink,
+        sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
         let params = &job.params;
         let wanted = ListenFilter::parse(Some(params)).unwrap_or_default();
@@ -145,34 +145,34 @@ impl Aggregator {
         let mut shares = Vec::new();
         // What nobody has, and what several have, is left out of the agreement.
         for outer in &filter.uris {
-            if let Ok((member, inner)) = self.by_uri(guest, outer, client).await {
+            if let Ok((entry, inner)) = self.by_uri(guest, outer, client).await {
                 let outer = outer.clone();
                 let shared = SubscribedUri { outer, inner };
-                share_of(&mut shares, member).uris.push(shared);
+                share_of(&mut shares, entry).uris.push(shared);
             }
         }
         for outer in &filter.tasks {
-            if let Ok((member, inner)) = self.by_task(outer, client) {
+            if let Ok((entry, inner)) = self.by_task(outer, client) {
                 let outer = outer.clone();
                 let shared = SubscribedUri { outer, inner };
-                share_of(&mut shares, member).tasks.push(shared);
+                share_of(&mut shares, entry).tasks.push(shared);
             }
         }
         let (agreed, mut agreements) = mpsc::unbounded_channel();
         let mut streams: FuturesUnordered<_> = shares
             .into_iter()
-            .map(|share| self.stream(&job, guest, &ear, share, agreed.clone()))
+            .map(|share| self.stream(&job, guest, &sink, share, agreed.clone()))
             .collect();
         drop(agreed);
         let accepted = self.agreements(&mut streams, &mut agreements).await;
         drop(agreements);
         filter.uris.retain(|uri| accepted.uris.contains(uri));
         filter.tasks.retain(|task| accepted.tasks.contains(task));
-        let listening = self.listen_to_lists(guest, ear.clone(), job.id.clone(), filter.clone());
+        let listening = self.listen_to_lists(guest, sink.clone(), job.id.clone(), filter.clone());
         let granted = ObjectWriter::new().raw("notifications", &filter.encode());
         let scope = Scope::Request(job.id.clone());
         let method = Method::SubscriptionsAcknowledged;
-        ear.tell(&scope, method, &granted.finish()).await;
+        sink.tell(&scope, method, &granted.finish()).await;
         let streaming = async {
             // One server that ends its part does not end the whole.
             while streams.next().await.is_some() {}
@@ -191,20 +191,20 @@ impl Aggregator {
         self: &Arc<Self>,
         job: &BackendRequest,
         guest: &Arc<DownstreamClient>,
-        ear: &ClientSink,
+        sink: &ClientSink,
         mut share: ServerTargets,
         first: mpsc::UnboundedSender<Agreed>,
     ) {
         let mut agreement = Agreement {
             first: Some(first),
-            ear,
+            sink,
             job,
         };
         let mut failures = 0_u32;
         loop {
-            let (member, since) = (Arc::clone(&share.member), Instant::now());
+            let (entry, since) = (Arc::clone(&share.entry), Instant::now());
             let (agreed, mut agreements) = mpsc::unbounded_channel();
-            let streaming = self.stream_of(job, guest, ear, &share, agreed);
+            let streaming = self.stream_of(job, guest, sink, &share, agreed);
             let hearing = async {
                 while let Some(agreed) = agreements.recv().await {
                     agreement.reach(agreed);
@@ -214,15 +214,15 @@ impl Aggregator {
             tokio::select! {
                 _ = streaming => {}
                 () = hearing => {}
-                () = self.departed(&member) => {}
+                () = self.departed(&entry) => {}
             }
             // What it said last may not have been heard.
             if let Ok(agreed) = agreements.try_recv() {
                 agreement.reach(agreed);
             }
-            let is_there = self.numbered(member.number).is_some();
+            let is_there = self.numbered(entry.number).is_some();
             // Nobody was promised anything of a server that has not agreed.
-            if !agreement.is_reached() && (is_there || self.named(&member.name).is_none()) {
+            if !agreement.is_reached() && (is_there || self.named(&entry.name).is_none()) {
                 return;
             }
             if !is_there || since.elapsed() > PAUSES.longest {
@@ -233,10 +233,10 @@ impl Aggregator {
                 failures = failures.saturating_add(1);
                 tokio::select! {
                     () = pause => {}
-                    () = self.departed(&member) => {}
+                    () = self.departed(&entry) => {}
                 }
             }
-            share.member = self.arrived(&member.name).await;
+            share.entry = self.arrived(&entry.name).await;
         }
     }
 
@@ -244,11 +244,11 @@ impl Aggregator {
         self: &Arc<Self>,
         job: &BackendRequest,
         guest: &Arc<DownstreamClient>,
-        ear: &ClientSink,
+        sink: &ClientSink,
         share: &ServerTargets,
         agreed: mpsc::UnboundedSender<Agreed>,
     ) -> Result<ByteString, ServeError> {
-        let caller = guest.part(self, &share.member).await?;
+        let binding = guest.part(self, &share.entry).await?;
         let filter = ListenFilter {
             uris: inner(&share.wanted.uris),
             tasks: inner(&share.wanted.tasks),
@@ -260,12 +260,12 @@ impl Aggregator {
             ..again(job)
         };
         let view = ListenRewriter {
-            part: Rewriter::new(self, &share.member, &guest.watched),
+            part: Rewriter::new(self, &share.entry, &guest.watched),
             wanted: share.wanted.clone(),
             agreed,
         };
-        let ear = ear.clone().seeing(Arc::new(view));
-        share.member.bridge.carry(job, caller, ear).await
+        let sink = sink.clone().seeing(Arc::new(view));
+        share.entry.server.carry(job, binding, sink).await
     }
 
     /// What the servers have agreed to after a while.
@@ -294,13 +294,13 @@ impl Aggregator {
 }
 
 /// What is wanted of a server.
-fn share_of(shares: &mut Vec<ServerTargets>, member: Arc<ServerEntry>) -> &mut ListenTargets {
+fn share_of(shares: &mut Vec<ServerTargets>, entry: Arc<ServerEntry>) -> &mut ListenTargets {
     let known = shares
         .iter()
-        .position(|share| Arc::ptr_eq(&share.member, &member));
+        .position(|share| Arc::ptr_eq(&share.entry, &entry));
     let at = known.unwrap_or_else(|| {
         shares.push(ServerTargets {
-            member,
+            entry,
             wanted: ListenTargets::default(),
         });
         shares.len() - 1

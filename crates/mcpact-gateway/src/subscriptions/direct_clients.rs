@@ -15,29 +15,29 @@ pub(crate) struct DirectClients(Mutex<Vec<(WeakClientSink, Scope)>>);
 
 impl DirectClients {
     /// Somebody who hears what belongs to this.
-    pub(crate) fn add(&self, ear: &ClientSink, scope: Scope) {
+    pub(crate) fn add(&self, sink: &ClientSink, scope: Scope) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Those who have gone make room before more is needed.
         if all.len() == all.capacity() {
-            all.retain(|(ear, _)| ear.near().is_some());
+            all.retain(|(sink, _)| sink.near().is_some());
         }
-        all.push((ear.downgrade(), scope));
+        all.push((sink.downgrade(), scope));
     }
 
-    /// The clients that have not met the server.
-    pub(crate) fn latecomers(&self) -> Vec<Arc<PendingBinding>> {
+    /// The clients that have not profile the server.
+    pub(crate) fn pending_bindings(&self) -> Vec<Arc<PendingBinding>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let near = all.iter().filter_map(|(ear, _)| ear.near());
-        let latecomers = near.filter_map(|ear| ear.state()?.pending().cloned());
-        latecomers.filter(|one| one.is_waiting()).collect()
+        let near = all.iter().filter_map(|(sink, _)| sink.near());
+        let pending_bindings = near.filter_map(|sink| sink.state()?.pending().cloned());
+        pending_bindings.filter(|one| one.is_waiting()).collect()
     }
 
     /// Tells everybody who wants to hear of it.
     pub(crate) fn tell(&self, method: Method) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (ear, scope) in all.iter() {
-            if let Some(ear) = ear.near() {
-                ear.hint(scope, method, "{}");
+        for (sink, scope) in all.iter() {
+            if let Some(sink) = sink.near() {
+                sink.hint(scope, method, "{}");
             }
         }
     }

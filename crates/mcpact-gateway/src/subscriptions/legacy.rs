@@ -23,26 +23,26 @@ pub(crate) const fn is_subscription(method: Option<Method>) -> bool {
 /// What a client wants from when it says so, unless the server does not agree: others who end a subscription
 /// before the server has answered know of it. It is as before if whoever serves the request stops.
 struct Attempt {
-    audience: Arc<Subscribers>,
-    ear: ClientSink,
+    subscribers: Arc<Subscribers>,
+    sink: ClientSink,
     params: ByteString,
     /// What brings it back to what it was, as long as the server has not agreed.
     back: Option<Method>,
 }
 
 impl Attempt {
-    fn begin(crossing: &Exchange, method: Method, params: ByteString, uri: &str) -> Self {
-        let audience = Arc::clone(crossing.caller.audience());
-        let ear = crossing.waiter.ear.clone();
-        let back = match (method, audience.has_subscribed(&ear, uri)) {
+    fn begin(exchange: &Exchange, method: Method, params: ByteString, uri: &str) -> Self {
+        let subscribers = Arc::clone(exchange.binding.subscribers());
+        let sink = exchange.inbound.sink.clone();
+        let back = match (method, subscribers.has_subscribed(&sink, uri)) {
             (Method::ResourcesSubscribe, false) => Some(Method::ResourcesUnsubscribe),
             (Method::ResourcesUnsubscribe, true) => Some(Method::ResourcesSubscribe),
             _ => None,
         };
-        audience.granted(&ear, method, &params);
+        subscribers.granted(&sink, method, &params);
         Self {
-            audience,
-            ear,
+            subscribers,
+            sink,
             params,
             back,
         }
@@ -56,7 +56,7 @@ impl Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         if let Some(back) = self.back {
-            self.audience.granted(&self.ear, back, &self.params);
+            self.subscribers.granted(&self.sink, back, &self.params);
         }
     }
 }
@@ -65,19 +65,19 @@ impl UpstreamServer {
     /// `resources/subscribe` and `resources/unsubscribe`; the latter only if nobody else is subscribed.
     pub(crate) async fn subscribing_along(
         &self,
-        crossing: Exchange,
+        exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
-        let params = crossing.params()?;
+        let params = exchange.params()?;
         let named = Object::parse(&params).unwrap_or_default();
         let uri = named.get_str("uri").unwrap_or_default();
-        let method = crossing.waiter.job.method;
+        let method = exchange.inbound.job.method;
         let mut attempt =
-            method.map(|method| Attempt::begin(&crossing, method, params.clone(), &uri));
-        let is_wanted =
-            method == Some(Method::ResourcesUnsubscribe) && crossing.caller.audience().wants(&uri);
+            method.map(|method| Attempt::begin(&exchange, method, params.clone(), &uri));
+        let is_wanted = method == Some(Method::ResourcesUnsubscribe)
+            && exchange.binding.subscribers().wants(&uri);
         let served = match is_wanted {
             true => Ok(ByteString::from_static("{}")),
-            false => self.asking_along(crossing).await,
+            false => self.asking_along(exchange).await,
         };
         if let (Some(attempt), Ok(_)) = (&mut attempt, &served) {
             attempt.agreed();

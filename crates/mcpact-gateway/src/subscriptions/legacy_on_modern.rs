@@ -56,7 +56,7 @@ pub(crate) struct EmulatedSubscriptions {
     /// By numbers of our own: a client may use an id twice.
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<(), WireError>>>>,
     last: AtomicI64,
-    ear: WeakClientSink,
+    sink: WeakClientSink,
     clock: Clock,
 }
 
@@ -73,9 +73,9 @@ impl Drop for EmulatedSubscriptions {
 }
 
 impl EmulatedSubscriptions {
-    pub(crate) fn new(server: &CapabilitySet, ear: &ClientSink, clock: Clock) -> Self {
-        let mut wishes = LegacySubscriptions::new(ear.revision(), server, LIMITS);
-        if ear.sees_several() {
+    pub(crate) fn new(server: &CapabilitySet, sink: &ClientSink, clock: Clock) -> Self {
+        let mut wishes = LegacySubscriptions::new(sink.revision(), server, LIMITS);
+        if sink.sees_several() {
             wishes = wishes.without_lists();
         }
         // Whatever waits for a client without a stream of its own is kept by its front.
@@ -86,38 +86,38 @@ impl EmulatedSubscriptions {
             streams: Mutex::default(),
             waiting: Mutex::default(),
             last: AtomicI64::default(),
-            ear: ear.downgrade(),
+            sink: sink.downgrade(),
             clock,
         }
     }
 
     /// The client may be told things.
-    pub(crate) fn begin(self: &Arc<Self>, caller: &Arc<ServerBinding>) {
+    pub(crate) fn begin(self: &Arc<Self>, binding: &Arc<ServerBinding>) {
         let acts = lock(&self.wishes).ready();
-        self.perform(caller, acts);
+        self.perform(binding, acts);
     }
 
     /// Something may have changed that the client was not told of.
-    pub(crate) fn missed(self: &Arc<Self>, caller: &Arc<ServerBinding>) {
+    pub(crate) fn missed(self: &Arc<Self>, binding: &Arc<ServerBinding>) {
         let acts = lock(&self.wishes).resync();
-        self.perform(caller, acts);
+        self.perform(binding, acts);
     }
 
     /// Tells the client something that belongs to no request.
     pub(crate) fn say(&self, method: Method, params: &str) {
-        if let Some(ear) = self.ear.near() {
-            ear.hint(&Scope::Connection, method, params);
+        if let Some(sink) = self.sink.near() {
+            sink.hint(&Scope::Connection, method, params);
         }
     }
 
-    fn perform(self: &Arc<Self>, caller: &Arc<ServerBinding>, acts: Vec<Action>) {
+    fn perform(self: &Arc<Self>, binding: &Arc<ServerBinding>, acts: Vec<Action>) {
         for act in acts {
             match act {
                 Action::Open {
                     stream,
                     filter,
                     after,
-                } => self.open(caller, stream, filter, after),
+                } => self.open(binding, stream, filter, after),
                 Action::Close { stream } => {
                     if let Some(open) = lock(&self.streams).remove(&stream) {
                         tokio::spawn(async move {
@@ -141,23 +141,23 @@ impl EmulatedSubscriptions {
 
     fn open(
         self: &Arc<Self>,
-        caller: &Arc<ServerBinding>,
+        binding: &Arc<ServerBinding>,
         stream: u64,
         filter: ListenFilter,
         after: Duration,
     ) {
         // The client keeps the stream, and not the other way round: it ends when the client goes.
-        let (wishing, caller) = (Arc::downgrade(self), Arc::downgrade(caller));
+        let (emulated, binding) = (Arc::downgrade(self), Arc::downgrade(binding));
         let listening = tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            let end = listen(&wishing, &caller, stream, &filter).await;
-            if let (Some(wishing), Some(caller)) = (wishing.upgrade(), caller.upgrade()) {
-                lock(&wishing.streams).remove(&stream);
+            let end = listen(&emulated, &binding, stream, &filter).await;
+            if let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) {
+                lock(&emulated.streams).remove(&stream);
                 let acts = match end {
-                    End::Slept => lock(&wishing.wishes).server_idle(stream),
-                    End::Broke => lock(&wishing.wishes).ended(stream, wishing.clock.now()),
+                    End::Slept => lock(&emulated.wishes).server_idle(stream),
+                    End::Broke => lock(&emulated.wishes).ended(stream, emulated.clock.now()),
                 };
-                wishing.perform(&caller, acts);
+                emulated.perform(&binding, acts);
             }
         });
         lock(&self.streams).insert(stream, listening.abort_handle());
@@ -166,11 +166,11 @@ impl EmulatedSubscriptions {
     /// `resources/subscribe` and `resources/unsubscribe`.
     pub(crate) async fn wish(
         self: &Arc<Self>,
-        crossing: &Exchange,
+        exchange: &Exchange,
     ) -> Result<ByteString, ServeError> {
-        let job = &crossing.waiter.job;
+        let job = &exchange.inbound.job;
         // It does not fall asleep before it has heard of it.
-        let _awake = crossing.lane.hold();
+        let _awake = exchange.connection.hold();
         let (answer, answered) = oneshot::channel();
         let id = Id::number(self.last.fetch_add(1, Ordering::Relaxed));
         lock(&self.waiting).insert(id.clone(), answer);
@@ -180,7 +180,7 @@ impl EmulatedSubscriptions {
         } else {
             lock(&self.wishes).unsubscribe(id, params)
         };
-        self.perform(&crossing.caller, acts);
+        self.perform(&exchange.binding, acts);
         match answered.await {
             Ok(outcome) => {
                 outcome?;
@@ -190,7 +190,7 @@ impl EmulatedSubscriptions {
                 ErrorCode::InternalError.code(),
                 String::from("the session ended"),
                 None,
-                crossing.downstream(),
+                exchange.downstream(),
             )),
         }
     }
@@ -199,7 +199,7 @@ impl EmulatedSubscriptions {
 /// A stream on which the server tells, and what keeps it.
 struct Stream {
     call: Call,
-    lane: Arc<UpstreamConnection>,
+    connection: Arc<UpstreamConnection>,
     /// Keeps the server awake: until it has agreed, or for as long as there is the stream.
     awake: Option<IdleGuard>,
 }
@@ -214,25 +214,25 @@ enum End {
 
 impl Stream {
     /// Asks the server to tell of this; none if there is no way to it.
-    async fn open(caller: &Weak<ServerBinding>, filter: &ListenFilter) -> Option<Self> {
-        let lane = lane_for(caller, filter).await?;
-        let awake = Some(lane.hold());
-        let caller = caller.upgrade()?;
+    async fn open(binding: &Weak<ServerBinding>, filter: &ListenFilter) -> Option<Self> {
+        let connection = connection_for(binding, filter).await?;
+        let awake = Some(connection.hold());
+        let binding = binding.upgrade()?;
         let params = ObjectWriter::new()
             .raw("notifications", &filter.encode())
             .finish();
         let told = DeclaredTasks::AsDeclared;
         let stamped = stamped(
-            &caller,
+            &binding,
             ResponseMode::Stream,
             told,
-            lane.revision(),
+            connection.revision(),
             &params,
         );
         let params = stamped.ok()??;
         Some(Self {
-            call: lane.call(Method::SubscriptionsListen, &params).await,
-            lane,
+            call: connection.call(Method::SubscriptionsListen, &params).await,
+            connection,
             awake,
         })
     }
@@ -241,19 +241,19 @@ impl Stream {
     /// matter.
     async fn begin(
         &mut self,
-        caller: &Weak<ServerBinding>,
+        binding: &Weak<ServerBinding>,
         filter: &ListenFilter,
     ) -> Option<CallEvent> {
         let first = tokio::time::timeout(AGREEMENT, self.call.next()).await;
-        let is_held = caller
+        let is_held = binding
             .upgrade()
-            .is_some_and(|caller| caller.wants_awake(filter));
+            .is_some_and(|binding| binding.wants_awake(filter));
         self.awake = self.awake.take().filter(|_| is_held);
         first.ok()
     }
 
     fn end(&self) -> End {
-        match self.lane.running.stop_cause() {
+        match self.connection.running.stop_cause() {
             Some(_) => End::Slept,
             None => End::Broke,
         }
@@ -262,37 +262,39 @@ impl Stream {
 
 /// The connection on which the server tells of this. One that sleeps is not woken to tell of its lists, but heard when
 /// somebody else has woken it.
-async fn lane_for(
-    caller: &Weak<ServerBinding>,
+async fn connection_for(
+    binding: &Weak<ServerBinding>,
     filter: &ListenFilter,
 ) -> Option<Arc<UpstreamConnection>> {
-    let mut connections = caller.upgrade()?.port().connections();
+    let mut connections = binding.upgrade()?.slot().connections();
     loop {
-        let caller = caller.upgrade()?;
-        if caller.wants_awake(filter) {
-            return caller.lane().await.ok();
+        let binding = binding.upgrade()?;
+        if binding.wants_awake(filter) {
+            return binding.connection().await.ok();
         }
-        let lane = caller.open_lane();
-        if let Some(lane) = lane.filter(|lane| lane.revision().era() == Era::Modern) {
-            return Some(lane);
+        let connection = binding.open_connection();
+        if let Some(connection) =
+            connection.filter(|connection| connection.revision().era() == Era::Modern)
+        {
+            return Some(connection);
         }
         // Whoever waits does not keep the client.
-        drop(caller);
+        drop(binding);
         connections.changed().await.ok()?;
     }
 }
 
 /// ListenStreams until the stream ends.
 async fn listen(
-    wishing: &Weak<EmulatedSubscriptions>,
-    caller: &Weak<ServerBinding>,
+    emulated: &Weak<EmulatedSubscriptions>,
+    binding: &Weak<ServerBinding>,
     stream: u64,
     filter: &ListenFilter,
 ) -> End {
-    let Some(mut open) = Stream::open(caller, filter).await else {
+    let Some(mut open) = Stream::open(binding, filter).await else {
         return End::Broke;
     };
-    let mut first = open.begin(caller, filter).await;
+    let mut first = open.begin(binding, filter).await;
     loop {
         let event = match first.take() {
             Some(event) => event,
@@ -303,15 +305,15 @@ async fn listen(
             CallEvent::Request(_) => continue,
             CallEvent::Response(_) | CallEvent::Failed(_) => return open.end(),
         };
-        let (Some(wishing), Some(caller)) = (wishing.upgrade(), caller.upgrade()) else {
+        let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) else {
             return End::Broke;
         };
         let params = Some(&*note.params);
         let acts = if note.method == Method::SubscriptionsAcknowledged {
-            lock(&wishing.wishes).acknowledged(stream, params, wishing.clock.now())
+            lock(&emulated.wishes).acknowledged(stream, params, emulated.clock.now())
         } else {
-            lock(&wishing.wishes).notification(stream, note.method, params)
+            lock(&emulated.wishes).notification(stream, note.method, params)
         };
-        wishing.perform(&caller, acts);
+        emulated.perform(&binding, acts);
     }
 }

@@ -1,4 +1,4 @@
-//! Telling clients of a hub that lists have changed.
+//! Telling clients of a aggregator that lists have changed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +37,7 @@ pub(crate) struct ListChanges {
 #[derive(Debug)]
 struct ListListener {
     guest: Arc<DownstreamClient>,
-    ear: ClientSink,
+    sink: ClientSink,
     id: Id,
     filter: ListenFilter,
 }
@@ -46,7 +46,7 @@ impl ListListener {
     fn hint(&self, method: Method) {
         if self.filter.wants(method, None) {
             let scope = Scope::Request(self.id.clone());
-            self.ear.hint(&scope, method, "{}");
+            self.sink.hint(&scope, method, "{}");
         }
     }
 }
@@ -54,13 +54,13 @@ impl ListListener {
 /// As long as it is held, a client hears of changes.
 #[derive(Debug)]
 pub(crate) struct ListenerGuard {
-    hub: Arc<Aggregator>,
+    aggregator: Arc<Aggregator>,
     key: u64,
 }
 
 impl Drop for ListenerGuard {
     fn drop(&mut self) {
-        lock(&self.hub.changes.listening).remove(&self.key);
+        lock(&self.aggregator.changes.listening).remove(&self.key);
     }
 }
 
@@ -101,7 +101,7 @@ impl ListChanges {
 
     /// Whether there is anybody to tell.
     pub(crate) fn are_heard(&self) -> bool {
-        let is_near = |ear: &WeakClientSink| ear.near().is_some();
+        let is_near = |sink: &WeakClientSink| sink.near().is_some();
         !lock(&self.listening).is_empty() || lock(&self.staying).iter().any(is_near)
     }
 
@@ -112,13 +112,13 @@ impl ListChanges {
     }
 
     /// A legacy client has come.
-    pub(crate) fn settle(&self, ear: WeakClientSink) {
+    pub(crate) fn settle(&self, sink: WeakClientSink) {
         let mut staying = lock(&self.staying);
         // Those who have gone are counted out before there is need for more room.
         if staying.len() == staying.capacity() {
-            staying.retain(|ear| ear.near().is_some());
+            staying.retain(|sink| sink.near().is_some());
         }
-        staying.push(ear);
+        staying.push(sink);
     }
 }
 
@@ -127,7 +127,7 @@ impl Aggregator {
     pub(crate) fn listen_to_lists(
         self: &Arc<Self>,
         guest: &Arc<DownstreamClient>,
-        ear: ClientSink,
+        sink: ClientSink,
         id: Id,
         filter: ListenFilter,
     ) -> ListenerGuard {
@@ -135,13 +135,13 @@ impl Aggregator {
         let guest = Arc::clone(guest);
         let listener = ListListener {
             guest,
-            ear,
+            sink,
             id,
             filter,
         };
         lock(&self.changes.listening).insert(key, listener);
         ListenerGuard {
-            hub: Arc::clone(self),
+            aggregator: Arc::clone(self),
             key,
         }
     }
@@ -162,11 +162,11 @@ impl Aggregator {
         if !lock(&self.changes.pending).insert(method.as_str()) {
             return;
         }
-        let hub = Arc::downgrade(self);
+        let aggregator = Arc::downgrade(self);
         tokio::spawn(async move {
             tokio::time::sleep(TOGETHER).await;
-            if let Some(hub) = hub.upgrade() {
-                hub.tell_now(method);
+            if let Some(aggregator) = aggregator.upgrade() {
+                aggregator.tell_now(method);
             }
         });
     }
@@ -179,8 +179,8 @@ impl Aggregator {
     }
 
     fn tell(&self, method: Method) {
-        for ear in self.changes.staying() {
-            ear.hint(&Scope::Connection, method, "{}");
+        for sink in self.changes.staying() {
+            sink.hint(&Scope::Connection, method, "{}");
         }
         for listener in lock(&self.changes.listening).values() {
             listener.hint(method);
@@ -189,8 +189,8 @@ impl Aggregator {
 
     /// Tells one client, and no other.
     pub(crate) fn tell_guest(&self, guest: &DownstreamClient, method: Method) {
-        if let Some(ear) = guest.far_ear().and_then(WeakClientSink::near) {
-            ear.hint(&Scope::Connection, method, "{}");
+        if let Some(sink) = guest.weak_sink().and_then(WeakClientSink::near) {
+            sink.hint(&Scope::Connection, method, "{}");
         }
         for listener in lock(&self.changes.listening).values() {
             if listener.guest.is(guest) {

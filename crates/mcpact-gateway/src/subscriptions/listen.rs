@@ -42,13 +42,13 @@ pub(crate) struct ListenStreams {
 /// A stream of a client.
 #[derive(Debug)]
 struct Seat {
-    ear: ClientSink,
+    sink: ClientSink,
     end: oneshot::Sender<String>,
 }
 
 /// A stream is over when whoever serves it stops.
 struct Open {
-    audience: Arc<Subscribers>,
+    subscribers: Arc<Subscribers>,
     /// Keeps the way to the server.
     _caller: Arc<ServerBinding>,
     key: ListenKey,
@@ -56,14 +56,14 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let listens = &self.audience.listens;
+        let listens = &self.subscribers.listens;
         listens.seats().remove(&self.key);
         let acts = listens.registry().close(&self.key);
         if let Ok(runtime) = tokio::runtime::Handle::try_current()
-            && let Some(lane) = self.audience.lane()
+            && let Some(connection) = self.subscribers.connection()
             && !acts.is_empty()
         {
-            runtime.spawn(async move { lane.perform(acts).await });
+            runtime.spawn(async move { connection.perform(acts).await });
         }
     }
 }
@@ -137,7 +137,7 @@ impl ListenStreams {
             return;
         };
         let scope = Scope::Request(listen.id.clone());
-        seat.ear.hint(&scope, method, params);
+        seat.sink.hint(&scope, method, params);
     }
 
     fn registry(&self) -> MutexGuard<'_, ListenRegistry> {
@@ -152,49 +152,49 @@ impl ListenStreams {
 impl UpstreamServer {
     pub(crate) async fn stream_changes(
         &self,
-        crossing: Exchange,
+        exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
-        match crossing.upstream().era() {
-            Era::Modern => self.listen_along(crossing).await,
-            Era::Legacy => self.listen_for(crossing).await,
+        match exchange.upstream().era() {
+            Era::Modern => self.listen_along(exchange).await,
+            Era::Legacy => self.listen_for(exchange).await,
         }
     }
 
     /// A legacy server is subscribed to, once for all who listen.
-    async fn listen_for(&self, crossing: Exchange) -> Result<ByteString, ServeError> {
+    async fn listen_for(&self, exchange: Exchange) -> Result<ByteString, ServeError> {
         let Exchange {
-            waiter,
-            lane,
-            caller,
+            inbound,
+            connection,
+            binding,
             ..
-        } = crossing;
-        let listens = &lane.audience.listens;
-        let filter = ListenFilter::parse(Some(&waiter.job.params)).unwrap_or_default();
+        } = exchange;
+        let listens = &connection.subscribers.listens;
+        let filter = ListenFilter::parse(Some(&inbound.job.params)).unwrap_or_default();
         let key = ListenKey {
             caller: listens.last.fetch_add(1, Ordering::Relaxed),
-            id: waiter.job.id.clone(),
+            id: inbound.job.id.clone(),
         };
-        let owner = waiter.ear.owner().to_owned();
+        let owner = inbound.sink.owner().to_owned();
         let acts = listens.registry().open(key.clone(), filter, |task| {
-            self.shared.mapping.is_told_on(&lane, task, &owner)
+            self.shared.mapping.is_told_on(&connection, task, &owner)
         })?;
         let (end, ended) = oneshot::channel();
         let seat = Seat {
-            ear: waiter.ear,
+            sink: inbound.sink,
             end,
         };
         listens.seats().insert(key.clone(), seat);
         let _open = Open {
-            audience: Arc::clone(&lane.audience),
-            _caller: caller,
+            subscribers: Arc::clone(&connection.subscribers),
+            _caller: binding,
             key,
         };
-        lane.perform(acts).await;
+        connection.perform(acts).await;
         // Another connection may take its place meanwhile.
-        drop(lane);
+        drop(connection);
         let result = ended.await;
         Ok(result
-            .unwrap_or_else(|_| farewell(waiter.job.id.raw()))
+            .unwrap_or_else(|_| farewell(inbound.job.id.raw()))
             .into())
     }
 }
@@ -203,7 +203,7 @@ impl UpstreamConnection {
     /// A change that belongs to no call.
     pub(crate) async fn changed(&self, note: &ServerNotification) {
         let params = &note.params;
-        let listens = &self.audience.listens;
+        let listens = &self.subscribers.listens;
         let acts = listens.registry().notification(note.method, Some(params));
         self.perform(acts).await;
     }
@@ -211,7 +211,7 @@ impl UpstreamConnection {
     /// Where a task stands, for those who listen to it.
     pub(crate) async fn announce(&self, detailed: &str) {
         let acts = self
-            .audience
+            .subscribers
             .listens
             .registry()
             .notification(Method::TasksChanged, Some(detailed));
@@ -219,7 +219,7 @@ impl UpstreamConnection {
     }
 
     pub(crate) async fn perform(&self, acts: Vec<Action>) {
-        let listens = &self.audience.listens;
+        let listens = &self.subscribers.listens;
         let mut acts = std::collections::VecDeque::from(acts);
         while let Some(act) = acts.pop_front() {
             match act {
@@ -234,7 +234,7 @@ impl UpstreamConnection {
                     });
                 }
                 // Legacy clients may want it, or somebody who has come meanwhile.
-                Action::Unsubscribe { uri } if self.audience.wants(&uri) => {}
+                Action::Unsubscribe { uri } if self.subscribers.wants(&uri) => {}
                 Action::Unsubscribe { uri } => {
                     let _ = self.ask_for(Method::ResourcesUnsubscribe, &uri).await;
                 }

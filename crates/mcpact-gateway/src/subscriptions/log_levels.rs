@@ -1,4 +1,4 @@
-//! Log levels that modern requests ask of a legacy session, which has only one.
+//! Log log_levels that modern requests ask of a legacy session, which has only one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +24,7 @@ pub(crate) struct LogLevels {
 /// A request whose level counts, for as long as this is held.
 #[derive(Debug)]
 pub(crate) struct LogLevelGuard {
-    lane: Arc<UpstreamConnection>,
+    connection: Arc<UpstreamConnection>,
     request: u64,
 }
 
@@ -48,18 +48,18 @@ impl UpstreamConnection {
     /// that is kept from the client by its front.
     pub(crate) async fn hear(self: &Arc<Self>, request: u64, level: LogLevel) -> LogLevelGuard {
         let hearing = LogLevelGuard {
-            lane: Arc::clone(self),
+            connection: Arc::clone(self),
             request,
         };
-        let _alone = self.levels.setting.lock().await;
+        let _alone = self.log_levels.setting.lock().await;
         let server = &self.upstream.introduction.capabilities;
-        let wanted = self.levels.book().open(request, Some(level), server);
+        let wanted = self.log_levels.book().open(request, Some(level), server);
         if let Some(level) = wanted {
             let params = ObjectWriter::new().text("level", level.as_str()).finish();
             let reply = self.request(Method::LoggingSetLevel, &params).await;
             if !matches!(reply, Ok(ServerResponse::Result(_))) {
                 tracing::debug!(level = level.as_str(), "the server did not take the level");
-                self.levels.book().forget();
+                self.log_levels.book().forget();
             }
         }
         hearing
@@ -68,6 +68,6 @@ impl UpstreamConnection {
 
 impl Drop for LogLevelGuard {
     fn drop(&mut self) {
-        self.lane.levels.book().close(self.request);
+        self.connection.log_levels.book().close(self.request);
     }
 }

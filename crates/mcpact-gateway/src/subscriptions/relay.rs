@@ -73,14 +73,14 @@ impl UpstreamServer {
     /// A modern server is listened to on the client's behalf, under its name for the stream.
     pub(crate) async fn listen_along(
         &self,
-        mut crossing: Exchange,
+        mut exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
-        let params = crossing.params()?;
-        let TaskListen { first, later } = crossing.go_to_tasks(params).await;
-        let mut call = crossing.send(&first).await?;
+        let params = exchange.params()?;
+        let TaskListen { first, later } = exchange.go_to_tasks(params).await;
+        let mut call = exchange.send(&first).await?;
         let mut stream = Stream::new();
         loop {
-            let mut error = match stream.follow(&mut crossing, call).await {
+            let mut error = match stream.follow(&mut exchange, call).await {
                 Ended::DeclaredTasks(outcome) => return outcome,
                 // Nobody was promised anything.
                 Ended::Lost(error) if !stream.is_agreed => return Err(error),
@@ -95,10 +95,10 @@ impl UpstreamServer {
                     () = self.shared.supervisor.closed() => return Err(error),
                 }
                 stream.breaks.begin();
-                match open_again(&mut crossing, &later).await {
+                match open_again(&mut exchange, &later).await {
                     Ok(Ok(call)) => break call,
                     Ok(Err(failed)) => error = failed,
-                    Err(Changed) => return Err(crossing.changed()),
+                    Err(Changed) => return Err(exchange.changed()),
                 }
             };
         }
@@ -109,17 +109,17 @@ impl UpstreamServer {
 struct Changed;
 
 async fn open_again(
-    crossing: &mut Exchange,
+    exchange: &mut Exchange,
     params: &str,
 ) -> Result<Result<Call, ServeError>, Changed> {
-    let before = crossing.upstream();
-    if let Err(error) = crossing.board().await {
+    let before = exchange.upstream();
+    if let Err(error) = exchange.acquire().await {
         return Ok(Err(error));
     }
-    if crossing.upstream() != before {
+    if exchange.upstream() != before {
         return Err(Changed);
     }
-    Ok(crossing.send(params).await)
+    Ok(exchange.send(params).await)
 }
 
 /// What is known of a stream over all of its connections.
@@ -138,26 +138,26 @@ impl Stream {
     }
 
     /// Passes on what the server tells, until it ends.
-    async fn follow(&mut self, crossing: &mut Exchange, mut call: Call) -> Ended {
+    async fn follow(&mut self, exchange: &mut Exchange, mut call: Call) -> Ended {
         // A stream is no call that others would have to wait for.
-        let _listening = crossing.lane.hold();
-        crossing.in_use = None;
+        let _listening = exchange.connection.hold();
+        exchange.guard = None;
         loop {
             match call.next().await {
-                CallEvent::Notification(note) => self.tell(crossing, &note).await,
+                CallEvent::Notification(note) => self.tell(exchange, &note).await,
                 CallEvent::Response(ServerResponse::Result(_)) => {
-                    let id = crossing.waiter.job.id.raw();
+                    let id = exchange.inbound.job.id.raw();
                     return Ended::DeclaredTasks(Ok(farewell(id).into()));
                 }
                 CallEvent::Response(reply) => {
-                    return Ended::DeclaredTasks(crossing.finished(&reply));
+                    return Ended::DeclaredTasks(exchange.finished(&reply));
                 }
                 CallEvent::Failed(
                     loss @ (CallFailure::ConnectionLost(_) | CallFailure::NotSent(_)),
-                ) if !crossing.lane.is_ended() => {
-                    return Ended::Lost(crossing.lost(&loss));
+                ) if !exchange.connection.is_ended() => {
+                    return Ended::Lost(exchange.lost(&loss));
                 }
-                CallEvent::Failed(loss) => return Ended::DeclaredTasks(Err(crossing.lost(&loss))),
+                CallEvent::Failed(loss) => return Ended::DeclaredTasks(Err(exchange.lost(&loss))),
                 CallEvent::Request(_) => {}
             }
         }
@@ -165,35 +165,35 @@ impl Stream {
 
     /// What the server agrees to is told once; when it does so again, so is everything that may have changed while
     /// nobody listened.
-    async fn tell(&mut self, crossing: &Exchange, note: &ServerNotification) {
-        let waiter = &crossing.waiter;
-        let scope = Scope::Request(waiter.job.id.clone());
+    async fn tell(&mut self, exchange: &Exchange, note: &ServerNotification) {
+        let inbound = &exchange.inbound;
+        let scope = Scope::Request(inbound.job.id.clone());
         if note.method == Method::SubscriptionsAcknowledged {
             self.breaks.in_vain = 0;
             if std::mem::replace(&mut self.is_agreed, true) {
                 let filter = ListenFilter::parse(Some(&note.params)).unwrap_or_default();
-                return hint_changed(waiter, &filter);
+                return hint_changed(inbound, &filter);
             }
         }
-        let named = crossing.task_told(note);
+        let named = exchange.task_told(note);
         let params = named.as_deref().unwrap_or(&note.params);
-        waiter.ear.tell(&scope, note.method, params).await;
+        inbound.sink.tell(&scope, note.method, params).await;
     }
 }
 
-fn hint_changed(waiter: &Inbound, filter: &ListenFilter) {
-    let scope = Scope::Request(waiter.job.id.clone());
+fn hint_changed(inbound: &Inbound, filter: &ListenFilter) {
+    let scope = Scope::Request(inbound.job.id.clone());
     for method in [
         Method::ToolsListChanged,
         Method::PromptsListChanged,
         Method::ResourcesListChanged,
     ] {
         if filter.wants(method, None) {
-            waiter.ear.hint(&scope, method, "{}");
+            inbound.sink.hint(&scope, method, "{}");
         }
     }
     for uri in &filter.uris {
         let params = ObjectWriter::new().text("uri", uri).finish();
-        waiter.ear.hint(&scope, Method::ResourcesUpdated, &params);
+        inbound.sink.hint(&scope, Method::ResourcesUpdated, &params);
     }
 }

@@ -1,4 +1,4 @@
-//! ClientRef hears what belongs to no call. Connections come and go; the audience stays.
+//! ClientRef hears what belongs to no call. Connections come and go; the subscribers stays.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -31,13 +31,13 @@ pub(crate) struct Subscribers {
     /// What the server could not wait to ask, while a legacy client is in its handshake.
     early: Mutex<Option<Vec<ServerRequest>>>,
     /// The connection of the moment, or the last one.
-    lane: Mutex<Option<Weak<UpstreamConnection>>>,
+    connection: Mutex<Option<Weak<UpstreamConnection>>>,
 }
 
 /// A legacy client, and what it has set at a legacy server.
 #[derive(Debug)]
 struct LegacySubscriber {
-    ear: WeakClientSink,
+    sink: WeakClientSink,
     standing: SessionSettings,
 }
 
@@ -61,16 +61,16 @@ impl Subscribers {
             listens: ListenStreams::new(),
             owners: Mutex::default(),
             early: Mutex::new(early),
-            lane: Mutex::default(),
+            connection: Mutex::default(),
         }
     }
 
     /// The session belongs to this client, alone or with others; it hears everything.
-    pub(crate) fn belong_to(&self, ear: &ClientSink) {
+    pub(crate) fn belong_to(&self, sink: &ClientSink) {
         let mut owners = lock(&self.owners);
-        owners.retain(|owner| owner.ear.near().is_some() && !ear.is(&owner.ear));
+        owners.retain(|owner| owner.sink.near().is_some() && !sink.is(&owner.sink));
         owners.push(LegacySubscriber {
-            ear: ear.downgrade(),
+            sink: sink.downgrade(),
             standing: SessionSettings::new(SUBSCRIPTIONS),
         });
     }
@@ -81,8 +81,8 @@ impl Subscribers {
         let owners = lock(&self.owners);
         let mut near = owners
             .iter()
-            .filter(|owner| claimed.is_none_or(|holder| owner.ear.who() == *holder))
-            .filter_map(|owner| owner.ear.near());
+            .filter(|owner| claimed.is_none_or(|holder| owner.sink.who() == *holder))
+            .filter_map(|owner| owner.sink.near());
         let first = near.next()?;
         near.next().is_none().then_some(first)
     }
@@ -91,7 +91,7 @@ impl Subscribers {
     pub(crate) fn is_any(&self) -> bool {
         lock(&self.owners)
             .iter()
-            .any(|owner| owner.ear.near().is_some())
+            .any(|owner| owner.sink.near().is_some())
     }
 
     /// Keeps a question for a client that is in its handshake; gives it back if none is.
@@ -119,29 +119,29 @@ impl Subscribers {
         let hears = |owner: &&LegacySubscriber| {
             method != Method::ResourcesUpdated || !is_shared || owner.standing.covers_update(params)
         };
-        let ears: Vec<ClientSink> = owners
+        let sinks: Vec<ClientSink> = owners
             .iter()
             .filter(hears)
-            .filter_map(|owner| owner.ear.near())
+            .filter_map(|owner| owner.sink.near())
             .collect();
         drop(owners);
-        for ear in ears {
-            ear.hint(&Scope::Connection, method, params);
+        for sink in sinks {
+            sink.hint(&Scope::Connection, method, params);
         }
     }
 
     /// The server granted a request of a legacy client.
-    pub(crate) fn granted(&self, ear: &ClientSink, method: Method, params: &str) {
+    pub(crate) fn granted(&self, sink: &ClientSink, method: Method, params: &str) {
         let mut owners = lock(&self.owners);
-        if let Some(owner) = owners.iter_mut().find(|owner| ear.is(&owner.ear)) {
+        if let Some(owner) = owners.iter_mut().find(|owner| sink.is(&owner.sink)) {
             owner.standing.record(method, params);
         }
     }
 
     /// Whether a legacy client has set this at the server, and is there.
-    pub(crate) fn has_subscribed(&self, ear: &ClientSink, uri: &str) -> bool {
+    pub(crate) fn has_subscribed(&self, sink: &ClientSink, uri: &str) -> bool {
         let owners = lock(&self.owners);
-        let mut own = owners.iter().filter(|owner| ear.is(&owner.ear));
+        let mut own = owners.iter().filter(|owner| sink.is(&owner.sink));
         own.any(|owner| owner.standing.wants(uri))
     }
 
@@ -150,36 +150,36 @@ impl Subscribers {
     pub(crate) fn wants(&self, uri: &str) -> bool {
         let is_subscribed = lock(&self.owners)
             .iter()
-            .any(|owner| owner.ear.near().is_some() && owner.standing.wants(uri));
+            .any(|owner| owner.sink.near().is_some() && owner.standing.wants(uri));
         is_subscribed || self.listens.want(uri)
     }
 
     /// Forgets the legacy clients that have gone, and tells the server what nobody wants to hear of any more.
     pub(crate) async fn dismiss_gone(&self) {
-        let is_gone = |owner: &mut LegacySubscriber| owner.ear.near().is_none();
+        let is_gone = |owner: &mut LegacySubscriber| owner.sink.near().is_none();
         let gone: Vec<LegacySubscriber> = lock(&self.owners).extract_if(.., is_gone).collect();
         let left: BTreeSet<&str> = gone.iter().flat_map(|one| one.standing.uris()).collect();
         let acts = left
             .into_iter()
             .map(|uri| Action::Unsubscribe { uri: uri.into() });
         let acts = acts.collect();
-        if let Some(lane) = self.lane()
-            && lane.revision().era() == Era::Legacy
+        if let Some(connection) = self.connection()
+            && connection.revision().era() == Era::Legacy
         {
-            lane.perform(acts).await;
+            connection.perform(acts).await;
         }
     }
 
     /// The connection of the moment, if there is one.
-    pub(crate) fn lane(&self) -> Option<Arc<UpstreamConnection>> {
-        lock(&self.lane).as_ref()?.upgrade()
+    pub(crate) fn connection(&self) -> Option<Arc<UpstreamConnection>> {
+        lock(&self.connection).as_ref()?.upgrade()
     }
 
     fn is_subscribed(&self) -> bool {
         let owners = lock(&self.owners);
         owners
             .iter()
-            .any(|owner| owner.standing.has_subscriptions() && owner.ear.near().is_some())
+            .any(|owner| owner.standing.has_subscriptions() && owner.sink.near().is_some())
     }
 
     /// Whether somebody waits to be told something, so that a lost connection is to be replaced at
@@ -195,19 +195,19 @@ impl Subscribers {
 
     /// Moves to another connection. A legacy server is told again what it was told before, and
     /// everybody hears of everything that may have changed meanwhile.
-    pub(crate) async fn move_to(&self, lane: &Arc<UpstreamConnection>) {
-        let before = lock(&self.lane).replace(Arc::downgrade(lane));
-        let acts = self.listens.restored(&lane.upstream);
+    pub(crate) async fn move_to(&self, connection: &Arc<UpstreamConnection>) {
+        let before = lock(&self.connection).replace(Arc::downgrade(connection));
+        let acts = self.listens.restored(&connection.upstream);
         if before.is_some() {
-            self.set_again(lane).await;
+            self.set_again(connection).await;
         }
-        lane.perform(acts).await;
+        connection.perform(acts).await;
     }
 
-    async fn set_again(&self, lane: &UpstreamConnection) {
+    async fn set_again(&self, connection: &UpstreamConnection) {
         let again: Vec<(Method, String)> = {
             let owners = lock(&self.owners);
-            let near = owners.iter().filter(|owner| owner.ear.near().is_some());
+            let near = owners.iter().filter(|owner| owner.sink.near().is_some());
             // What several clients have set is set once.
             let mut known = BTreeSet::new();
             near.flat_map(|owner| owner.standing.replay())
@@ -215,28 +215,28 @@ impl Subscribers {
                 .collect()
         };
         for (method, params) in again {
-            match lane.request(method, &params).await {
+            match connection.request(method, &params).await {
                 Ok(ServerResponse::Result(_)) => {}
                 Ok(ServerResponse::Error(_)) | Err(_) => {
                     tracing::warn!(%method, "the new session does not take what the lost one took");
                 }
             }
         }
-        let server = &lane.upstream.introduction.capabilities;
+        let server = &connection.upstream.introduction.capabilities;
         let missed: Vec<(ClientSink, Method, String)> = {
             let owners = lock(&self.owners);
             let near = owners.iter().filter_map(|owner| {
-                Some((owner.ear.near()?, owner.standing.possible_changes(server)))
+                Some((owner.sink.near()?, owner.standing.possible_changes(server)))
             });
-            near.flat_map(|(ear, missed)| {
+            near.flat_map(|(sink, missed)| {
                 missed
                     .into_iter()
-                    .map(move |(method, params)| (ear.clone(), method, params))
+                    .map(move |(method, params)| (sink.clone(), method, params))
             })
             .collect()
         };
-        for (ear, method, params) in missed {
-            ear.hint(&Scope::Connection, method, &params);
+        for (sink, method, params) in missed {
+            sink.hint(&Scope::Connection, method, &params);
         }
     }
 }

@@ -199,7 +199,7 @@ impl<'a> SubscriptionChange<'a> {
     pub(crate) fn begin(
         method: Method,
         guest: &'a DownstreamClient,
-        member: &ServerEntry,
+        entry: &ServerEntry,
         given: &str,
         sent: &str,
     ) -> Self {
@@ -217,7 +217,7 @@ impl<'a> SubscriptionChange<'a> {
         let watched = &*guest.watched;
         Self {
             is_new: method == Method::ResourcesSubscribe
-                && watched.add(member.number, &member.name, shared),
+                && watched.add(entry.number, &entry.name, shared),
             watched,
             outer,
             method,

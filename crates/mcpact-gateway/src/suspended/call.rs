@@ -40,7 +40,7 @@ pub(crate) enum CallMessage {
 /// A request that waits for the outcome.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    pub(crate) waiter: Inbound,
+    pub(crate) inbound: Inbound,
     pub(crate) progress: Progress,
     pub(crate) reply: oneshot::Sender<Result<ByteString, ServeError>>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Seat {
 /// The task of one parked call. It ends with the call, and the call with it.
 pub(crate) struct SuspendedCall {
     id: SuspendedCallId,
-    bridge: Arc<UpstreamServer>,
+    server: Arc<UpstreamServer>,
     open: Open,
     seats: Vec<Seat>,
     /// How far the server got while nobody waited, for whoever comes back.
@@ -57,17 +57,17 @@ pub(crate) struct SuspendedCall {
 }
 
 impl SuspendedCall {
-    pub(crate) fn start(bridge: &Arc<UpstreamServer>, id: SuspendedCallId, open: Open) {
-        // One word for each request of a client that found its park, which the parks limit.
+    pub(crate) fn start(server: &Arc<UpstreamServer>, id: SuspendedCallId, open: Open) {
+        // One word for each request of a client that found its park, which the suspend_limits limit.
         let (say, words) = mpsc::unbounded_channel();
-        let connection = open.crossing.connection();
-        bridge
-            .lot
+        let connection = open.exchange.connection();
+        server
+            .suspended
             .keepers()
             .insert(id, SuspendedHandle { say, connection });
         let keeper = Self {
             id,
-            bridge: Arc::clone(bridge),
+            server: Arc::clone(server),
             open,
             seats: Vec::new(),
             unheard: None,
@@ -87,19 +87,19 @@ impl SuspendedCall {
             }
         }
         let Self {
-            id, bridge, open, ..
+            id, server, open, ..
         } = self;
         // The server is told before it is told that nobody keeps the call any more.
         drop(open);
-        bridge.lot.release(id);
+        server.suspended.release(id);
     }
 
     async fn take(&mut self, event: Option<CallEvent>) -> bool {
         if let Some(CallEvent::Notification(note)) = &event
             && let Some(question) = note.cancelled_request()
         {
-            let mut parks = self.bridge.lot.parks();
-            parks.withdrawn(self.id, question.as_ref());
+            let mut suspend_limits = self.server.suspended.suspend_limits();
+            suspend_limits.withdrawn(self.id, question.as_ref());
         }
         if self.seats.is_empty() {
             self.unheard = newest(self.unheard.take(), event.as_ref());
@@ -131,8 +131,12 @@ impl SuspendedCall {
                 true
             }
             CallMessage::Left => {
-                let now = self.bridge.clock.now();
-                let is_last = self.bridge.lot.parks().waiter_left(self.id, now);
+                let now = self.server.clock.now();
+                let is_last = self
+                    .server
+                    .suspended
+                    .suspend_limits()
+                    .waiter_left(self.id, now);
                 !is_last
             }
             CallMessage::Expired(answers) => {
@@ -146,7 +150,7 @@ impl SuspendedCall {
 
     async fn seat(&mut self, mut seat: Seat) {
         if let Some(note) = self.unheard.take() {
-            seat.waiter.tell(&note, &mut seat.progress).await;
+            seat.inbound.tell(&note, &mut seat.progress).await;
         }
         self.seats.push(seat);
     }
@@ -162,39 +166,39 @@ impl SuspendedCall {
 
     /// The server asks again.
     async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
-        let revision = self.open.crossing.upstream();
-        let binding = binding(&self.open.crossing.waiter);
+        let revision = self.open.exchange.upstream();
+        let binding = binding(&self.open.exchange.inbound);
         let parked = loop {
             {
-                let mut parks = self.bridge.lot.parks();
+                let mut suspend_limits = self.server.suspended.suspend_limits();
                 // Words are said under the same lock: whoever has resumed has a seat.
                 if self.words.is_empty() {
-                    let now = self.bridge.clock.now();
-                    break parks.suspend(self.id, binding, revision, questions, now);
+                    let now = self.server.clock.now();
+                    break suspend_limits.suspend(self.id, binding, revision, questions, now);
                 }
             }
             if !self.catch_up().await {
                 return false;
             }
         };
-        if let Some(round) = self.bridge.begun(&mut self.open, parked).await {
-            let asked = self.bridge.lot.asked(&round);
+        if let Some(round) = self.server.begun(&mut self.open, parked).await {
+            let asked = self.server.suspended.asked(&round);
             self.deliver(&asked);
         }
         true
     }
 
     async fn ended(&mut self, reply: Result<ServerResponse, ServeError>) -> bool {
-        let outcome = self.bridge.conclude(&self.open, reply);
+        let outcome = self.server.conclude(&self.open, reply);
         let raw = match &outcome {
             Ok(raw) => Outcome::Result(raw.to_string()),
             Err(error) => Outcome::Error(error.to_wire().encode()),
         };
         let ended = loop {
             {
-                let mut parks = self.bridge.lot.parks();
+                let mut suspend_limits = self.server.suspended.suspend_limits();
                 if self.words.is_empty() {
-                    break parks.ended(self.id, raw, self.bridge.clock.now());
+                    break suspend_limits.ended(self.id, raw, self.server.clock.now());
                 }
             }
             if !self.catch_up().await {

@@ -49,12 +49,12 @@ impl ModernQuestions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(self: &Arc<Self>, crossing: &Exchange) {
+    fn add(self: &Arc<Self>, exchange: &Exchange) {
         let question = OpenQuestion {
-            call: binding(&crossing.waiter),
-            connection: crossing.connection(),
+            call: binding(&exchange.inbound),
+            connection: exchange.connection(),
             until: Instant::now() + self.limits.ttl,
-            _awake: crossing.lane.hold(),
+            _awake: exchange.connection.hold(),
         };
         let mut open = self.open();
         // Whoever asks more than may wait is kept awake by the later ones.
@@ -81,8 +81,8 @@ impl ModernQuestions {
     }
 
     /// Forgets what only somebody could come back for who says nothing any more.
-    pub(crate) fn dismiss(&self, visitor: &ClientIdentity) {
-        let mark = Some(&visitor.key);
+    pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
+        let mark = Some(&identity.key);
         self.open()
             .retain(|question| question.connection.as_ref() != mark);
     }
@@ -90,32 +90,32 @@ impl ModernQuestions {
 
 impl UpstreamServer {
     /// What the client comes back for with its request, if it does; its server stays awake for as long as this is held.
-    pub(crate) fn comes_back_for(&self, crossing: &Exchange) -> Option<OpenQuestion> {
-        let raw = &crossing.waiter.job.params;
-        if raw.is_plain_call() || !self.may_be_asked_by(crossing) {
+    pub(crate) fn comes_back_for(&self, exchange: &Exchange) -> Option<OpenQuestion> {
+        let raw = &exchange.inbound.job.params;
+        if raw.is_plain_call() || !self.may_be_asked_by(exchange) {
             return None;
         }
         let params = Object::parse(raw).unwrap_or_default();
         let is_back = ["requestState", "inputResponses"].map(|key| params.get(key).is_some());
         is_back
             .contains(&true)
-            .then(|| self.questions.take(&binding(&crossing.waiter)))?
+            .then(|| self.questions.take(&binding(&exchange.inbound)))?
     }
 
     /// Keeps the server awake that asks something in this result.
-    pub(crate) fn note_question(&self, crossing: &Exchange, result: &str) {
-        if !self.may_be_asked_by(crossing) || !result.contains(ASKS) {
+    pub(crate) fn note_question(&self, exchange: &Exchange, result: &str) {
+        if !self.may_be_asked_by(exchange) || !result.contains(ASKS) {
             return;
         }
         let result = Object::parse(result).unwrap_or_default();
         if result.get_str("resultType").as_deref() == Some(ASKS) {
-            self.questions.add(crossing);
+            self.questions.add(exchange);
         }
     }
 
     /// Whether the server is a program that may ask during such a call. Others are awake without us.
-    fn may_be_asked_by(&self, crossing: &Exchange) -> bool {
-        let method = crossing.waiter.job.method;
+    fn may_be_asked_by(&self, exchange: &Exchange) -> bool {
+        let method = exchange.inbound.job.method;
         !self.is_remote() && method.is_some_and(Method::may_ask_for_input)
     }
 }

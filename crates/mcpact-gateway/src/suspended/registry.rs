@@ -19,13 +19,13 @@ use crate::suspended::call::CallMessage;
 use crate::suspended::call::LAST_WORDS;
 use crate::upstream::Clock;
 
-/// How often expired parks are looked for.
+/// How often expired suspend_limits are looked for.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// All parked calls, and who keeps them.
 #[derive(Debug)]
 pub(crate) struct SuspendedRegistry {
-    parks: Mutex<SuspendedCalls>,
+    suspend_limits: Mutex<SuspendedCalls>,
     keepers: Mutex<HashMap<SuspendedCallId, SuspendedHandle>>,
     /// DeclaredTasks whenever a keeper has ended.
     released: Notify,
@@ -45,7 +45,7 @@ pub(crate) struct SuspendedHandle {
 impl SuspendedRegistry {
     pub(crate) fn new(limits: SuspendLimits, clock: Clock, sealer: Sealer) -> Self {
         Self {
-            parks: Mutex::new(SuspendedCalls::new(limits)),
+            suspend_limits: Mutex::new(SuspendedCalls::new(limits)),
             keepers: Mutex::default(),
             released: Notify::new(),
             clock,
@@ -53,8 +53,10 @@ impl SuspendedRegistry {
         }
     }
 
-    pub(crate) fn parks(&self) -> MutexGuard<'_, SuspendedCalls> {
-        self.parks.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn suspend_limits(&self) -> MutexGuard<'_, SuspendedCalls> {
+        self.suspend_limits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn keepers(&self) -> MutexGuard<'_, HashMap<SuspendedCallId, SuspendedHandle>> {
@@ -63,7 +65,7 @@ impl SuspendedRegistry {
 
     /// How many calls wait.
     pub(crate) fn parked(&self) -> usize {
-        self.parks().len()
+        self.suspend_limits().len()
     }
 
     /// The result that asks the client.
@@ -88,19 +90,19 @@ impl SuspendedRegistry {
         Ok(input_required(input_requests, &state).into())
     }
 
-    /// Frees what nobody came back for, as long as the lot exists.
+    /// Frees what nobody came back for, as long as the suspended exists.
     pub(crate) fn watch(self: &Arc<Self>) {
-        let lot = Arc::downgrade(self);
+        let suspended = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(ROUND).await;
-                let Some(lot) = lot.upgrade() else {
+                let Some(suspended) = suspended.upgrade() else {
                     return;
                 };
-                let mut parks = lot.parks();
-                for park in parks.expire(lot.clock.now()) {
+                let mut suspend_limits = suspended.suspend_limits();
+                for park in suspend_limits.expire(suspended.clock.now()) {
                     tracing::info!("a client did not come back with its answers");
-                    lot.say(park.call, CallMessage::Expired(park.answers));
+                    suspended.say(park.call, CallMessage::Expired(park.answers));
                 }
             }
         });
@@ -116,8 +118,8 @@ impl SuspendedRegistry {
     }
 
     /// Gives up what only somebody could come back to who says nothing any more.
-    pub(crate) fn dismiss(&self, visitor: &ClientIdentity) {
-        let is_theirs = |post: &SuspendedHandle| post.connection.as_ref() == Some(&visitor.key);
+    pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
+        let is_theirs = |post: &SuspendedHandle| post.connection.as_ref() == Some(&identity.key);
         let theirs: Vec<SuspendedCallId> = {
             let keepers = self.keepers();
             let theirs = keepers.iter().filter(|(_, post)| is_theirs(post));
@@ -127,8 +129,8 @@ impl SuspendedRegistry {
     }
 
     fn give_up(&self, is_meant: impl Fn(SuspendedCallId) -> bool) -> Vec<SuspendedCallId> {
-        let mut parks = self.parks();
-        let given_up = parks.abandon(is_meant, self.clock.now());
+        let mut suspend_limits = self.suspend_limits();
+        let given_up = suspend_limits.abandon(is_meant, self.clock.now());
         let count = given_up.len();
         if count > 0 {
             tracing::info!(
@@ -143,13 +145,13 @@ impl SuspendedRegistry {
         told.collect()
     }
 
-    async fn until_released(&self, parks: &[SuspendedCallId]) {
+    async fn until_released(&self, suspend_limits: &[SuspendedCallId]) {
         loop {
             let mut released = pin!(self.released.notified());
             released.as_mut().enable();
             let are_kept = {
                 let keepers = self.keepers();
-                parks.iter().any(|park| keepers.contains_key(park))
+                suspend_limits.iter().any(|park| keepers.contains_key(park))
             };
             if !are_kept {
                 return;
@@ -164,7 +166,7 @@ impl SuspendedRegistry {
         self.released.notify_waiters();
     }
 
-    /// Tells a keeper what was decided, while the parks are locked: so it knows of everybody who waits
+    /// Tells a keeper what was decided, while the suspend_limits are locked: so it knows of everybody who waits
     /// before it decides itself.
     pub(crate) fn say(&self, park: SuspendedCallId, word: CallMessage) {
         if let Some(keeper) = self.keepers().get(&park) {

@@ -45,24 +45,24 @@ impl Drop for Waiting {
 impl UpstreamServer {
     pub(crate) async fn resume(
         self: &Arc<Self>,
-        crossing: Exchange,
+        exchange: Exchange,
         state: &str,
         responses: Option<&str>,
     ) -> Result<ByteString, ServeError> {
-        if let Some((lot, plain)) = self.opened(state) {
+        if let Some((suspended, plain)) = self.opened(state) {
             if let Some(claims) = Claims::parse(&plain) {
-                return lot.resume(crossing.waiter, &claims, responses).await;
+                return suspended.resume(exchange.inbound, &claims, responses).await;
             }
             if let Some(ticket) = Ticket::parse(&plain) {
-                let binding = binding(&crossing.waiter);
+                let binding = binding(&exchange.inbound);
                 let presented = redeem(
                     ticket,
                     &binding,
                     responses,
-                    crossing.downstream(),
-                    lot.clock.now(),
+                    exchange.downstream(),
+                    suspended.clock.now(),
                 );
-                return self.resume_visit(crossing, presented).await;
+                return self.resume_visit(exchange, presented).await;
             }
         }
         tracing::warn!("a client came with a state that is not ours");
@@ -71,27 +71,28 @@ impl UpstreamServer {
 
     /// Where a state was given, and what it says.
     fn opened(&self, state: &str) -> Option<(Arc<SuspendedRegistry>, Vec<u8>)> {
-        let mut lots = self.lots();
-        lots.find_map(|lot| Some((Arc::clone(lot), lot.sealer.open(state)?)))
+        let mut suspended_registries = self.suspended_registries();
+        suspended_registries
+            .find_map(|suspended| Some((Arc::clone(suspended), suspended.sealer.open(state)?)))
     }
 
     /// A client comes back to a call that waits for it, although the server takes no more calls; none if it does not wait.
     pub(crate) async fn come_back(
         &self,
-        waiter: Inbound,
+        inbound: Inbound,
     ) -> Option<Result<ByteString, ServeError>> {
-        let raw = waiter.job.params.clone();
+        let raw = inbound.job.params.clone();
         let params = Object::parse(&raw).ok()?;
-        let (lot, plain) = self.opened(&params.get_str("requestState")?)?;
+        let (suspended, plain) = self.opened(&params.get_str("requestState")?)?;
         let claims = Claims::parse(&plain)?;
         let responses = params.get_present("inputResponses");
-        Some(lot.resume(waiter, &claims, responses).await)
+        Some(suspended.resume(inbound, &claims, responses).await)
     }
 
     /// The user agreed to visit a URL: the call is made again when the server says that this is done.
     async fn resume_visit(
         self: &Arc<Self>,
-        crossing: Exchange,
+        exchange: Exchange,
         presented: TicketOutcome,
     ) -> Result<ByteString, ServeError> {
         match presented {
@@ -101,13 +102,13 @@ impl UpstreamServer {
             }
             TicketOutcome::Answer(raw) => Ok(raw.into()),
             TicketOutcome::Fail(error) => Err(error.into()),
-            TicketOutcome::Again => self.call_and_park(crossing).await,
+            TicketOutcome::Again => self.call_and_park(exchange).await,
             TicketOutcome::Wait(ids) => {
                 let until = Instant::now() + VISIT;
-                while Instant::now() < until && !crossing.lane.completions().has_all(&ids) {
+                while Instant::now() < until && !exchange.connection.completions().has_all(&ids) {
                     tokio::time::sleep(LOOK).await;
                 }
-                self.call_and_park(crossing).await
+                self.call_and_park(exchange).await
             }
         }
     }
@@ -117,14 +118,15 @@ impl SuspendedRegistry {
     /// Goes on with a call that waits here.
     async fn resume(
         &self,
-        waiter: Inbound,
+        inbound: Inbound,
         claims: &Claims,
         responses: Option<&str>,
     ) -> Result<ByteString, ServeError> {
-        let binding = binding(&waiter);
+        let binding = binding(&inbound);
         let (outcome, mut waiting) = {
-            let mut parks = self.parks();
-            let answers = match parks.resume(claims, &binding, responses, self.clock.now()) {
+            let mut suspend_limits = self.suspend_limits();
+            let answers = match suspend_limits.resume(claims, &binding, responses, self.clock.now())
+            {
                 ResumeOutcome::Refused { error, cause } => {
                     tracing::warn!(cause, "a client came with a state that is worth nothing");
                     return Err(error.into());
@@ -145,7 +147,7 @@ impl SuspendedRegistry {
             };
             let (reply, outcome) = oneshot::channel();
             let seat = Seat {
-                waiter,
+                inbound,
                 progress: Progress::default(),
                 reply,
             };

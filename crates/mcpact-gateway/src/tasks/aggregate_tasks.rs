@@ -25,11 +25,11 @@ impl Aggregator {
         task: &str,
         client: Revision,
     ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
-        let roster = self.roster();
+        let server_set = self.server_set();
         let found = split_id(task).and_then(|(place, inner)| {
-            let mut members = roster.members.iter();
-            let member = members.find(|member| *member.name == *place)?;
-            Some((Arc::clone(member), Box::from(inner)))
+            let mut entries = server_set.entries.iter();
+            let entry = entries.find(|entry| *entry.name == *place)?;
+            Some((Arc::clone(entry), Box::from(inner)))
         });
         found.ok_or_else(|| {
             let why = format!(
@@ -45,7 +45,7 @@ impl Aggregator {
     /// `2025-11-25 basic/utilities/tasks#tool-level-negotiation`
     pub(crate) fn check_task(
         &self,
-        member: &ServerEntry,
+        entry: &ServerEntry,
         method: Method,
         params: &str,
         client: Revision,
@@ -57,12 +57,12 @@ impl Aggregator {
         if method != Method::ToolsCall || !params.contains("task\"") || !wants_task() {
             return Ok(());
         }
-        let shown = member.shown_to(client, false);
-        // A server that nobody has met says itself what it can.
+        let shown = entry.shown_to(client, false);
+        // A server that nobody has profile says itself what it can.
         if shown.is_none_or(|shown| shown.declared().has(Capability::ServerTasksToolsCall)) {
             return Ok(());
         }
-        let why = format!("the tools of `{}` do not run as tasks", member.name);
+        let why = format!("the tools of `{}` do not run as tasks", entry.name);
         let code = ErrorCode::MethodNotFound.code();
         Err(refusal(code, why, None, client))
     }
@@ -72,17 +72,17 @@ impl Aggregator {
         self: &Arc<Self>,
         job: &BackendRequest,
         guest: &Arc<DownstreamClient>,
-        ear: &ClientSink,
+        sink: &ClientSink,
     ) -> Result<ByteString, ServeError> {
         let client = job.pact.revision();
         let params = Object::parse(&job.params).unwrap_or_default();
         let cursor = params.get_str("cursor");
         let having: Vec<Arc<ServerEntry>> = self
-            .roster()
-            .members
+            .server_set()
+            .entries
             .iter()
-            .filter(|member| {
-                let shown = member.shown_to(client, !guest.principal().is_empty());
+            .filter(|entry| {
+                let shown = entry.shown_to(client, !guest.principal().is_empty());
                 shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
             })
             .cloned()
@@ -91,7 +91,7 @@ impl Aggregator {
             None => (0, None),
             Some(cursor) => {
                 let found = split_id(cursor).and_then(|(server, inner)| {
-                    let at = having.iter().position(|member| *member.name == *server)?;
+                    let at = having.iter().position(|entry| *entry.name == *server)?;
                     Some((at, (!inner.is_empty()).then(|| inner.to_owned())))
                 });
                 found.ok_or_else(|| {
@@ -100,33 +100,33 @@ impl Aggregator {
                 })?
             }
         };
-        for (at, member) in having.iter().enumerate().skip(begin) {
-            let page = self.tasks_of(member, job, guest, ear, inner.take()).await;
+        for (at, entry) in having.iter().enumerate().skip(begin) {
+            let page = self.tasks_of(entry, job, guest, sink, inner.take()).await;
             let page = match page {
                 Ok(page) => page,
                 Err(error) if at == begin && cursor.is_some() => return Err(error),
                 // The tasks of the others are there all the same.
                 Err(error) => {
-                    let error = member.bridge.covered(error.message().into_owned());
-                    tracing::warn!(server = %member.name, error, "no tasks");
+                    let error = entry.server.covered(error.message().into_owned());
+                    tracing::warn!(server = %entry.name, error, "no tasks");
                     continue;
                 }
             };
             let after = having.get(at + 1).map(|next| qualified_id(&next.name, ""));
-            return Ok(with_next(&page, &member.name, after).into());
+            return Ok(with_next(&page, &entry.name, after).into());
         }
         Ok(ObjectWriter::new().raw("tasks", "[]").finish().into())
     }
 
     async fn tasks_of(
         self: &Arc<Self>,
-        member: &Arc<ServerEntry>,
+        entry: &Arc<ServerEntry>,
         job: &BackendRequest,
         guest: &Arc<DownstreamClient>,
-        ear: &ClientSink,
+        sink: &ClientSink,
         cursor: Option<String>,
     ) -> Result<ByteString, ServeError> {
-        let caller = guest.part(self, member).await?;
+        let binding = guest.part(self, entry).await?;
         let params = match cursor {
             Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
             None => String::from("{}"),
@@ -135,9 +135,9 @@ impl Aggregator {
             params: params.into(),
             ..again(job)
         };
-        let view = Rewriter::new(self, member, &guest.watched);
-        let ear = ear.clone().seeing(Arc::new(view.clone()));
-        let page = member.bridge.carry(job, caller, ear).await?;
+        let view = Rewriter::new(self, entry, &guest.watched);
+        let sink = sink.clone().seeing(Arc::new(view.clone()));
+        let page = entry.server.carry(job, binding, sink).await?;
         Ok(view.result(Method::TasksList, page))
     }
 }

@@ -25,30 +25,30 @@ impl UpstreamServer {
     /// Looks after the task until it is over; the client sees one call with questions in it.
     pub(crate) async fn follow(
         &self,
-        crossing: Exchange,
+        exchange: Exchange,
         result: &str,
     ) -> Result<ByteString, ServeError> {
         let Some(mut task) = FollowedTask::new(result, QUESTIONS) else {
             let why = String::from("the server made a task of the call and did not say which");
             let code = ErrorCode::InternalError.code();
-            return Err(refusal(code, why, None, crossing.downstream()));
+            return Err(refusal(code, why, None, exchange.downstream()));
         };
-        let mut started = Started::new(&crossing, task.id())?;
-        let _awake = crossing.lane.hold();
+        let mut started = Started::new(&exchange, task.id())?;
+        let _awake = exchange.connection.hold();
         let params = of_task(task.id());
         let mut pause = task.pause();
-        let mut rounds = self.rounds_of_task(&crossing);
+        let mut rounds = self.rounds_of_task(&exchange);
         loop {
-            let detailed = self.look(&crossing, task.id(), pause).await?;
+            let detailed = self.look(&exchange, task.id(), pause).await?;
             let step = task.status(&detailed);
             if let Step::Ask(_) = step {
                 // What is asked again is limited as in a call without a task.
-                rounds = self.rounds_of_task(&crossing);
+                rounds = self.rounds_of_task(&exchange);
             }
             match step {
                 Step::Poll(after) => pause = after,
                 Step::Ask(round) | Step::AskAgain(round) => {
-                    let answered = self.answer_task(&crossing, &params, &round, &mut rounds);
+                    let answered = self.answer_task(&exchange, &params, &round, &mut rounds);
                     if let Some(raw) = answered.await? {
                         return Ok(raw.into());
                     }
@@ -57,8 +57,8 @@ impl UpstreamServer {
                 Step::End(outcome) => {
                     started.over();
                     return match outcome {
-                        Outcome::Result(raw) => crossing.result(&raw.into()),
-                        Outcome::Error(raw) => Err(crossing.error(&raw)),
+                        Outcome::Result(raw) => exchange.result(&raw.into()),
+                        Outcome::Error(raw) => Err(exchange.error(&raw)),
                     };
                 }
             }
@@ -68,47 +68,47 @@ impl UpstreamServer {
     /// Where the server's task stands. A connection that broke is opened again, unless the task was lost with it.
     pub(crate) async fn look(
         &self,
-        crossing: &Exchange,
+        exchange: &Exchange,
         upstream: &str,
         after: Duration,
     ) -> Result<ByteString, ServeError> {
         let params = of_task(upstream);
-        let params = crossing.stamped(&params)?;
+        let params = exchange.stamped(&params)?;
         let mut attempt = 0;
         loop {
             tokio::time::sleep(after).await;
             attempt += 1;
-            let lane = crossing.lane.for_task(&crossing.caller).await;
-            let lost = match lane {
-                Ok(lane) => match lane.request(Method::TasksGet, &params).await {
+            let connection = exchange.connection.for_task(&exchange.binding).await;
+            let lost = match connection {
+                Ok(connection) => match connection.request(Method::TasksGet, &params).await {
                     Ok(ServerResponse::Result(raw)) => return Ok(raw),
-                    Ok(ServerResponse::Error(raw)) => return Err(crossing.error(&raw)),
-                    Err(loss) => crossing.lost(&loss),
+                    Ok(ServerResponse::Error(raw)) => return Err(exchange.error(&raw)),
+                    Err(loss) => exchange.lost(&loss),
                 },
                 Err(error) => error.into(),
             };
-            if attempt >= ATTEMPTS || crossing.lane.took_tasks_along() {
+            if attempt >= ATTEMPTS || exchange.connection.took_tasks_along() {
                 return Err(lost);
             }
         }
     }
 
-    fn rounds_of_task(&self, crossing: &Exchange) -> Rounds {
+    fn rounds_of_task(&self, exchange: &Exchange) -> Rounds {
         let rounds = Rounds::new(
             Method::ToolsCall,
-            crossing.waiter.job.pact.clone(),
-            crossing.upstream(),
+            exchange.inbound.job.pact.clone(),
+            exchange.upstream(),
             self.settings.rounds,
             self.clock.now(),
         );
-        rounds.with_default_answers(&self.settings.stand_in)
+        rounds.with_default_answers(&self.settings.default_answers)
     }
 
     /// Puts what the task asks to the client, and the answers to the task. If the call ends here for
     /// want of an answer, its result.
     async fn answer_task(
         &self,
-        crossing: &Exchange,
+        exchange: &Exchange,
         params: &str,
         round: &str,
         rounds: &mut Rounds,
@@ -118,12 +118,12 @@ impl UpstreamServer {
             match turn {
                 NextStep::Ask(questions) => {
                     turn = self
-                        .ask(crossing, QuestionChannel::Here, questions, rounds)
+                        .ask(exchange, QuestionChannel::Here, questions, rounds)
                         .await;
                 }
                 NextStep::Again => {
                     let answers = rounds.next_params(params);
-                    crossing.aside(Method::TasksUpdate, &answers).await?;
+                    exchange.aside(Method::TasksUpdate, &answers).await?;
                     return Ok(None);
                 }
                 NextStep::Answer(raw) => return Ok(Some(raw)),

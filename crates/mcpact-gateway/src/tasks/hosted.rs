@@ -68,17 +68,17 @@ struct Freshness {
 
 /// A request for a result, until it is answered or given up.
 struct Waiting<'a> {
-    hosting: &'a Hosting,
+    hosted: &'a Hosting,
     runner: Option<Arc<Runner>>,
-    waiter: u64,
+    inbound: u64,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.hosting.hosted().left(self.waiter);
-        lock(&self.hosting.waiting).remove(&self.waiter);
+        self.hosted.hosted().left(self.inbound);
+        lock(&self.hosted.waiting).remove(&self.inbound);
         if let Some(runner) = &self.runner {
-            runner.left(self.waiter);
+            runner.left(self.inbound);
         }
     }
 }
@@ -158,8 +158,8 @@ impl Hosting {
             return;
         };
         let shown = self.hosted().get(task, &runner.owner);
-        if let (Ok(shown), Some(wishing)) = (shown, runner.caller.wishing()) {
-            wishing.say(Method::TasksStatus, &shown);
+        if let (Ok(shown), Some(emulated)) = (shown, runner.binding.emulated()) {
+            emulated.say(Method::TasksStatus, &shown);
         }
     }
 
@@ -196,8 +196,11 @@ impl Hosting {
                         runner.stop();
                     }
                 }
-                Action::Answer { waiter, outcome } => {
-                    if let Some(waiting) = lock(&self.waiting).remove(&waiter) {
+                Action::Answer {
+                    waiter: inbound,
+                    outcome,
+                } => {
+                    if let Some(waiting) = lock(&self.waiting).remove(&inbound) {
                         // Whoever waited may have gone.
                         let _ = waiting.send(outcome);
                     }
@@ -208,7 +211,7 @@ impl Hosting {
     }
 
     fn ask(self: &Arc<Self>, task: Box<str>, question: Question, runner: &Arc<Runner>) {
-        let (hosting, asker) = (Arc::clone(self), Arc::clone(runner));
+        let (hosted, asker) = (Arc::clone(self), Arc::clone(runner));
         let asking = tokio::spawn(async move {
             let Question {
                 key,
@@ -224,20 +227,20 @@ impl Hosting {
                 | QuestionOutcome::Refused(_) => None,
             };
             let acts =
-                hosting.at(|hosted, now| hosted.answered(&task, &key, answer.as_deref(), now));
-            hosting.perform(acts, Some(&asker));
+                hosted.at(|hosted, now| hosted.answered(&task, &key, answer.as_deref(), now));
+            hosted.perform(acts, Some(&asker));
         });
         runner.employ(asking.abort_handle());
     }
 }
 
 impl UpstreamServer {
-    /// Whether the client wants this call to be a task: the raw `task` member.
-    pub(crate) fn wished_task(crossing: &Exchange) -> Option<String> {
-        let job = &crossing.waiter.job;
+    /// Whether the client wants this call to be a task: the raw `task` entry.
+    pub(crate) fn wished_task(exchange: &Exchange) -> Option<String> {
+        let job = &exchange.inbound.job;
         let may = job.method == Some(Method::ToolsCall)
-            && crossing.upstream().era() == Era::Modern
-            && crossing.downstream().era() == Era::Legacy
+            && exchange.upstream().era() == Era::Modern
+            && exchange.downstream().era() == Era::Legacy
             && !job.params.is_plain_call()
             && job.pact.declares(Capability::ServerTasksToolsCall);
         if !may {
@@ -248,146 +251,146 @@ impl UpstreamServer {
     }
 
     /// The tasks that are hosted here; they are the client's, and stay when another server takes the place of this one.
-    pub(crate) fn hosting(&self) -> &Arc<Hosting> {
-        self.hosting.get_or_init(|| {
-            let hosting = Arc::new(Hosting::new(self.clock));
-            watch(&hosting);
-            hosting
+    pub(crate) fn hosted(&self) -> &Arc<Hosting> {
+        self.hosted.get_or_init(|| {
+            let hosted = Arc::new(Hosting::new(self.clock));
+            watch(&hosted);
+            hosted
         })
     }
 
     /// The server is about to be ended: what is hosted for it has as much time as its calls.
     pub(crate) fn outlast_hosted(&self) {
-        let hosting = self.hosting.get();
-        for (_, runner) in hosting.map_or_else(Vec::new, |hosting| hosting.running(self.number)) {
+        let hosted = self.hosted.get();
+        for (_, runner) in hosted.map_or_else(Vec::new, |hosted| hosted.running(self.number)) {
             runner.outlast();
         }
     }
 
     /// The server is gone: what is still hosted for it is lost.
     pub(crate) fn lose_hosted(&self) {
-        if let Some(hosting) = self.hosting.get() {
+        if let Some(hosted) = self.hosted.get() {
             let ended = self.shared.error(UpstreamErrorKind::Stopped).into();
-            hosting.lost(self.number, &ended);
+            hosted.lost(self.number, &ended);
         }
     }
 
     /// Whether a request is about a task that is hosted here: it can be answered without the server.
-    pub(crate) fn hosts(&self, job: &BackendRequest, ear: &ClientSink) -> bool {
+    pub(crate) fn hosts(&self, job: &BackendRequest, sink: &ClientSink) -> bool {
         let is_about_one = matches!(
             job.method,
             Some(Method::TasksGet | Method::TasksResult | Method::TasksCancel)
         );
         let params = || Object::parse(&job.params).unwrap_or_default();
-        let has = |hosting: &Arc<Hosting>| {
+        let has = |hosted: &Arc<Hosting>| {
             let params = params();
             let task = params.get_str("taskId");
-            task.is_some_and(|task| hosting.has(&task, ear.owner()))
+            task.is_some_and(|task| hosted.has(&task, sink.owner()))
         };
-        is_about_one && job.pact.era() == Era::Legacy && self.hosting.get().is_some_and(has)
+        is_about_one && job.pact.era() == Era::Legacy && self.hosted.get().is_some_and(has)
     }
 
     /// Makes a task of a call, and answers before the server is even asked.
     pub(crate) fn host(
         self: &Arc<Self>,
-        mut crossing: Exchange,
+        mut exchange: Exchange,
         wish: &str,
     ) -> Result<ByteString, ServeError> {
         if Object::parse(wish).is_err() {
             let why = String::from("Invalid params: `task` must be an object");
             let code = ErrorCode::InvalidParams.code();
-            return Err(refusal(code, why, None, crossing.downstream()));
+            return Err(refusal(code, why, None, exchange.downstream()));
         }
-        let task = new_name(crossing.downstream())?;
-        let runner = Arc::new(Runner::new(&crossing, self.number));
+        let task = new_name(exchange.downstream())?;
+        let runner = Arc::new(Runner::new(&exchange, self.number));
         let created = self
-            .hosting()
+            .hosted()
             .at(|hosted, now| hosted.create(&task, &runner.owner, Some(wish), now))?;
-        crossing.told = DeclaredTasks::WithTasks;
-        lock(&self.hosting().runners).insert(task.as_str().into(), Arc::clone(&runner));
-        let (bridge, worker) = (Arc::clone(self), Arc::clone(&runner));
+        exchange.told = DeclaredTasks::WithTasks;
+        lock(&self.hosted().runners).insert(task.as_str().into(), Arc::clone(&runner));
+        let (server, worker) = (Arc::clone(self), Arc::clone(&runner));
         let job = tokio::spawn(async move {
-            bridge.work(&task, crossing, &worker).await;
-            bridge.hosting().tell(&task);
-            lock(&bridge.hosting().runners).remove(task.as_str());
+            server.work(&task, exchange, &worker).await;
+            server.hosted().tell(&task);
+            lock(&server.hosted().runners).remove(task.as_str());
         });
         runner.employ(job.abort_handle());
         Ok(created.into())
     }
 
     /// Makes the call, and looks after what it has become until it is over.
-    async fn work(&self, task: &str, mut crossing: Exchange, runner: &Arc<Runner>) {
+    async fn work(&self, task: &str, mut exchange: Exchange, runner: &Arc<Runner>) {
         let asking = QuestionChannel::InTask(task, runner);
-        let met = self.through_rounds(&mut crossing, asking).await;
-        let hosting = self.hosting();
-        let mut acts = match met {
+        let profile = self.through_rounds(&mut exchange, asking).await;
+        let hosted = self.hosted();
+        let mut acts = match profile {
             Ok(CallEnd::Task(raw)) => {
                 // A call becomes a task once.
-                let _ = runner.lane.set(Arc::clone(&crossing.lane));
-                hosting.hosted().started(task, &raw)
+                let _ = runner.connection.set(Arc::clone(&exchange.connection));
+                hosted.hosted().started(task, &raw)
             }
-            Ok(CallEnd::Answer(raw)) => hosting
+            Ok(CallEnd::Answer(raw)) => hosted
                 .at(|hosted, now| hosted.finished(task, Outcome::Result(raw.to_string()), now)),
-            Err(error) => hosting.at(|hosted, now| {
+            Err(error) => hosted.at(|hosted, now| {
                 hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)
             }),
         };
         // Between two looks nobody calls the server, and its task goes on.
-        let _awake = crossing.lane.hold();
-        while let Some(Freshness { upstream, after }) = hosting.perform(acts, Some(runner)) {
-            acts = match self.look(&crossing, &upstream, after).await {
-                Ok(detailed) => hosting
+        let _awake = exchange.connection.hold();
+        while let Some(Freshness { upstream, after }) = hosted.perform(acts, Some(runner)) {
+            acts = match self.look(&exchange, &upstream, after).await {
+                Ok(detailed) => hosted
                     .at(|hosted, now| hosted.polled(task, &detailed, &runner.pact, now, &mut mint)),
-                Err(error) => hosting.at(|hosted, now| {
+                Err(error) => hosted.at(|hosted, now| {
                     hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)
                 }),
             };
-            hosting.tell(task);
+            hosted.tell(task);
         }
     }
 
     /// What a client of 2025-11-25 asks about its tasks.
-    pub(crate) async fn about_hosted(&self, waiter: &Inbound) -> Result<ByteString, ServeError> {
-        let hosting = self.hosting();
-        let owner = waiter.ear.owner();
-        match waiter.job.method {
+    pub(crate) async fn about_hosted(&self, inbound: &Inbound) -> Result<ByteString, ServeError> {
+        let hosted = self.hosted();
+        let owner = inbound.sink.owner();
+        match inbound.job.method {
             Some(Method::TasksList) => {
-                let params = Object::parse(&waiter.job.params).unwrap_or_default();
-                let listed = hosting
+                let params = Object::parse(&inbound.job.params).unwrap_or_default();
+                let listed = hosted
                     .hosted()
                     .list(owner, params.get_str("cursor").as_deref());
                 Ok(listed?.into())
             }
             Some(Method::TasksGet) => {
-                let told = hosting.hosted().get(&meant(waiter)?, owner);
+                let told = hosted.hosted().get(&meant(inbound)?, owner);
                 Ok(told?.into())
             }
             Some(Method::TasksCancel) => {
-                let task = meant(waiter)?;
-                let (answer, acts) = hosting.at(|hosted, now| hosted.cancel(&task, owner, now))?;
-                hosting.tell(&task);
-                hosting.perform(acts, None);
+                let task = meant(inbound)?;
+                let (answer, acts) = hosted.at(|hosted, now| hosted.cancel(&task, owner, now))?;
+                hosted.tell(&task);
+                hosted.perform(acts, None);
                 Ok(answer.into())
             }
-            Some(Method::TasksResult) => self.hosted_result(waiter, &meant(waiter)?).await,
-            Some(_) | None => Err(unknown(waiter)),
+            Some(Method::TasksResult) => self.hosted_result(inbound, &meant(inbound)?).await,
+            Some(_) | None => Err(unknown(inbound)),
         }
     }
 
     /// Waits for the end of a task; meanwhile its client can be asked.
     async fn hosted_result(&self, asked: &Inbound, task: &str) -> Result<ByteString, ServeError> {
-        let hosting = self.hosting();
-        let ear = &asked.ear;
-        let waiter = hosting.last.fetch_add(1, Ordering::Relaxed);
+        let hosted = self.hosted();
+        let sink = &asked.sink;
+        let inbound = hosted.last.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
-        lock(&hosting.waiting).insert(waiter, answer);
-        let runner = lock(&hosting.runners).get(task).cloned();
+        lock(&hosted.waiting).insert(inbound, answer);
+        let runner = lock(&hosted.runners).get(task).cloned();
         let waiting = Waiting {
-            hosting,
+            hosted,
             runner,
-            waiter,
+            inbound,
         };
-        let retrieved = hosting.hosted().result(task, ear.owner(), waiter)?;
+        let retrieved = hosted.hosted().result(task, sink.owner(), inbound)?;
         let outcome = match retrieved {
             ResultLookup::Now(outcome) => outcome,
             ResultLookup::Later(acts) => {
@@ -396,14 +399,14 @@ impl UpstreamServer {
                 let runner = waiting.runner.as_ref();
                 if let Some(runner) = runner.filter(|_| reach == ResponseMode::Stream) {
                     runner.arrived(ResultWaiter {
-                        waiter,
-                        ear: ear.clone(),
+                        inbound,
+                        sink: sink.clone(),
                     });
                 }
-                hosting.perform(acts, None);
+                hosted.perform(acts, None);
                 match answered.await {
                     Ok(outcome) => outcome,
-                    Err(_) => return Err(ended(asked, "the bridge is closing")),
+                    Err(_) => return Err(ended(asked, "the server is closing")),
                 }
             }
         };
@@ -422,37 +425,37 @@ impl UpstreamServer {
     }
 }
 
-fn ended(waiter: &Inbound, why: &str) -> ServeError {
+fn ended(inbound: &Inbound, why: &str) -> ServeError {
     refusal(
         ErrorCode::InternalError.code(),
         why.to_owned(),
         None,
-        waiter.revision(),
+        inbound.revision(),
     )
 }
 
 /// Tells a modern server something about its task, whoever waits for what.
 fn request_apart(runner: &Runner, method: Method, params: String) {
-    let caller = Arc::clone(&runner.caller);
-    let Some(lane) = runner.lane.get().cloned() else {
+    let binding = Arc::clone(&runner.binding);
+    let Some(connection) = runner.connection.get().cloned() else {
         return;
     };
     tokio::spawn(async move {
-        let Ok(lane) = lane.for_task(&caller).await else {
+        let Ok(connection) = connection.for_task(&binding).await else {
             return;
         };
         let stamped = stamped(
-            &caller,
+            &binding,
             ResponseMode::Stream,
             DeclaredTasks::WithTasks,
-            lane.revision(),
+            connection.revision(),
             &params,
         );
         let Ok(stamped) = stamped else {
             return;
         };
         let params = stamped.as_deref().unwrap_or(&params);
-        if let Err(loss) = lane.request(method, params).await {
+        if let Err(loss) = connection.request(method, params).await {
             tracing::debug!(?loss, %method, "the server could not be told");
         }
     });

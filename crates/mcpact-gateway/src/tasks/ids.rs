@@ -13,7 +13,7 @@ use crate::aggregate::task_ids::{qualified_id, split_id};
 /// What marks are made with, for as long as this process lives: servers come and go meanwhile.
 static KEY: LazyLock<[u8; 32]> = LazyLock::new(|| {
     let mut key = [0; 32];
-    // ClientRef gets no randomness gets no bridge either: it seals what clients carry.
+    // ClientRef gets no randomness gets no server either: it seals what clients carry.
     let _ = getrandom::fill(&mut key);
     key
 });

@@ -38,7 +38,7 @@ pub(crate) struct KeptTasks {
 #[derive(Debug)]
 struct Task {
     /// ClientRef hears of it.
-    ear: WeakClientSink,
+    sink: WeakClientSink,
     /// ListScope it is; to everybody else it does not exist.
     owner: Box<str>,
     /// When the server forgets it.
@@ -60,7 +60,7 @@ impl KeptTasks {
     }
 
     /// Takes note of where a task stands.
-    fn note(&self, task: &Object<'_>, ear: &ClientSink) {
+    fn note(&self, task: &Object<'_>, sink: &ClientSink) {
         let Some(id) = task.get_str("taskId") else {
             return;
         };
@@ -83,8 +83,8 @@ impl KeptTasks {
             let lasts = lasts.and_then(|raw| raw.parse().ok());
             let lasts = lasts.map_or(LONGEST, Duration::from_millis).min(LONGEST);
             let task = Task {
-                ear: ear.downgrade(),
-                owner: Box::from(ear.owner()),
+                sink: sink.downgrade(),
+                owner: Box::from(sink.owner()),
                 until: Instant::now() + lasts,
                 is_over,
             };
@@ -99,10 +99,10 @@ impl KeptTasks {
     }
 
     /// ClientRef hears of a task, as long as it may run.
-    fn ear(&self, id: &str) -> Option<ClientSink> {
+    fn sink(&self, id: &str) -> Option<ClientSink> {
         let tasks = self.tasks();
         let task = tasks.get(id).filter(|task| !task.is_over);
-        task?.ear.near()
+        task?.sink.near()
     }
 
     /// Whether there is such a task, and it is not this one's.
@@ -124,7 +124,7 @@ impl UpstreamConnection {
         let params = &note.params;
         let task = Object::parse(params).unwrap_or_default();
         let id = task.get_str("taskId").unwrap_or_default();
-        let Some(owner) = self.kept.ear(&id) else {
+        let Some(owner) = self.kept.sink(&id) else {
             return;
         };
         self.kept.note(&task, &owner);
@@ -136,7 +136,7 @@ impl UpstreamConnection {
     /// Whom a question for a task is for, and the question as that client knows it.
     pub(crate) fn asked_for_task(&self, ask: &ServerRequest) -> Option<(ClientSink, ByteString)> {
         let params = &ask.params;
-        let owner = self.kept.ear(&related_task(params)?)?;
+        let owner = self.kept.sink(&related_task(params)?)?;
         let shown = self
             .named_tasks(owner.owner())
             .params(ask.method?, params)?;
@@ -153,15 +153,15 @@ impl Exchange {
             (Era::Legacy, Era::Legacy) => {
                 down.has(Feature::TasksCore) && up.has(Feature::TasksCore)
             }
-            (Era::Modern, Era::Modern) => !self.lane.upstream.is_free(),
+            (Era::Modern, Era::Modern) => !self.connection.upstream.is_free(),
             (Era::Legacy, Era::Modern) | (Era::Modern, Era::Legacy) => false,
         };
-        is_placed && self.caller.pool().is_some()
+        is_placed && self.binding.pool().is_some()
     }
 
     /// The method, if it is about one task that is at the server.
     fn about_task(&self) -> Option<Method> {
-        let method = self.waiter.job.method?;
+        let method = self.inbound.job.method?;
         let is_about_one = matches!(
             method,
             Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate
@@ -174,46 +174,46 @@ impl Exchange {
         let Some(method) = self.about_task() else {
             return Ok(None);
         };
-        let owner = self.waiter.ear.owner();
+        let owner = self.inbound.sink.owner();
         if !self.names_tasks() {
-            return match meant(&self.waiter) {
+            return match meant(&self.inbound) {
                 Ok(task) if self.is_of_another(&task, owner) => Err(self.unknown_task(&task)),
                 Ok(_) | Err(_) => Ok(None),
             };
         }
-        let task = meant(&self.waiter)?;
+        let task = meant(&self.inbound)?;
         let Some(named) = TaskName::parse(&task, owner) else {
             return Err(self.unknown_task(&task));
         };
-        let lane = self.lane_named(named.instance);
-        let lane = lane.ok_or_else(|| self.task_gone())?;
-        let entered = lane.running.start_call().await;
-        let entered = entered.map_err(|trouble| self.caller.error(trouble))?;
-        let in_use = entered.ok_or_else(|| self.task_gone())?;
-        let params = with_subject(method, &self.waiter.job.params, named.task);
-        self.lane = lane;
-        self.in_use = Some(in_use);
+        let connection = self.lane_named(named.instance);
+        let connection = connection.ok_or_else(|| self.task_gone())?;
+        let entered = connection.running.start_call().await;
+        let entered = entered.map_err(|trouble| self.binding.error(trouble))?;
+        let guard = entered.ok_or_else(|| self.task_gone())?;
+        let params = with_subject(method, &self.inbound.job.params, named.task);
+        self.connection = connection;
+        self.guard = Some(guard);
         Ok(params)
     }
 
     /// The instance with this name, if it is there.
     pub(crate) fn lane_named(&self, name: &str) -> Option<Arc<UpstreamConnection>> {
-        let mut lanes = self
-            .caller
+        let mut connections = self
+            .binding
             .pool()?
-            .open_lanes(&ConnectionUser::Nobody)
+            .open_connections(&ConnectionUser::Nobody)
             .into_iter();
-        lanes.find(|lane| *lane.name == *name)
+        connections.find(|connection| *connection.name == *name)
     }
 
     /// Whether somebody else has begun a task that is called by its own name.
     pub(crate) fn is_of_another(&self, task: &str, owner: &str) -> bool {
-        let lanes = self
-            .caller
+        let connections = self
+            .binding
             .pool()
-            .map(|pool| pool.open_lanes(&ConnectionUser::Nobody));
-        let mut lanes = lanes.into_iter().flatten();
-        lanes.any(|lane| lane.kept.is_of_another(task, owner))
+            .map(|pool| pool.open_connections(&ConnectionUser::Nobody));
+        let mut connections = connections.into_iter().flatten();
+        connections.any(|connection| connection.kept.is_of_another(task, owner))
     }
 
     /// Another's task is not told from none.
@@ -225,7 +225,7 @@ impl Exchange {
     }
 
     fn task_gone(&self) -> ServeError {
-        self.caller.lost_call(UpstreamErrorKind::TaskLost).into()
+        self.binding.lost_call(UpstreamErrorKind::TaskLost).into()
     }
 
     /// Refuses to go on in another instance with what is about a task: it would be another task there.
@@ -238,21 +238,21 @@ impl Exchange {
 
     /// Takes note of a task in an answer, and shows it as the client knows it.
     pub(crate) fn keeping_tasks(&self, raw: ByteString) -> ByteString {
-        let Some(method) = self.waiter.job.method else {
+        let Some(method) = self.inbound.job.method else {
             return raw;
         };
         self.note_task(method, &raw);
         if !self.names_tasks() {
             return raw;
         }
-        let owner = self.waiter.ear.owner();
-        let shown = self.lane.named_tasks(owner).result(method, &raw);
+        let owner = self.inbound.sink.owner();
+        let shown = self.connection.named_tasks(owner).result(method, &raw);
         shown.map_or(raw, Into::into)
     }
 
     /// Whether the client has said that it takes a task for an answer.
     fn may_become_task(&self) -> bool {
-        let job = &self.waiter.job;
+        let job = &self.inbound.job;
         match job.pact.era() {
             Era::Legacy => !job.params.is_plain_call(),
             Era::Modern => job.pact.lacking(Extension::Tasks).is_none(),
@@ -260,20 +260,20 @@ impl Exchange {
     }
 
     fn note_task(&self, method: Method, raw: &str) {
-        let (kept, ear) = (&self.lane.kept, &self.waiter.ear);
+        let (kept, sink) = (&self.connection.kept, &self.inbound.sink);
         match method {
             Method::ToolsCall if self.may_become_task() && raw.contains("taskId\"") => {
                 let result = Object::parse(raw).unwrap_or_default();
                 let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
                 let is_task = result.get_str("resultType").as_deref() == Some("task");
                 match created.filter(|_| result.get("content").is_none()) {
-                    Some(task) => kept.note(&task, ear),
-                    None if is_task => kept.note(&result, ear),
+                    Some(task) => kept.note(&task, sink),
+                    None if is_task => kept.note(&result, sink),
                     None => {}
                 }
             }
             Method::TasksGet | Method::TasksCancel => {
-                kept.note(&Object::parse(raw).unwrap_or_default(), ear);
+                kept.note(&Object::parse(raw).unwrap_or_default(), sink);
             }
             Method::TasksResult => {
                 if let Some(id) = related_task(raw) {

@@ -57,7 +57,7 @@ pub(crate) struct Mapping {
 /// A task that may still change.
 #[derive(Debug)]
 struct Open {
-    lane: Arc<UpstreamConnection>,
+    connection: Arc<UpstreamConnection>,
     /// What its client can be asked.
     pact: Arc<Pact>,
     upstream: Box<str>,
@@ -132,20 +132,26 @@ impl Mapping {
     }
 
     /// Whether changes of this task can be told on streams of this session.
-    pub(crate) fn is_told_on(&self, lane: &UpstreamConnection, task: &str, owner: &str) -> bool {
-        let is_here = |open: &Open| Arc::ptr_eq(&open.lane.audience, &lane.audience);
+    pub(crate) fn is_told_on(
+        &self,
+        connection: &UpstreamConnection,
+        task: &str,
+        owner: &str,
+    ) -> bool {
+        let is_here =
+            |open: &Open| Arc::ptr_eq(&open.connection.subscribers, &connection.subscribers);
         self.mapped().owns(task, owner) && self.open().get(task).is_some_and(is_here)
     }
 
     /// Whether tasks run in a session.
     pub(crate) fn are_any_in(&self, session: u64) -> bool {
         let open = self.open();
-        open.values().any(|open| open.lane.session == session)
+        open.values().any(|open| open.connection.session == session)
     }
 
     /// The session is lost, and what ran in it.
-    fn lost(&self, lane: &UpstreamConnection) {
-        let lost = self.mapped().session_lost(lane.session);
+    fn lost(&self, connection: &UpstreamConnection) {
+        let lost = self.mapped().session_lost(connection.session);
         for task in lost {
             self.close(&task);
         }
@@ -160,8 +166,8 @@ impl Mapping {
             return Some(fetching.ended.clone());
         }
         let (end, ended) = watch::channel(());
-        let (lane, upstream) = (Arc::clone(&open.lane), open.upstream.clone());
-        let fetched = fetch(Arc::downgrade(self), lane, upstream, Box::from(task));
+        let (connection, upstream) = (Arc::clone(&open.connection), open.upstream.clone());
+        let fetched = fetch(Arc::downgrade(self), connection, upstream, Box::from(task));
         let job = tokio::spawn(async move {
             fetched.await;
             drop(end);
@@ -193,12 +199,12 @@ impl Mapping {
     /// The server said in a notification where a task stands.
     pub(crate) fn told(
         self: &Arc<Self>,
-        lane: &UpstreamConnection,
+        connection: &UpstreamConnection,
         note: &ServerNotification,
     ) -> Option<String> {
         let told = self
             .mapped()
-            .status_notification(lane.session, &note.params);
+            .status_notification(connection.session, &note.params);
         let (task, seen) = told.ok()??;
         match seen {
             TaskView::Now(detailed) => Some(detailed),
@@ -215,22 +221,33 @@ impl Mapping {
     }
 
     /// The client's name for the task that a question of the server is for.
-    pub(crate) fn task_of(&self, lane: &UpstreamConnection, ask: &ServerRequest) -> Option<String> {
+    pub(crate) fn task_of(
+        &self,
+        connection: &UpstreamConnection,
+        ask: &ServerRequest,
+    ) -> Option<String> {
         let upstream = related_task(&ask.params)?;
         let mapped = self.mapped();
-        mapped.local_id(lane.session, &upstream).map(str::to_owned)
+        mapped
+            .local_id(connection.session, &upstream)
+            .map(str::to_owned)
     }
 
     /// The server asks something for a task: its client finds it there.
-    pub(crate) async fn asked(&self, lane: &UpstreamConnection, task: &str, ask: ServerRequest) {
+    pub(crate) async fn asked(
+        &self,
+        connection: &UpstreamConnection,
+        task: &str,
+        ask: ServerRequest,
+    ) {
         let pact = self.open().get(task).map(|open| Arc::clone(&open.pact));
         let (Some(pact), Some(method)) = (pact, ask.method) else {
-            return lane.refuse(ask).await;
+            return connection.refuse(ask).await;
         };
-        let Some(ask) = lane.stands_in(&pact, ask, method).await else {
+        let Some(ask) = connection.stands_in(&pact, ask, method).await else {
             return;
         };
-        let raised = question_to_modern(method, Some(&ask.params), lane.revision(), &pact);
+        let raised = question_to_modern(method, Some(&ask.params), connection.revision(), &pact);
         let refused = match raised {
             Ok(question) => self.keep(task, ask, method, question),
             Err(unasked) => Some((ask, unasked.answer)),
@@ -259,13 +276,13 @@ impl Mapping {
     }
 
     /// The server takes a question back, if it is one of a task.
-    pub(crate) fn withdraw(&self, lane: &UpstreamConnection, note: &ServerNotification) {
+    pub(crate) fn withdraw(&self, connection: &UpstreamConnection, note: &ServerNotification) {
         let Some(question) = note.cancelled_request() else {
             return;
         };
         let mut mapped = self.mapped();
         for (task, open) in self.open().iter_mut() {
-            if open.lane.session == lane.session {
+            if open.connection.session == connection.session {
                 mapped.withdrawn(task, question.as_ref());
                 open.unanswered.withdrawn(&question);
             }
@@ -276,19 +293,19 @@ impl Mapping {
 /// Asks for the result of a task, hears what it asks meanwhile, and tells how it ended.
 async fn fetch(
     mapping: Weak<Mapping>,
-    lane: Arc<UpstreamConnection>,
+    connection: Arc<UpstreamConnection>,
     upstream: Box<str>,
     task: Box<str>,
 ) {
-    let mut call = lane.result_of(&upstream).await;
+    let mut call = connection.result_of(&upstream).await;
     let ended = loop {
         let event = call.next().await;
         let Some(mapping) = mapping.upgrade() else {
             return;
         };
         match event {
-            CallEvent::Request(ask) => mapping.asked(&lane, &task, ask).await,
-            CallEvent::Notification(note) => mapping.withdraw(&lane, &note),
+            CallEvent::Request(ask) => mapping.asked(&connection, &task, ask).await,
+            CallEvent::Notification(note) => mapping.withdraw(&connection, &note),
             CallEvent::Response(reply) => break outcome(&reply),
             CallEvent::Failed(_) => {
                 let why = "the session of the server that ran the task is lost";
@@ -302,10 +319,10 @@ async fn fetch(
     };
     let detailed = mapping
         .mapped()
-        .ended(&task, &ended, Some(&lane.server_info));
+        .ended(&task, &ended, Some(&connection.server_info));
     mapping.open().remove(&task);
     if let Some(detailed) = detailed {
-        lane.announce(&detailed).await;
+        connection.announce(&detailed).await;
     }
 }
 
@@ -313,57 +330,57 @@ impl UpstreamServer {
     /// Calls a tool as a task, which the client follows.
     pub(crate) async fn call_as_task(
         &self,
-        mut crossing: Exchange,
+        mut exchange: Exchange,
     ) -> Result<ByteString, ServeError> {
         let mapping = Arc::clone(&self.shared.mapping);
-        let owner = crossing.waiter.ear.owner().to_owned();
+        let owner = exchange.inbound.sink.owner().to_owned();
         mapping.mapped().room(&owner)?;
-        let params = crossing.params()?;
-        let reply = crossing.send_as_task(&params).await?;
+        let params = exchange.params()?;
+        let reply = exchange.send_as_task(&params).await?;
         let made = match &reply {
             ServerResponse::Result(raw) => created_task(raw).map(|id| (id, raw)),
             ServerResponse::Error(_) => None,
         };
         let Some((upstream, raw)) = made else {
-            return crossing.finished(&reply);
+            return exchange.finished(&reply);
         };
-        let task = new_name(crossing.downstream())?;
+        let task = new_name(exchange.downstream())?;
         let open = Open {
-            lane: Arc::clone(&crossing.lane),
-            pact: Arc::clone(&crossing.waiter.job.pact),
+            connection: Arc::clone(&exchange.connection),
+            pact: Arc::clone(&exchange.inbound.job.pact),
             upstream: Box::from(upstream.as_ref()),
             result: None,
             unanswered: UnansweredQuestions::default(),
         };
         // The session is known before anybody can ask for it.
         mapping.open().insert(task.as_str().into(), open);
-        let (lane, now) = (&crossing.lane, self.clock.now());
+        let (connection, now) = (&exchange.connection, self.clock.now());
         let created = mapping.mapped().created(
             &task,
             TaskOrigin {
                 owner: &owner,
-                client: crossing.downstream(),
-                session: lane.session,
+                client: exchange.downstream(),
+                session: connection.session,
             },
             raw,
-            Some(&lane.server_info),
+            Some(&connection.server_info),
             now,
         );
         created.map(Into::into).map_err(|fault| {
             mapping.close(&task);
-            crossing.unfit("task", fault)
+            exchange.unfit("task", fault)
         })
     }
 
     /// What a modern client asks about its tasks.
-    pub(crate) async fn about_mapped(&self, crossing: Exchange) -> Result<ByteString, ServeError> {
+    pub(crate) async fn about_mapped(&self, exchange: Exchange) -> Result<ByteString, ServeError> {
         let mapping = &self.shared.mapping;
-        let task = meant(&crossing.waiter)?;
-        let owner = crossing.waiter.ear.owner();
-        let answer = match crossing.waiter.job.method {
-            Some(Method::TasksGet) => self.mapped_task(&crossing, &task).await?,
+        let task = meant(&exchange.inbound)?;
+        let owner = exchange.inbound.sink.owner();
+        let answer = match exchange.inbound.job.method {
+            Some(Method::TasksGet) => self.mapped_task(&exchange, &task).await?,
             Some(Method::TasksUpdate) => {
-                let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
+                let params = Object::parse(&exchange.inbound.job.params).unwrap_or_default();
                 let responses = params.get_present("inputResponses");
                 let answers = mapping.mapped().update(&task, owner, responses)?;
                 let due = mapping
@@ -382,24 +399,30 @@ impl UpstreamServer {
                 }
                 ACKNOWLEDGED.to_owned().into()
             }
-            Some(_) | None => return Err(unknown(&crossing.waiter)),
+            Some(_) | None => return Err(unknown(&exchange.inbound)),
         };
-        crossing.result(&answer)
+        exchange.result(&answer)
     }
 
-    async fn mapped_task(&self, crossing: &Exchange, task: &str) -> Result<ByteString, ServeError> {
+    async fn mapped_task(&self, exchange: &Exchange, task: &str) -> Result<ByteString, ServeError> {
         let mapping = &self.shared.mapping;
-        let owner = crossing.waiter.ear.owner();
+        let owner = exchange.inbound.sink.owner();
         let upstream = match mapping.mapped().get(task, owner)? {
             TaskLookup::Known(detailed) => return Ok(detailed.into()),
             TaskLookup::Ask(upstream) => upstream,
         };
-        let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
-        if let Some(lane) = lane {
-            match lane.request(Method::TasksGet, &of_task(&upstream)).await {
+        let connection = mapping
+            .open()
+            .get(task)
+            .map(|open| Arc::clone(&open.connection));
+        if let Some(connection) = connection {
+            match connection
+                .request(Method::TasksGet, &of_task(&upstream))
+                .await
+            {
                 Ok(ServerResponse::Result(raw)) => {
                     let seen = mapping.mapped().status(task, &raw);
-                    let seen = seen.map_err(|fault| crossing.unfit("task", fault))?;
+                    let seen = seen.map_err(|fault| exchange.unfit("task", fault))?;
                     if let Some(seen) = seen
                         && let Some(shown) = mapping.shown(task, seen).await
                     {
@@ -407,8 +430,8 @@ impl UpstreamServer {
                         return Ok(shown.into());
                     }
                 }
-                Ok(ServerResponse::Error(raw)) => return Err(crossing.error(&raw)),
-                Err(_) => mapping.lost(&lane),
+                Ok(ServerResponse::Error(raw)) => return Err(exchange.error(&raw)),
+                Err(_) => mapping.lost(&connection),
             }
         }
         // It has ended meanwhile, or its time is up.
@@ -418,7 +441,7 @@ impl UpstreamServer {
                 ErrorCode::InternalError.code(),
                 String::from("the server does not say where the task stands"),
                 None,
-                crossing.downstream(),
+                exchange.downstream(),
             )),
         }
     }
@@ -426,20 +449,26 @@ impl UpstreamServer {
     /// Whatever the server says to it, the client has said what it wants.
     async fn cancel_mapped(&self, task: &str, upstream: &str, owner: &str) {
         let mapping = &self.shared.mapping;
-        let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
-        let Some(lane) = lane else {
+        let connection = mapping
+            .open()
+            .get(task)
+            .map(|open| Arc::clone(&open.connection));
+        let Some(connection) = connection else {
             return;
         };
-        match lane.request(Method::TasksCancel, &of_task(upstream)).await {
+        match connection
+            .request(Method::TasksCancel, &of_task(upstream))
+            .await
+        {
             Ok(ServerResponse::Result(raw)) => {
                 let seen = mapping.mapped().status(task, &raw);
                 if let Ok(Some(TaskView::Now(detailed))) = seen {
                     mapping.tidy(task, owner);
-                    lane.announce(&detailed).await;
+                    connection.announce(&detailed).await;
                 }
             }
             Ok(ServerResponse::Error(_)) => tracing::debug!("the task is over already"),
-            Err(_) => mapping.lost(&lane),
+            Err(_) => mapping.lost(&connection),
         }
     }
 }

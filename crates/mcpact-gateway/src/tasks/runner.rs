@@ -19,13 +19,13 @@ use crate::upstream::binding::ServerBinding;
 /// What works for one hosted task, and where its client can be asked.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    /// The number of the bridge to the server.
+    /// The number of the server to the server.
     pub(crate) server: u64,
-    pub(crate) caller: Arc<ServerBinding>,
+    pub(crate) binding: Arc<ServerBinding>,
     pub(crate) pact: Arc<Pact>,
     pub(crate) owner: Box<str>,
     /// Where the server runs its own task, once it has made one.
-    pub(crate) lane: OnceLock<Arc<UpstreamConnection>>,
+    pub(crate) connection: OnceLock<Arc<UpstreamConnection>>,
     places: watch::Sender<Vec<ResultWaiter>>,
     jobs: Mutex<Vec<AbortHandle>>,
     /// What keeps the server's task from being ended before its time.
@@ -35,18 +35,18 @@ pub(crate) struct Runner {
 /// A request for the result: a client that waits there expects to be asked.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultWaiter {
-    pub(crate) waiter: u64,
-    pub(crate) ear: ClientSink,
+    pub(crate) inbound: u64,
+    pub(crate) sink: ClientSink,
 }
 
 impl Runner {
-    pub(crate) fn new(crossing: &Exchange, server: u64) -> Self {
+    pub(crate) fn new(exchange: &Exchange, server: u64) -> Self {
         Self {
             server,
-            caller: Arc::clone(&crossing.caller),
-            pact: Arc::clone(&crossing.waiter.job.pact),
-            owner: crossing.waiter.ear.owner().into(),
-            lane: OnceLock::new(),
+            binding: Arc::clone(&exchange.binding),
+            pact: Arc::clone(&exchange.inbound.job.pact),
+            owner: exchange.inbound.sink.owner().into(),
+            connection: OnceLock::new(),
             places: watch::Sender::new(Vec::new()),
             jobs: Mutex::default(),
             stay: Mutex::default(),
@@ -55,8 +55,10 @@ impl Runner {
 
     /// Revision of the server that runs the task; the newest modern one before it has made it.
     pub(crate) fn upstream(&self) -> Revision {
-        let lane = self.lane.get();
-        lane.map_or(Revision::newest(Era::Modern), |lane| lane.revision())
+        let connection = self.connection.get();
+        connection.map_or(Revision::newest(Era::Modern), |connection| {
+            connection.revision()
+        })
     }
 
     fn jobs(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
@@ -73,10 +75,13 @@ impl Runner {
     /// The server is about to be ended: a task of its own has as much time as a call, which runs as one as long as there
     /// is no such task.
     pub(crate) fn outlast(&self) {
-        let entered = self.lane.get().map(|lane| lane.running.start_call());
+        let entered = self
+            .connection
+            .get()
+            .map(|connection| connection.running.start_call());
         // One that is full has calls to wait for anyway.
-        if let Some(Ok(Some(in_use))) = entered.and_then(FutureExt::now_or_never) {
-            *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = Some(in_use);
+        if let Some(Ok(Some(guard))) = entered.and_then(FutureExt::now_or_never) {
+            *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
         }
     }
 
@@ -91,9 +96,9 @@ impl Runner {
         self.places.send_modify(|places| places.push(place));
     }
 
-    pub(crate) fn left(&self, waiter: u64) {
+    pub(crate) fn left(&self, inbound: u64) {
         self.places
-            .send_modify(|places| places.retain(|place| place.waiter != waiter));
+            .send_modify(|places| places.retain(|place| place.inbound != inbound));
     }
 
     /// Asks the client, where it waits for the result. A client that goes away before it has answered
@@ -109,10 +114,10 @@ impl Runner {
                 return QuestionOutcome::Lost("nobody waits for the task");
             };
             let has_left = |places: &Vec<ResultWaiter>| {
-                !places.iter().any(|other| other.waiter == place.waiter)
+                !places.iter().any(|other| other.inbound == place.inbound)
             };
             tokio::select! {
-                heard = place.ear.ask(method, params, PATIENCE) => return heard,
+                heard = place.sink.ask(method, params, PATIENCE) => return heard,
                 _ = places.wait_for(has_left) => {}
             }
         }

@@ -27,7 +27,7 @@ impl Exchange {
     /// A stream is at one instance: nothing is promised of tasks in others.
     pub(crate) async fn go_to_tasks(&mut self, params: ByteString) -> TaskListen {
         let filter = ListenFilter::parse(Some(&params)).unwrap_or_default();
-        let owner = self.waiter.ear.owner();
+        let owner = self.inbound.sink.owner();
         let is_own = |task: &&str| !self.is_of_another(task, owner);
         let tasks = filter.tasks.iter().map(|task| &**task);
         if filter.tasks.is_empty() || !self.names_tasks() {
@@ -39,13 +39,15 @@ impl Exchange {
             .filter_map(|task| TaskName::parse(task, owner))
             .collect();
         let later = with_tasks(&params, std::iter::empty());
-        let lane = named.iter().find_map(|task| self.lane_named(task.instance));
-        let Some(lane) = lane else {
+        let connection = named.iter().find_map(|task| self.lane_named(task.instance));
+        let Some(connection) = connection else {
             let first = later.clone();
             return TaskListen { first, later };
         };
-        let here = named.iter().filter(|task| *task.instance == *lane.name);
-        let first = match self.enter(&lane).await {
+        let here = named
+            .iter()
+            .filter(|task| *task.instance == *connection.name);
+        let first = match self.enter(&connection).await {
             true => with_tasks(&params, here.map(|task| task.task)),
             false => later.clone(),
         };
@@ -53,12 +55,12 @@ impl Exchange {
     }
 
     /// Gets the right to make a call on a connection; whether it takes calls.
-    async fn enter(&mut self, lane: &Arc<UpstreamConnection>) -> bool {
-        let Ok(Some(in_use)) = lane.running.start_call().await else {
+    async fn enter(&mut self, connection: &Arc<UpstreamConnection>) -> bool {
+        let Ok(Some(guard)) = connection.running.start_call().await else {
             return false;
         };
-        self.lane = Arc::clone(lane);
-        self.in_use = Some(in_use);
+        self.connection = Arc::clone(connection);
+        self.guard = Some(guard);
         true
     }
 
@@ -67,7 +69,7 @@ impl Exchange {
         if !self.names_tasks() {
             return None;
         }
-        let names = self.lane.named_tasks(self.waiter.ear.owner());
+        let names = self.connection.named_tasks(self.inbound.sink.owner());
         match note.method {
             Method::SubscriptionsAcknowledged => edit_tasks(&note.params, |tasks| {
                 edit_each(tasks, |task| Some(quoted(&(names.0)(&text(task)?))))

@@ -63,16 +63,16 @@ impl ToolTasks {
 
 impl UpstreamServer {
     /// How a call to a server of 2025-11-25 runs. A client of the same revision decides itself.
-    pub(crate) async fn way(&self, crossing: &Exchange) -> CallMode {
-        let job = &crossing.waiter.job;
-        let server = &crossing.lane.upstream.introduction.capabilities;
+    pub(crate) async fn way(&self, exchange: &Exchange) -> CallMode {
+        let job = &exchange.inbound.job;
+        let server = &exchange.connection.upstream.introduction.capabilities;
         let is_plain = job.method != Some(Method::ToolsCall)
-            || crossing.downstream().has(Feature::TasksCore)
+            || exchange.downstream().has(Feature::TasksCore)
             || !server.declared().has(Capability::ServerTasksToolsCall);
         if is_plain {
             return CallMode::Plain;
         }
-        Box::pin(self.read_tools_once(crossing)).await;
+        Box::pin(self.read_tools_once(exchange)).await;
         let params = Object::parse(&job.params).unwrap_or_default();
         let tool = params.get_str("name").unwrap_or_default();
         let follows = job.pact.lacking(Extension::Tasks).is_none();
@@ -83,7 +83,7 @@ impl UpstreamServer {
     }
 
     /// A client may call a tool without having looked at the list. Everybody who calls waits until one has read it.
-    async fn read_tools_once(&self, crossing: &Exchange) {
+    async fn read_tools_once(&self, exchange: &Exchange) {
         let tools = &self.shared.tool_tasks;
         if tools.unread().is_none() {
             return;
@@ -94,7 +94,7 @@ impl UpstreamServer {
         };
         // Not before it is read: others would take what they do not know yet for a tool without tasks. A list that
         // has changed meanwhile is read again by the next one.
-        if self.read_tools(crossing).await {
+        if self.read_tools(exchange).await {
             tools.read.store(edition, Ordering::Relaxed);
         }
     }

@@ -15,17 +15,17 @@ use mcpact::connection::{Call, CallEvent, ServerResponse};
 /// A server's task whose result somebody waits for: whoever stops waiting calls it off.
 #[derive(Debug)]
 pub(crate) struct Started {
-    lane: Arc<UpstreamConnection>,
+    connection: Arc<UpstreamConnection>,
     /// What to cancel it with.
     params: String,
     is_over: bool,
 }
 
 impl Started {
-    pub(crate) fn new(crossing: &Exchange, id: &str) -> Result<Self, ServeError> {
+    pub(crate) fn new(exchange: &Exchange, id: &str) -> Result<Self, ServeError> {
         Ok(Self {
-            lane: Arc::clone(&crossing.lane),
-            params: crossing.stamped(&of_task(id))?.into_owned(),
+            connection: Arc::clone(&exchange.connection),
+            params: exchange.stamped(&of_task(id))?.into_owned(),
             is_over: false,
         })
     }
@@ -38,14 +38,17 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        if self.is_over || self.lane.upstream.is_gone() {
+        if self.is_over || self.connection.upstream.is_gone() {
             return;
         }
-        let (lane, params) = (Arc::clone(&self.lane), std::mem::take(&mut self.params));
+        let (connection, params) = (
+            Arc::clone(&self.connection),
+            std::mem::take(&mut self.params),
+        );
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // It may have ended already.
-                let _ = lane.request(Method::TasksCancel, &params).await;
+                let _ = connection.request(Method::TasksCancel, &params).await;
             });
         }
     }
@@ -69,11 +72,11 @@ impl Exchange {
         let mut call = self.send(&params).await?;
         loop {
             match call.next().await {
-                CallEvent::Notification(note) => self.waiter.tell(&note, &mut self.progress).await,
+                CallEvent::Notification(note) => self.inbound.tell(&note, &mut self.progress).await,
                 CallEvent::Response(reply) => return Ok(reply),
                 CallEvent::Failed(loss) => return Err(self.lost(&loss)),
                 // There is no task yet that it could be for.
-                CallEvent::Request(ask) => self.lane.refuse_during(ask, None).await,
+                CallEvent::Request(ask) => self.connection.refuse_during(ask, None).await,
             }
         }
     }
@@ -88,7 +91,7 @@ impl Exchange {
             return Ok(Begun::Answered(reply));
         };
         let started = Started::new(self, &id)?;
-        let call = self.lane.result_of(&id).await;
+        let call = self.connection.result_of(&id).await;
         Ok(Begun::Waiting(call, started))
     }
 }
@@ -103,18 +106,18 @@ impl UpstreamConnection {
     /// to the task.
     pub(crate) async fn for_task(
         self: &Arc<Self>,
-        caller: &ServerBinding,
+        binding: &ServerBinding,
     ) -> Result<Arc<Self>, UpstreamError> {
         if !self.upstream.is_gone() {
             return Ok(Arc::clone(self));
         }
         if !self.took_tasks_along() {
-            return caller.lane().await;
+            return binding.connection().await;
         }
         let why = self.upstream.end().unwrap_or_default();
-        Err(caller.lost_call(match self.is_ended() {
+        Err(binding.lost_call(match self.is_ended() {
             true => UpstreamErrorKind::Stopped,
-            false => caller.gone(self, why),
+            false => binding.gone(self, why),
         }))
     }
 

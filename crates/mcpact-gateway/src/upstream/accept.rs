@@ -54,19 +54,16 @@ pub(crate) struct LegacyHello {
 impl LegacyHello {
     /// None if it does not introduce itself in a way that can be read.
     pub(crate) fn parse(params: &Params<'_>) -> Option<Self> {
-        let opening = InitializeParams::parse(params.raw).ok()?;
-        let declared = CapabilitySet::parse(Side::Client, opening.capabilities, Reading::Lenient)
+        let hello = InitializeParams::parse(params.raw).ok()?;
+        let declared = CapabilitySet::parse(Side::Client, hello.capabilities, Reading::Lenient)
             .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
-        let asked = opening
-            .protocol_version
-            .as_deref()
-            .and_then(Revision::parse);
+        let asked = hello.protocol_version.as_deref().and_then(Revision::parse);
         Some(Self {
             declared,
             revision: asked
                 .filter(|revision| revision.era() == Era::Legacy)
                 .unwrap_or(Revision::newest(Era::Legacy)),
-            info: opening.client_info,
+            info: hello.client_info,
         })
     }
 
@@ -78,17 +75,17 @@ impl LegacyHello {
 
 /// A connection, and the ways by which its like are got.
 pub(crate) struct ReachedServer {
-    pub(crate) port: Arc<ConnectionSlot>,
+    pub(crate) slot: Arc<ConnectionSlot>,
     pub(crate) pool: Option<Arc<ConnectionPool>>,
-    lane: Arc<UpstreamConnection>,
+    connection: Arc<UpstreamConnection>,
 }
 
 impl ReachedServer {
-    fn of_all(pool: Arc<ConnectionPool>, lane: Arc<UpstreamConnection>) -> Self {
+    fn of_all(pool: Arc<ConnectionPool>, connection: Arc<UpstreamConnection>) -> Self {
         Self {
-            port: pool.first(),
+            slot: pool.first(),
             pool: Some(pool),
-            lane,
+            connection,
         }
     }
 }
@@ -111,14 +108,14 @@ impl Starter for UpstreamServer {
 impl UpstreamServer {
     pub(crate) async fn admit(
         &self,
-        opening: ClientHello<'_>,
-        visitor: &ClientIdentity,
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
     ) -> Result<ClientSetup<ClientState>, ServeError> {
-        let welcome = match opening {
-            ClientHello::Handshake(params) => self.welcome_legacy(params, visitor).await,
+        let welcome = match hello {
+            ClientHello::Handshake(params) => self.welcome_legacy(params, identity).await,
             ClientHello::Request(params) => {
                 let cause = StartCause::Request;
-                self.welcome_modern(params, visitor, cause).await
+                self.welcome_modern(params, identity, cause).await
             }
         };
         welcome.map_err(ServeError::from)
@@ -134,13 +131,13 @@ impl UpstreamServer {
             },
             ..Params::default()
         };
-        let visitor = ClientIdentity::default();
-        let met = self.welcome_modern(&params, &visitor, StartCause::Introduction);
-        met.await.map(|_| ()).map_err(ServeError::from)
+        let identity = ClientIdentity::default();
+        let profile = self.welcome_modern(&params, &identity, StartCause::Introduction);
+        profile.await.map(|_| ()).map_err(ServeError::from)
     }
 
     /// As whom the server is approached for a client that declares this.
-    pub(crate) fn wish(&self, capabilities: CapabilitySet, info: Implementation) -> Offer {
+    pub(crate) fn offer(&self, capabilities: CapabilitySet, info: Implementation) -> Offer {
         Offer {
             capabilities,
             info,
@@ -153,36 +150,40 @@ impl UpstreamServer {
     /// A connection; a modern one becomes everybody's, unless clients are kept apart.
     pub(crate) async fn reach(
         &self,
-        port: Arc<ConnectionSlot>,
+        slot: Arc<ConnectionSlot>,
         pool: Option<&Arc<ConnectionPool>>,
         cause: StartCause,
     ) -> Result<ReachedServer, UpstreamError> {
         if let Some(shared) = self.modern() {
-            let lane = shared.lane_because(cause).await?;
-            if lane.revision().era() == Era::Modern {
-                return Ok(ReachedServer::of_all(shared, lane));
+            let connection = shared.connection_because(cause).await?;
+            if connection.revision().era() == Era::Modern {
+                return Ok(ReachedServer::of_all(shared, connection));
             }
             // It has come back as a server that tells its clients apart.
             self.unshare(&shared);
         }
-        let lane = match pool.and_then(|pool| pool.open_lane()) {
-            Some(lane) => lane,
-            None => port.lane_because(cause).await?,
+        let connection = match pool.and_then(|pool| pool.open_connection()) {
+            Some(connection) => connection,
+            None => slot.connection_because(cause).await?,
         };
-        if lane.revision().era() == Era::Modern && !self.shared.keeps_apart() {
-            let shared = self.share(port, pool);
-            self.shared.acquaintance.connected();
-            let lane = shared.lane_because(cause).await?;
-            return Ok(ReachedServer::of_all(shared, lane));
+        if connection.revision().era() == Era::Modern && !self.shared.keeps_apart() {
+            let shared = self.share(slot, pool);
+            self.shared.info_cache.connected();
+            let connection = shared.connection_because(cause).await?;
+            return Ok(ReachedServer::of_all(shared, connection));
         }
         let pool = pool.map(Arc::clone);
-        Ok(ReachedServer { port, pool, lane })
+        Ok(ReachedServer {
+            slot,
+            pool,
+            connection,
+        })
     }
 
     /// The ways that everybody shares from here on.
     fn share(
         &self,
-        port: Arc<ConnectionSlot>,
+        slot: Arc<ConnectionSlot>,
         pool: Option<&Arc<ConnectionPool>>,
     ) -> Arc<ConnectionPool> {
         let of_many = pool.filter(|pool| pool.is_shared());
@@ -190,7 +191,7 @@ impl UpstreamServer {
             let limit = max_instances(&self.shared.run());
             Arc::new(ConnectionPool::of_all(
                 Arc::clone(&self.shared),
-                port,
+                slot,
                 limit,
             ))
         };
@@ -204,14 +205,17 @@ impl UpstreamServer {
     }
 
     /// Whether a client would be served by a connection that is there.
-    pub(crate) fn is_awake_for(&self, opening: &ClientHello<'_>, visitor: &ClientIdentity) -> bool {
-        if self.modern().is_some_and(|pool| pool.open_lane().is_some()) {
+    pub(crate) fn is_awake_for(&self, hello: &ClientHello<'_>, identity: &ClientIdentity) -> bool {
+        if self
+            .modern()
+            .is_some_and(|pool| pool.open_connection().is_some())
+        {
             return true;
         }
-        let pool = match opening {
+        let pool = match hello {
             ClientHello::Request(params) => {
                 let declared = params.meta.client_capabilities.unwrap_or("{}");
-                self.known_pool(declared, visitor)
+                self.known_pool(declared, identity)
             }
             ClientHello::Handshake(_)
                 if sharing_policy(self.shared.run().strategy) == SharingPolicy::Exclusive =>
@@ -219,48 +223,55 @@ impl UpstreamServer {
                 None
             }
             ClientHello::Handshake(params) => LegacyHello::parse(params)
-                .and_then(|newcomer| self.known_pool(newcomer.mapped().raw(), visitor)),
+                .and_then(|newcomer| self.known_pool(newcomer.mapped().raw(), identity)),
         };
-        pool.is_some_and(|pool| pool.open_lane().is_some())
+        pool.is_some_and(|pool| pool.open_connection().is_some())
     }
 
     async fn welcome_legacy(
         &self,
         params: &Params<'_>,
-        visitor: &ClientIdentity,
+        identity: &ClientIdentity,
     ) -> Result<ClientSetup<ClientState>, UpstreamError> {
         let Some(newcomer) = LegacyHello::parse(params) else {
             // The engine refuses it in the right words.
             return Ok(self.bare());
         };
-        let wish = self.wish(newcomer.mapped(), newcomer.info.clone());
+        let offer = self.offer(newcomer.mapped(), newcomer.info.clone());
         let LegacyHello {
             declared,
             revision,
             info,
         } = newcomer;
-        let (port, pool) = self.place(&visitor.principal, wish);
-        let reached = self.reach(port, pool.as_ref(), StartCause::Request);
-        let ReachedServer { port, pool, lane } = reached.await?;
-        let upstream = lane.upstream.revision();
+        let (slot, pool) = self.place(&identity.principal, offer);
+        let reached = self.reach(slot, pool.as_ref(), StartCause::Request);
+        let ReachedServer {
+            slot,
+            pool,
+            connection,
+        } = reached.await?;
+        let upstream = connection.upstream.revision();
         let stamp = (upstream.era() == Era::Modern).then(|| {
             let mapped = client_capabilities(&declared, revision, upstream);
-            let stand_in = &self.settings.stand_in;
-            let told = [stand_in.added_to(&mapped), stand_in.missing_from(&mapped)];
+            let default_answers = &self.settings.default_answers;
+            let told = [
+                default_answers.added_to(&mapped),
+                default_answers.missing_from(&mapped),
+            ];
             let [capabilities, out_of_reach] = told.each_ref().map(|set| set.raw().to_owned());
             let extended = || told.each_ref().map(|set| with_tasks(set).raw().to_owned());
             ClientDeclaration {
                 capabilities,
                 out_of_reach,
-                with_tasks: has_tasks(&lane).then(extended),
+                with_tasks: has_tasks(&connection).then(extended),
                 info: info.encode(upstream),
             }
         });
-        let opening = SavedHello::of(&ClientHello::Handshake(params));
-        let renewal = Rebind::new(upstream.era(), opening, visitor);
+        let hello = SavedHello::of(&ClientHello::Handshake(params));
+        let rebind = Rebind::new(upstream.era(), hello, identity);
         Ok(ClientSetup {
-            terms: Arc::new(self.terms_on(&lane, revision, &visitor.principal)),
-            state: Some(Arc::new(ServerBinding::staying(port, pool, stamp, renewal)).into()),
+            terms: Arc::new(self.terms_on(&connection, revision, &identity.principal)),
+            state: Some(Arc::new(ServerBinding::staying(slot, pool, stamp, rebind)).into()),
         })
     }
 
@@ -268,28 +279,28 @@ impl UpstreamServer {
     fn place(
         &self,
         principal: &str,
-        wish: Offer,
+        offer: Offer,
     ) -> (Arc<ConnectionSlot>, Option<Arc<ConnectionPool>>) {
         let kind = match sharing_policy(self.shared.run().strategy) {
             SharingPolicy::Exclusive => {
-                let audience = Subscribers::of_one();
-                let port = ConnectionSlot::new(
+                let subscribers = Subscribers::of_one();
+                let slot = ConnectionSlot::new(
                     Arc::clone(&self.shared),
-                    wish,
+                    offer,
                     InstanceSharing::Exclusive,
-                    audience,
+                    subscribers,
                 );
-                return (port, None);
+                return (slot, None);
             }
             SharingPolicy::SameAffinity => {
-                let capabilities = wish.capabilities.raw().to_owned();
+                let capabilities = offer.capabilities.raw().to_owned();
                 let apart = AffinityKey {
                     principal,
                     mark: &ClientKey::None,
-                    tenant: InstanceSharing::Shared,
+                    sharing: InstanceSharing::Shared,
                     capabilities: &capabilities,
                 };
-                self.kind(apart, || self.pool_for(wish))
+                self.kind(apart, || self.pool_for(offer))
             }
             SharingPolicy::All => self.common_kind(),
         };
@@ -304,10 +315,10 @@ impl UpstreamServer {
                 CapabilitySet::empty(Side::Client)
             }
         };
-        self.wish(capabilities, self.own_info())
+        self.offer(capabilities, self.own_info())
     }
 
-    /// ClientRef the bridge is.
+    /// ClientRef the server is.
     pub(crate) fn own_info(&self) -> Implementation {
         let own = self.terms.party.info.as_deref().cloned();
         own.unwrap_or_else(|| Implementation::new("mcpact", "0"))
@@ -315,15 +326,15 @@ impl UpstreamServer {
 
     /// The connections of those whom the server does not tell apart.
     fn common_kind(&self) -> Arc<AffinityGroup> {
-        let wish = self.nobodys_wish();
-        let declared = wish.capabilities.raw().to_owned();
+        let offer = self.nobodys_wish();
+        let declared = offer.capabilities.raw().to_owned();
         let apart = AffinityKey {
             principal: "",
             mark: &ClientKey::None,
-            tenant: InstanceSharing::Shared,
+            sharing: InstanceSharing::Shared,
             capabilities: &declared,
         };
-        self.kind(apart, || self.pool_for(wish))
+        self.kind(apart, || self.pool_for(offer))
     }
 
     /// Those who have an instance are never too many.
@@ -336,10 +347,10 @@ impl UpstreamServer {
         self.guests().kind(apart, limit, make)
     }
 
-    fn pool_for(&self, wish: Offer) -> ConnectionPool {
+    fn pool_for(&self, offer: Offer) -> ConnectionPool {
         ConnectionPool::new(
             Arc::clone(&self.shared),
-            wish,
+            offer,
             max_instances(&self.shared.run()),
         )
     }
@@ -347,25 +358,29 @@ impl UpstreamServer {
     async fn welcome_modern(
         &self,
         params: &Params<'_>,
-        visitor: &ClientIdentity,
+        identity: &ClientIdentity,
         cause: StartCause,
     ) -> Result<ClientSetup<ClientState>, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
-        let apart = self.told_apart(visitor, declared);
+        let apart = self.told_apart(identity, declared);
         let kind = self.kind(apart, || match sharing_policy(self.shared.run().strategy) {
             SharingPolicy::All => self.pool_for(self.nobodys_wish()),
             SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.pool(apart, params),
         });
         let reached = self.reach(kind.pool.first(), Some(&kind.pool), cause);
-        let ReachedServer { port, pool, lane } = reached.await?;
+        let ReachedServer {
+            slot,
+            pool,
+            connection,
+        } = reached.await?;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
         let withheld = self.withheld();
         let named = params.meta.revision();
         let revision = named.unwrap_or(Revision::newest(Era::Modern));
-        let terms = || Arc::new(self.terms_on(&lane, revision, &kind.principal));
+        let terms = || Arc::new(self.terms_on(&connection, revision, &kind.principal));
         let same = served
             .as_mut()
-            .filter(|served| served.lane.as_ptr() == Arc::as_ptr(&lane));
+            .filter(|served| served.connection.as_ptr() == Arc::as_ptr(&connection));
         if let Some(same) = same {
             if same.withheld != withheld || same.revision != revision {
                 same.terms = terms();
@@ -377,22 +392,26 @@ impl UpstreamServer {
                 terms: terms(),
                 revision,
                 withheld,
-                caller: Arc::new(ServerBinding::passing(port, pool)),
-                lane: Arc::downgrade(&lane),
+                binding: Arc::new(ServerBinding::passing(slot, pool)),
+                connection: Arc::downgrade(&connection),
             });
         }
-        let Some(GroupTerms { terms, caller, .. }) = served.clone() else {
+        let Some(GroupTerms { terms, binding, .. }) = served.clone() else {
             return Ok(self.bare());
         };
         Ok(ClientSetup {
             terms,
-            state: Some(caller.into()),
+            state: Some(binding.into()),
         })
     }
 
     /// What tells a modern client from others. Towards a modern server it does not matter who asks and what
     /// they declare: each request says it.
-    fn told_apart<'a>(&'a self, visitor: &'a ClientIdentity, declared: &'a str) -> AffinityKey<'a> {
+    fn told_apart<'a>(
+        &'a self,
+        identity: &'a ClientIdentity,
+        declared: &'a str,
+    ) -> AffinityKey<'a> {
         let (principal, mark, capabilities) =
             match (self.modern(), sharing_policy(self.shared.run().strategy)) {
                 (_, SharingPolicy::All) => ("", &ClientKey::None, self.settings.declare.raw()),
@@ -400,18 +419,18 @@ impl UpstreamServer {
                     ("", &ClientKey::None, "{}")
                 }
                 (None, SharingPolicy::SameAffinity) => {
-                    (&*visitor.principal, &ClientKey::None, declared)
+                    (&*identity.principal, &ClientKey::None, declared)
                 }
-                (None, SharingPolicy::Exclusive) => (&*visitor.principal, &visitor.key, declared),
+                (None, SharingPolicy::Exclusive) => (&*identity.principal, &identity.key, declared),
             };
-        let tenant = match mark {
+        let sharing = match mark {
             ClientKey::None => InstanceSharing::Shared,
             ClientKey::Connection(_) | ClientKey::Key(_) => InstanceSharing::Exclusive,
         };
         AffinityKey {
             principal,
             mark,
-            tenant,
+            sharing,
             capabilities,
         }
     }
@@ -420,9 +439,9 @@ impl UpstreamServer {
     pub(crate) fn known_pool(
         &self,
         declared: &str,
-        visitor: &ClientIdentity,
+        identity: &ClientIdentity,
     ) -> Option<Arc<ConnectionPool>> {
-        let kind = self.guests().known(self.told_apart(visitor, declared))?;
+        let kind = self.guests().known(self.told_apart(identity, declared))?;
         Some(Arc::clone(&kind.pool))
     }
 
@@ -430,30 +449,30 @@ impl UpstreamServer {
         let mapped = mapped(apart.capabilities);
         let info = Implementation::parse("clientInfo", params.meta.client_info);
         let info = info.unwrap_or_else(|_| self.own_info());
-        let wish = self.wish(mapped, info);
+        let offer = self.offer(mapped, info);
         match apart.mark {
-            ClientKey::None => self.pool_for(wish),
+            ClientKey::None => self.pool_for(offer),
             ClientKey::Connection(_) | ClientKey::Key(_) => {
                 let run = self.shared.run();
                 let limit = if run.spreads { max_instances(&run) } else { 1 };
                 drop(run);
-                ConnectionPool::of_one(Arc::clone(&self.shared), wish, limit)
+                ConnectionPool::of_one(Arc::clone(&self.shared), offer, limit)
             }
         }
     }
 
     /// Lets go of what was kept for a client that has gone.
-    pub(crate) fn leave(&self, visitor: &ClientIdentity) {
-        self.dismiss(visitor);
-        let gone = self.guests().without(visitor);
+    pub(crate) fn leave(&self, identity: &ClientIdentity) {
+        self.dismiss(identity);
+        let gone = self.guests().without(identity);
         drop(gone);
     }
 
     /// Gives up what waits for answers of a client that gives none any more.
-    pub(crate) fn dismiss(&self, visitor: &ClientIdentity) {
-        self.questions.dismiss(visitor);
-        for lot in self.lots() {
-            lot.dismiss(visitor);
+    pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
+        self.questions.dismiss(identity);
+        for suspended in self.suspended_registries() {
+            suspended.dismiss(identity);
         }
     }
 
@@ -479,12 +498,12 @@ impl UpstreamServer {
     /// What a client of this revision is told about the server.
     fn terms_on(
         &self,
-        lane: &UpstreamConnection,
+        connection: &UpstreamConnection,
         downstream: Revision,
         principal: &str,
     ) -> ServerTerms {
-        let Connection { introduction, .. } = &lane.upstream;
-        self.terms_of(introduction, lane.revision(), downstream, principal)
+        let Connection { introduction, .. } = &connection.upstream;
+        self.terms_of(introduction, connection.revision(), downstream, principal)
     }
 
     /// The same, by what the server has said of itself in this revision.
@@ -523,7 +542,7 @@ pub(crate) fn mapped(declared: &str) -> CapabilitySet {
 }
 
 /// Whether a modern server makes tasks of calls.
-fn has_tasks(lane: &UpstreamConnection) -> bool {
-    let mut extensions = lane.upstream.introduction.capabilities.extensions();
+fn has_tasks(connection: &UpstreamConnection) -> bool {
+    let mut extensions = connection.upstream.introduction.capabilities.extensions();
     extensions.any(|(id, _)| id == Extension::Tasks.id())
 }

@@ -27,7 +27,7 @@ pub(crate) struct AffinityKey<'a> {
     pub(crate) principal: &'a str,
     pub(crate) mark: &'a ClientKey,
     /// ClientRef uses the connections.
-    pub(crate) tenant: InstanceSharing,
+    pub(crate) sharing: InstanceSharing,
     /// The raw document.
     pub(crate) capabilities: &'a str,
 }
@@ -37,7 +37,7 @@ pub(crate) struct AffinityKey<'a> {
 pub(crate) struct AffinityGroup {
     pub(crate) principal: Box<str>,
     mark: ClientKey,
-    tenant: InstanceSharing,
+    sharing: InstanceSharing,
     capabilities: Box<str>,
     pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) served: Mutex<Option<GroupTerms>>,
@@ -46,13 +46,13 @@ pub(crate) struct AffinityGroup {
 /// On which connection they are served, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupTerms {
-    pub(crate) lane: Weak<UpstreamConnection>,
+    pub(crate) connection: Weak<UpstreamConnection>,
     pub(crate) terms: Arc<ServerTerms>,
     /// Revision of the client that the terms are for.
     pub(crate) revision: Revision,
     /// What the terms say is kept back.
     pub(crate) withheld: Option<String>,
-    pub(crate) caller: Arc<ServerBinding>,
+    pub(crate) binding: Arc<ServerBinding>,
 }
 
 impl AffinityGroup {
@@ -60,12 +60,12 @@ impl AffinityGroup {
         *self.capabilities == *apart.capabilities
             && *self.principal == *apart.principal
             && self.mark == *apart.mark
-            && self.tenant == apart.tenant
+            && self.sharing == apart.sharing
     }
 
     /// Whether nobody loses anything with it.
     fn is_spare(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) == 1 && self.pool.open_lane().is_none()
+        Arc::strong_count(self) == 1 && self.pool.open_connection().is_none()
     }
 }
 
@@ -73,7 +73,7 @@ impl AffinityGroups {
     /// Ends every stream of changes, in order.
     pub(crate) fn end_streams(&self) {
         for kind in &self.kinds {
-            kind.pool.first().audience().listens.end();
+            kind.pool.first().subscribers().listens.end();
         }
     }
 
@@ -98,7 +98,7 @@ impl AffinityGroups {
         let kind = Arc::new(AffinityGroup {
             principal: apart.principal.into(),
             mark: apart.mark.clone(),
-            tenant: apart.tenant,
+            sharing: apart.sharing,
             capabilities: apart.capabilities.into(),
             pool: Arc::new(make()),
             served: Mutex::default(),
@@ -114,21 +114,21 @@ impl AffinityGroups {
     }
 
     /// Somebody has gone who had a connection for itself; what was kept for it.
-    pub(crate) fn without(&mut self, visitor: &ClientIdentity) -> Vec<Arc<AffinityGroup>> {
-        parted(&mut self.kinds, visitor, |kind| &kind.mark)
+    pub(crate) fn without(&mut self, identity: &ClientIdentity) -> Vec<Arc<AffinityGroup>> {
+        parted(&mut self.kinds, identity, |kind| &kind.mark)
     }
 }
 
 /// Takes out what was kept for somebody who has gone. Only a connection of its own tells it from others for sure.
 pub(crate) fn parted<T>(
     kinds: &mut VecDeque<Arc<T>>,
-    visitor: &ClientIdentity,
+    identity: &ClientIdentity,
     mark: impl Fn(&T) -> &ClientKey,
 ) -> Vec<Arc<T>> {
-    let ClientKey::Connection(_) = visitor.key else {
+    let ClientKey::Connection(_) = identity.key else {
         return Vec::new();
     };
-    let is_of = |kind: &Arc<T>| *mark(kind) == visitor.key;
+    let is_of = |kind: &Arc<T>| *mark(kind) == identity.key;
     let (gone, kept) = kinds.drain(..).partition(is_of);
     *kinds = kept;
     Vec::from(gone)

@@ -1,4 +1,4 @@
-//! A client, as the bridge knows it.
+//! A client, as the server knows it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -23,15 +23,15 @@ use crate::upstream::rebind::Rebind;
 #[derive(Debug)]
 pub(crate) struct ServerBinding {
     /// The way to the server, on which lost connections are replaced.
-    port: Arc<ConnectionSlot>,
+    slot: Arc<ConnectionSlot>,
     /// The connections that the clients of its kind share.
     pool: Option<Arc<ConnectionPool>>,
     /// What a modern server is told about a legacy client with every request.
     pub(crate) stamp: Option<ClientDeclaration>,
     /// What it takes to introduce a client once more that stays.
-    renewal: Option<Rebind>,
+    rebind: Option<Rebind>,
     level: Mutex<Option<LogLevel>>,
-    wishing: OnceLock<Arc<EmulatedSubscriptions>>,
+    emulated: OnceLock<Arc<EmulatedSubscriptions>>,
 }
 
 /// Raw documents for the `_meta` of requests.
@@ -49,67 +49,67 @@ pub(crate) struct ClientDeclaration {
 impl Drop for ServerBinding {
     fn drop(&mut self) {
         // An instance for one client ends with it.
-        let is_shared = self.renewal.is_some() && self.port.strategy() != Strategy::Stateful;
+        let is_shared = self.rebind.is_some() && self.slot.strategy() != Strategy::Stateful;
         if is_shared && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let audience = Arc::clone(self.audience());
-            // AffinityKey: whoever looks at the audience may be the last who held the client.
-            runtime.spawn(async move { audience.dismiss_gone().await });
+            let subscribers = Arc::clone(self.subscribers());
+            // AffinityKey: whoever looks at the subscribers may be the last who held the client.
+            runtime.spawn(async move { subscribers.dismiss_gone().await });
         }
     }
 }
 
 impl ServerBinding {
     /// A client whose every request is welcomed anew.
-    pub(crate) fn passing(port: Arc<ConnectionSlot>, pool: Option<Arc<ConnectionPool>>) -> Self {
-        Self::new(port, pool, None, None)
+    pub(crate) fn passing(slot: Arc<ConnectionSlot>, pool: Option<Arc<ConnectionPool>>) -> Self {
+        Self::new(slot, pool, None, None)
     }
 
     /// A client that stays.
     pub(crate) fn staying(
-        port: Arc<ConnectionSlot>,
+        slot: Arc<ConnectionSlot>,
         pool: Option<Arc<ConnectionPool>>,
         stamp: Option<ClientDeclaration>,
-        renewal: Rebind,
+        rebind: Rebind,
     ) -> Self {
-        Self::new(port, pool, stamp, Some(renewal))
+        Self::new(slot, pool, stamp, Some(rebind))
     }
 
     fn new(
-        port: Arc<ConnectionSlot>,
+        slot: Arc<ConnectionSlot>,
         pool: Option<Arc<ConnectionPool>>,
         stamp: Option<ClientDeclaration>,
-        renewal: Option<Rebind>,
+        rebind: Option<Rebind>,
     ) -> Self {
         Self {
-            port,
+            slot,
             pool,
             stamp,
-            renewal,
+            rebind,
             level: Mutex::default(),
-            wishing: OnceLock::new(),
+            emulated: OnceLock::new(),
         }
     }
 
     /// The way to the server.
-    pub(crate) const fn port(&self) -> &Arc<ConnectionSlot> {
-        &self.port
+    pub(crate) const fn slot(&self) -> &Arc<ConnectionSlot> {
+        &self.slot
     }
 
     /// On whose behalf connections are used.
     pub(crate) fn user(&self) -> ConnectionUser {
-        match self.renewal().and_then(Rebind::who) {
+        match self.rebind().and_then(Rebind::who) {
             Some(who) => ConnectionUser::Client(who),
             None => ConnectionUser::Stranger,
         }
     }
 
     /// A connection, opened if there is none.
-    pub(crate) async fn lane(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+    pub(crate) async fn connection(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
         let user = self.user();
-        match (self.lane_of(&user), &self.pool) {
-            (Some(lane), _) => Ok(lane),
-            (None, Some(pool)) => Box::pin(pool.lane(&user)).await,
-            (None, None) => Box::pin(self.port.lane(&user)).await,
+        match (self.connection_of(&user), &self.pool) {
+            (Some(connection), _) => Ok(connection),
+            (None, Some(pool)) => Box::pin(pool.connection(&user)).await,
+            (None, None) => Box::pin(self.slot.connection(&user)).await,
         }
     }
 
@@ -118,55 +118,55 @@ impl ServerBinding {
         let closed = self.pool.as_ref().and_then(|pool| pool.closed());
         closed
             .as_ref()
-            .unwrap_or(&self.port)
-            .lane(&self.user())
+            .unwrap_or(&self.slot)
+            .connection(&self.user())
             .await
     }
 
     /// The connection for a call, with the right to make one.
-    pub(crate) async fn board(&self) -> Result<Lease, UpstreamError> {
+    pub(crate) async fn acquire(&self) -> Result<Lease, UpstreamError> {
         match &self.pool {
-            Some(pool) => pool.board(&self.user()).await,
-            None => self.port.board(&self.user()).await,
+            Some(pool) => pool.acquire(&self.user()).await,
+            None => self.slot.acquire(&self.user()).await,
         }
     }
 
-    /// As [`board`](Self::board), on the connection on which the client hears what belongs to no call.
-    pub(crate) async fn board_at_home(&self) -> Result<Lease, UpstreamError> {
-        self.port.board(&self.user()).await
+    /// As [`acquire`](Self::acquire), on the connection on which the client hears what belongs to no call.
+    pub(crate) async fn acquire_home(&self) -> Result<Lease, UpstreamError> {
+        self.slot.acquire(&self.user()).await
     }
 
-    /// As [`board`](Self::board), where its turn is.
-    pub(crate) async fn board_at(
+    /// As [`acquire`](Self::acquire), where its turn is.
+    pub(crate) async fn acquire_at(
         &self,
-        port: &Arc<ConnectionSlot>,
+        slot: &Arc<ConnectionSlot>,
     ) -> Result<Lease, UpstreamError> {
-        port.board(&self.user()).await
+        slot.acquire(&self.user()).await
     }
 
     /// What went wrong with its server.
     pub(crate) fn error(&self, trouble: UpstreamErrorKind) -> UpstreamError {
-        self.port.error(trouble)
+        self.slot.error(trouble)
     }
 
-    /// The same for a call that was lost, which its journey tells the log.
+    /// The same for a call that was lost, which its trace tells the log.
     pub(crate) fn lost_call(&self, trouble: UpstreamErrorKind) -> UpstreamError {
-        self.port.lost_call(trouble)
+        self.slot.lost_call(trouble)
     }
 
     /// Whether the server is told who asks.
     pub(crate) fn has_credentials(&self) -> bool {
-        self.port.has_credentials()
+        self.slot.has_credentials()
     }
 
     /// ClientRef hears what belongs to no call.
-    pub(crate) fn audience(&self) -> &Arc<Subscribers> {
-        self.port.audience()
+    pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
+        self.slot.subscribers()
     }
 
     /// Whether the server shall be awake for those who listen to this.
     pub(crate) fn wants_awake(&self, filter: &ListenFilter) -> bool {
-        match self.port.strategy() {
+        match self.slot.strategy() {
             Strategy::Stateful => true,
             Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
                 !filter.uris.is_empty()
@@ -180,60 +180,64 @@ impl ServerBinding {
     }
 
     /// The connection, if it is open.
-    pub(crate) fn open_lane(&self) -> Option<Arc<UpstreamConnection>> {
-        self.lane_of(&self.user())
+    pub(crate) fn open_connection(&self) -> Option<Arc<UpstreamConnection>> {
+        self.connection_of(&self.user())
     }
 
-    fn lane_of(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
+    fn connection_of(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
         match &self.pool {
-            Some(pool) => pool.open_lane_for(user),
-            None => self.port.live_for(user),
+            Some(pool) => pool.open_connection_for(user),
+            None => self.slot.live_for(user),
         }
     }
 
     /// Keeps the server awake that is, for as long as this is held.
     pub(crate) fn hold(&self) -> Option<IdleGuard> {
-        Some(self.open_lane()?.hold())
+        Some(self.open_connection()?.hold())
     }
 
-    pub(crate) const fn renewal(&self) -> Option<&Rebind> {
-        self.renewal.as_ref()
+    pub(crate) const fn rebind(&self) -> Option<&Rebind> {
+        self.rebind.as_ref()
     }
 
     /// Whether the server is awake for it.
     pub(crate) fn is_awake(&self) -> bool {
-        self.open_lane().is_some()
+        self.open_connection().is_some()
     }
 
     /// What a legacy client wants to hear from a modern server.
-    pub(crate) fn wishing(&self) -> Option<&Arc<EmulatedSubscriptions>> {
-        self.wishing.get()
+    pub(crate) fn emulated(&self) -> Option<&Arc<EmulatedSubscriptions>> {
+        self.emulated.get()
     }
 
-    pub(crate) fn wish_on(&self, wishing: EmulatedSubscriptions) {
+    pub(crate) fn wish_on(&self, emulated: EmulatedSubscriptions) {
         // A session opens once.
-        let _ = self.wishing.set(Arc::new(wishing));
+        let _ = self.emulated.set(Arc::new(emulated));
     }
 
     /// The client tells something.
     pub(crate) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
-        if let Some(next) = self.renewal().and_then(Rebind::next) {
+        if let Some(next) = self.rebind().and_then(Rebind::next) {
             next.observe(method, params);
         }
         if method == Method::Initialized
-            && let Some(wishing) = self.wishing()
+            && let Some(emulated) = self.emulated()
         {
-            wishing.begin(self);
+            emulated.begin(self);
         }
-        let lane = self.open_lane();
-        let Some(lane) = lane.filter(|lane| lane.revision().era() == Era::Legacy) else {
+        let connection = self.open_connection();
+        let Some(connection) =
+            connection.filter(|connection| connection.revision().era() == Era::Legacy)
+        else {
             return;
         };
         match method {
-            Method::Initialized => lane.confirmed(),
+            Method::Initialized => connection.confirmed(),
             Method::RootsListChanged => {
                 let params = params.map(str::to_owned);
-                tokio::spawn(async move { lane.upstream.notify(method, params.as_deref()).await });
+                tokio::spawn(
+                    async move { connection.upstream.notify(method, params.as_deref()).await },
+                );
             }
             _ => {}
         }
@@ -245,11 +249,11 @@ impl ServerBinding {
     }
 
     /// The same while the server sleeps: a legacy one is told when it wakes.
-    pub(crate) fn wants_logs(&self, level: LogLevel, ear: &ClientSink, job: &BackendRequest) {
+    pub(crate) fn wants_logs(&self, level: LogLevel, sink: &ClientSink, job: &BackendRequest) {
         self.set_level(level);
         let params = &job.params;
-        self.audience()
-            .granted(ear, Method::LoggingSetLevel, params);
+        self.subscribers()
+            .granted(sink, Method::LoggingSetLevel, params);
     }
 
     pub(crate) fn set_level(&self, level: LogLevel) {

@@ -14,12 +14,12 @@ use crate::lists::watch::LISTS;
 /// What the server last said about itself, and who wants to hear of its changes.
 #[derive(Debug, Default)]
 pub(crate) struct ServerInfoCache {
-    met: watch::Sender<Option<Arc<ServerProfile>>>,
+    profile: watch::Sender<Option<Arc<ServerProfile>>>,
     /// How many connections to it there have been.
     connections: watch::Sender<u64>,
     /// Whether it can tell of changes, as it is connected at the moment.
     can_tell: AtomicBool,
-    herald: Mutex<Option<Weak<dyn ChangeListener>>>,
+    listener: Mutex<Option<Weak<dyn ChangeListener>>>,
 }
 
 /// What a server said about itself.
@@ -54,42 +54,42 @@ pub(crate) trait ChangeListener: fmt::Debug + Send + Sync {
 
 impl ServerInfoCache {
     /// What the server last said about itself.
-    pub(crate) fn met(&self) -> Option<Arc<ServerProfile>> {
-        self.met.borrow().clone()
+    pub(crate) fn profile(&self) -> Option<Arc<ServerProfile>> {
+        self.profile.borrow().clone()
     }
 
-    fn herald(&self) -> MutexGuard<'_, Option<Weak<dyn ChangeListener>>> {
-        self.herald.lock().unwrap_or_else(PoisonError::into_inner)
+    fn listener(&self) -> MutexGuard<'_, Option<Weak<dyn ChangeListener>>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From here on this one hears of changes, and whoever did before does not.
-    pub(crate) fn tell_to(&self, herald: Weak<dyn ChangeListener>) {
-        *self.herald() = Some(herald);
+    pub(crate) fn tell_to(&self, listener: Weak<dyn ChangeListener>) {
+        *self.listener() = Some(listener);
     }
 
     /// What the server said in an earlier run, if it has not said anything since.
-    pub(crate) fn recall(&self, met: ServerProfile) {
-        self.met.send_if_modified(|known| {
+    pub(crate) fn recall(&self, profile: ServerProfile) {
+        self.profile.send_if_modified(|known| {
             let is_new = known.is_none();
-            known.get_or_insert_with(|| Arc::new(met));
+            known.get_or_insert_with(|| Arc::new(profile));
             is_new
         });
     }
 
     /// The server has introduced itself.
-    pub(crate) fn meet(&self, lane: &UpstreamConnection) {
-        let met = ServerProfile {
-            revision: lane.revision(),
-            introduction: lane.upstream.introduction.clone(),
+    pub(crate) fn meet(&self, connection: &UpstreamConnection) {
+        let profile = ServerProfile {
+            revision: connection.revision(),
+            introduction: connection.upstream.introduction.clone(),
         };
         // A modern server tells those who listen, which is not yet.
-        let can_tell = met.revision.era() == Era::Legacy && lane.upstream.can_push();
+        let can_tell = profile.revision.era() == Era::Legacy && connection.upstream.can_push();
         self.hears(can_tell);
-        let before = self.met();
-        if before.as_deref() == Some(&met) {
+        let before = self.profile();
+        if before.as_deref() == Some(&profile) {
             return;
         }
-        self.met.send_replace(Some(Arc::new(met)));
+        self.profile.send_replace(Some(Arc::new(profile)));
         if before.is_some() {
             // Another server has taken its place, or another version of it, and nothing need be as it was.
             LISTS.into_iter().for_each(|method| self.tell(method));
@@ -117,29 +117,29 @@ impl ServerInfoCache {
 
     /// The server has woken up.
     pub(crate) fn wake(&self) {
-        if let Some(herald) = self.herald().as_ref().and_then(Weak::upgrade) {
-            herald.woke();
+        if let Some(listener) = self.listener().as_ref().and_then(Weak::upgrade) {
+            listener.woke();
         }
     }
 
     /// Whether somebody wants to hear of changes.
     pub(crate) fn has_herald(&self) -> bool {
-        self.herald().is_some()
+        self.listener().is_some()
     }
 
     /// The same to the one whose instance it is.
     pub(crate) fn tell_owner(&self, owner: u64, method: Method) {
-        let herald = self.herald().as_ref().and_then(Weak::upgrade);
-        if let Some(herald) = herald {
-            herald.changed_for(owner, method);
+        let listener = self.listener().as_ref().and_then(Weak::upgrade);
+        if let Some(listener) = listener {
+            listener.changed_for(owner, method);
         }
     }
 
     /// Tells of a change, if somebody wants to know.
     pub(crate) fn tell(&self, method: Method) {
-        let herald = self.herald().as_ref().and_then(Weak::upgrade);
-        if let Some(herald) = herald {
-            herald.changed(method);
+        let listener = self.listener().as_ref().and_then(Weak::upgrade);
+        if let Some(listener) = listener {
+            listener.changed(method);
         }
     }
 }

@@ -30,8 +30,8 @@ pub(crate) enum SavedHello {
 }
 
 impl SavedHello {
-    pub(crate) fn of(opening: &ClientHello<'_>) -> Self {
-        match opening {
+    pub(crate) fn of(hello: &ClientHello<'_>) -> Self {
+        match hello {
             ClientHello::Handshake(params) => Self::Handshake {
                 params: Box::from(params.raw.unwrap_or("{}")),
             },
@@ -45,8 +45,8 @@ impl SavedHello {
     /// ClientRef stands for the client at a server, which is reached.
     pub(crate) async fn receive(
         &self,
-        bridge: &UpstreamServer,
-        visitor: &ClientIdentity,
+        server: &UpstreamServer,
+        identity: &ClientIdentity,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         let (raw, meta) = match self {
             Self::Handshake { params } => (&**params, Meta::default()),
@@ -66,84 +66,84 @@ impl SavedHello {
             meta,
             ..Params::default()
         };
-        let opening = match self {
+        let hello = match self {
             Self::Handshake { .. } => ClientHello::Handshake(&params),
             Self::Request { .. } => ClientHello::Request(&params),
         };
-        bridge.receive(opening, visitor).await
+        server.receive(hello, identity).await
     }
 }
 
 /// A client whose server sleeps.
 #[derive(Debug)]
 pub(crate) struct PendingBinding {
-    opening: SavedHello,
-    visitor: ClientIdentity,
-    caller: OnceCell<Arc<ServerBinding>>,
+    hello: SavedHello,
+    identity: ClientIdentity,
+    binding: OnceCell<Arc<ServerBinding>>,
     /// ClientRef stands for it at a server that has taken the place of this one.
     followed: SuccessorBinding,
     /// A legacy client, which stays.
-    ear: OnceLock<WeakClientSink>,
+    sink: OnceLock<WeakClientSink>,
     is_ready: AtomicBool,
     /// Which log messages a legacy client wants, as it said it.
     level: Mutex<Option<BackendRequest>>,
 }
 
 impl PendingBinding {
-    fn new(opening: &ClientHello<'_>, visitor: &ClientIdentity) -> Self {
+    fn new(hello: &ClientHello<'_>, identity: &ClientIdentity) -> Self {
         Self {
-            opening: SavedHello::of(opening),
-            visitor: visitor.clone(),
-            caller: OnceCell::new(),
+            hello: SavedHello::of(hello),
+            identity: identity.clone(),
+            binding: OnceCell::new(),
             followed: SuccessorBinding::default(),
-            ear: OnceLock::new(),
+            sink: OnceLock::new(),
             is_ready: AtomicBool::new(false),
             level: Mutex::default(),
         }
     }
 
     /// It is there to stay.
-    pub(crate) fn settle(&self, ear: &ClientSink) {
+    pub(crate) fn settle(&self, sink: &ClientSink) {
         // A session opens once.
-        let _ = self.ear.set(ear.downgrade());
+        let _ = self.sink.set(sink.downgrade());
     }
 
     pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
         if method == Method::Initialized {
             self.is_ready.store(true, Ordering::Release);
         }
-        if let Some(caller) = self.caller.get() {
-            caller.observe(method, params);
+        if let Some(binding) = self.binding.get() {
+            binding.observe(method, params);
         }
     }
 
-    /// Remembers which log messages it wants; whether that is enough, because it has not met the server.
+    /// Remembers which log messages it wants; whether that is enough, because it has not profile the server.
     pub(crate) fn wants_logs(&self, job: &BackendRequest) -> bool {
         let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         *level = Some(again(job));
-        !self.caller.initialized()
+        !self.binding.initialized()
     }
 
     /// ClientRef stands for it at the server, which is woken if it sleeps.
-    pub(crate) async fn caller(
+    pub(crate) async fn binding(
         &self,
-        bridge: &Arc<UpstreamServer>,
+        server: &Arc<UpstreamServer>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let met = self.caller.get_or_try_init(|| self.meet(bridge));
-        met.await.cloned()
+        let profile = self.binding.get_or_try_init(|| self.meet(server));
+        profile.await.cloned()
     }
 
-    /// Whether it is there to stay, and has not met the server.
+    /// Whether it is there to stay, and has not profile the server.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.is_ready.load(Ordering::Acquire) && !self.caller.initialized()
+        self.is_ready.load(Ordering::Acquire) && !self.binding.initialized()
     }
 
     /// Somebody else has woken the server: it hears of its changes from here on, and that there may have been some since
     /// it was told what the server said earlier.
-    async fn hear(&self, bridge: &Arc<UpstreamServer>) -> Result<(), ServeError> {
-        let caller = self.caller(bridge).await?;
-        if let Some(wishing) = caller.wishing() {
-            wishing.missed(&caller);
+    async fn hear(&self, server: &Arc<UpstreamServer>) -> Result<(), ServeError> {
+        let binding = self.binding(server).await?;
+        if let Some(emulated) = binding.emulated() {
+            emulated.missed(&binding);
         }
         Ok(())
     }
@@ -151,29 +151,29 @@ impl PendingBinding {
     /// The same at the server that has taken the place of this one.
     pub(crate) async fn follow(
         &self,
-        bridge: &Arc<UpstreamServer>,
+        server: &Arc<UpstreamServer>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        self.followed.to(bridge, self.meet(bridge)).await
+        self.followed.to(server, self.meet(server)).await
     }
 
-    async fn meet(&self, bridge: &Arc<UpstreamServer>) -> Result<Arc<ServerBinding>, ServeError> {
-        let caller = self.opening.receive(bridge, &self.visitor).await?;
-        let ear = self.ear.get().and_then(WeakClientSink::near);
-        if let Some(ear) = &ear {
-            bridge.settle(&caller, ear);
+    async fn meet(&self, server: &Arc<UpstreamServer>) -> Result<Arc<ServerBinding>, ServeError> {
+        let binding = self.hello.receive(server, &self.identity).await?;
+        let sink = self.sink.get().and_then(WeakClientSink::near);
+        if let Some(sink) = &sink {
+            server.settle(&binding, sink);
         }
         if self.is_ready.load(Ordering::Acquire) {
-            caller.observe(Method::Initialized, None);
+            binding.observe(Method::Initialized, None);
         }
         let level = {
             let level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
             level.as_ref().map(again)
         };
-        if let (Some(level), Some(ear)) = (level, ear) {
+        if let (Some(level), Some(sink)) = (level, sink) {
             // A server that keeps no log any more has nothing to leave out.
-            let _ = bridge.carry(level, Arc::clone(&caller), ear).await;
+            let _ = server.carry(level, Arc::clone(&binding), sink).await;
         }
-        Ok(caller)
+        Ok(binding)
     }
 }
 
@@ -195,19 +195,19 @@ pub(crate) fn again(job: &BackendRequest) -> BackendRequest {
 impl UpstreamServer {
     /// Lets clients that wait meet a modern server whenever it is woken by others.
     pub(crate) fn introduce_latecomers(self: &Arc<Self>) {
-        let mut connections = self.shared.acquaintance.connections();
-        let bridge = Arc::downgrade(self);
+        let mut connections = self.shared.info_cache.connections();
+        let server = Arc::downgrade(self);
         tokio::spawn(async move {
             while connections.changed().await.is_ok() {
-                let Some(bridge) = bridge.upgrade() else {
+                let Some(server) = server.upgrade() else {
                     return;
                 };
                 // It is not woken again for those who only listen.
-                let Some(_awake) = bridge.everybody().and_then(|caller| caller.hold()) else {
+                let Some(_awake) = server.everybody().and_then(|binding| binding.hold()) else {
                     continue;
                 };
-                for latecomer in bridge.regulars.latecomers() {
-                    if let Err(error) = latecomer.hear(&bridge).await {
+                for pending in server.direct_clients.pending_bindings() {
+                    if let Err(error) = pending.hear(&server).await {
                         tracing::debug!(
                             error = &*error.message(),
                             "a client hears of no changes yet"
@@ -222,14 +222,14 @@ impl UpstreamServer {
     /// keeps many servers lets them sleep.
     pub(crate) fn welcome_asleep(
         &self,
-        opening: &ClientHello<'_>,
-        visitor: &ClientIdentity,
+        hello: &ClientHello<'_>,
+        identity: &ClientIdentity,
     ) -> Option<ClientSetup<ClientState>> {
-        if !self.shared.acquaintance.has_herald() || self.is_awake_for(opening, visitor) {
+        if !self.shared.info_cache.has_herald() || self.is_awake_for(hello, identity) {
             return None;
         }
-        let met = self.met()?;
-        let revision = match opening {
+        let profile = self.profile()?;
+        let revision = match hello {
             ClientHello::Handshake(params) => LegacyHello::parse(params)?.revision,
             ClientHello::Request(params) => {
                 let named = params.meta.revision();
@@ -237,15 +237,15 @@ impl UpstreamServer {
             }
         };
         let terms = self.terms_of(
-            &met.introduction,
-            met.revision,
+            &profile.introduction,
+            profile.revision,
             revision,
-            &visitor.principal,
+            &identity.principal,
         );
         Some(ClientSetup {
             terms: Arc::new(terms),
             state: Some(ClientState(ClientKind::Pending(Arc::new(
-                PendingBinding::new(opening, visitor),
+                PendingBinding::new(hello, identity),
             )))),
         })
     }

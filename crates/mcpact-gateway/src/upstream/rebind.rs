@@ -24,9 +24,9 @@ const TURNS: usize = 3;
 pub(crate) struct Rebind {
     /// The era of the server that it was introduced to.
     era: Era,
-    opening: SavedHello,
-    visitor: ClientIdentity,
-    ear: OnceLock<WeakClientSink>,
+    hello: SavedHello,
+    identity: ClientIdentity,
+    sink: OnceLock<WeakClientSink>,
     /// ClientRef stands for it at a server of the other era.
     next: OnceCell<Arc<ServerBinding>>,
     /// ClientRef stands for it at a server that has taken the place of this one.
@@ -34,12 +34,12 @@ pub(crate) struct Rebind {
 }
 
 impl Rebind {
-    pub(crate) fn new(era: Era, opening: SavedHello, visitor: &ClientIdentity) -> Self {
+    pub(crate) fn new(era: Era, hello: SavedHello, identity: &ClientIdentity) -> Self {
         Self {
             era,
-            opening,
-            visitor: visitor.clone(),
-            ear: OnceLock::new(),
+            hello,
+            identity: identity.clone(),
+            sink: OnceLock::new(),
             next: OnceCell::new(),
             followed: SuccessorBinding::default(),
         }
@@ -50,14 +50,14 @@ impl Rebind {
     }
 
     /// The client is there to stay.
-    pub(crate) fn settle(&self, ear: &ClientSink) {
+    pub(crate) fn settle(&self, sink: &ClientSink) {
         // A session opens once.
-        let _ = self.ear.set(ear.downgrade());
+        let _ = self.sink.set(sink.downgrade());
     }
 
     /// The client, once it is there to stay.
     pub(crate) fn who(&self) -> Option<ClientRef> {
-        self.ear.get().map(WeakClientSink::who)
+        self.sink.get().map(WeakClientSink::who)
     }
 
     pub(crate) fn next(&self) -> Option<&Arc<ServerBinding>> {
@@ -67,26 +67,26 @@ impl Rebind {
     /// ClientRef stands for it at the server that has taken the place of this one.
     pub(crate) async fn follow(
         &self,
-        bridge: &Arc<UpstreamServer>,
+        server: &Arc<UpstreamServer>,
         before: &ServerBinding,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        self.followed.to(bridge, self.renew(bridge, before)).await
+        self.followed.to(server, self.renew(server, before)).await
     }
 
     async fn renew(
         &self,
-        bridge: &UpstreamServer,
+        server: &UpstreamServer,
         before: &ServerBinding,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let caller = self.opening.receive(bridge, &self.visitor).await?;
-        if let Some(ear) = self.ear.get().and_then(WeakClientSink::near) {
-            bridge.settle(&caller, &ear);
-            caller.observe(Method::Initialized, None);
+        let binding = self.hello.receive(server, &self.identity).await?;
+        if let Some(sink) = self.sink.get().and_then(WeakClientSink::near) {
+            server.settle(&binding, &sink);
+            binding.observe(Method::Initialized, None);
         }
         if let Some(level) = before.level() {
-            caller.set_level(level);
+            binding.set_level(level);
         }
-        Ok(caller)
+        Ok(binding)
     }
 }
 
@@ -94,23 +94,21 @@ impl UpstreamServer {
     /// ClientRef stands for a client at the server as it is, and on which connection.
     pub(crate) async fn current(
         &self,
-        mut caller: Arc<ServerBinding>,
+        mut binding: Arc<ServerBinding>,
     ) -> Result<(Arc<ServerBinding>, Arc<UpstreamConnection>), ServeError> {
         for _ in 0..TURNS {
-            let lane = caller.lane().await.map_err(ServeError::from)?;
-            let Some(renewal) = caller
-                .renewal()
-                .filter(|renewal| renewal.era != lane.revision().era())
+            let connection = binding.connection().await.map_err(ServeError::from)?;
+            let Some(rebind) = binding
+                .rebind()
+                .filter(|rebind| rebind.era != connection.revision().era())
             else {
-                return Ok((caller, lane));
+                return Ok((binding, connection));
             };
-            let renewed = renewal
-                .next
-                .get_or_try_init(|| renewal.renew(self, &caller));
+            let renewed = rebind.next.get_or_try_init(|| rebind.renew(self, &binding));
             // In a box: what is rare makes every call larger otherwise.
             let renewed = Arc::clone(Box::pin(renewed).await?);
-            caller = renewed;
+            binding = renewed;
         }
-        Err(caller.lost_call(UpstreamErrorKind::RevisionChanged).into())
+        Err(binding.lost_call(UpstreamErrorKind::RevisionChanged).into())
     }
 }

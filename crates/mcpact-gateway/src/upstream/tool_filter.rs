@@ -26,14 +26,14 @@ impl UpstreamServer {
         *served = Arc::new(tools);
         drop(served);
         if is_other {
-            self.regulars.tell(Method::ToolsListChanged);
+            self.direct_clients.tell(Method::ToolsListChanged);
         }
     }
 
     /// From here on this happens to tools that are not what they were; clients at the server's own address are told.
     pub(crate) fn treat_changed(&self, changed: ChangedTools) {
         if self.shared.pins.treat_changed(changed) {
-            self.regulars.tell(Method::ToolsListChanged);
+            self.direct_clients.tell(Method::ToolsListChanged);
         }
     }
 
@@ -51,7 +51,7 @@ impl UpstreamServer {
     pub(crate) fn approve_tools(&self) -> Vec<String> {
         let agreed = self.shared.pins.approve();
         if self.shared.pins.hides_changed() && !agreed.is_empty() {
-            self.regulars.tell(Method::ToolsListChanged);
+            self.direct_clients.tell(Method::ToolsListChanged);
         }
         agreed
     }
@@ -82,7 +82,7 @@ impl UpstreamServer {
 
     /// What a client that declares this lacks for a tool, and nobody answers in its place.
     pub(crate) fn lacking(&self, tool: &str, declared: CapabilityBits) -> Vec<Capability> {
-        let able = declared.or(self.settings.stand_in.capabilities());
+        let able = declared.or(self.settings.default_answers.capabilities());
         self.tools().lacking(tool, able)
     }
 

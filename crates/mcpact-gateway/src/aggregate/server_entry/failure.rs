@@ -67,7 +67,7 @@ impl ServerEntry {
     pub(crate) fn explanation(&self) -> Option<Explanation> {
         let judged = lock(&self.failure).clone();
         let judged = judged.map(|(why, _)| why);
-        judged.or_else(|| Some(self.bridge.outage()?.why.into()))
+        judged.or_else(|| Some(self.server.outage()?.why.into()))
     }
 
     /// For how long it has been missing, if it is.
@@ -75,7 +75,7 @@ impl ServerEntry {
         let judged = lock(&self.failure)
             .as_ref()
             .map(|(_, since)| since.elapsed());
-        let outage = self.bridge.outage().map(|failure| failure.age);
+        let outage = self.server.outage().map(|failure| failure.age);
         judged.max(outage)
     }
 
@@ -91,7 +91,7 @@ impl ServerEntry {
 
     /// Why it may have things of this kind that are in no list, if it may.
     pub(crate) fn unwell(&self, kind: ListKind) -> Option<Unwell> {
-        let status = self.bridge.status();
+        let status = self.server.status();
         let failure = self.explanation();
         let state = status.word(failure.is_some());
         let wait = status.state.wait();

@@ -26,7 +26,7 @@ enum GapExtent {
 impl ServerEntry {
     /// Remembers what a list lacks that has come.
     pub(crate) fn look_over(&self, kind: ListKind, listing: &ServerList) {
-        let unnamed = || self.bridge.unnamed(kind, listing);
+        let unnamed = || self.server.unnamed(kind, listing);
         let what = listing.left_out().or_else(unnamed);
         self.lack(kind, what.map(|what| (GapExtent::Part, what)));
     }
@@ -46,7 +46,7 @@ impl ServerEntry {
     fn lack(&self, kind: ListKind, gap: Option<(GapExtent, String)>) {
         let gap = gap.map(|(extent, what)| ListGap {
             extent,
-            what: self.bridge.covered(what).into(),
+            what: self.server.covered(what).into(),
         });
         let mut lacking = lock(&self.lacking);
         if lacking.get(&kind) == gap.as_ref() {

@@ -71,22 +71,28 @@ fn a_connection_is_ones() {
         ConnectionUser::Stranger,
         ConnectionUser::Nobody,
     ];
-    let claim = Ownership::default();
-    let relations = |claim: &Ownership| all.each_ref().map(|user| claim.relation(user));
-    assert_eq!(relations(&claim), [OwnershipRelation::Common; 4]);
+    let ownership = Ownership::default();
+    let relations = |ownership: &Ownership| all.each_ref().map(|user| ownership.relation(user));
+    assert_eq!(relations(&ownership), [OwnershipRelation::Common; 4]);
     let who = ClientRef::by(Arc::downgrade(&ann));
-    assert!(claim.take(&who) && claim.take(&who), "it stays ann's");
-    assert!(!claim.take(&ClientRef::by(Arc::downgrade(&bob))));
+    assert!(
+        ownership.take(&who) && ownership.take(&who),
+        "it stays ann's"
+    );
+    assert!(!ownership.take(&ClientRef::by(Arc::downgrade(&bob))));
     let (own, foreign, common) = (
         OwnershipRelation::Own,
         OwnershipRelation::Foreign,
         OwnershipRelation::Common,
     );
-    assert_eq!(relations(&claim), [own, foreign, foreign, common]);
-    assert!(claim.admits(&all[0]) && !claim.admits(&all[1]) && !claim.admits(&all[2]));
+    assert_eq!(relations(&ownership), [own, foreign, foreign, common]);
+    assert!(ownership.admits(&all[0]) && !ownership.admits(&all[1]) && !ownership.admits(&all[2]));
     drop(ann);
-    assert_eq!(claim.relation(&all[1]), OwnershipRelation::Left);
-    assert!(!claim.admits(&all[1]), "what she has told is still there");
+    assert_eq!(ownership.relation(&all[1]), OwnershipRelation::Left);
+    assert!(
+        !ownership.admits(&all[1]),
+        "what she has told is still there"
+    );
 }
 
 /// A client keeps what it has told as long as it is there and there is room for others.
