@@ -73,7 +73,7 @@ async fn lists_do_not_wake_anybody() {
 /// Connects a client to one server alone.
 async fn alone(member: &ServerEntry, builder: ClientBuilder) -> Client {
     let (ours, theirs) = memory::pair();
-    let bridge = Arc::clone(member.bridge());
+    let bridge = Arc::clone(member.server());
     tokio::spawn(async move { bridge.serve(theirs).await });
     builder.connect(ours).await.unwrap()
 }
@@ -290,7 +290,7 @@ async fn who_comes_late_is_announced() {
         assert!(told.contains("`b` is unavailable"), "{told}");
         slow.remove("hold");
         broken.remove("broken");
-        members[2].bridge().forgive();
+        members[2].server().forgive();
         let joined = async {
             loop {
                 assert!(changes.next().await.is_some());

@@ -33,7 +33,7 @@ async fn a_subscription_waits_for_its_server() {
                 is_told(&connected, "a", &mut changes, &named, &what).await;
 
                 hub.replace(vec![other.clone()], "__");
-                old.bridge().clone().close().await;
+                old.server().clone().close().await;
                 let gone = connected.read_resource(&named).await;
                 assert!(gone.is_err(), "{what}: {gone:?}");
                 hub.replace(vec![everything("a", after), other], "__");
@@ -104,7 +104,7 @@ async fn what_ends_while_the_server_is_away_stays_ended() {
             assert_eq!(answer["result"], json!({}), "{what}: {answer}");
         }
         hub.replace(vec![other.clone()], "__");
-        old.bridge().clone().close().await;
+        old.server().clone().close().await;
         let answer = ending.ask("resources/unsubscribe", uri.clone()).await;
         assert_eq!(answer["result"], json!({}), "{what}: {answer}");
         let answer = ending.ask("resources/unsubscribe", uri).await;
@@ -156,7 +156,7 @@ async fn a_subscription_waits_until_its_server_starts() {
         let script = subscribable(server);
         let (hub, old, mut subscriber) = subscribed(client, &script).await;
         hub.replace(Vec::new(), "__");
-        old.bridge().clone().close().await;
+        old.server().clone().close().await;
         script.put("broken", "");
         hub.replace(vec![member(&script)], "__");
         until(&what, || script.starts() > 1).await;

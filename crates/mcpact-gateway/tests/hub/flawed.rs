@@ -150,7 +150,7 @@ async fn a_choice_of_tools_that_fits_none_is_told() {
         let answer = json!({"tools": [tool("echo"), tool("add")]});
         let script = script(Speaks::Handshake, &answer);
         let member = script.member("s");
-        member.bridge().serve_tools(ToolFilter {
+        member.server().serve_tools(ToolFilter {
             only: vec![only.to_owned()],
             ..ToolFilter::default()
         });

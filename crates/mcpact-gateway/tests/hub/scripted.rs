@@ -248,7 +248,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
 
 pub(crate) async fn until_asleep(member: &ServerEntry) {
     until("it sleeps", || {
-        member.bridge().status().state.as_str() == "asleep"
+        member.server().status().state.as_str() == "asleep"
     })
     .await;
 }

@@ -78,7 +78,7 @@ async fn a_subscription_survives_another_server_of_the_same_name() {
                 is_told(&connected, "a", &mut changes, &named, &what).await;
 
                 hub.replace(vec![everything("a", after), everything("b", after)], "__");
-                old.bridge().clone().close().await;
+                old.server().clone().close().await;
                 let uri = named.clone();
                 let expected = Some(Change::Updated { uri });
                 let told = async { while changes.next().await != expected {} };
@@ -303,7 +303,7 @@ async fn a_subscription_ends_after_other_settings() {
             "other",
             Vec::new(),
             ToolFilter::default(),
-            Arc::clone(old.bridge()),
+            Arc::clone(old.server()),
             &cache,
         );
         hub.replace(vec![everything("first", speaks), retuned], "__");

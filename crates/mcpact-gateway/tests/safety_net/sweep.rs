@@ -334,7 +334,7 @@ async fn run(case: Case, moment: Moment) -> Ran {
         drain_gate: drain_gate.clone(),
         ..UpstreamSettings::default()
     };
-    settings.parks.ttl = SHORT;
+    settings.suspend_limits.ttl = SHORT;
     let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
     let connections = Arc::downgrade(&stage.connections());
     let before = connections.strong_count();
