@@ -151,7 +151,7 @@ async fn a_program_that_has_asked_stays_awake() {
         let mut settings = UpstreamSettings::default();
         (settings.run.idle, settings.run.session) = (SHORT, SHORT);
         if !is_answered {
-            settings.parks.ttl = SHORT;
+            settings.suspend_limits.ttl = SHORT;
         }
         let mut client = Raw::before(&bridge(target, settings));
         let tool = "test_input_required_result_elicitation";

@@ -57,7 +57,7 @@ fn bridge_settings() -> UpstreamSettings {
     run.max_instances = 32;
     UpstreamSettings {
         run,
-        parks: SuspendLimits {
+        suspend_limits: SuspendLimits {
             ttl: THINKING,
             per_principal: 5,
             total: 6,
