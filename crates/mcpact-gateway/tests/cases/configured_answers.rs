@@ -27,7 +27,7 @@ async fn scene(
 ) -> (ScriptedServer, ScriptedClient) {
     let stage = ScriptedServer::lines(Role::new(server));
     let settings = UpstreamSettings {
-        stand_in: stand_in(),
+        default_answers: stand_in(),
         ..UpstreamSettings::default()
     };
     let bridge: Arc<UpstreamServer> = UpstreamServer::new(stage.target.clone(), settings).unwrap();
