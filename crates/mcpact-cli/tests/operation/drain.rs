@@ -50,7 +50,7 @@ fn gateway_finishes_running_calls() {
 #[test]
 fn bridge_finishes_running_calls() {
     let harness = Harness::new("");
-    check_running_calls_finish(&harness, harness.server(), "wait", "-INT");
+    check_running_calls_finish(&harness, harness.bridge(), "wait", "-INT");
 }
 
 /// With and without a session, and on an open stream, the client gets an error.
@@ -325,7 +325,7 @@ fn drain_does_not_wait_for_calls_of_disconnected_clients() {
     harness.configure(&format!(
         "drain_seconds = 3600\n{server}drain_seconds = 3600\n"
     ));
-    for (front, tool) in [(harness.serve(), "gated__wait"), (harness.server(), "wait")] {
+    for (front, tool) in [(harness.serve(), "gated__wait"), (harness.bridge(), "wait")] {
         let session = front.open("/mcp");
         let calling = start_request(&front.origin, "/mcp", &session, &call(tool));
         harness.wait_for_call();
