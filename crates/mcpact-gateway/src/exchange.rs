@@ -1,4 +1,4 @@
-//! One request on its way to the server, and what comes back for it.
+//! In-flight request to an upstream server, and its response.
 
 pub(crate) mod cache_scope;
 pub(crate) mod refusal;
@@ -41,39 +41,39 @@ use mcpact::connection::{
     AmbiguousRefusal, Call, CallEvent, CallFailure, RawRequest, ServerNotification, ServerResponse,
 };
 
-/// Whoever waits for an answer, and how it is told what.
+/// Request of a client that waits for the response, and the sink for its notifications.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     pub(crate) job: BackendRequest,
     pub(crate) sink: ClientSink,
 }
 
-/// What a modern server is told about a legacy client.
+/// Declaration of task support that a modern server gets for a legacy client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeclaredTasks {
-    /// What the client declared.
+    /// The capabilities as the client declared them.
     AsDeclared,
-    /// That it follows tasks, too, which the server does for it.
+    /// The client's capabilities plus task support: the gateway follows tasks for the client.
     WithTasks,
 }
 
-/// A request between two revisions.
+/// In-flight request between a client and a server, possibly of different revisions.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) inbound: Inbound,
     pub(crate) binding: Arc<ServerBinding>,
     pub(crate) connection: Arc<UpstreamConnection>,
-    /// Where it must go, if it takes turns with others.
+    /// Permit for the slot to use, if calls that may cause questions run one at a time.
     pub(crate) turn: Option<QuestionPermit>,
-    /// The right to make a call on the connection, while there is one.
+    /// Permission to make a call on the connection, while one is in flight.
     pub(crate) guard: Option<CallGuard>,
     pub(crate) progress: Progress,
-    /// Its log level at a legacy server, once it was sent.
+    /// Log level of the request at a legacy server, set once the request was sent.
     pub(crate) hearing: Option<LogLevelGuard>,
     pub(crate) told: DeclaredTasks,
-    /// Whether the server has been given it.
+    /// True once the request was sent to the server.
     pub(crate) is_given: Arc<AtomicBool>,
-    /// Whether it was refused in a way that may be that of another server than was profile.
+    /// Record of a refusal that may come from a server other than the one negotiated with.
     pub(crate) refusals: Arc<RefusalRecord>,
 }
 
@@ -82,7 +82,7 @@ impl Inbound {
         self.job.pact.revision()
     }
 
-    /// Passes on what the server tells about this request, if its client wants to hear it.
+    /// Forwards a notification about this request if the client wants it.
     pub(crate) async fn tell(&self, note: &ServerNotification, progress: &mut Progress) {
         let params = &note.params;
         let params = match note.method {
@@ -97,7 +97,7 @@ impl Inbound {
         self.sink.tell(&scope, note.method, &params).await;
     }
 
-    /// Progress under the client's own token, rising, in the client's words.
+    /// Translates a progress notification: client's own token, increasing values, client's revision.
     fn reported(&self, params: &str, progress: &mut Progress) -> Option<String> {
         let token = self.job.progress_token.as_deref()?;
         let told = progress.report(params, self.revision()).ok()??;
@@ -114,11 +114,11 @@ impl Exchange {
         self.connection.revision()
     }
 
-    /// The client's parameters as far as they mean something to the server.
+    /// Returns the client's parameters, translated to the server's revision.
     pub(crate) fn params(&self) -> Result<ByteString, ServeError> {
         let job = &self.inbound.job;
         let raw = &job.params;
-        // Whoever speaks the same revision is understood as it is.
+        // Same revision on both sides: no translation needed.
         if self.downstream() == self.upstream() {
             return Ok(ByteString::clone(raw));
         }
@@ -136,7 +136,7 @@ impl Exchange {
         Ok(params.into())
     }
 
-    /// ListScope cursors a list has, where the two eras differ about that.
+    /// Returns the owner of the pagination cursors of a list method, if the two eras differ about it.
     fn cursor_keeper(&self) -> Option<CursorOwner<'_>> {
         self.inbound
             .job
@@ -158,13 +158,13 @@ impl Exchange {
         )
     }
 
-    /// Sends the request with these parameters. One that the server refused unseen is sent once more,
-    /// on a new connection; one that it may have run is not.
+    /// Sends the request with these parameters. If the server refused it unread, it is resent once on a new
+    /// connection. A request that may have run is never resent.
     pub(crate) async fn send(&mut self, params: &str) -> Result<Call, ServeError> {
         self.send_until(params, std::future::pending()).await
     }
 
-    /// The same; `seen` shows that the server has seen the request before it says so itself.
+    /// Like [`send`](Self::send); completion of `seen` proves delivery before the server responds.
     pub(crate) async fn send_until(
         &mut self,
         params: &str,
@@ -181,7 +181,7 @@ impl Exchange {
         let attempt = Attempt {
             cause: Cause::ConnectionStale,
             delivery,
-            // Checked below, because it is reported as its own error.
+            // Lost state is checked below, because it is reported as a separate error.
             state_lost: false,
             has_successor: false,
             retries: 0,
@@ -201,12 +201,12 @@ impl Exchange {
         Ok(call)
     }
 
-    /// Gets a connection that has room for a call.
+    /// Acquires a connection with capacity for a call.
     pub(crate) async fn acquire(&mut self) -> Result<(), ServeError> {
         self.check_place()?;
         let lease = match (&self.turn, self.inbound.job.method) {
             (Some(turn), _) => self.binding.acquire_at(&turn.slot).await,
-            // What a client sets is set where it hears of it.
+            // Subscriptions and the log level are set on the connection that delivers the client's notifications.
             (
                 None,
                 Some(
@@ -239,7 +239,7 @@ impl Exchange {
             .filter(|_| self.upstream().era() == Era::Legacy)
         {
             let request = u64::try_from(number).unwrap_or_default();
-            // In a box: what is rare makes every call larger otherwise.
+            // Boxed: this is rare, and would otherwise enlarge the future of every call.
             self.hearing = Some(Box::pin(self.connection.hear(request, level)).await);
         }
         let job = &self.inbound.job;
@@ -260,7 +260,7 @@ impl Exchange {
         Ok(upstream.call(number, order, &self.connection.book).await)
     }
 
-    /// The parameters as this server gets them on behalf of this client.
+    /// Returns the parameters with the metadata that this server needs for this client.
     pub(crate) fn stamped<'p>(&self, params: &'p str) -> Result<Cow<'p, str>, ServeError> {
         let reach = self.inbound.job.response_mode;
         let stamped = stamped(&self.binding, reach, self.told, self.upstream(), params);
@@ -268,7 +268,8 @@ impl Exchange {
         Ok(stamped.map_or(Cow::Borrowed(params), Cow::Owned))
     }
 
-    /// Whether the call may become a task that is followed here, which the server does not know yet.
+    /// Returns true if the call may become a task that the gateway follows and the server has not been informed of
+    /// that.
     pub(crate) fn may_take_tasks(&self) -> bool {
         let stamp = self.binding.stamp.as_ref();
         self.told == DeclaredTasks::AsDeclared
@@ -276,7 +277,7 @@ impl Exchange {
             && stamp.is_some_and(|stamp| stamp.with_tasks.is_some())
     }
 
-    /// Asks the server something besides, on behalf of this client.
+    /// Sends a separate request to the server on behalf of this client.
     pub(crate) async fn aside(
         &self,
         method: Method,
@@ -290,13 +291,13 @@ impl Exchange {
         }
     }
 
-    /// Where every call has a stream of its own and the server keeps nothing between calls, nobody
-    /// can mistake one client's token for another's.
+    /// Returns true if the client's progress token can be used unchanged. With one stream per call and no state
+    /// between calls, tokens of different clients cannot collide.
     fn keeps_token(&self) -> bool {
         self.connection.upstream.has_own_streams() && self.upstream().era() == Era::Modern
     }
 
-    /// Waits for the answer and passes on everything before it; `ask` deals with questions.
+    /// Waits for the response and forwards all notifications that precede it.
     pub(crate) async fn reply(&mut self, call: &mut Call) -> Result<ServerResponse, ServeError> {
         loop {
             match call.next().await {
@@ -307,14 +308,14 @@ impl Exchange {
                 }
                 CallEvent::Failed(loss) => return Err(self.lost(&loss)),
                 CallEvent::Request(ask) => {
-                    // A modern server asks nothing; whoever calls here expects nothing else.
+                    // A modern server sends no requests, and the callers of this function expect none.
                     tracing::warn!(method = ?ask.method, "a question that has no place here");
                 }
             }
         }
     }
 
-    /// What is told of a request that is not sent, because the server speaks another revision than before.
+    /// Error for a request that was not sent because the server's revision changed.
     pub(crate) fn changed(&self) -> ServeError {
         self.refusals.note(RefusalKind::Unsent, &self.binding);
         self.binding
@@ -361,7 +362,7 @@ impl Exchange {
         }
     }
 
-    /// Notes what a legacy server took from a legacy client, for a session after this one.
+    /// Records a subscription or log level that a legacy server accepted, to restore it in a later session.
     pub(crate) fn remember(&self, reply: &ServerResponse) {
         if let (ServerResponse::Result(_), Some(method)) = (reply, self.inbound.job.method) {
             let params = &self.inbound.job.params;
@@ -370,14 +371,14 @@ impl Exchange {
         }
     }
 
-    /// The server lives: it has answered.
+    /// Records that the server has responded, which proves that it is alive.
     fn note_answer(&self) {
         if let Some(guard) = &self.guard {
             guard.answered();
         }
     }
 
-    /// The answer in the client's words.
+    /// Translates the response to the client's revision.
     pub(crate) fn finished(&self, reply: &ServerResponse) -> Result<ByteString, ServeError> {
         self.note_answer();
         match reply {
@@ -410,14 +411,14 @@ impl Exchange {
             .map_err(|fault| self.unfit("result", fault))
     }
 
-    /// What is told of something that the client cannot be told.
+    /// Error for a message that cannot be translated to the client's revision.
     pub(crate) fn unfit(&self, what: &'static str, fault: ShapeError) -> ServeError {
         let to = self.downstream();
         let trouble = UpstreamErrorKind::Untranslatable { what, to, fault };
         self.binding.error(trouble).into()
     }
 
-    /// What is told of a result that is none: in every revision it is an object.
+    /// Error for a result that is not an object, as every revision requires.
     fn no_result(&self, raw: &str) -> ServeError {
         let (name, kind) = (&self.inbound.job.name, JsonKind::of(raw));
         let why = format!("its answer to `{name}` should be `object`, and is `{kind}`");
@@ -426,7 +427,7 @@ impl Exchange {
             .into()
     }
 
-    /// Where tasks are hosted here, every tool runs as one.
+    /// Marks every tool as task-capable if the gateway hosts tasks for this client.
     fn offering_tasks<'r>(&self, page: Cow<'r, str>) -> Result<Cow<'r, str>, ShapeError> {
         let job = &self.inbound.job;
         let hosts = job.method == Some(Method::ToolsList)
@@ -460,8 +461,7 @@ impl Exchange {
     }
 }
 
-/// The parameters with what a modern server is told about a legacy client; none where the client
-/// says it itself.
+/// Adds the metadata of a legacy client that a modern server needs. Returns `None` if the client sends it itself.
 pub(crate) fn stamped(
     binding: &ServerBinding,
     reach: ResponseMode,
@@ -473,7 +473,7 @@ pub(crate) fn stamped(
         return Ok(None);
     };
     let following = stamp.with_tasks.as_ref();
-    // Whatever the client could be asked, without a stream there is no way to ask it.
+    // Without a stream, the client cannot be sent any request, regardless of its capabilities.
     let capabilities = match (told, reach, following) {
         (DeclaredTasks::WithTasks, ResponseMode::Stream, Some([following, _])) => following,
         (DeclaredTasks::WithTasks, ResponseMode::Single, Some([_, out_of_reach])) => out_of_reach,
@@ -491,7 +491,7 @@ pub(crate) fn stamped(
     stamp.apply(Some(params)).map(Some)
 }
 
-/// An error for a client of this revision.
+/// Refusal for a client of this revision.
 pub(crate) fn refusal(
     code: i64,
     message: String,
@@ -501,7 +501,7 @@ pub(crate) fn refusal(
     ServeError::Refused(wire_error(code, message, data, to))
 }
 
-/// Error in JSON-RPC form, with the HTTP status that its code has for a client of this revision.
+/// Error in JSON-RPC form, with the HTTP status of its code for a client of this revision.
 pub(crate) fn wire_error(
     code: i64,
     message: String,

@@ -1,4 +1,4 @@
-//! Calls that a server has not seen when another one takes its place: they go to that one.
+//! Handover to a successor: unsent calls of a replaced server move to its successor.
 
 pub(crate) mod removed;
 pub(crate) mod subscriptions;
@@ -19,15 +19,15 @@ use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::pending::SavedHello;
 
-/// How many servers before one are remembered for the calls that wait for input.
+/// Maximum number of former servers to remember for their suspended calls.
 const FORMER: usize = 8;
 
-/// Why a call that may go on elsewhere has no result here.
+/// Reason why a call has no result at this server; it may continue at the successor.
 #[derive(Debug)]
 pub(crate) enum Unserved {
-    /// The client is told this.
+    /// The error goes to the client.
     DeclaredTasks(ServeError),
-    /// The server has not seen it, and another one has taken its place.
+    /// The call did not reach the server, and a successor has replaced it.
     Unseen,
 }
 
@@ -37,17 +37,17 @@ impl From<ServeError> for Unserved {
     }
 }
 
-/// The hand-over of a server to its successor, as one call sees it.
+/// Handover of a server to its successor, as one call sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handover {
-    /// Another server has replaced this one.
+    /// True if another server has replaced this one.
     pub(crate) has_successor: bool,
     /// Number of times the call was moved to a successor.
     pub(crate) moves: usize,
 }
 
 impl Handover {
-    /// No successor is asked.
+    /// No successor is tried.
     pub(crate) const NONE: Self = Self {
         has_successor: false,
         moves: 0,
@@ -55,9 +55,9 @@ impl Handover {
 }
 
 impl Unserved {
-    /// Decides whether a failed call moves to the successor of its server.
+    /// Decides if a failed call moves to the successor of its server.
     pub(crate) fn of(error: ServeError, handover: impl FnOnce() -> Handover) -> Self {
-        // Most errors are not of this kind: the successor is looked for only if it matters.
+        // Most errors do not concern a handover: look up the successor only if needed.
         let handover = match error.is_retired() {
             true => handover(),
             false => Handover::NONE,
@@ -78,28 +78,28 @@ impl Unserved {
     }
 }
 
-/// ClientRef takes a server's place, and whose it has taken.
+/// Links of a server to its successor and to its predecessors.
 #[derive(Debug, Default)]
 pub(crate) struct HandoverLinks {
     next: OnceLock<Weak<UpstreamServer>>,
-    /// Where calls wait for input that were made before, the latest first: whoever comes back for one of them goes on
-    /// with it, or is told what became of it.
+    /// Suspended calls of predecessors, the latest first. A client that resumes one of them continues it or gets its
+    /// outcome.
     before: OnceLock<Vec<Arc<SuspendedRegistry>>>,
 }
 
-/// A client at the server that has taken the place of its own.
+/// Binding of a client to the successor of its server.
 #[derive(Clone, Debug)]
 pub(crate) struct MovedBinding {
     pub(crate) server: Arc<UpstreamServer>,
     pub(crate) binding: Arc<ServerBinding>,
 }
 
-/// Where a client that stays has followed its server to.
+/// Successor binding of a client with a session, created on demand.
 #[derive(Debug, Default)]
 pub(crate) struct SuccessorBinding(Mutex<Option<MovedBinding>>);
 
 impl SuccessorBinding {
-    /// Its place at this server; the first call of it that comes there makes it.
+    /// Returns the binding to this server; the first call creates it.
     pub(crate) async fn to(
         &self,
         server: &Arc<UpstreamServer>,
@@ -125,22 +125,22 @@ impl MovedBinding {
 }
 
 impl UpstreamServer {
-    /// This one is served in its place from here on.
+    /// Sets the successor that serves clients in place of this server.
     pub(crate) fn succeeded_by(&self, next: &Arc<Self>) {
-        // It goes once, and the next one comes once.
+        // Each server has at most one successor and one predecessor.
         let _ = self.succession.next.set(Arc::downgrade(next));
         let suspended_registries = self.suspended_registries().take(FORMER).cloned().collect();
         let _ = next.succession.before.set(suspended_registries);
         let _ = next.hosted.set(Arc::clone(self.hosted()));
     }
 
-    /// Where calls wait for input: here, and where they were made before.
+    /// Returns the registries of suspended calls: this server's own, then those of its predecessors.
     pub(crate) fn suspended_registries(&self) -> impl Iterator<Item = &Arc<SuspendedRegistry>> {
         let before = self.succession.before.get().into_iter().flatten();
         std::iter::once(&self.suspended).chain(before)
     }
 
-    /// ClientRef is served in its place, after everybody who was meanwhile.
+    /// Returns the last server in the chain of successors.
     pub(crate) fn successor(&self) -> Option<Arc<Self>> {
         let next = |server: &Self| server.succession.next.get().and_then(Weak::upgrade);
         let mut last = next(self)?;
@@ -150,12 +150,12 @@ impl UpstreamServer {
         Some(last)
     }
 
-    /// Whether anybody is.
+    /// Returns true if this server has a successor.
     pub(crate) fn is_succeeded(&self) -> bool {
         self.successor().is_some()
     }
 
-    /// Welcomes a client that has not profile the server before another one took its place.
+    /// Accepts a new client at the successor of this server.
     pub(crate) async fn welcome_onward(
         &self,
         hello: ClientHello<'_>,
@@ -178,7 +178,7 @@ impl UpstreamServer {
         }))
     }
 
-    /// Serves a request that the server has not seen by those who have taken its place.
+    /// Serves an unsent request at the successors of this server.
     pub(crate) async fn attend_onward(
         &self,
         job: BackendRequest,
@@ -210,7 +210,7 @@ impl UpstreamServer {
         Err(self.shared.error(UpstreamErrorKind::Retired).into())
     }
 
-    /// ClientRef stands for a client of this server at the next one.
+    /// Returns the binding of a client of this server to the next one.
     async fn caller_at(
         &self,
         next: &Arc<Self>,
@@ -233,7 +233,7 @@ impl UpstreamServer {
     }
 }
 
-/// A modern client, as its request shows it.
+/// Returns the declaration of a modern client, taken from its request.
 fn introduced(job: &BackendRequest) -> SavedHello {
     let client = job.pact.party(Side::Client);
     let info = client.info.as_deref();

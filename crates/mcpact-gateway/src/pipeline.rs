@@ -1,4 +1,4 @@
-//! The order in which things happen to a request.
+//! Processing order of a request.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Backend for UpstreamServer {
         if self.settings.drain_gate.is_closed() {
             return Err(draining_error());
         }
-        // A server that is known sleeps until it is needed.
+        // A server with a known profile is not started before it is needed.
         match self.welcome_asleep(&hello, identity) {
             Some(welcome) => Ok(welcome),
             None => match self.admit(hello, identity).await {
@@ -75,7 +75,7 @@ impl Backend for UpstreamServer {
         }
     }
 
-    /// Everything that was admitted passes here.
+    /// Entry point of every admitted request.
     async fn serve(
         self: Arc<Self>,
         job: BackendRequest,
@@ -141,7 +141,7 @@ impl Backend for UpstreamServer {
 }
 
 impl UpstreamServer {
-    /// Serves a client that the front has welcomed.
+    /// Serves a request of an accepted client.
     async fn attend(
         self: &Arc<Self>,
         job: BackendRequest,
@@ -151,7 +151,7 @@ impl UpstreamServer {
             has_successor: self.is_succeeded(),
             moves: 0,
         };
-        // The state was set when the client was accepted.
+        // The state is set when the client is accepted.
         let binding = match sink.state().map(|state| state.0.clone()) {
             Some(ClientKind::Bound(binding)) => binding,
             Some(ClientKind::Pending(pending)) => {
@@ -178,7 +178,7 @@ impl UpstreamServer {
         self.attend_for(job, binding, sink, goes_on).await
     }
 
-    /// The same, once it is known who stands for the client.
+    /// Serves a request with the client's binding to this server.
     pub(crate) async fn attend_for(
         self: &Arc<Self>,
         job: BackendRequest,
@@ -195,7 +195,7 @@ impl UpstreamServer {
         Ok(self.served_only(method, declared, raw))
     }
 
-    /// Serves one request of a client.
+    /// Serves one request of a client, without moving it to a successor.
     pub(crate) async fn carry(
         self: &Arc<Self>,
         job: BackendRequest,
@@ -212,7 +212,7 @@ impl UpstreamServer {
         }
     }
 
-    /// The same, unless the server has not seen it and it goes on elsewhere: then it is counted there.
+    /// Serves one request. An unsent request of a replaced server is not counted here but at the successor.
     pub(crate) async fn carry_unless(
         self: &Arc<Self>,
         job: BackendRequest,
@@ -243,15 +243,15 @@ impl UpstreamServer {
         }
     }
 
-    /// What the server did not look at because it has become another one is brought to that one. It is profile anew
-    /// first: one that is the same as before may have looked, or refuses it for ever.
+    /// Resends a request that the server refused unread because it has changed. Renegotiates first: an unchanged
+    /// server may have processed the request, or refuses it permanently.
     async fn bring_once_more(
         self: &Arc<Self>,
         mut job: BackendRequest,
         mut binding: Arc<ServerBinding>,
         mut sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
-        // A program that becomes another one is another connection, which is seen before anything is sent.
+        // A replaced local process means a new connection, which is detected before anything is sent.
         let policy = match self.is_remote() {
             true => RetryPolicy::REMOTE,
             false => RetryPolicy::LOCAL,
@@ -291,13 +291,13 @@ impl UpstreamServer {
             binding.wants_logs(level, &sink, &job);
             return Ok(ByteString::from_static("{}"));
         }
-        // A task that is hosted here needs no server to be asked after.
+        // A hosted task is answered without the server.
         if self.hosts(&job, &sink) {
             return Box::pin(self.about_hosted(&Inbound { job, sink })).await;
         }
-        // Whoever has lost something is told before anything is done.
+        // Report lost server state before the request has any effect.
         binding.check_kept(job.method)?;
-        // Which connection: one that lives, or a new one.
+        // Use an open connection or create a new one.
         let (binding, connection) = self.current(binding).await?;
         let exchange = Exchange {
             inbound: Inbound { job, sink },
@@ -311,7 +311,7 @@ impl UpstreamServer {
             is_given: Arc::default(),
             refusals,
         };
-        // What becomes of it: tables decide.
+        // Translation tables decide how the request is handled.
         let (down, up) = (exchange.downstream(), exchange.upstream());
         let late = CallDeadline {
             limit: self.shared.run().call_timeout,
@@ -331,7 +331,7 @@ impl UpstreamServer {
         }
     }
 
-    /// A legacy client is there to stay, and hears what belongs to no request.
+    /// Registers a legacy client's session for notifications that belong to no request.
     pub(crate) fn settle(&self, binding: &ServerBinding, sink: &ClientSink) {
         if let Some(rebind) = binding.rebind() {
             rebind.settle(sink);
@@ -339,7 +339,7 @@ impl UpstreamServer {
         let of_lane = binding
             .open_connection()
             .map(|connection| connection.revision().era());
-        // It may have fallen asleep since the client was introduced to it.
+        // The server may have shut down as idle since the client was accepted.
         match (
             of_lane.or(binding.rebind().map(Rebind::era)),
             self.profile(),
@@ -353,8 +353,8 @@ impl UpstreamServer {
         }
     }
 
-    /// The way that a request takes. Each in a box: a future is moved as often as it is handed on, and has room
-    /// for the largest.
+    /// Selects the flow of a request. Each flow is boxed: an unboxed future is moved on every hand-off and has the
+    /// size of the largest flow.
     fn cross(
         self: &Arc<Self>,
         exchange: Exchange,
@@ -376,7 +376,7 @@ impl UpstreamServer {
         }
     }
 
-    /// One request, one answer; what is answered in the client's place comes between them.
+    /// Sends a request and returns its response. Configured default answers may add input rounds in between.
     async fn plainly(&self, mut exchange: Exchange) -> Result<ByteString, ServeError> {
         let mut params = match exchange.go_to_task().await? {
             Some(params) => self.introduced(&exchange, params.into())?,
@@ -405,7 +405,8 @@ impl UpstreamServer {
         Err(refusal(code, why, None, exchange.downstream()))
     }
 
-    /// The client's parameters. A modern client says itself what it can; the rest is said for it.
+    /// Returns the client's parameters. For a modern client, capabilities that default answers cover are added to its
+    /// own.
     fn introduced(
         &self,
         exchange: &Exchange,
@@ -427,7 +428,7 @@ impl UpstreamServer {
         }
     }
 
-    /// What a modern client gets of what a modern server said.
+    /// Applies the configured default answers to the result of a modern server, for a modern client.
     fn settled(&self, exchange: &Exchange, params: &str, reply: &ServerResponse) -> AnsweredResult {
         let job = &exchange.inbound.job;
         let default_answers = &self.settings.default_answers;
@@ -461,14 +462,14 @@ impl UpstreamServer {
                     None => Err(refused(&exchange)),
                 }
             }
-            // A request for the result waits for as long as the task is kept.
+            // A request for the result waits as long as the task is retained.
             Machine::TasksCore => self.about_hosted(&exchange.inbound).await,
             _ => Err(refused(&exchange)),
         }
     }
 }
 
-/// Which log messages a legacy client wants.
+/// Returns the log level that a legacy client requested.
 pub(crate) fn level_of(job: &BackendRequest) -> Result<LogLevel, ServeError> {
     let params = Object::parse(&job.params).unwrap_or_default();
     let level = params.get_str("level").unwrap_or_default();
@@ -479,7 +480,7 @@ pub(crate) fn level_of(job: &BackendRequest) -> Result<LogLevel, ServeError> {
     })
 }
 
-/// No call is without an end, whatever the server does.
+/// Time limit of a call, independent of the server's behavior.
 struct CallDeadline {
     limit: Duration,
     binding: Arc<ServerBinding>,
@@ -503,7 +504,7 @@ impl CallDeadline {
     }
 }
 
-/// The server has nothing like it.
+/// Error for a method without a counterpart at the server.
 fn refused(exchange: &Exchange) -> ServeError {
     refusal(
         ErrorCode::MethodNotFound.code(),

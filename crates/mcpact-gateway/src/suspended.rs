@@ -1,7 +1,8 @@
-//! Modern clients in front of a legacy server that asks before it answers.
+//! Suspended calls: modern clients in front of a legacy server that sends questions before it responds.
 //!
-//! The server's call stays open in a task of its own, its keeper, while the client holds a sealed state
-//! and thinks. Whatever the client comes back with is judged by [`Parks`]; the keeper does the waiting.
+//! The call to the server stays open in a background job while the client holds a sealed state.
+//! [`SuspendedCalls`](mcpact_translate::input::SuspendedCalls) validates the client's answers; the background job
+//! ([`SuspendedCall`]) waits for them.
 
 pub(crate) mod call;
 pub(crate) mod digest;
@@ -36,25 +37,25 @@ use crate::tasks::waited::Started;
 use crate::upstream::UpstreamServer;
 use mcpact::connection::{Call, CallEvent, ServerNotification, ServerRequest, ServerResponse};
 
-/// How long questions that come together are gathered.
+/// Time window in which questions are collected into one round.
 const TOGETHER: Duration = Duration::from_millis(20);
 
-/// A call that may be asked something, and its place in the line of those that may.
+/// Open call that may cause questions.
 pub(crate) struct Open {
     pub(crate) exchange: Exchange,
     pub(crate) call: Call,
-    /// Questions that came on another stream than the call's own.
+    /// Questions that arrived on a stream other than the call's own.
     asked: mpsc::Receiver<ServerRequest>,
-    /// What the client would have had to declare.
+    /// Capabilities that the client would have had to declare.
     pub(crate) missing: Vec<Capability>,
-    /// What the server has asked; behind the call, which is taken back first.
+    /// Questions of the server. Declared after the call, because the call must be cancelled first.
     pub(crate) unanswered: UnansweredQuestions,
-    /// Questions that came together, and until when more are waited for.
+    /// Questions collected so far, and the end of the time window.
     gathered: Vec<ServerQuestion>,
     until: Option<Instant>,
-    /// Whether whoever called has been sent away to think.
+    /// True once the original request was answered with a request for input.
     pub(crate) is_parked: bool,
-    /// The task whose result the call is, where the tool runs in no other way.
+    /// Task with the result of the call, if the tool runs only as a task.
     started: Option<Started>,
 }
 
@@ -151,7 +152,7 @@ impl UpstreamServer {
         }
     }
 
-    /// The round that begins; where there is no room, the server is answered at once.
+    /// Returns the new round. If the limit is reached, the server gets its answers at once, without the client.
     async fn begun(&self, open: &mut Open, parked: SuspendOutcome) -> Option<Round> {
         match parked {
             SuspendOutcome::Asked(round) => Some(round),
@@ -164,7 +165,7 @@ impl UpstreamServer {
         }
     }
 
-    /// What the client gets for an answer of the server.
+    /// Translates the final response of the server for the client.
     fn conclude(
         &self,
         open: &Open,
@@ -193,7 +194,7 @@ impl UpstreamServer {
         Err(missing_capabilities_error(&open.missing, exchange.downstream()).into())
     }
 
-    /// A modern client cannot be asked during anything but the three methods that say so.
+    /// Runs a method that allows no input requests: questions of the server are refused.
     pub(crate) async fn asking_nobody(
         &self,
         mut exchange: Exchange,
@@ -218,17 +219,16 @@ impl UpstreamServer {
     }
 }
 
-/// What a call has come to.
+/// Progress of an open call.
 pub(crate) enum CallOutcome {
-    /// The server asks these, which the client can answer.
+    /// The server sent questions that the client can answer.
     Asked(Vec<ServerQuestion>),
-    /// It is over.
+    /// The call has ended.
     Ended(Result<ServerResponse, ServeError>),
 }
 
 impl Open {
-    /// What happens next; none when no more questions come together with the first. Safe to drop at
-    /// any time.
+    /// Returns the next event; `None` at the end of the time window for questions. Cancel-safe.
     async fn event(&mut self) -> Option<CallEvent> {
         let Self { call, asked, .. } = self;
         let next = async {
@@ -249,13 +249,13 @@ impl Open {
         event
     }
 
-    /// Deals with it; `seats` are those who wait once the call is parked.
+    /// Processes an event; `seats` are the requests that wait for a suspended call.
     async fn take(&mut self, event: Option<CallEvent>, seats: &mut [Seat]) -> Option<CallOutcome> {
         match event {
             None => {
                 self.until = None;
                 let gathered = std::mem::take(&mut self.gathered);
-                // The server may have taken all of them back.
+                // The server may have withdrawn all of them.
                 return (!gathered.is_empty()).then_some(CallOutcome::Asked(gathered));
             }
             Some(CallEvent::Notification(note)) => self.hear(&note, seats).await,
@@ -299,7 +299,8 @@ impl Open {
         }
     }
 
-    /// A question as the client reads it; what it cannot be asked, the server is told at once.
+    /// Translates a question for the client. Questions that the client does not support are answered with an error at
+    /// once.
     async fn raised(&mut self, ask: ServerRequest) -> Option<ServerQuestion> {
         let connection = &self.exchange.connection;
         let method = match ask.method {
@@ -340,8 +341,8 @@ impl Open {
 }
 
 impl Exchange {
-    /// The connection with which everything ends that its client is asked, if there is one: nobody else can answer, or
-    /// the server's instance ends with it.
+    /// Returns the client connection that ends all questions of the call when it closes. This applies if no other
+    /// connection can answer, or if the server's instance ends with the connection.
     pub(crate) fn connection(&self) -> Option<ClientKey> {
         let ClientIdentity {
             principal,
@@ -354,7 +355,8 @@ impl Exchange {
     }
 }
 
-/// Where a question does not say whose it is, only one call may be open that could have caused it.
+/// Waits for exclusive use of a connection. Without a stream per call, a question does not name its call, so only one
+/// possible call may be open.
 pub(crate) async fn take_turn(exchange: &mut Exchange) -> Result<(), ServeError> {
     let connection = &exchange.connection;
     if let Some(pool) = exchange.binding.pool()
@@ -369,7 +371,7 @@ pub(crate) async fn take_turn(exchange: &mut Exchange) -> Result<(), ServeError>
 
 fn new_id() -> SuspendedCallId {
     let mut random = [0; 16];
-    // The seal needs randomness, too, and fails without it.
+    // Sealing needs randomness, too, and fails without it.
     let _ = getrandom::fill(&mut random);
     SuspendedCallId::new(random)
 }

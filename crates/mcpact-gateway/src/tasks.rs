@@ -1,8 +1,8 @@
-//! Tasks between the eras.
+//! Translation of MCP tasks between the eras.
 //!
-//! A client of 2025-11-25 in front of a modern server has tasks that are [hosted](Hosting) here; a
-//! modern client in front of a server of 2025-11-25 sees that server's tasks under [other
-//! names](Mapping). Whoever knows no tasks waits, and the server does the rest.
+//! The gateway hosts tasks ([`hosted::Hosting`]) for clients of 2025-11-25 in front of a modern server. A modern
+//! client sees tasks of a 2025-11-25 server under other ids ([`mapped::Mapping`]). For clients without task support,
+//! the gateway follows the task while the call waits.
 
 pub(crate) mod aggregate_tasks;
 pub(crate) mod follow;
@@ -27,25 +27,25 @@ use crate::exchange::Inbound;
 use crate::exchange::refusal;
 use mcpact::connection::ServerResponse;
 
-/// How many tasks are known at a time, in each direction, and how many of them one principal has.
+/// Maximum number of tasks in each direction, in total and per principal.
 const TASKS: usize = 4096;
 const PER_OWNER: usize = 1024;
 
-/// How many questions one task may ask.
+/// Maximum number of questions of one task.
 const QUESTIONS: usize = 64;
 
-/// How long a task is kept at most.
+/// Maximum retention time of a task.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// How often expired tasks are looked for.
+/// Interval of the check for expired tasks.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Those who have tasks, and forget them when their time is up.
+/// Store of tasks with an expiry time.
 pub(crate) trait ExpiringTasks: Send + Sync + 'static {
     fn expire(self: &Arc<Self>);
 }
 
-/// Lets tasks be forgotten whose time is up, as long as there is anybody who has some.
+/// Starts a background job that expires tasks; it ends when the store is dropped.
 pub(crate) fn watch<T: ExpiringTasks>(tasks: &Arc<T>) {
     let tasks = Arc::downgrade(tasks);
     tokio::spawn(async move {
@@ -59,7 +59,7 @@ pub(crate) fn watch<T: ExpiringTasks>(tasks: &Arc<T>) {
     });
 }
 
-/// A name that nobody can guess.
+/// Generates an unguessable task id.
 fn new_name(to: Revision) -> Result<String, ServeError> {
     let mut random = [0_u8; 16];
     let drawn = getrandom::fill(&mut random);
@@ -70,12 +70,12 @@ fn new_name(to: Revision) -> Result<String, ServeError> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Parameters that name a task.
+/// Returns request parameters with this task id.
 fn of_task(id: &str) -> String {
     ObjectWriter::new().text("taskId", id).finish()
 }
 
-/// The task that a client means.
+/// Returns the task id in a client's request.
 fn meant(inbound: &Inbound) -> Result<String, ServeError> {
     let params = Object::parse(&inbound.job.params).unwrap_or_default();
     let id = params.get_str("taskId").map(std::borrow::Cow::into_owned);
@@ -90,7 +90,7 @@ fn meant(inbound: &Inbound) -> Result<String, ServeError> {
     })
 }
 
-/// An answer of the server as the outcome of something that nobody asked for directly.
+/// Converts a server response to an outcome, for requests that the gateway sent itself.
 fn outcome(reply: &ServerResponse) -> Outcome {
     match reply {
         ServerResponse::Result(raw) => Outcome::Result(raw.to_string()),
@@ -98,7 +98,7 @@ fn outcome(reply: &ServerResponse) -> Outcome {
     }
 }
 
-/// The client asks something that its revision has no word for.
+/// Error for a method that the client's revision does not define.
 fn unknown(inbound: &Inbound) -> ServeError {
     let name = inbound.job.method.map_or("", Method::as_str);
     let why = format!("Method not found: `{name}`");

@@ -78,7 +78,7 @@ impl UpstreamErrorKind {
 fn status_advice(status: u16, has_credentials: bool) -> Option<&'static str> {
     match (status, has_credentials) {
         (401, false) => Some(
-            "set an `Authorization` header, with `headers` in the config or `--header` of `mcpact server`",
+            "set an `Authorization` header, with `headers` in the config or `--header` of `mcpact bridge`",
         ),
         (401, true) => Some(
             "the server rejected the `Authorization` header; check that the token is correct and not expired",

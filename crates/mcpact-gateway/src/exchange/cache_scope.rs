@@ -1,4 +1,4 @@
-//! For whom caches on the way to a client may keep a result.
+//! Cache scope of results: limits which caches between the gateway and a client may reuse a result.
 
 use std::sync::atomic::Ordering;
 
@@ -12,8 +12,8 @@ use crate::upstream::UpstreamServer;
 const SCOPE: &str = "cacheScope";
 
 impl UpstreamServer {
-    /// A result that nobody keeps for others. A server cannot know what the gateway hides from whom, and a
-    /// bad one could have everybody served what it has said to one.
+    /// Changes the cache scope of a result from public to private. The server cannot know which items the gateway
+    /// hides from which client. A malicious server could otherwise have one client's result served to all.
     pub(crate) fn in_private(
         &self,
         method: Option<Method>,
@@ -34,7 +34,7 @@ impl UpstreamServer {
     }
 }
 
-/// Whether results of a method may be kept at all.
+/// Returns true if results of a method are cacheable at all.
 fn is_kept(method: Method) -> bool {
     ListKind::of(method).is_some() || method == Method::ResourcesRead
 }

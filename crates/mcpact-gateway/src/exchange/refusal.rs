@@ -1,4 +1,4 @@
-//! Whether a server that refuses a request has become another one, which has to be given it.
+//! Detection of a changed server after a refusal; only a changed server gets the request again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,19 +11,19 @@ use crate::upstream::binding::ServerBinding;
 use mcpact::connection::CallFailure;
 use mcpact::connection::Delivery;
 
-/// How a request was refused that may belong to another server than was profile.
+/// Kind of refusal that may come from a server other than the one negotiated with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RefusalKind {
-    /// It was not sent: the connection that it would have taken is of another revision.
+    /// The request was not sent because the revision of the available connection differs.
     Unsent,
-    /// The server does not speak this revision, and has not looked at it.
+    /// The server does not support this revision and has not processed the request.
     Disagreed(Revision),
-    /// The server is not of the modern era any more, or has looked at it and means just this request.
+    /// Either the server is no longer of the modern era, or it processed the request and rejects just this one.
     InDoubt,
 }
 
 impl RefusalKind {
-    /// The refusal as the retry policy sees it.
+    /// Converts the refusal to the input of the retry policy.
     pub(crate) const fn attempt(self) -> Attempt {
         let (cause, delivery) = match self {
             Self::Unsent => (Cause::RevisionChanged, Delivery::NotSent),
@@ -40,7 +40,7 @@ impl RefusalKind {
     }
 }
 
-/// The last refusal of a request and on whose behalf it was made, for whoever may bring it once more.
+/// Last refusal of a request with its binding, for the decision about a resend.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalRecord(Mutex<Option<(RefusalKind, Arc<ServerBinding>)>>);
 
@@ -50,7 +50,7 @@ impl RefusalRecord {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = noted;
     }
 
-    /// Notes what a loss on a connection of this revision says about the server.
+    /// Records what a failure on a connection of this revision implies about the server.
     pub(crate) fn note_loss(
         &self,
         loss: &CallFailure,
@@ -77,12 +77,13 @@ impl RefusalRecord {
 }
 
 impl UpstreamServer {
-    /// Whether the server, profile anew, is another one than the one that refused something: only that one is given it.
+    /// Renegotiates with the server and returns true if it changed since the refusal. Only then is the request
+    /// resent.
     pub(crate) async fn is_another(&self, refused: RefusalKind, binding: &ServerBinding) -> bool {
         if let RefusalKind::Unsent = refused {
             return true;
         }
-        // In a box: what is rare makes every call larger otherwise.
+        // Boxed: this is rare, and would otherwise enlarge the future of every call.
         let profile = Box::pin(binding.meet_anew()).await;
         profile.is_ok_and(|connection| match refused {
             RefusalKind::Unsent => true,
@@ -92,7 +93,7 @@ impl UpstreamServer {
     }
 }
 
-/// What is told of a server that refuses its own revision, and is the same as before when it is profile anew.
+/// Error for a server that refuses its own revision and is unchanged after renegotiation.
 pub(crate) fn disagreed(revision: Revision) -> UpstreamErrorKind {
     let why = format!("it refuses requests of {revision}, which it has agreed to");
     UpstreamErrorKind::ProtocolViolation(why)

@@ -1,4 +1,4 @@
-//! Legacy clients: a modern server's rounds, and a legacy server's questions.
+//! Legacy clients: input rounds of a modern server, and questions of a legacy server.
 
 use std::sync::Arc;
 
@@ -24,28 +24,29 @@ use crate::tasks::waited::Begun;
 use crate::upstream::UpstreamServer;
 use mcpact::connection::{CallEvent, ServerResponse};
 
-/// How many pages of tools are read at most.
+/// Maximum number of tool list pages to read.
 const PAGES: usize = 100;
 
-/// Where a client is asked.
+/// Channel for questions to a client.
 #[derive(Clone, Copy)]
 pub(crate) enum QuestionChannel<'a> {
-    /// On the stream of its call.
+    /// The stream of the client's call.
     Here,
-    /// Where it waits for the result of its task.
+    /// The pending request for the result of the client's task.
     InTask(&'a str, &'a Runner),
 }
 
-/// What a call of a modern server came to.
+/// Outcome of a call to a modern server.
 pub(crate) enum CallEnd {
-    /// An answer, in the client's words.
+    /// Response, translated to the client's revision.
     Answer(ByteString),
-    /// The server's result that says which task it made of it.
+    /// Server result with the task that the call became.
     Task(ByteString),
 }
 
 impl UpstreamServer {
-    /// A modern server asks by ending the call; the client sees one call with questions in it.
+    /// Runs a call to a modern server, which requests input by ending the call. The client sees one call with
+    /// questions in it.
     pub(crate) async fn in_rounds(&self, mut exchange: Exchange) -> Result<ByteString, ServeError> {
         match self
             .through_rounds(&mut exchange, QuestionChannel::Here)
@@ -53,7 +54,7 @@ impl UpstreamServer {
         {
             CallEnd::Answer(raw) => Ok(raw),
             CallEnd::Task(raw) => {
-                // What the server has begun is brought to no other one.
+                // A task that has started must not be resent to another server.
                 exchange.refusals = Arc::default();
                 Box::pin(self.follow(exchange, &raw)).await
             }
@@ -81,22 +82,22 @@ impl UpstreamServer {
             let params = rounds.next_params(&original);
             let mut call = exchange.send(&params).await?;
             let reply = exchange.reply(&mut call).await?;
-            // Nobody has to wait while the client thinks.
+            // Release the call slot while the client prepares its answers.
             exchange.guard = None;
             let raw = match &reply {
                 ServerResponse::Error(raw) if !has_refreshed && is_header_mismatch(raw) => {
-                    // BA-28: what is known about the tool may be old.
+                    // BA-28: the cached tool description may be outdated.
                     has_refreshed = true;
                     let _ = Box::pin(self.read_tools(exchange)).await;
                     continue;
                 }
                 ServerResponse::Error(raw) if exchange.may_take_tasks() && wants_tasks(raw) => {
-                    // The tool runs only as a task, and has not run yet.
+                    // The tool runs only as a task and has not run yet.
                     exchange.told = DeclaredTasks::WithTasks;
                     continue;
                 }
                 ServerResponse::Error(_) => return exchange.finished(&reply).map(CallEnd::Answer),
-                // No result at all: there are no rounds to it.
+                // Not an object, so no input round.
                 ServerResponse::Result(raw) if !raw.starts_with('{') => {
                     return exchange.finished(&reply).map(CallEnd::Answer);
                 }
@@ -110,7 +111,7 @@ impl UpstreamServer {
                         let (ServerResponse::Result(raw) | ServerResponse::Error(raw)) = reply;
                         return Ok(CallEnd::Task(raw));
                     }
-                    // Nobody said that the client follows tasks.
+                    // Task support was not declared, so the result is passed on.
                     NextStep::Task => return exchange.finished(&reply).map(CallEnd::Answer),
                     NextStep::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
                     NextStep::Fail(error) => return Err(error.into()),
@@ -127,7 +128,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Asks everything at once and hears the answers as they come.
+    /// Sends all questions at once and processes the answers in the order of arrival.
     pub(crate) async fn ask(
         &self,
         exchange: &Exchange,
@@ -187,9 +188,9 @@ impl UpstreamServer {
         }
     }
 
-    /// Reads the server's tool list, for what its calls need; whether that was possible.
+    /// Reads the server's tool list for the metadata that calls need. Returns true on success.
     pub(crate) async fn read_tools(&self, exchange: &Exchange) -> bool {
-        // As a call, so that the server does not fall asleep before it has answered.
+        // Counted as a call to prevent idle shutdown before the server has responded.
         let Ok(Lease { connection, guard }) = exchange.binding.acquire().await else {
             return false;
         };
@@ -216,7 +217,7 @@ impl UpstreamServer {
         true
     }
 
-    /// Between legacy peers a question is passed on as it is.
+    /// Runs a call between legacy peers and forwards questions unchanged.
     pub(crate) async fn asking_along(
         &self,
         mut exchange: Exchange,
@@ -233,7 +234,8 @@ impl UpstreamServer {
         if let Some(turn) = &mut exchange.turn {
             turn.begin();
         }
-        // Before the call: who takes it back says so before it refuses what was asked for it.
+        // Declared before the call so that it is dropped after it: the call is cancelled before its questions are
+        // refused.
         let mut asked = CallQuestions::default();
         let (mut call, mut started) = match self.way(&exchange).await {
             CallMode::Waited => match Box::pin(exchange.begin(&params)).await? {
@@ -246,7 +248,7 @@ impl UpstreamServer {
         loop {
             let event = tokio::select! {
                 biased;
-                // What was asked goes out before the answer.
+                // Questions are forwarded before the response.
                 Some(()) = asked.answered() => continue,
                 event = call.next() => event,
             };
@@ -283,7 +285,7 @@ impl UpstreamServer {
     }
 }
 
-/// Puts one question to the client.
+/// Sends one question to the client.
 async fn put(
     exchange: &Exchange,
     asking: QuestionChannel<'_>,
@@ -306,10 +308,10 @@ fn is_header_mismatch(raw: &str) -> bool {
     ErrorBody::parse(raw).is_some_and(|body| body.code == ErrorCode::HeaderMismatch.code())
 }
 
-/// An id for a URL that a user shall visit.
+/// Generates an id for a URL that a user should visit.
 pub(crate) fn mint() -> String {
     let mut bytes = [0_u8; 16];
-    // Without randomness an id repeats, which a client notices; nothing is given away by it.
+    // Without randomness, ids repeat, which clients detect; nothing secret is exposed.
     let _ = getrandom::fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! A request on its way, as metrics and the log see it.
+//! Metrics, span and log entries of a request.
 
 use crate::error::ServeError;
 use mcpact::log::{REQUEST, event};
@@ -9,7 +9,7 @@ use tracing::Span;
 use crate::connection::slot::ServerShared;
 use crate::metrics::{CallTimer, Outcome};
 
-/// From the moment when it is clear which server a request is for, until its answer.
+/// Trace of a request, from the choice of the server to the response.
 #[derive(Debug)]
 pub(crate) struct ExchangeTrace<'a> {
     shared: &'a ServerShared,
@@ -32,7 +32,7 @@ impl<'a> ExchangeTrace<'a> {
         self.trace.as_deref().map(TraceContext::trace_id)
     }
 
-    /// Whatever is told meanwhile belongs to it.
+    /// Returns the span for all log entries of the request.
     pub(crate) fn span(&self) -> Span {
         tracing::info_span!(
             target: REQUEST,
@@ -43,12 +43,12 @@ impl<'a> ExchangeTrace<'a> {
         )
     }
 
-    /// It goes to another server, and is counted there.
+    /// Discards the measurement because the request moves to another server and is counted there.
     pub(crate) fn goes_on(mut self) {
         self.timer.discard();
     }
 
-    /// Counts how it ended. What could not be reached was told when it was tried.
+    /// Counts and logs the outcome. Connection failures were logged when they occurred.
     pub(crate) fn end(mut self, served: Result<(), &ServeError>) {
         let outcome = Outcome::of(served);
         self.timer.set_outcome(outcome);

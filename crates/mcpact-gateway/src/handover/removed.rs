@@ -1,4 +1,4 @@
-//! Servers that are not in the config any more, and clients that come back for what runs there.
+//! Servers removed from the configuration, and client requests for work still running there.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
@@ -20,10 +20,10 @@ use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
 use crate::exchange::Inbound;
 
-/// How many are remembered.
+/// Maximum number of removed servers to remember.
 const MOST: usize = 64;
 
-/// The servers that have left, the latest first; their calls may still run.
+/// Removed servers, the latest first; their calls may still run.
 #[derive(Debug, Default)]
 pub(crate) struct RemovedServers(Mutex<VecDeque<RemovedServer>>);
 
@@ -34,7 +34,7 @@ struct RemovedServer {
 }
 
 impl RemovedServers {
-    /// The servers are others than before.
+    /// Records the servers that a new configuration removed.
     pub(crate) fn note(&self, before: &ServerSet, after: &ServerSet) {
         let is_in = |server_set: &ServerSet, name: &str| {
             let mut entries = server_set.entries.iter();
@@ -53,7 +53,7 @@ impl RemovedServers {
         gone.truncate(MOST);
     }
 
-    /// A server that has left; none inside if its calls are over, too.
+    /// Returns a removed server. The inner option is `None` if its calls have ended, too.
     fn find(&self, name: &str) -> Option<Option<Arc<ServerEntry>>> {
         let gone = lock(&self.0);
         let gone = gone.iter().find(|gone| *gone.name == *name)?;
@@ -62,8 +62,8 @@ impl RemovedServers {
 }
 
 impl Aggregator {
-    /// What is told of something whose server has left, if it is: of tasks, the gateway knows of those that it hosts
-    /// itself; a call that waits for a client's answers gets them while it runs. Everything else is lost.
+    /// Serves a request that refers to a removed server; `None` if it does not. Hosted tasks are answered by the
+    /// gateway. A suspended call receives the client's answers while it runs. All other work is reported as lost.
     pub(crate) async fn ask_departed(
         self: &Arc<Self>,
         job: &BackendRequest,

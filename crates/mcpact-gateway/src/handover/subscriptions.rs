@@ -1,5 +1,5 @@
-//! Servers that go, come back, or take the place of others: whoever wanted to hear of resources goes on hearing of
-//! them as soon as there is a server of the same name.
+//! Resource subscriptions of clients across removal, return or replacement of servers. They continue as soon as a
+//! server of the same name exists.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,51 +22,51 @@ use crate::downstream::sink::ClientSink;
 use crate::downstream::sink::WeakClientSink;
 use crate::subscriptions::watched_uris::SubscribedUri;
 
-/// The pauses before a server is asked once more to tell of its resources.
+/// Backoff between attempts to resubscribe at a server.
 pub(crate) const PAUSES: Backoff = Backoff {
     first: Duration::from_millis(100),
     longest: Duration::from_secs(60),
 };
 
-/// What became of a subscription at a server that has come.
+/// Outcome of an attempt to resubscribe at a new server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResubscribeOutcome {
     Over,
-    /// The server was in trouble, and may not be later.
+    /// The server failed; a later attempt may succeed.
     Again,
 }
 
 impl Aggregator {
-    /// The server with this number, if it is there; one that runs on under other settings is.
+    /// Returns the server with this number. A server keeps its number if only its settings change.
     pub(crate) fn numbered(&self, number: u64) -> Option<Arc<ServerEntry>> {
         let server_set = self.server_set();
         let mut entries = server_set.entries.iter();
         entries.find(|entry| entry.number == number).cloned()
     }
 
-    /// The server of this name, if it is there.
+    /// Returns the server with this name.
     pub(crate) fn named(&self, name: &str) -> Option<Arc<ServerEntry>> {
         let server_set = self.server_set();
         let mut entries = server_set.entries.iter();
         entries.find(|entry| *entry.name == *name).cloned()
     }
 
-    /// Whether another one has taken a server's place.
+    /// Returns true if another server of the same name has replaced this one.
     pub(crate) fn is_succeeded(&self, entry: &ServerEntry) -> bool {
         let next = self.named(&entry.name);
         next.is_some_and(|next| next.number != entry.number)
     }
 
-    /// Until a server is not there any more, or another one has taken its place.
+    /// Waits until a server is removed or replaced.
     pub(crate) async fn departed(&self, entry: &ServerEntry) {
         let mut turns = self.changes.turns();
-        // ClientRef tells of turns lives as long as the aggregator.
+        // The sender lives as long as the aggregator.
         let _ = turns
             .wait_for(|()| self.numbered(entry.number).is_none())
             .await;
     }
 
-    /// The server of this name, as soon as it is there.
+    /// Waits for a server with this name and returns it.
     pub(crate) async fn arrived(&self, name: &str) -> Arc<ServerEntry> {
         let mut turns = self.changes.turns();
         loop {
@@ -77,7 +77,7 @@ impl Aggregator {
         }
     }
 
-    /// The servers are others: whoever listens looks for its own, and legacy clients are subscribed where they were.
+    /// Reacts to a changed server set: notifies change streams and restores subscriptions of legacy clients.
     pub(crate) fn follow(self: &Arc<Self>) {
         self.changes.turn();
         for sink in self.changes.staying() {
@@ -87,7 +87,7 @@ impl Aggregator {
         }
     }
 
-    /// Subscribes a legacy client to what it had subscribed to at servers that have come.
+    /// Restores the subscriptions of a legacy client at new servers.
     pub(crate) fn follow_for(self: &Arc<Self>, guest: &DownstreamClient) {
         let server_set = self.server_set();
         let entries = server_set.entries.iter();
@@ -104,7 +104,7 @@ impl Aggregator {
         }
     }
 
-    /// Asks a server that has come until it has taken everything or refused it, or the client has gone.
+    /// Retries until the server has accepted or refused every subscription, or the client has disconnected.
     async fn subscribe_again(
         self: Arc<Self>,
         sink: WeakClientSink,
@@ -115,7 +115,7 @@ impl Aggregator {
         loop {
             let mut again = Vec::new();
             for shared in left {
-                // Nobody is kept here by what is tried for it.
+                // The weak reference does not keep the client's session alive.
                 let Some(sink) = sink.near() else {
                     return;
                 };
@@ -146,16 +146,16 @@ impl Aggregator {
         ) else {
             return ResubscribeOutcome::Over;
         };
-        // It may have been ended meanwhile, or be somebody else's who has come since.
+        // The client may have unsubscribed, or the URI may now belong to another server.
         let request = guest.subscription(Method::ResourcesSubscribe, inner);
         let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
             return ResubscribeOutcome::Over;
         };
         match self.carry_for(guest, &entry, sink, request).await {
             Ok(_) if guest.watched.settle(outer, server) => hint_updated(sink, outer),
-            // The client knows it by another address, too.
+            // The client has subscribed to the same resource under another URI, too.
             Ok(_) if guest.watched.wants(server, inner) => {}
-            // The client has ended it while the server was asked.
+            // The client has unsubscribed in the meantime.
             Ok(_) => {
                 let request = guest.subscription(Method::ResourcesUnsubscribe, inner);
                 if let Some(request) = request {
@@ -177,7 +177,7 @@ impl Aggregator {
                     entry.server.covered(error.message().into_owned()),
                 );
                 tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
-                // Whoever looks at it then is told why.
+                // A client that reads the resource after this notification gets the error.
                 hint_updated(sink, outer);
             }
         }
@@ -203,7 +203,7 @@ fn hint_updated(sink: &ClientSink, uri: &str) {
     sink.hint(&Scope::Connection, method, &updated(uri));
 }
 
-/// Tells that a resource may have changed.
+/// Returns the parameters of a notification that a resource may have changed.
 pub(crate) fn updated(uri: &str) -> String {
     ObjectWriter::new().text("uri", uri).finish()
 }

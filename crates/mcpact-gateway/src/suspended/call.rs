@@ -1,4 +1,4 @@
-//! ClientRef keeps a parked call.
+//! Background job of a suspended call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,24 +20,24 @@ use crate::suspended::registry::SuspendedHandle;
 use crate::upstream::UpstreamServer;
 use mcpact::connection::{CallEvent, ServerNotification, ServerResponse};
 
-/// How long a server may take to end a call whose client did not come back.
+/// Time limit for the server to end a call after its client failed to resume it.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How long a client that vanished may take to come again with the same answers.
+/// Time limit for a disconnected client to return with the same answers.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a keeper is told.
+/// Message to the background job of a suspended call.
 #[derive(Debug)]
 pub(crate) enum CallMessage {
-    /// The client came back: these are answers for the server, and who waits from here on.
+    /// The client resumed the call: answers for the server, and the request that waits from now on.
     Resumed(Vec<ServerAnswer>, Option<Box<Seat>>),
-    /// Somebody who waited has gone.
+    /// A waiting request was cancelled.
     Left,
-    /// The client did not come back.
+    /// The client did not resume the call in time.
     Expired(Vec<ServerAnswer>),
 }
 
-/// A request that waits for the outcome.
+/// Request that waits for the outcome of a suspended call.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) inbound: Inbound,
@@ -45,20 +45,21 @@ pub(crate) struct Seat {
     pub(crate) reply: oneshot::Sender<Result<ByteString, ServeError>>,
 }
 
-/// The task of one parked call. It ends with the call, and the call with it.
+/// Background job of one suspended call. Job and call end together.
 pub(crate) struct SuspendedCall {
     id: SuspendedCallId,
     server: Arc<UpstreamServer>,
     open: Open,
     seats: Vec<Seat>,
-    /// How far the server got while nobody waited, for whoever comes back.
+    /// Latest progress that arrived while no request waited, for the next one.
     unheard: Option<ServerNotification>,
     words: mpsc::UnboundedReceiver<CallMessage>,
 }
 
 impl SuspendedCall {
     pub(crate) fn start(server: &Arc<UpstreamServer>, id: SuspendedCallId, open: Open) {
-        // One word for each request of a client that found its park, which the suspend_limits limit.
+        // Unbounded, but limited in effect: one message for each accepted client request, which the suspend limits
+        // bound.
         let (say, words) = mpsc::unbounded_channel();
         let connection = open.exchange.connection();
         server
@@ -89,7 +90,7 @@ impl SuspendedCall {
         let Self {
             id, server, open, ..
         } = self;
-        // The server is told before it is told that nobody keeps the call any more.
+        // The call is cancelled at the server before its entry is released.
         drop(open);
         server.suspended.release(id);
     }
@@ -111,7 +112,7 @@ impl SuspendedCall {
         }
     }
 
-    /// Heeds what was said before; whether the keeper goes on.
+    /// Processes all pending messages. Returns true if the job continues.
     async fn catch_up(&mut self) -> bool {
         while let Ok(word) = self.words.try_recv() {
             if !self.heed(word).await {
@@ -141,7 +142,7 @@ impl SuspendedCall {
             }
             CallMessage::Expired(answers) => {
                 self.open.unanswered.due(answers).tell().await;
-                // Dropping the call afterwards cancels it, if it has not ended.
+                // Dropping the call afterwards cancels it if it has not ended.
                 let _ = tokio::time::timeout(LAST_WORDS, self.end()).await;
                 false
             }
@@ -155,7 +156,7 @@ impl SuspendedCall {
         self.seats.push(seat);
     }
 
-    /// Waits for the end of the call; nobody hears what comes before it.
+    /// Waits for the end of the call and discards all events before it.
     async fn end(&mut self) {
         loop {
             if let Some(CallEvent::Response(_) | CallEvent::Failed(_)) = self.open.event().await {
@@ -164,14 +165,14 @@ impl SuspendedCall {
         }
     }
 
-    /// The server asks again.
+    /// Processes further questions of the server.
     async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
         let revision = self.open.exchange.upstream();
         let binding = binding(&self.open.exchange.inbound);
         let parked = loop {
             {
                 let mut suspend_limits = self.server.suspended.suspend_limits();
-                // Words are said under the same lock: whoever has resumed has a seat.
+                // Messages are sent under the same lock, so every resumed request has its seat.
                 if self.words.is_empty() {
                     let now = self.server.clock.now();
                     break suspend_limits.suspend(self.id, binding, revision, questions, now);
@@ -214,12 +215,12 @@ impl SuspendedCall {
 
     fn deliver(&mut self, outcome: &Result<ByteString, ServeError>) {
         for seat in self.seats.drain(..) {
-            // Whoever waited may have gone.
+            // The waiting request may have been cancelled.
             let _ = seat.reply.send(outcome.clone());
         }
     }
 
-    /// Tells the keeper after a while that somebody has gone.
+    /// Reports a cancelled request to the job, after a grace period.
     pub(crate) fn leave(say: mpsc::UnboundedSender<CallMessage>) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
@@ -230,7 +231,7 @@ impl SuspendedCall {
     }
 }
 
-/// The newest report of progress.
+/// Returns the latest progress notification.
 fn newest(
     known: Option<ServerNotification>,
     event: Option<&CallEvent>,
@@ -243,7 +244,7 @@ fn newest(
     }
 }
 
-/// An outcome that was kept, as it goes to a modern client.
+/// Converts a stored outcome to the response for a modern client.
 pub(crate) fn told(outcome: Outcome) -> Result<ByteString, ServeError> {
     match outcome {
         Outcome::Result(raw) => Ok(raw.into()),

@@ -1,4 +1,4 @@
-//! What a state is good for: this binding and this call.
+//! Binding of a sealed state to a client and a call.
 
 use mcpact::server::backend::ClientKey;
 use mcpact_spec::Method;
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::exchange::Inbound;
 
-/// What a call is bound to. A key belongs to the call rather than to the principal, who has no more calls for having
-/// many keys.
+/// Returns the binding of a call. A client key is part of the call digest rather than of the principal. Otherwise a
+/// principal could raise its limit of calls by using many keys.
 pub(crate) fn binding(inbound: &Inbound) -> Binding {
     let Inbound { job, sink } = inbound;
     let params = Object::parse(&job.params).unwrap_or_default();
@@ -21,10 +21,10 @@ pub(crate) fn binding(inbound: &Inbound) -> Binding {
         .finish();
     let key = match &sink.identity().key {
         ClientKey::Key(key) => &**key,
-        // A connection is its owner's already.
+        // A connection already belongs to its owner.
         ClientKey::None | ClientKey::Connection(_) => "",
     };
-    // The parameters are an object, so that it is plain where the key begins.
+    // The parameters are a JSON object, so the start of the key is unambiguous.
     let about = Sha256::new_with_prefix(canonical(&stable)).chain_update(key);
     Binding {
         principal: Sha256::digest(sink.owner()).into(),

@@ -1,7 +1,7 @@
-//! What modern programs have asked, and nobody has answered yet.
+//! Unanswered questions of modern local servers.
 //!
-//! A modern server that asks ends its call. Only its process may know what the answer is for, so that it is kept awake
-//! until the client comes back, for as long as a call of a legacy server would wait.
+//! A modern server requests input by ending its call. Only its process may know the state behind the question. An
+//! idle guard keeps that process running until the client responds, at most as long as a suspended legacy call.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,21 +17,21 @@ use crate::exchange::Exchange;
 use crate::suspended::digest::binding;
 use crate::upstream::UpstreamServer;
 
-/// How a result says that something is asked.
+/// Value of `resultType` for a result that requests input.
 const ASKS: &str = "input_required";
 
-/// The open questions of one server, the oldest first.
+/// Open questions of one server, the oldest first.
 #[derive(Debug)]
 pub(crate) struct ModernQuestions {
     open: Mutex<VecDeque<OpenQuestion>>,
     limits: SuspendLimits,
 }
 
-/// A call that ended with a question.
+/// Call that ended with a request for input.
 #[derive(Debug)]
 pub(crate) struct OpenQuestion {
     call: Binding,
-    /// The connection with which it ends; none where its client may come back by another.
+    /// Client connection that ends the question when it closes; `None` if another connection may answer.
     connection: Option<ClientKey>,
     until: Instant,
     _awake: IdleGuard,
@@ -57,7 +57,7 @@ impl ModernQuestions {
             _awake: exchange.connection.hold(),
         };
         let mut open = self.open();
-        // Whoever asks more than may wait is kept awake by the later ones.
+        // At the limit, the oldest question is dropped; the newer ones still prevent idle shutdown.
         while open.len() >= self.limits.total {
             open.pop_front();
         }
@@ -73,14 +73,14 @@ impl ModernQuestions {
         });
     }
 
-    /// The client comes back for this call.
+    /// Removes and returns the open question of this call.
     fn take(&self, call: &Binding) -> Option<OpenQuestion> {
         let mut open = self.open();
         let at = open.iter().position(|question| question.call == *call)?;
         open.remove(at)
     }
 
-    /// Forgets what only somebody could come back for who says nothing any more.
+    /// Drops the questions that only this client could answer, after its input has closed.
     pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
         let mark = Some(&identity.key);
         self.open()
@@ -89,7 +89,8 @@ impl ModernQuestions {
 }
 
 impl UpstreamServer {
-    /// What the client comes back for with its request, if it does; its server stays awake for as long as this is held.
+    /// Returns the open question that the request answers, if any. It prevents idle shutdown of the server while
+    /// held.
     pub(crate) fn comes_back_for(&self, exchange: &Exchange) -> Option<OpenQuestion> {
         let raw = &exchange.inbound.job.params;
         if raw.is_plain_call() || !self.may_be_asked_by(exchange) {
@@ -102,7 +103,7 @@ impl UpstreamServer {
             .then(|| self.questions.take(&binding(&exchange.inbound)))?
     }
 
-    /// Keeps the server awake that asks something in this result.
+    /// Prevents idle shutdown of the server if this result requests input.
     pub(crate) fn note_question(&self, exchange: &Exchange, result: &str) {
         if !self.may_be_asked_by(exchange) || !result.contains(ASKS) {
             return;
@@ -113,7 +114,8 @@ impl UpstreamServer {
         }
     }
 
-    /// Whether the server is a program that may ask during such a call. Others are awake without us.
+    /// Returns true if the server is a local process that may request input in this call. Remote servers need no idle
+    /// guard.
     fn may_be_asked_by(&self, exchange: &Exchange) -> bool {
         let method = exchange.inbound.job.method;
         !self.is_remote() && method.is_some_and(Method::may_ask_for_input)

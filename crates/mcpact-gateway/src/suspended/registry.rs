@@ -1,4 +1,4 @@
-//! Where parked calls are, and how their keepers are reached.
+//! Registry of suspended calls and their background jobs.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -19,26 +19,26 @@ use crate::suspended::call::CallMessage;
 use crate::suspended::call::LAST_WORDS;
 use crate::upstream::Clock;
 
-/// How often expired suspend_limits are looked for.
+/// Interval of the check for expired calls.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// All parked calls, and who keeps them.
+/// All suspended calls, and the handles of their background jobs.
 #[derive(Debug)]
 pub(crate) struct SuspendedRegistry {
     suspend_limits: Mutex<SuspendedCalls>,
     keepers: Mutex<HashMap<SuspendedCallId, SuspendedHandle>>,
-    /// DeclaredTasks whenever a keeper has ended.
+    /// Notified when a background job has ended.
     released: Notify,
     pub(crate) clock: Clock,
-    /// Seals what clients carry until they come back.
+    /// Seals the state that clients hold until they resume.
     pub(crate) sealer: Sealer,
 }
 
-/// Where the keeper of a call is.
+/// Handle of the background job of a suspended call.
 #[derive(Debug)]
 pub(crate) struct SuspendedHandle {
     pub(crate) say: mpsc::UnboundedSender<CallMessage>,
-    /// The connection with which the call ends; none where its client may come back by another.
+    /// Client connection that ends the call when it closes; `None` if another connection may resume it.
     pub(crate) connection: Option<ClientKey>,
 }
 
@@ -63,12 +63,12 @@ impl SuspendedRegistry {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many calls wait.
+    /// Returns the number of suspended calls.
     pub(crate) fn parked(&self) -> usize {
         self.suspend_limits().len()
     }
 
-    /// The result that asks the client.
+    /// Returns the result that requests input from the client.
     pub(crate) fn asked(&self, round: &Round) -> Result<ByteString, ServeError> {
         self.sealed(&round.input_requests, &round.claims.encode())
     }
@@ -90,7 +90,7 @@ impl SuspendedRegistry {
         Ok(input_required(input_requests, &state).into())
     }
 
-    /// Frees what nobody came back for, as long as the suspended exists.
+    /// Starts the background job that expires calls; it ends with the registry.
     pub(crate) fn watch(self: &Arc<Self>) {
         let suspended = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -108,16 +108,16 @@ impl SuspendedRegistry {
         });
     }
 
-    /// Gives up what no client can come back to any more, and waits a while for those calls to end.
+    /// Gives up all calls because no client can resume them, and waits briefly for their end.
     pub(crate) async fn abandon(&self) {
         let abandoned = self.give_up(|_| true);
         if !abandoned.is_empty() {
-            // Their keepers have no more time than that.
+            // The background jobs have the same time limit.
             let _ = tokio::time::timeout(LAST_WORDS, self.until_released(&abandoned)).await;
         }
     }
 
-    /// Gives up what only somebody could come back to who says nothing any more.
+    /// Gives up the calls that only this client could resume, after its input has closed.
     pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
         let is_theirs = |post: &SuspendedHandle| post.connection.as_ref() == Some(&identity.key);
         let theirs: Vec<SuspendedCallId> = {
@@ -160,17 +160,17 @@ impl SuspendedRegistry {
         }
     }
 
-    /// The keeper of a call has ended.
+    /// Removes the entry of a call after its background job has ended.
     pub(crate) fn release(&self, park: SuspendedCallId) {
         self.keepers().remove(&park);
         self.released.notify_waiters();
     }
 
-    /// Tells a keeper what was decided, while the suspend_limits are locked: so it knows of everybody who waits
-    /// before it decides itself.
+    /// Sends a decision to the job of a call. The lock on the suspended calls must be held, so that the job has all
+    /// waiting requests before it decides itself.
     pub(crate) fn say(&self, park: SuspendedCallId, word: CallMessage) {
         if let Some(keeper) = self.keepers().get(&park) {
-            // A keeper that has ended has nothing left to do.
+            // A job that has ended needs no message.
             let _ = keeper.say.send(word);
         }
     }

@@ -1,4 +1,4 @@
-//! A client that comes back with answers.
+//! Resumption of a suspended call with the client's answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::suspended::digest::binding;
 use crate::suspended::registry::SuspendedRegistry;
 use crate::upstream::UpstreamServer;
 
-/// How long a server is given to call a URL visited before it is asked again.
+/// Time limit for the server to report a visited URL, before the call is sent again.
 const VISIT: Duration = Duration::from_secs(25);
 
-/// How often it is looked whether it has.
+/// Polling interval for that report.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Somebody waits; whoever stops waiting without an outcome says so.
+/// Waiting request; sends [`CallMessage::Left`] after a delay if dropped without an outcome.
 struct Waiting {
     say: Option<mpsc::UnboundedSender<CallMessage>>,
 }
@@ -69,14 +69,14 @@ impl UpstreamServer {
         Err(invalid_state().into())
     }
 
-    /// Where a state was given, and what it says.
+    /// Opens a sealed state; returns its registry and its content.
     fn opened(&self, state: &str) -> Option<(Arc<SuspendedRegistry>, Vec<u8>)> {
         let mut suspended_registries = self.suspended_registries();
         suspended_registries
             .find_map(|suspended| Some((Arc::clone(suspended), suspended.sealer.open(state)?)))
     }
 
-    /// A client comes back to a call that waits for it, although the server takes no more calls; none if it does not wait.
+    /// Resumes a suspended call at a server that accepts no new calls; `None` if no suspended call matches.
     pub(crate) async fn come_back(
         &self,
         inbound: Inbound,
@@ -89,7 +89,8 @@ impl UpstreamServer {
         Some(suspended.resume(inbound, &claims, responses).await)
     }
 
-    /// The user agreed to visit a URL: the call is made again when the server says that this is done.
+    /// Continues after the user agreed to visit a URL. The call is resent once the server reports completion, or
+    /// after a timeout.
     async fn resume_visit(
         self: &Arc<Self>,
         exchange: Exchange,
@@ -115,7 +116,7 @@ impl UpstreamServer {
 }
 
 impl SuspendedRegistry {
-    /// Goes on with a call that waits here.
+    /// Resumes a call that is suspended in this registry.
     async fn resume(
         &self,
         inbound: Inbound,

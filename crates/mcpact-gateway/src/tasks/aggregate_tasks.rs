@@ -1,4 +1,4 @@
-//! Tasks of several servers: each is called by its server and the name that it has there.
+//! Tasks of several servers; the public task id consists of the server name and the server's own id.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::exchange::refusal;
 use crate::upstream::pending::again;
 
 impl Aggregator {
-    /// The server that runs a task, and what it calls it.
+    /// Returns the server of a task and the task's id there.
     pub(crate) fn by_task(
         &self,
         task: &str,
@@ -40,7 +40,7 @@ impl Aggregator {
         })
     }
 
-    /// Refuses to make a task of a call at a server that has none: whoever asks for one waits for it.
+    /// Refuses a task-augmented call to a server without task support, because the client relies on getting a task.
     ///
     /// `2025-11-25 basic/utilities/tasks#tool-level-negotiation`
     pub(crate) fn check_task(
@@ -58,7 +58,7 @@ impl Aggregator {
             return Ok(());
         }
         let shown = entry.shown_to(client, false);
-        // A server that nobody has profile says itself what it can.
+        // A server without a known profile decides itself.
         if shown.is_none_or(|shown| shown.declared().has(Capability::ServerTasksToolsCall)) {
             return Ok(());
         }
@@ -67,7 +67,7 @@ impl Aggregator {
         Err(refusal(code, why, None, client))
     }
 
-    /// The tasks of all servers, one server after the other.
+    /// Lists the tasks of all servers, one server after the other.
     pub(crate) async fn list_tasks(
         self: &Arc<Self>,
         job: &BackendRequest,
@@ -105,7 +105,7 @@ impl Aggregator {
             let page = match page {
                 Ok(page) => page,
                 Err(error) if at == begin && cursor.is_some() => return Err(error),
-                // The tasks of the others are there all the same.
+                // Skip this server; the tasks of the others are still listed.
                 Err(error) => {
                     let error = entry.server.covered(error.message().into_owned());
                     tracing::warn!(server = %entry.name, error, "no tasks");
@@ -142,7 +142,7 @@ impl Aggregator {
     }
 }
 
-/// A page that leads to the next one of the same server, or else to the next server.
+/// Returns the page with a cursor to the server's next page, or else to the next server.
 fn with_next(page: &str, server: &str, after: Option<String>) -> String {
     let own = edit(page, "nextCursor", |raw| {
         let cursor = mcpact_wire::scan::text(raw)?;

@@ -1,4 +1,4 @@
-//! A modern server's task, for a legacy client that waits for its call.
+//! Polling of a modern server's task for a legacy client that waits for its call.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::tasks::waited::Started;
 use crate::upstream::UpstreamServer;
 use mcpact::connection::ServerResponse;
 
-/// How often in a row the server may fail to say where its task stands.
+/// Maximum number of consecutive failures to get the task status.
 const ATTEMPTS: u32 = 5;
 
 impl UpstreamServer {
-    /// Looks after the task until it is over; the client sees one call with questions in it.
+    /// Polls the task until it ends; the client sees one call with questions in it.
     pub(crate) async fn follow(
         &self,
         exchange: Exchange,
@@ -42,7 +42,7 @@ impl UpstreamServer {
             let detailed = self.look(&exchange, task.id(), pause).await?;
             let step = task.status(&detailed);
             if let Step::Ask(_) = step {
-                // What is asked again is limited as in a call without a task.
+                // New questions get new round limits; repeated ones are limited as in a call without a task.
                 rounds = self.rounds_of_task(&exchange);
             }
             match step {
@@ -65,7 +65,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Where the server's task stands. A connection that broke is opened again, unless the task was lost with it.
+    /// Gets the status of the server's task. A broken connection is reopened, unless the task was lost with it.
     pub(crate) async fn look(
         &self,
         exchange: &Exchange,
@@ -104,8 +104,8 @@ impl UpstreamServer {
         rounds.with_default_answers(&self.settings.default_answers)
     }
 
-    /// Puts what the task asks to the client, and the answers to the task. If the call ends here for
-    /// want of an answer, its result.
+    /// Sends the task's questions to the client, and the answers to the task. Returns the call's result if a missing
+    /// answer ends the call.
     async fn answer_task(
         &self,
         exchange: &Exchange,

@@ -1,4 +1,4 @@
-//! Tasks of 2025-11-25 in front of a modern server.
+//! Tasks of 2025-11-25, hosted in front of a modern server.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +50,7 @@ const LIMITS: HostLimits = HostLimits {
     page: 100,
 };
 
-/// The hosted tasks, who works for them and who waits for them.
+/// Hosted tasks, their runners, and the requests that wait for results.
 #[derive(Debug)]
 pub(crate) struct Hosting {
     hosted: Mutex<HostedTasks>,
@@ -60,13 +60,13 @@ pub(crate) struct Hosting {
     clock: Clock,
 }
 
-/// When to look at the server's task, and what it is called.
+/// Id of the server's task, and the delay until its next poll.
 struct Freshness {
     upstream: Box<str>,
     after: Duration,
 }
 
-/// A request for a result, until it is answered or given up.
+/// Registration of a request for a result; dropping it removes the registration.
 struct Waiting<'a> {
     hosted: &'a Hosting,
     runner: Option<Arc<Runner>>,
@@ -109,7 +109,7 @@ impl Hosting {
         lock(&self.hosted)
     }
 
-    /// What a step of the machine leads to, at this very time.
+    /// Runs a step of the state machine with the current time.
     fn at<T>(&self, step: impl FnOnce(&mut HostedTasks, Timestamp<'_>) -> T) -> T {
         let stamp = date();
         let now = Timestamp {
@@ -119,12 +119,12 @@ impl Hosting {
         step(&mut self.hosted(), now)
     }
 
-    /// Whether this owner has this task.
+    /// Returns true if the task exists and belongs to this owner.
     fn has(&self, task: &str, owner: &str) -> bool {
         self.hosted().get(task, owner).is_ok()
     }
 
-    /// The tasks of a server that have not ended, and who works for them.
+    /// Returns the unfinished tasks of a server with their runners.
     fn running(&self, server: u64) -> Vec<(Box<str>, Arc<Runner>)> {
         lock(&self.runners)
             .iter()
@@ -133,7 +133,7 @@ impl Hosting {
             .collect()
     }
 
-    /// A server is gone, and the calls behind the tasks that have not ended: whoever waits for them is told so.
+    /// Ends the unfinished tasks of a stopped server with an error, which waiting requests receive.
     fn lost(self: &Arc<Self>, server: u64, error: &ServeError) {
         for (task, runner) in self.running(server) {
             runner.stop();
@@ -145,13 +145,13 @@ impl Hosting {
         }
     }
 
-    /// The call waits for its client, or does so no more.
+    /// Updates the status when the call starts or stops waiting for its client.
     pub(crate) fn waits(&self, task: &str, status: Status) {
         self.at(|hosted, now| hosted.waits(task, status, now));
         self.tell(task);
     }
 
-    /// Tells the client where its task stands, if it can be told.
+    /// Sends the task status to the client if it supports that.
     fn tell(&self, task: &str) {
         let runner = lock(&self.runners).get(task).cloned();
         let Some(runner) = runner else {
@@ -163,7 +163,7 @@ impl Hosting {
         }
     }
 
-    /// Does what the machine wants; the server is looked after by whoever called.
+    /// Performs the actions of the state machine. Polling is left to the caller of this function.
     fn perform(
         self: &Arc<Self>,
         acts: Vec<Action>,
@@ -192,7 +192,7 @@ impl Hosting {
                         if let Some(upstream) = upstream {
                             request_apart(runner, Method::TasksCancel, of_task(&upstream));
                         }
-                        // Whoever made the call cancels it by stopping.
+                        // Aborting the job drops the call, which cancels it.
                         runner.stop();
                     }
                 }
@@ -201,7 +201,7 @@ impl Hosting {
                     outcome,
                 } => {
                     if let Some(waiting) = lock(&self.waiting).remove(&inbound) {
-                        // Whoever waited may have gone.
+                        // The waiting request may have been cancelled.
                         let _ = waiting.send(outcome);
                     }
                 }
@@ -235,7 +235,7 @@ impl Hosting {
 }
 
 impl UpstreamServer {
-    /// Whether the client wants this call to be a task: the raw `task` entry.
+    /// Returns the raw `task` entry if the client requests this call as a task.
     pub(crate) fn wished_task(exchange: &Exchange) -> Option<String> {
         let job = &exchange.inbound.job;
         let may = job.method == Some(Method::ToolsCall)
@@ -250,7 +250,7 @@ impl UpstreamServer {
         params.get_present("task").map(str::to_owned)
     }
 
-    /// The tasks that are hosted here; they are the client's, and stay when another server takes the place of this one.
+    /// Returns the hosted tasks. They belong to the clients and are passed on to a successor of this server.
     pub(crate) fn hosted(&self) -> &Arc<Hosting> {
         self.hosted.get_or_init(|| {
             let hosted = Arc::new(Hosting::new(self.clock));
@@ -259,7 +259,7 @@ impl UpstreamServer {
         })
     }
 
-    /// The server is about to be ended: what is hosted for it has as much time as its calls.
+    /// Gives hosted tasks the same drain time as calls when the server is about to stop.
     pub(crate) fn outlast_hosted(&self) {
         let hosted = self.hosted.get();
         for (_, runner) in hosted.map_or_else(Vec::new, |hosted| hosted.running(self.number)) {
@@ -267,7 +267,7 @@ impl UpstreamServer {
         }
     }
 
-    /// The server is gone: what is still hosted for it is lost.
+    /// Reports the remaining hosted tasks as lost after the server has stopped.
     pub(crate) fn lose_hosted(&self) {
         if let Some(hosted) = self.hosted.get() {
             let ended = self.shared.error(UpstreamErrorKind::Stopped).into();
@@ -275,7 +275,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Whether a request is about a task that is hosted here: it can be answered without the server.
+    /// Returns true if a request concerns a hosted task and can be answered without the server.
     pub(crate) fn hosts(&self, job: &BackendRequest, sink: &ClientSink) -> bool {
         let is_about_one = matches!(
             job.method,
@@ -290,7 +290,7 @@ impl UpstreamServer {
         is_about_one && job.pact.era() == Era::Legacy && self.hosted.get().is_some_and(has)
     }
 
-    /// Makes a task of a call, and answers before the server is even asked.
+    /// Creates a task for a call and returns before the call is sent to the server.
     pub(crate) fn host(
         self: &Arc<Self>,
         mut exchange: Exchange,
@@ -318,14 +318,14 @@ impl UpstreamServer {
         Ok(created.into())
     }
 
-    /// Makes the call, and looks after what it has become until it is over.
+    /// Makes the call, and polls the resulting task of the server until it ends.
     async fn work(&self, task: &str, mut exchange: Exchange, runner: &Arc<Runner>) {
         let asking = QuestionChannel::InTask(task, runner);
         let profile = self.through_rounds(&mut exchange, asking).await;
         let hosted = self.hosted();
         let mut acts = match profile {
             Ok(CallEnd::Task(raw)) => {
-                // A call becomes a task once.
+                // A call becomes a task at most once.
                 let _ = runner.connection.set(Arc::clone(&exchange.connection));
                 hosted.hosted().started(task, &raw)
             }
@@ -335,7 +335,7 @@ impl UpstreamServer {
                 hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)
             }),
         };
-        // Between two looks nobody calls the server, and its task goes on.
+        // No call is in flight between two polls; the guard prevents idle shutdown while the server's task runs.
         let _awake = exchange.connection.hold();
         while let Some(Freshness { upstream, after }) = hosted.perform(acts, Some(runner)) {
             acts = match self.look(&exchange, &upstream, after).await {
@@ -349,7 +349,7 @@ impl UpstreamServer {
         }
     }
 
-    /// What a client of 2025-11-25 asks about its tasks.
+    /// Handles task requests of a client of 2025-11-25.
     pub(crate) async fn about_hosted(&self, inbound: &Inbound) -> Result<ByteString, ServeError> {
         let hosted = self.hosted();
         let owner = inbound.sink.owner();
@@ -377,7 +377,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Waits for the end of a task; meanwhile its client can be asked.
+    /// Waits for the end of a task; questions to the client are possible meanwhile.
     async fn hosted_result(&self, asked: &Inbound, task: &str) -> Result<ByteString, ServeError> {
         let hosted = self.hosted();
         let sink = &asked.sink;
@@ -394,7 +394,7 @@ impl UpstreamServer {
         let outcome = match retrieved {
             ResultLookup::Now(outcome) => outcome,
             ResultLookup::Later(acts) => {
-                // ClientRef takes no stream cannot be asked there.
+                // Without a stream, this request cannot carry questions.
                 let reach = asked.job.response_mode;
                 let runner = waiting.runner.as_ref();
                 if let Some(runner) = runner.filter(|_| reach == ResponseMode::Stream) {
@@ -434,7 +434,7 @@ fn ended(inbound: &Inbound, why: &str) -> ServeError {
     )
 }
 
-/// Tells a modern server something about its task, whoever waits for what.
+/// Sends a request about its task to a modern server in the background, without waiting for the response.
 fn request_apart(runner: &Runner, method: Method, params: String) {
     let binding = Arc::clone(&runner.binding);
     let Some(connection) = runner.connection.get().cloned() else {

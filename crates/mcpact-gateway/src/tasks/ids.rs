@@ -1,8 +1,8 @@
-//! What clients call the tasks that run in an instance of a server.
+//! Task ids for clients of a server with several instances.
 //!
-//! Instances know nothing of each other and give their tasks the same ids, which many of them count. So a name says
-//! which instance is meant. Its mark nobody can guess from another name, and it shows whose the name is, also when the
-//! instance is gone: nothing has to be remembered for that.
+//! Instances are independent and often number their tasks, so ids repeat between instances. The public id therefore
+//! contains the instance. It also contains an authentication code that cannot be derived from other ids and binds the
+//! id to its owner. It stays verifiable without stored state, even after the instance has ended.
 
 use std::sync::LazyLock;
 
@@ -10,37 +10,37 @@ use sha2::{Digest, Sha256};
 
 use crate::aggregate::task_ids::{qualified_id, split_id};
 
-/// What marks are made with, for as long as this process lives: servers come and go meanwhile.
+/// Key of the authentication codes. It lives as long as the process, because servers may be added and removed.
 static KEY: LazyLock<[u8; 32]> = LazyLock::new(|| {
     let mut key = [0; 32];
-    // ClientRef gets no randomness gets no server either: it seals what clients carry.
+    // Without randomness no server starts either, because sealing of client state needs it, too.
     let _ = getrandom::fill(&mut key);
     key
 });
 
-/// How much of a digest is a mark.
+/// Number of digest bytes in an authentication code.
 const MARK: usize = 8;
 
-/// A task, as a name of it says.
+/// Parsed public task id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskName<'n> {
     pub(crate) instance: &'n str,
-    /// What it is called there.
+    /// Task id at the instance.
     pub(crate) task: &'n str,
 }
 
 impl<'n> TaskName<'n> {
-    /// The task that a name means, if the name was given to this owner.
+    /// Parses a public id; `None` if it was not issued to this owner.
     pub(crate) fn parse(name: &'n str, owner: &str) -> Option<Self> {
         let (place, task) = split_id(name)?;
         let (instance, given) = place.split_once('-')?;
         let named = Self { instance, task };
-        // Digests are compared: how long that takes tells nothing of the mark.
+        // Comparing digests makes the timing independent of the authentication code.
         let is_given = Sha256::digest(given) == Sha256::digest(named.mark(owner));
         is_given.then_some(named)
     }
 
-    /// Its name for this owner.
+    /// Returns the public id for this owner.
     pub(crate) fn shown(self, owner: &str) -> String {
         let place = format!("{}-{}", self.instance, self.mark(owner));
         qualified_id(&place, self.task)

@@ -1,7 +1,7 @@
 //! Tasks of a server for clients of its own era.
 //!
-//! A server stays awake for them. Where several clients share its instances, their names say in which
-//! one they run: the server knows them there and nowhere else.
+//! Running tasks prevent idle shutdown of the server. If several clients share the instances of a server, the public
+//! task id contains the instance, because other instances do not know the task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ use crate::tasks::ids::TaskName;
 use crate::tasks::meant;
 use mcpact::connection::{ServerNotification, ServerRequest, related_task};
 
-/// The tasks that run in one session, by the names that the server gave them.
+/// Tasks of one session, by the ids that the server assigned.
 #[derive(Debug, Default)]
 pub(crate) struct KeptTasks {
     tasks: Mutex<HashMap<Box<str>, Task>>,
@@ -37,11 +37,11 @@ pub(crate) struct KeptTasks {
 
 #[derive(Debug)]
 struct Task {
-    /// ClientRef hears of it.
+    /// Receiver of notifications about the task.
     sink: WeakClientSink,
-    /// ListScope it is; to everybody else it does not exist.
+    /// Owner of the task; the task does not exist for other clients.
     owner: Box<str>,
-    /// When the server forgets it.
+    /// Expiry time of the task at the server.
     until: Instant,
     is_over: bool,
 }
@@ -54,12 +54,12 @@ impl KeptTasks {
         tasks
     }
 
-    /// Whether any may still run.
+    /// Returns true if any task may still run.
     pub(crate) fn are_any(&self) -> bool {
         self.tasks().values().any(|task| !task.is_over)
     }
 
-    /// Takes note of where a task stands.
+    /// Records the status of a task.
     fn note(&self, task: &Object<'_>, sink: &ClientSink) {
         let Some(id) = task.get_str("taskId") else {
             return;
@@ -73,7 +73,7 @@ impl KeptTasks {
             return;
         }
         if tasks.len() >= TASKS {
-            // What is over makes room for what is not.
+            // A finished task makes room for a running one.
             let over = tasks.iter().find(|(_, task)| task.is_over);
             let over = over.map(|(id, _)| id.clone());
             over.map(|id| tasks.remove(&id));
@@ -98,14 +98,14 @@ impl KeptTasks {
         }
     }
 
-    /// ClientRef hears of a task, as long as it may run.
+    /// Returns the sink for notifications about a task that may still run.
     fn sink(&self, id: &str) -> Option<ClientSink> {
         let tasks = self.tasks();
         let task = tasks.get(id).filter(|task| !task.is_over);
         task?.sink.near()
     }
 
-    /// Whether there is such a task, and it is not this one's.
+    /// Returns true if the task exists and belongs to another owner.
     fn is_of_another(&self, id: &str, owner: &str) -> bool {
         let tasks = self.tasks();
         tasks.get(id).is_some_and(|task| *task.owner != *owner)
@@ -113,13 +113,13 @@ impl KeptTasks {
 }
 
 impl UpstreamConnection {
-    /// Tasks under the names that they have for their owner.
+    /// Returns the mapping from task ids to the public ids for this owner.
     pub(crate) fn named_tasks(&self, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
         let instance = &*self.name;
         TaskMap(move |task: &str| TaskName { instance, task }.shown(owner))
     }
 
-    /// Tells of a task where several clients share the session: only its owner hears of it.
+    /// Sends a task notification of a shared session to the task's owner only.
     pub(crate) fn tell_task_owner(&self, note: &ServerNotification) {
         let params = &note.params;
         let task = Object::parse(params).unwrap_or_default();
@@ -133,7 +133,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Whom a question for a task is for, and the question as that client knows it.
+    /// Returns the client for a question about a task, and the parameters with the client's task id.
     pub(crate) fn asked_for_task(&self, ask: &ServerRequest) -> Option<(ClientSink, ByteString)> {
         let params = &ask.params;
         let owner = self.kept.sink(&related_task(params)?)?;
@@ -145,8 +145,8 @@ impl UpstreamConnection {
 }
 
 impl Exchange {
-    /// Whether the names of tasks say where they run: the server knows them in one of its instances only, and others'
-    /// run there, too. At an address that keeps no sessions, every connection leads to all of them.
+    /// Returns true if public task ids contain the instance. That is needed if only one instance knows a task and
+    /// clients share instances. With a sessionless endpoint, every connection reaches all tasks.
     pub(crate) fn names_tasks(&self) -> bool {
         let (down, up) = (self.downstream(), self.upstream());
         let is_placed = match (down.era(), up.era()) {
@@ -159,7 +159,7 @@ impl Exchange {
         is_placed && self.binding.pool().is_some()
     }
 
-    /// The method, if it is about one task that is at the server.
+    /// Returns the method if the request concerns one task at the server.
     fn about_task(&self) -> Option<Method> {
         let method = self.inbound.job.method?;
         let is_about_one = matches!(
@@ -169,7 +169,7 @@ impl Exchange {
         is_about_one.then_some(method)
     }
 
-    /// Goes to the instance in which a task runs; the parameters as that one knows them.
+    /// Selects the instance that runs the task. Returns the parameters with the task id of that instance.
     pub(crate) async fn go_to_task(&mut self) -> Result<Option<String>, ServeError> {
         let Some(method) = self.about_task() else {
             return Ok(None);
@@ -196,7 +196,7 @@ impl Exchange {
         Ok(params)
     }
 
-    /// The instance with this name, if it is there.
+    /// Returns the open connection to the instance with this name.
     pub(crate) fn lane_named(&self, name: &str) -> Option<Arc<UpstreamConnection>> {
         let mut connections = self
             .binding
@@ -206,7 +206,7 @@ impl Exchange {
         connections.find(|connection| *connection.name == *name)
     }
 
-    /// Whether somebody else has begun a task that is called by its own name.
+    /// Returns true if another client started the task with this id.
     pub(crate) fn is_of_another(&self, task: &str, owner: &str) -> bool {
         let connections = self
             .binding
@@ -216,7 +216,7 @@ impl Exchange {
         connections.any(|connection| connection.kept.is_of_another(task, owner))
     }
 
-    /// Another's task is not told from none.
+    /// Error for an unknown task. A task of another client gives the same error.
     fn unknown_task(&self, task: &str) -> ServeError {
         let why =
             format!("Unknown task: `{task}`; see whether it is one that this client was given");
@@ -228,7 +228,7 @@ impl Exchange {
         self.binding.lost_call(UpstreamErrorKind::TaskLost).into()
     }
 
-    /// Refuses to go on in another instance with what is about a task: it would be another task there.
+    /// Refuses to resend a task request to another instance, where the id would refer to another task.
     pub(crate) fn check_place(&self) -> Result<(), ServeError> {
         match self.about_task().filter(|_| self.names_tasks()) {
             Some(_) => Err(self.task_gone()),
@@ -236,7 +236,7 @@ impl Exchange {
         }
     }
 
-    /// Takes note of a task in an answer, and shows it as the client knows it.
+    /// Records a task in a response, and replaces its id by the public one.
     pub(crate) fn keeping_tasks(&self, raw: ByteString) -> ByteString {
         let Some(method) = self.inbound.job.method else {
             return raw;
@@ -250,7 +250,7 @@ impl Exchange {
         shown.map_or(raw, Into::into)
     }
 
-    /// Whether the client has said that it takes a task for an answer.
+    /// Returns true if the client accepts a task as the result of the call.
     fn may_become_task(&self) -> bool {
         let job = &self.inbound.job;
         match job.pact.era() {

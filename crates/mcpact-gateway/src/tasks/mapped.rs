@@ -1,4 +1,4 @@
-//! Tasks of a server of 2025-11-25, for modern clients.
+//! Tasks of a server of 2025-11-25, mapped for modern clients.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -45,31 +45,31 @@ const LIMITS: MapLimits = MapLimits {
     longest: LONGEST,
 };
 
-/// The server's tasks under names of our own, and the sessions that they live in.
+/// Server tasks under ids of the gateway, with the sessions in which they run.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     mapped: Mutex<MappedTasks>,
-    /// Those that may still change.
+    /// Tasks that may still change.
     open: Mutex<HashMap<Box<str>, Open>>,
     clock: Clock,
 }
 
-/// A task that may still change.
+/// Task that may still change.
 #[derive(Debug)]
 struct Open {
     connection: Arc<UpstreamConnection>,
-    /// What its client can be asked.
+    /// Negotiated terms of the client, which limit the possible questions.
     pact: Arc<Pact>,
     upstream: Box<str>,
     result: Option<Fetching>,
-    /// What the server has asked for it.
+    /// Open questions of the server for the task.
     unanswered: UnansweredQuestions,
 }
 
-/// A request for the result at the server.
+/// Request to the server for the result of a task.
 #[derive(Debug)]
 struct Fetching {
-    /// Closed when it has ended.
+    /// Closed when the request has ended.
     ended: watch::Receiver<()>,
     job: AbortHandle,
 }
@@ -116,14 +116,14 @@ impl Mapping {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing will change any more: its session is not needed for it.
+    /// Removes a task that cannot change from the open tasks, which releases its session.
     fn close(&self, task: &str) {
         if let Some(open) = self.open().remove(task) {
             open.stop();
         }
     }
 
-    /// The same, if the task is over.
+    /// Like [`close`](Self::close), if the task has ended.
     fn tidy(&self, task: &str, owner: &str) {
         let known = self.mapped().get(task, owner);
         if matches!(known, Ok(TaskLookup::Known(_))) {
@@ -131,7 +131,7 @@ impl Mapping {
         }
     }
 
-    /// Whether changes of this task can be told on streams of this session.
+    /// Returns true if this session's streams can carry status notifications for the task.
     pub(crate) fn is_told_on(
         &self,
         connection: &UpstreamConnection,
@@ -143,13 +143,13 @@ impl Mapping {
         self.mapped().owns(task, owner) && self.open().get(task).is_some_and(is_here)
     }
 
-    /// Whether tasks run in a session.
+    /// Returns true if tasks run in a session.
     pub(crate) fn are_any_in(&self, session: u64) -> bool {
         let open = self.open();
         open.values().any(|open| open.connection.session == session)
     }
 
-    /// The session is lost, and what ran in it.
+    /// Ends all tasks of a lost session.
     fn lost(&self, connection: &UpstreamConnection) {
         let lost = self.mapped().session_lost(connection.session);
         for task in lost {
@@ -157,8 +157,8 @@ impl Mapping {
         }
     }
 
-    /// Asks the server for the result, unless that is being done: only there does it ask what the task
-    /// waits for.
+    /// Requests the result from the server, unless such a request is already in flight. The server sends the task's
+    /// questions only on that request.
     fn fetch(self: &Arc<Self>, task: &str) -> Option<watch::Receiver<()>> {
         let mut all = self.open();
         let open = all.get_mut(task)?;
@@ -179,7 +179,7 @@ impl Mapping {
         Some(ended)
     }
 
-    /// Where a task stands; once it is over, with its result.
+    /// Returns the status of a task, or waits for the result if the task has ended.
     async fn shown(self: &Arc<Self>, task: &str, seen: TaskView) -> Option<String> {
         match seen {
             TaskView::Now(detailed) => Some(detailed),
@@ -189,14 +189,14 @@ impl Mapping {
             }
             TaskView::AfterResult => {
                 let mut ended = self.fetch(task)?;
-                // It is closed, which is how it ends.
+                // The channel carries no values; it is closed at the end.
                 while ended.changed().await.is_ok() {}
                 None
             }
         }
     }
 
-    /// The server said in a notification where a task stands.
+    /// Processes a status notification of the server.
     pub(crate) fn told(
         self: &Arc<Self>,
         connection: &UpstreamConnection,
@@ -212,7 +212,7 @@ impl Mapping {
                 let _ = self.fetch(&task);
                 Some(detailed)
             }
-            // Whoever fetches it tells.
+            // The background job of the fetch sends the notification.
             TaskView::AfterResult => {
                 let _ = self.fetch(&task);
                 None
@@ -220,7 +220,7 @@ impl Mapping {
         }
     }
 
-    /// The client's name for the task that a question of the server is for.
+    /// Returns the client's id of the task to which a question of the server belongs.
     pub(crate) fn task_of(
         &self,
         connection: &UpstreamConnection,
@@ -233,7 +233,7 @@ impl Mapping {
             .map(str::to_owned)
     }
 
-    /// The server asks something for a task: its client finds it there.
+    /// Stores a question for a task; the client finds it in the task status.
     pub(crate) async fn asked(
         &self,
         connection: &UpstreamConnection,
@@ -257,8 +257,8 @@ impl Mapping {
         }
     }
 
-    /// Keeps a question for the client of a task; gives it back with the reason if it is refused. A task that
-    /// is over meanwhile asks nothing any more.
+    /// Stores a question for the client of a task. If it is refused, returns it with the error. A question for a task
+    /// that has ended is dropped.
     fn keep(
         &self,
         task: &str,
@@ -266,7 +266,7 @@ impl Mapping {
         method: Method,
         question: String,
     ) -> Option<(ServerRequest, WireError)> {
-        // Until it is kept, nobody finds it.
+        // The lock hides the question until it is stored.
         let mut mapped = self.mapped();
         if let Err(refused) = mapped.asked(task, ask.id.clone(), method, question) {
             return Some((ask, refused));
@@ -275,7 +275,7 @@ impl Mapping {
         None
     }
 
-    /// The server takes a question back, if it is one of a task.
+    /// Withdraws a question of a task at the server's request.
     pub(crate) fn withdraw(&self, connection: &UpstreamConnection, note: &ServerNotification) {
         let Some(question) = note.cancelled_request() else {
             return;
@@ -290,7 +290,7 @@ impl Mapping {
     }
 }
 
-/// Asks for the result of a task, hears what it asks meanwhile, and tells how it ended.
+/// Requests the result of a task, processes questions meanwhile, and announces the outcome.
 async fn fetch(
     mapping: Weak<Mapping>,
     connection: Arc<UpstreamConnection>,
@@ -327,7 +327,7 @@ async fn fetch(
 }
 
 impl UpstreamServer {
-    /// Calls a tool as a task, which the client follows.
+    /// Calls a tool as a task that the client follows.
     pub(crate) async fn call_as_task(
         &self,
         mut exchange: Exchange,
@@ -352,7 +352,7 @@ impl UpstreamServer {
             result: None,
             unanswered: UnansweredQuestions::default(),
         };
-        // The session is known before anybody can ask for it.
+        // The session must be registered before a client can refer to the task.
         mapping.open().insert(task.as_str().into(), open);
         let (connection, now) = (&exchange.connection, self.clock.now());
         let created = mapping.mapped().created(
@@ -372,7 +372,7 @@ impl UpstreamServer {
         })
     }
 
-    /// What a modern client asks about its tasks.
+    /// Handles task requests of a modern client.
     pub(crate) async fn about_mapped(&self, exchange: Exchange) -> Result<ByteString, ServeError> {
         let mapping = &self.shared.mapping;
         let task = meant(&exchange.inbound)?;
@@ -434,7 +434,7 @@ impl UpstreamServer {
                 Err(_) => mapping.lost(&connection),
             }
         }
-        // It has ended meanwhile, or its time is up.
+        // The task has ended or expired meanwhile.
         match mapping.mapped().get(task, owner)? {
             TaskLookup::Known(detailed) => Ok(detailed.into()),
             TaskLookup::Ask(_) => Err(refusal(
@@ -446,7 +446,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Whatever the server says to it, the client has said what it wants.
+    /// Cancels a task at the server. The client's request succeeds regardless of the server's response.
     async fn cancel_mapped(&self, task: &str, upstream: &str, owner: &str) {
         let mapping = &self.shared.mapping;
         let connection = mapping

@@ -1,4 +1,4 @@
-//! A hosted task at work.
+//! Execution of a hosted task.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -16,23 +16,23 @@ use crate::exchange::Exchange;
 use crate::supervisor::CallGuard;
 use crate::upstream::binding::ServerBinding;
 
-/// What works for one hosted task, and where its client can be asked.
+/// Background jobs of one hosted task, and the channel for questions to its client.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    /// The number of the server to the server.
+    /// Number of the upstream server.
     pub(crate) server: u64,
     pub(crate) binding: Arc<ServerBinding>,
     pub(crate) pact: Arc<Pact>,
     pub(crate) owner: Box<str>,
-    /// Where the server runs its own task, once it has made one.
+    /// Connection on which the server runs its own task, once it has created one.
     pub(crate) connection: OnceLock<Arc<UpstreamConnection>>,
     places: watch::Sender<Vec<ResultWaiter>>,
     jobs: Mutex<Vec<AbortHandle>>,
-    /// What keeps the server's task from being ended before its time.
+    /// Call guard that lets the server's task finish during a drain.
     stay: Mutex<Option<CallGuard>>,
 }
 
-/// A request for the result: a client that waits there expects to be asked.
+/// Pending request for the result, which can carry questions to the client.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultWaiter {
     pub(crate) inbound: u64,
@@ -53,7 +53,7 @@ impl Runner {
         }
     }
 
-    /// Revision of the server that runs the task; the newest modern one before it has made it.
+    /// Returns the revision of the server that runs the task; the newest modern one before the task exists.
     pub(crate) fn upstream(&self) -> Revision {
         let connection = self.connection.get();
         connection.map_or(Revision::newest(Era::Modern), |connection| {
@@ -65,27 +65,27 @@ impl Runner {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers who works for the task.
+    /// Registers a background job of the task.
     pub(crate) fn employ(&self, job: AbortHandle) {
         let mut jobs = self.jobs();
         jobs.retain(|job| !job.is_finished());
         jobs.push(job);
     }
 
-    /// The server is about to be ended: a task of its own has as much time as a call, which runs as one as long as there
-    /// is no such task.
+    /// Gives the server's own task the same drain time as a call when the server is about to stop. Before that task
+    /// exists, the call itself is in flight.
     pub(crate) fn outlast(&self) {
         let entered = self
             .connection
             .get()
             .map(|connection| connection.running.start_call());
-        // One that is full has calls to wait for anyway.
+        // An instance at its call limit has calls to drain anyway.
         if let Some(Ok(Some(guard))) = entered.and_then(FutureExt::now_or_never) {
             *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
         }
     }
 
-    /// Nobody works for it any more.
+    /// Aborts all background jobs of the task.
     pub(crate) fn stop(&self) {
         for job in self.jobs().drain(..) {
             job.abort();
@@ -101,8 +101,8 @@ impl Runner {
             .send_modify(|places| places.retain(|place| place.inbound != inbound));
     }
 
-    /// Asks the client, where it waits for the result. A client that goes away before it has answered
-    /// is asked again when it comes back.
+    /// Sends a question to the client on a pending request for the result. If that request ends without an answer,
+    /// the question is sent again on the next one.
     pub(crate) async fn ask(&self, method: Method, params: &str) -> QuestionOutcome {
         let mut places = self.places.subscribe();
         loop {

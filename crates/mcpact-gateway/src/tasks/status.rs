@@ -1,4 +1,4 @@
-//! Tasks of a modern server in a stream of changes.
+//! Status notifications of a modern server's tasks on a change stream.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::exchange::Exchange;
 use crate::tasks::ids::TaskName;
 use mcpact::connection::ServerNotification;
 
-/// What a server is asked to tell of.
+/// Parameters of `subscriptions/listen` at a server.
 #[derive(Debug)]
 pub(crate) struct TaskListen {
-    /// At first.
+    /// Parameters for the first connection.
     pub(crate) first: ByteString,
-    /// On every connection after that: the tasks of an instance end with it.
+    /// Parameters for later connections, because the tasks of an instance end with it.
     pub(crate) later: ByteString,
 }
 
 impl Exchange {
-    /// Goes to the instance in which the tasks run that a stream shall tell of; the parameters as that one knows them.
-    /// A stream is at one instance: nothing is promised of tasks in others.
+    /// Selects the instance that runs the tasks of a stream, and returns the parameters with its task ids. A stream
+    /// covers one instance; tasks in other instances are left out.
     pub(crate) async fn go_to_tasks(&mut self, params: ByteString) -> TaskListen {
         let filter = ListenFilter::parse(Some(&params)).unwrap_or_default();
         let owner = self.inbound.sink.owner();
@@ -54,7 +54,7 @@ impl Exchange {
         TaskListen { first, later }
     }
 
-    /// Gets the right to make a call on a connection; whether it takes calls.
+    /// Acquires a call guard on a connection. Returns true if the connection accepts calls.
     async fn enter(&mut self, connection: &Arc<UpstreamConnection>) -> bool {
         let Ok(Some(guard)) = connection.running.start_call().await else {
             return false;
@@ -64,7 +64,7 @@ impl Exchange {
         true
     }
 
-    /// What a stream tells of tasks, under the names that they have for the client.
+    /// Replaces the task ids in a notification by the client's public ids.
     pub(crate) fn task_told(&self, note: &ServerNotification) -> Option<String> {
         if !self.names_tasks() {
             return None;
@@ -79,7 +79,7 @@ impl Exchange {
     }
 }
 
-/// The parameters of a stream that tells of these tasks.
+/// Returns stream parameters with exactly these tasks.
 fn with_tasks<'t>(params: &ByteString, tasks: impl Iterator<Item = &'t str>) -> ByteString {
     let tasks: Vec<String> = tasks.map(quoted).collect();
     let tasks = format!("[{}]", tasks.join(","));

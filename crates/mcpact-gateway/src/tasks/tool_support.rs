@@ -1,4 +1,4 @@
-//! Which tools of a legacy server run as tasks.
+//! Task support of the tools of a legacy server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,18 +11,18 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::exchange::Exchange;
 use crate::upstream::UpstreamServer;
 
-/// How many tools are remembered.
+/// Maximum number of tools to remember.
 const TOOLS: usize = 4096;
 
-/// What the tools said, once they were asked.
+/// Task support of tools, from the server's tool list.
 #[derive(Debug)]
 pub(crate) struct ToolTasks {
     supports: Mutex<TaskSupports>,
-    /// How often the list was another one.
+    /// Version of the tool list, incremented on every change.
     editions: AtomicU64,
-    /// The edition that was read to its end.
+    /// Last version that was read completely.
     read: AtomicU64,
-    /// Whoever holds it reads the list; the others wait for it.
+    /// Held while the list is read; other calls wait for it.
     reading: AsyncMutex<()>,
 }
 
@@ -42,19 +42,19 @@ impl ToolTasks {
         self.supports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of a page of the list.
+    /// Records a page of the list.
     pub(crate) fn learn(&self, page: &str) {
         if let Err(fault) = self.supports().learn(page) {
             tracing::debug!(%fault, "a list of tools cannot be read");
         }
     }
 
-    /// The list has changed: what is known may be wrong.
+    /// Marks the known list as outdated.
     pub(crate) fn forget(&self) {
         self.editions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The edition that is to be read, unless it was.
+    /// Returns the current version if it has not been read yet.
     fn unread(&self) -> Option<u64> {
         let edition = self.editions.load(Ordering::Relaxed);
         (self.read.load(Ordering::Relaxed) != edition).then_some(edition)
@@ -62,7 +62,7 @@ impl ToolTasks {
 }
 
 impl UpstreamServer {
-    /// How a call to a server of 2025-11-25 runs. A client of the same revision decides itself.
+    /// Returns the mode of a call to a server of 2025-11-25. A client of the same revision chooses itself.
     pub(crate) async fn way(&self, exchange: &Exchange) -> CallMode {
         let job = &exchange.inbound.job;
         let server = &exchange.connection.upstream.introduction.capabilities;
@@ -82,7 +82,8 @@ impl UpstreamServer {
             .way(&tool, server, follows)
     }
 
-    /// A client may call a tool without having looked at the list. Everybody who calls waits until one has read it.
+    /// Reads the tool list if needed, because a client may call a tool without listing tools first. Concurrent calls
+    /// wait for one reader.
     async fn read_tools_once(&self, exchange: &Exchange) {
         let tools = &self.shared.tool_tasks;
         if tools.unread().is_none() {
@@ -92,8 +93,8 @@ impl UpstreamServer {
         let Some(edition) = tools.unread() else {
             return;
         };
-        // Not before it is read: others would take what they do not know yet for a tool without tasks. A list that
-        // has changed meanwhile is read again by the next one.
+        // Set only after the read: concurrent calls would otherwise treat unknown tools as tools without task
+        // support. If the list has changed meanwhile, the next call reads it again.
         if self.read_tools(exchange).await {
             tools.read.store(edition, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! Tasks of a server that somebody waits for.
+//! Server tasks with a waiting client call.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::tasks::of_task;
 use crate::upstream::binding::ServerBinding;
 use mcpact::connection::{Call, CallEvent, ServerResponse};
 
-/// A server's task whose result somebody waits for: whoever stops waiting calls it off.
+/// Server task with a waiting call; dropping it cancels the task.
 #[derive(Debug)]
 pub(crate) struct Started {
     connection: Arc<UpstreamConnection>,
-    /// What to cancel it with.
+    /// Parameters of the cancel request.
     params: String,
     is_over: bool,
 }
@@ -30,7 +30,7 @@ impl Started {
         })
     }
 
-    /// There is nothing left to call off.
+    /// Marks the task as ended, so that nothing is cancelled.
     pub(crate) const fn over(&mut self) {
         self.is_over = true;
     }
@@ -47,23 +47,23 @@ impl Drop for Started {
         );
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // It may have ended already.
+                // The task may have ended already.
                 let _ = connection.request(Method::TasksCancel, &params).await;
             });
         }
     }
 }
 
-/// What became of a call that was made as a task.
+/// Outcome of a call that was sent as a task.
 pub(crate) enum Begun {
-    /// The request for its result takes the place of the call.
+    /// The server created a task; the request for its result replaces the call.
     Waiting(Call, Started),
-    /// The server made no task of it.
+    /// The server responded without creating a task.
     Answered(ServerResponse),
 }
 
 impl Exchange {
-    /// Sends a call to a server of 2025-11-25 as a task; what comes back is the task, if it made one.
+    /// Sends a call to a server of 2025-11-25 as a task. The response contains the task if the server created one.
     pub(crate) async fn send_as_task(
         &mut self,
         params: &str,
@@ -75,13 +75,13 @@ impl Exchange {
                 CallEvent::Notification(note) => self.inbound.tell(&note, &mut self.progress).await,
                 CallEvent::Response(reply) => return Ok(reply),
                 CallEvent::Failed(loss) => return Err(self.lost(&loss)),
-                // There is no task yet that it could be for.
+                // No task exists yet to which the question could belong.
                 CallEvent::Request(ask) => self.connection.refuse_during(ask, None).await,
             }
         }
     }
 
-    /// Calls a tool that runs only as a task, for a client that knows no tasks.
+    /// Calls a tool that runs only as a task, for a client without task support.
     pub(crate) async fn begin(&mut self, params: &str) -> Result<Begun, ServeError> {
         let reply = self.send_as_task(params).await?;
         let ServerResponse::Result(raw) = &reply else {
@@ -97,13 +97,13 @@ impl Exchange {
 }
 
 impl UpstreamConnection {
-    /// Whether the tasks that ran here are lost with it: it was a program, or a session.
+    /// Returns true if the tasks of this connection are lost with its process or session.
     pub(crate) fn took_tasks_along(&self) -> bool {
         self.upstream.is_gone() && !self.upstream.is_free()
     }
 
-    /// Where a modern server is asked about a task that it has begun here: here, or by another connection if that leads
-    /// to the task.
+    /// Returns a connection for requests about a task that a modern server started here. A new connection is used if
+    /// this one is closed and the task is still reachable.
     pub(crate) async fn for_task(
         self: &Arc<Self>,
         binding: &ServerBinding,
@@ -121,7 +121,7 @@ impl UpstreamConnection {
         }))
     }
 
-    /// Asks a server of 2025-11-25 for the result of a task; what the task asks comes on this call.
+    /// Requests the result of a task from a server of 2025-11-25; questions of the task arrive on this call.
     pub(crate) async fn result_of(&self, id: &str) -> Call {
         self.call(Method::TasksResult, &of_task(id)).await
     }
