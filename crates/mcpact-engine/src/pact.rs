@@ -11,6 +11,8 @@ use crate::capability::{
     Agreement, CapabilityBits, CapabilitySet, SharedExtension, agree, agree_experimental, share,
     share_experimental,
 };
+use crate::policy::Policy;
+use crate::refusal::{Misbehaviour, Refusal};
 
 /// One side of a pact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,29 @@ pub struct Party {
     pub info: Option<Arc<Implementation>>,
     /// Declared capabilities.
     pub capabilities: Arc<CapabilitySet>,
+}
+
+impl Party {
+    /// A side that is known from before.
+    #[must_use]
+    pub fn new(info: Option<Implementation>, capabilities: CapabilitySet) -> Self {
+        Self {
+            info: info.map(Arc::new),
+            capabilities: Arc::new(capabilities),
+        }
+    }
+
+    /// Reads the raw capability document of a side.
+    pub(crate) fn parse(
+        owner: Side,
+        info: Option<Implementation>,
+        capabilities: Option<&str>,
+        policy: &Policy,
+    ) -> Result<Self, Refusal> {
+        let capabilities = CapabilitySet::parse(owner, capabilities, policy.reading)
+            .map_err(|fault| Misbehaviour::Document { owner, fault })?;
+        Ok(Self::new(info, capabilities))
+    }
 }
 
 /// A declaration without effect, with the reason.

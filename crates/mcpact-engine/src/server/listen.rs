@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use mcpact_spec::{Capability, Extension, Kind, Method, Side};
 use mcpact_wire::envelope::Request;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
-use mcpact_wire::scan::{push_quoted, text};
+use mcpact_wire::scan::text;
 
 use super::Server;
 use super::outgoing::level_of;
@@ -131,7 +131,7 @@ impl ListenFilter {
             ("taskIds", &self.tasks),
         ] {
             if !list.is_empty() {
-                out = out.raw(key, &array(list));
+                out = out.texts(key, list.iter().map(AsRef::as_ref));
             }
         }
         out.finish()
@@ -224,18 +224,6 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 fn member(params: Option<&str>, key: &str) -> Option<Box<str>> {
     let params = Object::parse(params?).ok()?;
     params.get_str(key).map(|found| Box::from(found.as_ref()))
-}
-
-fn array(list: &[Box<str>]) -> String {
-    let mut out = String::from("[");
-    for (at, item) in list.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        push_quoted(&mut out, item);
-    }
-    out.push(']');
-    out
 }
 
 #[cfg(test)]
