@@ -212,16 +212,10 @@ impl Pact {
         for party in [&self.client, &self.server] {
             let set = &party.capabilities;
             let owner = set.owner();
-            all.extend(set.findings().iter().map(|finding| {
-                IgnoredDeclaration {
-                    owner,
-                    path: finding
-                        .fault
-                        .path
-                        .trim_start_matches("capabilities.")
-                        .into(),
-                    why: IgnoreReason::Malformed,
-                }
+            all.extend(set.findings().iter().map(|fault| IgnoredDeclaration {
+                owner,
+                path: fault.path.trim_start_matches("capabilities.").into(),
+                why: IgnoreReason::Malformed,
             }));
             let idle = set.declared().iter().filter(|c| !self.declares(*c));
             all.extend(idle.map(|c| IgnoredDeclaration {
@@ -235,18 +229,12 @@ impl Pact {
             }));
         }
         let (client, server) = (&self.client.capabilities, &self.server.capabilities);
-        let extensions = agree(client, server, self.revision);
-        all.extend(
-            extensions
-                .into_iter()
-                .filter_map(|a| unshared("extensions", a)),
-        );
-        let experimental = agree_experimental(client, server);
-        all.extend(
-            experimental
-                .into_iter()
-                .filter_map(|a| unshared("experimental", a)),
-        );
+        for (map, agreements) in [
+            ("extensions", agree(client, server, self.revision)),
+            ("experimental", agree_experimental(client, server)),
+        ] {
+            all.extend(agreements.into_iter().filter_map(|a| unshared(map, a)));
+        }
         all
     }
 }

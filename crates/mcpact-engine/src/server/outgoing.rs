@@ -43,19 +43,14 @@ pub(super) fn acknowledgement(id: IdRef<'_>, granted: &ListenFilter) -> String {
 fn tagged(id: &Id, params: Option<&str>) -> Option<String> {
     let body = Object::parse(params.unwrap_or("{}")).ok()?;
     let existing = Object::parse(body.get("_meta").unwrap_or("{}")).ok()?;
-    let tag = existing
+    let others = existing
         .iter()
-        .filter(|(key, _)| *key != meta::SUBSCRIPTION_ID)
-        .fold(
-            ObjectWriter::new().raw(meta::SUBSCRIPTION_ID, id.raw()),
-            |out, (key, raw)| out.raw(key, raw),
-        )
+        .filter(|(key, _)| *key != meta::SUBSCRIPTION_ID);
+    let tag = ObjectWriter::new()
+        .raw(meta::SUBSCRIPTION_ID, id.raw())
+        .members(others)
         .finish();
-    let out = body
-        .iter()
-        .filter(|(key, _)| *key != "_meta")
-        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
-    Some(out.raw("_meta", &tag).finish())
+    Some(body.keep(|key| key != "_meta").raw("_meta", &tag).finish())
 }
 
 impl Server {

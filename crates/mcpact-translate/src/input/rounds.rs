@@ -401,13 +401,10 @@ impl Rounds {
             return Cow::Borrowed(original);
         }
         let responses = self.answers.as_ref().map(|answers| {
-            let out = ObjectWriter::new();
-            let write = |out: ObjectWriter, (key, raw): &(Box<str>, String)| out.raw(key, raw);
-            answers.iter().fold(out, write).finish()
+            let answers = answers.iter().map(|(key, raw)| (&**key, &**raw));
+            ObjectWriter::new().members(answers).finish()
         });
-        body.iter()
-            .filter(|(key, _)| !is_of_rounds(key))
-            .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+        body.keep(|key| !is_of_rounds(key))
             .maybe_raw("inputResponses", responses.as_deref())
             .maybe_raw("requestState", self.state.as_deref())
             .finish()
