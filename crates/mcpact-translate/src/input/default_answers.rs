@@ -12,7 +12,7 @@ use mcpact_wire::model::error::{ErrorBody, encode};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::answer::{CANCELLED, DECLINED, Outcome};
-use super::ending::{Ending, unanswered_call};
+use super::ending::unanswered_call;
 use super::question::{is_question, refused_param};
 
 /// Answers for clients that did not declare that they can be asked.
@@ -236,10 +236,8 @@ fn refused(client: &Pact, method: Method, asked: Method, error: &str) -> Answere
     let message = ErrorBody::parse(error).map(|body| body.message);
     let text = format!("{asked} was refused: {}", message.unwrap_or_default());
     let data = ObjectWriter::new().raw("clientError", error).finish();
-    match unanswered_call(method, client.revision(), &text, Some(data)) {
-        Ending::Answer(result) => AnsweredResult::Answer(result),
-        Ending::Fail(error) => AnsweredResult::Fail(error),
-    }
+    unanswered_call(method, client.revision(), &text, Some(data))
+        .map_or_else(AnsweredResult::Fail, AnsweredResult::Answer)
 }
 
 /// Everything that one document has, and what only the other one has, level by level.
