@@ -11,6 +11,5 @@ pub use bits::CapabilityBits;
 pub use encode::Trimmed;
 pub use extension::{Agreement, SharedExtension, agree};
 pub(crate) use extension::{agree_experimental, share, share_experimental};
-pub use parse::Finding;
 pub use set::{CapabilitySet, State};
 pub use vendor::VendorExtras;

@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use mcpact_spec::{Era, Revision};
+use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::id::Id;
 use mcpact_wire::model::implementation::Implementation;
 
@@ -84,10 +84,7 @@ impl ClientTerms {
     pub fn new(info: Implementation, capabilities: CapabilitySet, policy: Policy) -> Self {
         Self {
             policy,
-            party: Party {
-                info: Some(Arc::new(info)),
-                capabilities: Arc::new(capabilities),
-            },
+            party: Party::new(Some(info), capabilities),
             mode: EraMode::Auto,
             floor: None,
             prior: None,
@@ -112,7 +109,7 @@ impl ClientTerms {
             .and(by_mode)
             .iter()
             .filter(|r| self.floor.is_none_or(|floor| *r >= floor))
-            .fold(RevisionSet::NONE, RevisionSet::with)
+            .collect()
     }
 }
 
@@ -134,9 +131,9 @@ pub enum Phase {
     /// The carrier is being opened.
     Connecting,
     /// The era is being found out.
-    Probing(probe::Probe),
+    Probing(handshake::Opening),
     /// `initialize` was sent.
-    Initializing(handshake::Handshake),
+    Initializing(handshake::Opening),
     /// Requests may be sent.
     Ready(Arc<Pact>),
     /// The owner wants to end; what is in flight may finish.
@@ -280,6 +277,20 @@ impl Client {
         }
     }
 
+    /// Method and state of the probe or handshake that waits for its answer.
+    const fn opening(&self) -> Option<(Method, &handshake::Opening)> {
+        match &self.phase {
+            Phase::Probing(probe) => Some((Method::Discover, probe)),
+            Phase::Initializing(handshake) => Some((Method::Initialize, handshake)),
+            Phase::Disconnected
+            | Phase::Connecting
+            | Phase::Ready(_)
+            | Phase::Closing
+            | Phase::Closed
+            | Phase::Failed(_) => None,
+        }
+    }
+
     /// The transcript so far.
     #[must_use]
     pub const fn transcript(&self) -> &Transcript {
@@ -295,16 +306,7 @@ impl Client {
     /// Time of the next useful [`Input::Tick`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
-        let own = match &self.phase {
-            Phase::Probing(probe) => Some(probe.deadline()),
-            Phase::Initializing(handshake) => Some(handshake.deadline()),
-            Phase::Disconnected
-            | Phase::Connecting
-            | Phase::Ready(_)
-            | Phase::Closing
-            | Phase::Closed
-            | Phase::Failed(_) => None,
-        };
+        let own = self.opening().map(|(_, opening)| opening.until);
         self.asked.next_deadline().into_iter().chain(own).min()
     }
 
@@ -359,48 +361,30 @@ impl Client {
     fn tick(&mut self, now: Moment, effects: &mut Effects<'_>) {
         let expired = self.asked.expired(now);
         let has_expired = !expired.is_empty();
-        for (id, method) in expired {
-            self.give_up(&id, effects);
-            effects.push(Effect::Settled {
-                id,
-                method,
-                end: End::TimedOut,
-            });
+        for request in expired {
+            self.give_up(&request.0, effects);
+            effects.settle(request, End::TimedOut);
         }
         if has_expired {
             self.hang_up_when_done(effects);
         }
-        match &self.phase {
-            Phase::Probing(probe) if now >= probe.deadline() => {
+        let late = self.opening().filter(|(_, opening)| now >= opening.until);
+        match late.map(|(method, _)| method) {
+            Some(Method::Discover) => {
                 self.observe_probe(&probe::Observation::Silence, now, effects);
             }
-            Phase::Initializing(handshake) if now >= handshake.deadline() => {
-                self.fail(Failure::InitTimeout, effects);
-            }
-            Phase::Disconnected
-            | Phase::Connecting
-            | Phase::Probing(_)
-            | Phase::Initializing(_)
-            | Phase::Ready(_)
-            | Phase::Closing
-            | Phase::Closed
-            | Phase::Failed(_) => {}
+            Some(_) => self.fail(Failure::InitTimeout, effects),
+            None => {}
         }
     }
 
     fn close(&mut self, effects: &mut Effects<'_>) {
-        match self.phase {
-            Phase::Disconnected | Phase::Closed | Phase::Failed(_) => {}
-            Phase::Connecting
-            | Phase::Probing(_)
-            | Phase::Initializing(_)
-            | Phase::Ready(_)
-            | Phase::Closing => {
-                self.phase = Phase::Closing;
-                if self.asked.is_empty() {
-                    effects.push(Effect::HangUp);
-                }
-            }
+        if !matches!(
+            self.phase,
+            Phase::Disconnected | Phase::Closed | Phase::Failed(_)
+        ) {
+            self.phase = Phase::Closing;
+            self.hang_up_when_done(effects);
         }
     }
 
@@ -412,12 +396,8 @@ impl Client {
     }
 
     fn closed(&mut self, now: Moment, effects: &mut Effects<'_>) {
-        for (id, method) in self.asked.drain() {
-            effects.push(Effect::Settled {
-                id,
-                method,
-                end: End::ConnectionClosed,
-            });
+        for request in self.asked.drain() {
+            effects.settle(request, End::ConnectionClosed);
         }
         self.serving.clear();
         match &self.phase {

@@ -5,8 +5,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use mcpact_spec::{LogLevel, Method};
-use mcpact_wire::envelope::{Outcome, Params};
-use mcpact_wire::id::Id;
+use mcpact_wire::codec;
+use mcpact_wire::envelope::{Notification, Outcome, Params, Request};
+use mcpact_wire::id::{Id, IdRef};
 use smallvec::SmallVec;
 
 use crate::client::EraVerdict;
@@ -116,6 +117,24 @@ pub struct Call<'a> {
     pub log_level: Option<LogLevel>,
 }
 
+impl<'a> Call<'a> {
+    pub(crate) fn new(
+        request: Request<'a>,
+        method: Option<Method>,
+        pact: Arc<Pact>,
+        log_level: Option<LogLevel>,
+    ) -> Self {
+        Self {
+            id: request.id.to_id(),
+            method,
+            name: Box::from(request.method.as_ref()),
+            params: request.params,
+            pact,
+            log_level,
+        }
+    }
+}
+
 /// A notification that may be heeded.
 #[derive(Debug)]
 pub struct IncomingNotification<'a> {
@@ -188,6 +207,42 @@ impl<'a> Effects<'a> {
             what: Box::from(what),
             why,
         }));
+    }
+
+    /// Drops an answer to no request of ours.
+    pub(crate) fn drop_answer(&mut self, id: Option<IdRef<'_>>) {
+        self.drop(id.map_or("response", IdRef::raw), DropCause::UnknownAnswer);
+    }
+
+    /// Answers a request with a raw result.
+    pub(crate) fn reply(&mut self, id: IdRef<'_>, result: &str) {
+        self.push(Effect::Reply {
+            text: codec::result(id, result),
+            id: Some(id.to_id()),
+            http_status: 200,
+            refused: None,
+        });
+    }
+
+    pub(crate) fn observe(&mut self, method: Option<Method>, note: Notification<'a>) {
+        self.push(Effect::Observe(IncomingNotification {
+            method,
+            name: Box::from(note.method.as_ref()),
+            params: note.params,
+        }));
+    }
+
+    /// Ends one of our own requests, given by id and method.
+    pub(crate) fn settle(&mut self, (id, method): (Id, Box<str>), end: End<'a>) {
+        self.push(Effect::Settled { id, method, end });
+    }
+
+    /// Writes a message, or reports why it is withheld.
+    pub(crate) fn write(&mut self, text: Result<String, ApiMisuse>) {
+        self.push(match text {
+            Ok(text) => Effect::Write(text),
+            Err(misuse) => Effect::Withheld(misuse),
+        });
     }
 
     pub(crate) fn report(&mut self, refusal: Refusal, gravity: Severity) {

@@ -8,7 +8,7 @@ use mcpact_wire::scan::text;
 
 use crate::pact::Pact;
 use crate::policy::{OnUnknown, Policy};
-use crate::reason::{Reason, Ruling, Verdict};
+use crate::reason::{Reason, Ruling};
 use crate::refusal::{Misbehaviour, Refusal};
 
 impl Pact {
@@ -132,26 +132,11 @@ impl Pact {
     }
 
     fn ruling(&self, sender: Side, kind: Kind, method: Option<Method>, reason: Reason) -> Ruling {
-        let verdict = match reason {
-            Reason::Ungated | Reason::Declared(_) | Reason::Shared(_) | Reason::PassedUnknown => {
-                Verdict::Open
-            }
-            Reason::Undeclared(_)
-            | Reason::NoneDeclared(_)
-            | Reason::NotShared(..)
-            | Reason::NotInRevision
-            | Reason::WrongSender
-            | Reason::WrongKind
-            | Reason::OnlyEmbedded
-            | Reason::NeverEmbedded
-            | Reason::Unknown => Verdict::Closed,
-        };
         Ruling {
             method,
             sender,
             kind,
             revision: self.revision(),
-            verdict,
             reason,
         }
     }

@@ -1,7 +1,6 @@
 //! The whole negotiation of two documents, without messages.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use mcpact_spec::{Era, Revision, Side};
@@ -10,7 +9,7 @@ use mcpact_wire::model::implementation::Implementation;
 use crate::capability::CapabilitySet;
 use crate::pact::{Pact, Party};
 use crate::policy::{Policy, Reading};
-use crate::refusal::{Dialect, Incompatible, Misbehaviour, Refusal};
+use crate::refusal::{Dialect, Incompatible, Refusal};
 use crate::revisions::{RevisionId, RevisionSet};
 use crate::transcript::Transcript;
 use crate::version::{self, Chosen, Selection};
@@ -75,8 +74,10 @@ fn conclude(
     // The version comes first: nothing else matters when it does not fit.
     let selection = select(client, server, policy)?;
     transcript.selected(selection.revision, selection.how);
-    let client = party(Side::Client, client, policy)?;
-    let server = party(Side::Server, server, policy)?;
+    let party = |owner, offer: &Offer<'_>| {
+        Party::parse(owner, offer.info.clone(), offer.capabilities, policy)
+    };
+    let (client, server) = (party(Side::Client, client)?, party(Side::Server, server)?);
     for party in [&client, &server] {
         let (_, trimmed) = party.capabilities.encode(selection.revision, policy);
         transcript.trimmed(party.capabilities.owner(), trimmed);
@@ -87,10 +88,7 @@ fn conclude(
 }
 
 fn known(versions: &[RevisionId]) -> RevisionSet {
-    versions
-        .iter()
-        .filter_map(RevisionId::known)
-        .fold(RevisionSet::NONE, RevisionSet::with)
+    versions.iter().filter_map(RevisionId::known).collect()
 }
 
 fn select(client: &Offer<'_>, server: &Offer<'_>, policy: &Policy) -> Result<Selection, Refusal> {
@@ -124,15 +122,6 @@ fn select(client: &Offer<'_>, server: &Offer<'_>, policy: &Policy) -> Result<Sel
         return Err(Incompatible::Answered { answered, ours }.into());
     }
     Ok(selection)
-}
-
-fn party(owner: Side, offer: &Offer<'_>, policy: &Policy) -> Result<Party, Refusal> {
-    let capabilities = CapabilitySet::parse(owner, offer.capabilities, policy.reading)
-        .map_err(|fault| Misbehaviour::Document { owner, fault })?;
-    Ok(Party {
-        info: offer.info.clone().map(Arc::new),
-        capabilities: Arc::new(capabilities),
-    })
 }
 
 /// Checks the capabilities that a policy will not do without.

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use mcpact_spec::{Revision, Side};
+use mcpact_spec::{Capability, Revision, Side};
 use mcpact_wire::envelope::Request;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::implementation::Implementation;
@@ -115,21 +115,14 @@ impl Negotiation {
     /// Names only: their values do not belong into a log.
     #[must_use]
     pub fn capabilities(&self, side: Side) -> Vec<&str> {
-        let party = match side {
-            Side::Client => &self.client,
-            Side::Server => &self.server,
-        };
-        let Some(set) = party.as_ref().map(|party| &*party.capabilities) else {
+        let Some(set) = self.party(side).map(|party| &party.capabilities) else {
             return Vec::new();
         };
         let declared = match &self.verdict {
             Ok(pact) => set.declared().under(pact.revision()),
             Err(_) => set.declared(),
         };
-        let mut all: Vec<&str> = declared
-            .iter()
-            .map(|capability| capability.path())
-            .collect();
+        let mut all: Vec<&str> = declared.iter().map(Capability::path).collect();
         all.extend(set.extensions().map(|(id, _)| id));
         all
     }
@@ -137,11 +130,14 @@ impl Negotiation {
     /// Name and version of a side.
     #[must_use]
     pub fn info(&self, side: Side) -> Option<&Implementation> {
-        let party = match side {
-            Side::Client => &self.client,
-            Side::Server => &self.server,
-        };
-        party.as_ref()?.info.as_deref()
+        self.party(side)?.info.as_deref()
+    }
+
+    const fn party(&self, side: Side) -> Option<&Party> {
+        match side {
+            Side::Client => self.client.as_ref(),
+            Side::Server => self.server.as_ref(),
+        }
     }
 
     /// Advice for the user.
@@ -171,21 +167,16 @@ fn requested(request: &Request<'_>) -> Option<Box<str>> {
 
 /// Offer of a client in a request of either era.
 fn offered(request: &Request<'_>) -> Option<Party> {
-    let parse = |raw| CapabilitySet::parse(Side::Client, raw, Reading::Lenient).ok();
     let meta = &request.params.meta;
-    if meta.client_capabilities.is_some() {
+    let (info, capabilities) = if meta.client_capabilities.is_some() {
         let key = mcpact_spec::tables::meta::CLIENT_INFO;
-        return Some(Party {
-            info: meta
-                .client_info
-                .and_then(|raw| Implementation::parse(key, Some(raw)).ok())
-                .map(Arc::new),
-            capabilities: Arc::new(parse(meta.client_capabilities)?),
-        });
-    }
-    let body = InitializeParams::parse(request.params.raw).ok()?;
-    Some(Party {
-        capabilities: Arc::new(parse(body.capabilities)?),
-        info: Some(Arc::new(body.client_info)),
-    })
+        let info = meta.client_info;
+        let info = info.and_then(|raw| Implementation::parse(key, Some(raw)).ok());
+        (info, meta.client_capabilities)
+    } else {
+        let body = InitializeParams::parse(request.params.raw).ok()?;
+        (Some(body.client_info), body.capabilities)
+    };
+    let capabilities = CapabilitySet::parse(Side::Client, capabilities, Reading::Lenient).ok()?;
+    Some(Party::new(info, capabilities))
 }

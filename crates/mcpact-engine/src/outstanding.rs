@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::Object;
 
+use crate::refusal::ApiMisuse;
 use crate::time::Moment;
 
 /// Timeouts of a request.
@@ -48,15 +50,6 @@ struct PendingRequest {
     at_most: Moment,
 }
 
-/// Reason why a request was not added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddError {
-    /// The id is waiting already.
-    IdInUse,
-    /// There are too many.
-    Limit,
-}
-
 /// The requests of one side that have no answer yet.
 #[derive(Clone, Debug)]
 pub struct PendingRequests {
@@ -72,12 +65,6 @@ impl PendingRequests {
             waiting: BTreeMap::new(),
             limit,
         }
-    }
-
-    /// Limit of pending requests.
-    #[must_use]
-    pub const fn limit(&self) -> usize {
-        self.limit
     }
 
     /// Number of pending requests.
@@ -109,12 +96,12 @@ impl PendingRequests {
         progress_token: Option<&str>,
         patience: RequestTimeout,
         now: Moment,
-    ) -> Result<(), AddError> {
+    ) -> Result<(), ApiMisuse> {
         if self.waiting.contains_key(&id) {
-            return Err(AddError::IdInUse);
+            return Err(ApiMisuse::IdReused(id.raw().into()));
         }
         if self.waiting.len() >= self.limit {
-            return Err(AddError::Limit);
+            return Err(ApiMisuse::TooMany { limit: self.limit });
         }
         let at_most = now.after(patience.maximum);
         let entry = PendingRequest {
@@ -144,6 +131,14 @@ impl PendingRequests {
             && waiting.patience.on_progress == OnProgress::Extend
         {
             waiting.until = now.after(waiting.patience.timeout).min(waiting.at_most);
+        }
+    }
+
+    /// Notes progress, given the raw parameters of its notification.
+    pub(crate) fn note_progress(&mut self, params: Option<&str>, now: Moment) {
+        let params = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
+        if let Some(token) = params.get("progressToken") {
+            self.progress(token, now);
         }
     }
 

@@ -11,6 +11,8 @@ use crate::capability::{
     Agreement, CapabilityBits, CapabilitySet, SharedExtension, agree, agree_experimental, share,
     share_experimental,
 };
+use crate::policy::Policy;
+use crate::refusal::{Misbehaviour, Refusal};
 
 /// One side of a pact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,29 @@ pub struct Party {
     pub info: Option<Arc<Implementation>>,
     /// Declared capabilities.
     pub capabilities: Arc<CapabilitySet>,
+}
+
+impl Party {
+    /// A side that is known from before.
+    #[must_use]
+    pub fn new(info: Option<Implementation>, capabilities: CapabilitySet) -> Self {
+        Self {
+            info: info.map(Arc::new),
+            capabilities: Arc::new(capabilities),
+        }
+    }
+
+    /// Reads the raw capability document of a side.
+    pub(crate) fn parse(
+        owner: Side,
+        info: Option<Implementation>,
+        capabilities: Option<&str>,
+        policy: &Policy,
+    ) -> Result<Self, Refusal> {
+        let capabilities = CapabilitySet::parse(owner, capabilities, policy.reading)
+            .map_err(|fault| Misbehaviour::Document { owner, fault })?;
+        Ok(Self::new(info, capabilities))
+    }
 }
 
 /// A declaration without effect, with the reason.
@@ -187,16 +212,10 @@ impl Pact {
         for party in [&self.client, &self.server] {
             let set = &party.capabilities;
             let owner = set.owner();
-            all.extend(set.findings().iter().map(|finding| {
-                IgnoredDeclaration {
-                    owner,
-                    path: finding
-                        .fault
-                        .path
-                        .trim_start_matches("capabilities.")
-                        .into(),
-                    why: IgnoreReason::Malformed,
-                }
+            all.extend(set.findings().iter().map(|fault| IgnoredDeclaration {
+                owner,
+                path: fault.path.trim_start_matches("capabilities.").into(),
+                why: IgnoreReason::Malformed,
             }));
             let idle = set.declared().iter().filter(|c| !self.declares(*c));
             all.extend(idle.map(|c| IgnoredDeclaration {
@@ -210,18 +229,12 @@ impl Pact {
             }));
         }
         let (client, server) = (&self.client.capabilities, &self.server.capabilities);
-        let extensions = agree(client, server, self.revision);
-        all.extend(
-            extensions
-                .into_iter()
-                .filter_map(|a| unshared("extensions", a)),
-        );
-        let experimental = agree_experimental(client, server);
-        all.extend(
-            experimental
-                .into_iter()
-                .filter_map(|a| unshared("experimental", a)),
-        );
+        for (map, agreements) in [
+            ("extensions", agree(client, server, self.revision)),
+            ("experimental", agree_experimental(client, server)),
+        ] {
+            all.extend(agreements.into_iter().filter_map(|a| unshared(map, a)));
+        }
         all
     }
 }

@@ -4,16 +4,6 @@ use alloc::string::String;
 
 use mcpact_spec::{Capability, Extension, Kind, Method, Revision, Role, Side};
 
-/// Verdict on a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// It may.
-    Open,
-    /// It may not.
-    Closed,
-}
-
 /// Reason of a verdict. Small and copyable, so that a ruling allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -56,8 +46,6 @@ pub struct Ruling {
     pub kind: Kind,
     /// The revision that the peers agreed on.
     pub revision: Revision,
-    /// Verdict.
-    pub verdict: Verdict,
     /// Reason.
     pub reason: Reason,
 }
@@ -66,7 +54,10 @@ impl Ruling {
     /// Returns whether the message may be said.
     #[must_use]
     pub const fn is_open(&self) -> bool {
-        matches!(self.verdict, Verdict::Open)
+        matches!(
+            self.reason,
+            Reason::Ungated | Reason::Declared(_) | Reason::Shared(_) | Reason::PassedUnknown
+        )
     }
 
     /// The reason as a sentence.
@@ -119,16 +110,8 @@ impl Ruling {
             Reason::Ungated | Reason::Declared(_) | Reason::Shared(_) | Reason::PassedUnknown => {
                 None
             }
-            Reason::Undeclared(c) => Some(alloc::format!(
-                "declare `{c}` in the {}'s capabilities, or do without",
-                c.owner()
-            )),
-            Reason::NoneDeclared(all) => all.first().map(|c| {
-                alloc::format!(
-                    "declare `{c}` in the {}'s capabilities, or do without",
-                    c.owner()
-                )
-            }),
+            Reason::Undeclared(capability) => Some(declare(capability)),
+            Reason::NoneDeclared(all) => all.first().copied().map(declare),
             Reason::NotShared(e, lacking) => Some(alloc::format!(
                 "declare `{}` under `extensions` in the {lacking}'s capabilities",
                 e.id()
@@ -158,54 +141,33 @@ impl Ruling {
     }
 }
 
+fn declare(capability: Capability) -> String {
+    let owner = capability.owner();
+    alloc::format!("declare `{capability}` in the {owner}'s capabilities, or do without")
+}
+
+/// Methods that a later revision replaced, with what took their place.
+const SUCCESSORS: [(Method, &str); 6] = [
+    (
+        Method::LoggingSetLevel,
+        "`_meta` `io.modelcontextprotocol/logLevel`",
+    ),
+    (Method::ResourcesSubscribe, "`subscriptions/listen`"),
+    (Method::ResourcesUnsubscribe, "`subscriptions/listen`"),
+    (Method::Initialize, "`server/discover`"),
+    (Method::Initialized, "`server/discover`"),
+    (Method::TasksResult, "`tasks/get`"),
+];
+
 /// Revisions that have a method, or its successor, as a sentence.
 fn availability(method: Method, revision: Revision) -> Option<String> {
     let having = |r: &Revision| method.role(*r) != Role::Absent;
     let first = Revision::ALL.into_iter().find(having)?;
     let last = Revision::ALL.into_iter().rev().find(having)?;
-    let successor = match method {
-        Method::LoggingSetLevel => {
-            Some("`_meta` `io.modelcontextprotocol/logLevel` took its place")
-        }
-        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
-            Some("`subscriptions/listen` took its place")
-        }
-        Method::Initialize | Method::Initialized => Some("`server/discover` took its place"),
-        Method::TasksResult => Some("`tasks/get` took its place"),
-        Method::ElicitationComplete
-        | Method::RootsListChanged
-        | Method::Ping
-        | Method::Discover
-        | Method::ToolsList
-        | Method::ToolsCall
-        | Method::ToolsListChanged
-        | Method::PromptsList
-        | Method::PromptsGet
-        | Method::PromptsListChanged
-        | Method::ResourcesList
-        | Method::ResourceTemplatesList
-        | Method::ResourcesRead
-        | Method::ResourcesListChanged
-        | Method::ResourcesUpdated
-        | Method::CompletionComplete
-        | Method::LoggingMessage
-        | Method::SubscriptionsListen
-        | Method::SubscriptionsAcknowledged
-        | Method::RootsList
-        | Method::SamplingCreateMessage
-        | Method::ElicitationCreate
-        | Method::Progress
-        | Method::Cancelled
-        | Method::TasksGet
-        | Method::TasksCancel
-        | Method::TasksList
-        | Method::TasksUpdate
-        | Method::TasksStatus
-        | Method::TasksChanged => None,
-    };
+    let successor = SUCCESSORS.iter().find(|(gone, _)| *gone == method);
     // What came later can only have taken the place of what was there before.
-    if let Some(text) = successor.filter(|_| revision > last) {
-        return Some(String::from(text));
+    if let Some((_, successor)) = successor.filter(|_| revision > last) {
+        return Some(alloc::format!("{successor} took its place"));
     }
     Some(if first == last {
         alloc::format!("only {first} has it")

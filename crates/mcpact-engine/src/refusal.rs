@@ -30,6 +30,14 @@ pub enum Refusal {
     PeerMisbehaved(#[from] Misbehaviour),
 }
 
+impl Refusal {
+    /// The ruling does not allow the method.
+    pub(crate) fn not_allowed(method: &str, ruling: Ruling) -> Self {
+        let method = Box::from(method);
+        Misbehaviour::Method { method, ruling }.into()
+    }
+}
+
 /// Two peers that do not fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incompatible {
@@ -357,16 +365,8 @@ fn offers(versions: &[Box<str>]) -> String {
 }
 
 fn quoted(paths: &[Box<str>]) -> String {
-    let mut out = String::new();
-    for path in paths {
-        if !out.is_empty() {
-            out.push_str(", ");
-        }
-        out.push('`');
-        out.push_str(path);
-        out.push('`');
-    }
-    out
+    let quoted = paths.iter().map(|path| alloc::format!("`{path}`"));
+    quoted.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

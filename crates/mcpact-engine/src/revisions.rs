@@ -60,7 +60,7 @@ impl RevisionSet {
     /// The set of these revisions.
     #[must_use]
     pub fn of(revisions: &[Revision]) -> Self {
-        revisions.iter().fold(Self::NONE, |set, r| set.with(*r))
+        revisions.iter().copied().collect()
     }
 
     /// Every revision of an era.
@@ -69,16 +69,13 @@ impl RevisionSet {
         Revision::ALL
             .into_iter()
             .filter(|r| r.era() == era)
-            .fold(Self::NONE, Self::with)
+            .collect()
     }
 
     /// The known ones among what a peer listed.
     #[must_use]
     pub fn of_listed<'a>(listed: impl IntoIterator<Item = &'a str>) -> Self {
-        listed
-            .into_iter()
-            .filter_map(Revision::parse)
-            .fold(Self::NONE, Self::with)
+        listed.into_iter().filter_map(Revision::parse).collect()
     }
 
     /// This set and one more.
@@ -145,17 +142,17 @@ impl RevisionSet {
     }
 }
 
+impl FromIterator<Revision> for RevisionSet {
+    fn from_iter<I: IntoIterator<Item = Revision>>(all: I) -> Self {
+        all.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
 impl core::fmt::Display for RevisionSet {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        if self.is_empty() {
-            return f.write_str("none");
+        match self.names().as_slice() {
+            [] => f.write_str("none"),
+            names => f.write_str(&names.join(", ")),
         }
-        for (at, revision) in self.iter().enumerate() {
-            if at > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(revision.as_str())?;
-        }
-        Ok(())
     }
 }

@@ -31,7 +31,7 @@ use crate::transcript::Transcript;
 use in_flight::Serving;
 use listen::Subscriptions;
 
-pub(crate) use incoming::{check_params, undeclared};
+pub(crate) use incoming::{cancelled_id, check_params, undeclared};
 pub(crate) use outgoing::{cancelled as cancelled_message, may_send, progress_token};
 
 /// Settings of a server for every connection.
@@ -75,10 +75,7 @@ impl ServerTerms {
     pub fn new(info: Implementation, capabilities: CapabilitySet, policy: Policy) -> Self {
         Self {
             policy,
-            party: Party {
-                info: Some(Arc::new(info)),
-                capabilities: Arc::new(capabilities),
-            },
+            party: Party::new(Some(info), capabilities),
             instructions: None,
             sessions: LegacySessions::Required,
             discover_ttl: Duration::ZERO,
@@ -340,13 +337,9 @@ impl Server {
     }
 
     fn tick(&mut self, now: Moment, effects: &mut Effects<'_>) {
-        for (id, method) in self.asked.expired(now) {
-            effects.push(Effect::Write(outgoing::cancelled(&id)));
-            effects.push(Effect::Settled {
-                id,
-                method,
-                end: End::TimedOut,
-            });
+        for request in self.asked.expired(now) {
+            effects.push(Effect::Write(outgoing::cancelled(&request.0)));
+            effects.settle(request, End::TimedOut);
         }
         if !self.received && now >= self.opened.after(self.terms.open_timeout) {
             self.close(effects);
@@ -357,12 +350,8 @@ impl Server {
     fn close(&mut self, effects: &mut Effects<'_>) {
         self.phase = Phase::Closed;
         self.serving.clear();
-        for (id, method) in self.asked.drain() {
-            effects.push(Effect::Settled {
-                id,
-                method,
-                end: End::ConnectionClosed,
-            });
+        for request in self.asked.drain() {
+            effects.settle(request, End::ConnectionClosed);
         }
     }
 

@@ -131,11 +131,11 @@ impl Transcript {
             versions: versions.into_iter().map(String::from).collect(),
             capabilities: raw,
         });
-        for finding in set.findings() {
+        for fault in set.findings() {
             self.note(TranscriptEvent::Forgiven {
                 side,
-                path: finding.fault.path.clone(),
-                detail: finding.fault.to_string(),
+                path: fault.path.clone(),
+                detail: fault.to_string(),
             });
         }
     }

@@ -126,7 +126,7 @@ pub fn acceptable(policy: &VersionPolicy) -> RevisionSet {
         VersionRule::Range { min, max } => legacy
             .iter()
             .filter(|r| (min.as_ref()..=max.as_ref()).contains(&r.as_str()))
-            .fold(RevisionSet::NONE, RevisionSet::with),
+            .collect(),
     }
 }
 
@@ -144,10 +144,8 @@ pub fn served_per_request(policy: &VersionPolicy) -> RevisionSet {
 /// Every version that a peer can be told about: the handshake's and the per-request ones.
 #[must_use]
 pub fn announced(policy: &VersionPolicy) -> RevisionSet {
-    acceptable(policy)
-        .iter()
-        .chain(served_per_request(policy).iter())
-        .fold(RevisionSet::NONE, RevisionSet::with)
+    let handshake = acceptable(policy).iter();
+    handshake.chain(served_per_request(policy).iter()).collect()
 }
 
 fn legacy(policy: &VersionPolicy) -> RevisionSet {

@@ -13,7 +13,16 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
+use mcpact_spec::Method;
+
 pub use legacy_subscriptions::LegacySubscriptions;
 pub use registry::ListenRegistry;
 pub use session_settings::SessionSettings;
 pub use tag::tagged;
+
+/// Notifications of changed lists.
+const LISTS: [Method; 3] = [
+    Method::ToolsListChanged,
+    Method::PromptsListChanged,
+    Method::ResourcesListChanged,
+];

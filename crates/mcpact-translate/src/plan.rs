@@ -205,24 +205,13 @@ const fn between(downstream: Revision, upstream: Revision) -> Plan {
 
 /// Core tasks need a side that has them; the others never heard of any.
 const fn narrowed(machine: Machine, downstream: Revision, upstream: Revision) -> Machine {
-    match machine {
-        Machine::TasksCore if !downstream.has(Feature::TasksCore) => Machine::Refuse,
-        Machine::TasksExtension if !upstream.has(Feature::TasksCore) => Machine::Refuse,
-        Machine::Initialize
-        | Machine::Discover
-        | Machine::Ping
-        | Machine::SetLevel
-        | Machine::Log
-        | Machine::Subscribe
-        | Machine::Unsubscribe
-        | Machine::Listen
-        | Machine::TasksCore
-        | Machine::TasksExtension
-        | Machine::Input
-        | Machine::Progress
-        | Machine::Cancel
-        | Machine::Drop
-        | Machine::Refuse => machine,
+    let lacks_tasks = (matches!(machine, Machine::TasksCore)
+        && !downstream.has(Feature::TasksCore))
+        || (matches!(machine, Machine::TasksExtension) && !upstream.has(Feature::TasksCore));
+    if lacks_tasks {
+        Machine::Refuse
+    } else {
+        machine
     }
 }
 

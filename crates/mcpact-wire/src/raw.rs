@@ -128,6 +128,12 @@ impl<'a> Object<'a> {
         each.map(|length| length + r#","":"#.len()).sum()
     }
 
+    /// The start of a new object with those members that are kept.
+    #[must_use]
+    pub fn keep(&self, is_kept: impl Fn(&str) -> bool) -> ObjectWriter {
+        ObjectWriter::new().members(self.iter().filter(|(key, _)| is_kept(key)))
+    }
+
     /// The members in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.members.iter().map(|(k, v)| (k.as_ref(), *v))
@@ -267,6 +273,22 @@ impl ObjectWriter {
         self.key(key);
         push_quoted(&mut self.out, value);
         self
+    }
+
+    /// Adds members with raw JSON values.
+    #[must_use]
+    pub fn members<'m>(self, all: impl IntoIterator<Item = (&'m str, &'m str)>) -> Self {
+        all.into_iter()
+            .fold(self, |out, (key, raw)| out.raw(key, raw))
+    }
+
+    /// Adds a string member if there is a text.
+    #[must_use]
+    pub fn maybe_text(self, key: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(key, value),
+            None => self,
+        }
     }
 
     /// Adds a member if there is a value.

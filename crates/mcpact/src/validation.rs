@@ -83,14 +83,7 @@ impl Schemas {
             return Ok(());
         };
         let value = parsed(params.unwrap_or("{}"));
-        method_schemas
-            .params
-            .violations(&value, "/params")
-            .map_err(|violations| ValidationError {
-                revision,
-                definition: method_schemas.params.name.clone(),
-                violations,
-            })
+        method_schemas.params.check(revision, &value, "/params")
     }
 
     /// Validates the raw result of a request with this method.
@@ -118,20 +111,13 @@ impl Schemas {
         }
         if let Some(task) = &schemas.task
             && value.get("task").is_some()
-            && task.violations(&value, "").is_ok()
+            && task.check(revision, &value, "").is_ok()
         {
             return Ok(());
         }
-        let Some(definition) = definition else {
-            return Ok(());
-        };
-        definition
-            .violations(&value, "/result")
-            .map_err(|violations| ValidationError {
-                revision,
-                definition: definition.name.clone(),
-                violations,
-            })
+        definition.map_or(Ok(()), |definition| {
+            definition.check(revision, &value, "/result")
+        })
     }
 }
 

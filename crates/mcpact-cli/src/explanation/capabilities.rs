@@ -138,14 +138,14 @@ fn not_in_revision(pact: &Pact, dropped: &IgnoredDeclaration) -> String {
 
 fn malformed(pact: &Pact, dropped: &IgnoredDeclaration) -> String {
     let findings = pact.party(dropped.owner).capabilities.findings();
-    let finding = findings
+    let fault = findings
         .iter()
-        .find(|finding| finding.fault.path.ends_with(&*dropped.path));
-    finding.map_or_else(
+        .find(|fault| fault.path.ends_with(&*dropped.path));
+    fault.map_or_else(
         || explanation(dropped),
-        |finding| {
-            let found = finding.fault.found.map_or("nothing", |kind| kind.as_str());
-            format!("must be {}, found {found}", finding.fault.expected)
+        |fault| {
+            let found = fault.found.map_or("nothing", |kind| kind.as_str());
+            format!("must be {}, found {found}", fault.expected)
         },
     )
 }

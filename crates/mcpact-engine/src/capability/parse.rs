@@ -8,59 +8,8 @@ use mcpact_wire::raw::{JsonKind, elements, visit};
 use mcpact_wire::scan::text;
 
 use super::bits::CapabilityBits;
+use super::set::CapabilitySet;
 use super::vendor::VendorExtras;
-use crate::policy::Reading;
-
-/// Something in a capability document that is not as the schema wants it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Owner of the document.
-    pub owner: Side,
-    /// Path and value.
-    pub fault: BodyFault,
-}
-
-impl core::fmt::Display for Finding {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}: {}", self.owner, self.fault)
-    }
-}
-
-/// Results of a walk over a document.
-pub(super) struct Reader {
-    pub(super) owner: Side,
-    pub(super) declared: CapabilityBits,
-    pub(super) experimental: Vec<(Box<str>, Box<str>)>,
-    pub(super) extensions: Vec<(Box<str>, Box<str>)>,
-    pub(super) unknown: Vec<Box<str>>,
-    pub(super) extras: VendorExtras,
-    pub(super) findings: Vec<Finding>,
-}
-
-/// Reads a document, gathering findings; a strict reading ends with the first one.
-pub(super) fn read(owner: Side, raw: Option<&str>, reading: Reading) -> Result<Reader, BodyFault> {
-    let mut reader = Reader {
-        owner,
-        declared: CapabilityBits::NONE,
-        experimental: Vec::new(),
-        extensions: Vec::new(),
-        unknown: Vec::new(),
-        extras: VendorExtras::default(),
-        findings: Vec::new(),
-    };
-    let is_object = raw.is_some_and(|raw| JsonKind::of(raw) == JsonKind::Object);
-    match raw {
-        Some(raw) if is_object => {
-            // The text was scanned with its message; a second fault cannot appear here.
-            let _ = visit(raw, |key, value| reader.member(&[&key], value));
-        }
-        Some(_) | None => reader.finding("", "an object", raw),
-    }
-    match (reading, reader.findings.first()) {
-        (Reading::Strict, Some(finding)) => Err(finding.fault.clone()),
-        (Reading::Strict | Reading::Lenient, _) => Ok(reader),
-    }
-}
 
 /// Joins the segments of a path below `capabilities`.
 fn dotted(path: &[&str]) -> String {
@@ -86,17 +35,38 @@ fn is_above(row: &str, path: &[&str]) -> bool {
     after(row, path).is_some_and(|rest| rest.starts_with('.'))
 }
 
-impl Reader {
+impl CapabilitySet {
+    /// Reads a document; what is not of the kind that its path needs counts as absent.
+    #[must_use]
+    pub fn lenient(owner: Side, raw: Option<&str>) -> Self {
+        let document = raw.filter(|raw| JsonKind::of(raw) == JsonKind::Object);
+        let mut set = Self {
+            owner,
+            raw: Box::from(document.unwrap_or("{}")),
+            declared: CapabilityBits::NONE,
+            experimental: Vec::new(),
+            extensions: Vec::new(),
+            unknown: Vec::new(),
+            extras: VendorExtras::default(),
+            findings: Vec::new(),
+        };
+        match document {
+            Some(document) => {
+                // The text was scanned with its message; a second fault cannot appear here.
+                let _ = visit(document, |key, value| set.member(&[&key], value));
+            }
+            None => set.finding("", "an object", raw),
+        }
+        set
+    }
+
     fn finding(&mut self, path: &str, expected: &'static str, raw: Option<&str>) {
         let full = if path.is_empty() {
             String::from("capabilities")
         } else {
             alloc::format!("capabilities.{path}")
         };
-        self.findings.push(Finding {
-            owner: self.owner,
-            fault: BodyFault::at(full, expected, raw),
-        });
+        self.findings.push(BodyFault::at(full, expected, raw));
     }
 
     /// Reads one member; absent and `null` mean the same: not enabled.
@@ -181,19 +151,13 @@ impl Reader {
                 Ok(size) => self.extras.max_batch_size = Some(size),
                 Err(_) => self.finding("maxBatchSize", "a whole number", Some(raw)),
             },
-            ["supportedProtocolVersions"] => match texts() {
-                Some(all) => {
-                    self.extras.supported_versions =
-                        all.iter().map(|v| Box::from(v.as_ref())).collect();
-                }
-                None => self.finding(&dotted(path), "an array of strings", Some(raw)),
-            },
             _ => match texts() {
+                Some(all) if *path == ["supportedProtocolVersions"] => {
+                    self.extras.supported_versions = all.into_iter().map(Box::from).collect();
+                }
                 Some(all) => {
-                    self.extras.log_levels = all
-                        .iter()
-                        .filter_map(|level| LogLevel::parse(level))
-                        .collect();
+                    let levels = all.iter().filter_map(|level| LogLevel::parse(level));
+                    self.extras.log_levels = levels.collect();
                 }
                 None => self.finding(&dotted(path), "an array of strings", Some(raw)),
             },

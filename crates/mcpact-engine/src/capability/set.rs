@@ -4,10 +4,9 @@ use alloc::vec::Vec;
 
 use mcpact_spec::{Capability, Shape, Side};
 use mcpact_wire::model::fault::BodyFault;
-use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
+use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::bits::CapabilityBits;
-use super::parse::{Finding, read};
 use super::vendor::VendorExtras;
 use crate::policy::Reading;
 
@@ -16,14 +15,14 @@ use crate::policy::Reading;
 /// Immutable: a new declaration is a new set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapabilitySet {
-    owner: Side,
-    raw: Box<str>,
-    declared: CapabilityBits,
-    experimental: Vec<(Box<str>, Box<str>)>,
-    extensions: Vec<(Box<str>, Box<str>)>,
-    unknown: Vec<Box<str>>,
-    extras: VendorExtras,
-    findings: Vec<Finding>,
+    pub(super) owner: Side,
+    pub(super) raw: Box<str>,
+    pub(super) declared: CapabilityBits,
+    pub(super) experimental: Vec<(Box<str>, Box<str>)>,
+    pub(super) extensions: Vec<(Box<str>, Box<str>)>,
+    pub(super) unknown: Vec<Box<str>>,
+    pub(super) extras: VendorExtras,
+    pub(super) findings: Vec<BodyFault>,
 }
 
 /// The three states of a capability path.
@@ -41,10 +40,7 @@ impl State<'_> {
     /// Returns whether the path was declared at all.
     #[must_use]
     pub const fn is_present(self) -> bool {
-        match self {
-            Self::Absent => false,
-            Self::Present | Self::With(_) => true,
-        }
+        !matches!(self, Self::Absent)
     }
 }
 
@@ -60,18 +56,11 @@ impl CapabilitySet {
     /// # Errors
     /// In a strict reading, the first value that is not of the kind that its path needs.
     pub fn parse(owner: Side, raw: Option<&str>, reading: Reading) -> Result<Self, BodyFault> {
-        let read = read(owner, raw, reading)?;
-        let is_object = raw.is_some_and(|raw| JsonKind::of(raw) == JsonKind::Object);
-        Ok(Self {
-            owner,
-            raw: Box::from(raw.filter(|_| is_object).unwrap_or("{}")),
-            declared: read.declared,
-            experimental: read.experimental,
-            extensions: read.extensions,
-            unknown: read.unknown,
-            extras: read.extras,
-            findings: read.findings,
-        })
+        let set = Self::lenient(owner, raw);
+        match (reading, set.findings.first()) {
+            (Reading::Strict, Some(fault)) => Err(fault.clone()),
+            (Reading::Strict | Reading::Lenient, _) => Ok(set),
+        }
     }
 
     /// Declares exactly these rows and the parents that they need.
@@ -83,24 +72,8 @@ impl CapabilitySet {
             .into_iter()
             .filter(|row| row.owner() == owner)
             .collect();
-        let raw = document(
-            &rows
-                .iter()
-                .map(|c| (c.path(), c.shape()))
-                .collect::<Vec<_>>(),
-            "",
-        );
-        // A document that was just written from the table has no faults.
-        Self::parse(owner, Some(&raw), Reading::Lenient).unwrap_or_else(|_| Self {
-            owner,
-            raw: Box::from("{}"),
-            declared: CapabilityBits::NONE,
-            experimental: Vec::new(),
-            extensions: Vec::new(),
-            unknown: Vec::new(),
-            extras: VendorExtras::default(),
-            findings: Vec::new(),
-        })
+        let rows: Vec<_> = rows.iter().map(|c| (c.path(), c.shape())).collect();
+        Self::lenient(owner, Some(&document(&rows, "")))
     }
 
     /// Side that declares the capabilities.
@@ -144,7 +117,7 @@ impl CapabilitySet {
 
     /// Faults that a lenient reading ignored.
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[BodyFault] {
         &self.findings
     }
 

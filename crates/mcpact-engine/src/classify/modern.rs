@@ -12,7 +12,6 @@ use mcpact_wire::raw::JsonKind;
 use mcpact_wire::scan::text;
 
 use super::facts::{HeaderField, HttpFacts, TransportFacts};
-use crate::capability::CapabilitySet;
 use crate::pact::{Pact, Party};
 use crate::policy::Policy;
 use crate::refusal::{HeaderFault, Incompatible, Misbehaviour, Refusal, VersionFault};
@@ -218,20 +217,9 @@ fn agreement(admission: &mut Admission<'_>) -> Result<(), Refusal> {
         admission.source = PactSource::Cached;
         return Ok(());
     }
-    let capabilities = CapabilitySet::parse(
-        Side::Client,
-        Some(admission.capabilities),
-        admission.policy.reading,
-    )
-    .map_err(|fault| Misbehaviour::Document {
-        owner: Side::Client,
-        fault,
-    })?;
     let who = info.and_then(|raw| Implementation::parse(meta::CLIENT_INFO, Some(raw)).ok());
-    let client = Party {
-        info: who.map(Arc::new),
-        capabilities: Arc::new(capabilities),
-    };
+    let capabilities = Some(admission.capabilities);
+    let client = Party::parse(Side::Client, who, capabilities, admission.policy)?;
     let pact = Pact::new(revision, client, admission.server.clone());
     crate::negotiate::require(&pact, Side::Client, admission.policy)?;
     let pact = Arc::new(pact);
@@ -253,11 +241,7 @@ fn available_method(admission: &mut Admission<'_>) -> Result<(), Refusal> {
     let ruling = pact.rule_with(admission.policy.unknown, Side::Client, Kind::Request, name);
     admission.method = ruling.method;
     if !ruling.is_open() {
-        return Err(Misbehaviour::Method {
-            method: Box::from(name.as_ref()),
-            ruling,
-        }
-        .into());
+        return Err(Refusal::not_allowed(name, ruling));
     }
     crate::gate::require_of_client(pact, admission.policy, name)
 }

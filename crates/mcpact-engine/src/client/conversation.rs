@@ -1,23 +1,24 @@
 //! The conversation itself: requests out, answers in, and whatever the server asks.
 
-use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use mcpact_spec::{Era, Kind, Method, Side};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::envelope::{Envelope, Notification, Request, Response};
-use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
 
 use super::{Client, Phase, Serving, TransportKind};
-use crate::effect::{Call, DropCause, Effect, Effects, End, IncomingNotification, Severity};
-use crate::outstanding::{AddError, RequestTimeout};
+use crate::effect::{Call, DropCause, Effect, Effects, End, Severity};
+use crate::outstanding::RequestTimeout;
 use crate::pact::Pact;
 use crate::policy::OnUndeclared;
 use crate::refusal::{ApiMisuse, Dialect, Misbehaviour, Refusal, WireError};
-use crate::server::{cancelled_message, check_params, may_send, progress_token, undeclared};
+use crate::server::{cancelled_id, cancelled_message, check_params, may_send};
+use crate::server::{progress_token, undeclared};
 use crate::time::Moment;
 
 impl Client {
@@ -64,17 +65,11 @@ impl Client {
 
     fn response<'a>(&mut self, response: Response<'a>, effects: &mut Effects<'a>) {
         match response.id.and_then(|id| self.asked.settle(id)) {
-            Some((id, method)) => {
-                let end = End::Answered(response.outcome);
-                effects.push(Effect::Settled { id, method, end });
+            Some(request) => {
+                effects.settle(request, End::Answered(response.outcome));
                 self.hang_up_when_done(effects);
             }
-            None => {
-                effects.drop(
-                    response.id.map_or("response", IdRef::raw),
-                    DropCause::UnknownAnswer,
-                );
-            }
+            None => effects.drop_answer(response.id),
         }
     }
 
@@ -84,7 +79,8 @@ impl Client {
             && pact.era() == Era::Modern
         {
             // 2026-07-28: servers send no requests. Answering would break the same rule.
-            let refusal = ruling(pact, &request.method, Kind::Request);
+            let ruling = pact.rule(Side::Server, Kind::Request, &request.method);
+            let refusal = Refusal::not_allowed(&request.method, ruling);
             effects.drop(&request.method, DropCause::OutOfPlace);
             return effects.report(refusal, Severity::Warning);
         }
@@ -108,22 +104,15 @@ impl Client {
             let error = refusal.on_wire(dialect).encode();
             return effects.push(Effect::Write(codec::error(Some(request.id), &error)));
         }
-        effects.push(Effect::Serve(Call {
-            id: request.id.to_id(),
-            method: Method::parse(&request.method),
-            name: Box::from(request.method.as_ref()),
-            params: request.params,
-            pact,
-            log_level: None,
-        }));
+        let method = Method::parse(&request.method);
+        effects.push(Effect::Serve(Call::new(request, method, pact, None)));
     }
 
     fn admit(&mut self, pact: &Pact, request: &Request<'_>) -> Result<(), Refusal> {
         let unknown = self.terms.policy.unknown;
         let ruling = pact.rule_with(unknown, Side::Server, Kind::Request, &request.method);
         if !ruling.is_open() {
-            let method = Box::from(request.method.as_ref());
-            return Err(Misbehaviour::Method { method, ruling }.into());
+            return Err(Refusal::not_allowed(&request.method, ruling));
         }
         if let Some(method) = ruling.method {
             check_params(pact, method, request.params.raw)?;
@@ -156,55 +145,32 @@ impl Client {
             None => pact.rule_with(unknown, Side::Server, Kind::Notification, &note.method),
         };
         if !ruling.is_open() {
-            let refusal = Misbehaviour::Method {
-                method: note.method.as_ref().into(),
-                ruling,
-            };
+            let refusal = Refusal::not_allowed(&note.method, ruling);
             let policy = self.terms.policy.undeclared;
-            undeclared(policy, &note.method, refusal.into(), effects);
+            undeclared(policy, &note.method, refusal, effects);
             if policy == OnUndeclared::Disconnect {
                 self.phase = Phase::Closing;
             }
             return;
         }
         if method == Some(Method::Progress) {
-            let object = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
-            if let Some(token) = object.get("progressToken") {
-                self.asked.progress(token, now);
-            }
+            self.asked.note_progress(note.params.raw, now);
         }
-        effects.push(Effect::Observe(IncomingNotification {
-            method,
-            name: note.method.as_ref().into(),
-            params: note.params,
-        }));
+        effects.observe(method, note);
     }
 
     fn server_cancelled<'a>(&mut self, note: Notification<'a>, effects: &mut Effects<'a>) {
-        let object = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
-        let id = object
-            .get("requestId")
-            .and_then(IdRef::from_token)
-            .map(IdRef::to_id);
-        let is_known = match id {
-            Some(id) if self.asked.contains(&id) => true,
-            Some(id) => match self.serving.get_mut(&id) {
-                Some(entry) => {
-                    entry.cancelled = true;
-                    true
-                }
-                None => false,
-            },
-            None => false,
-        };
-        if !is_known {
+        let id = cancelled_id(&note);
+        let is_ours = id.as_ref().is_some_and(|id| self.asked.contains(id));
+        if let Some(serving) = id
+            .filter(|_| !is_ours)
+            .and_then(|id| self.serving.get_mut(&id))
+        {
+            serving.cancelled = true;
+        } else if !is_ours {
             return effects.drop(&note.method, DropCause::OutOfPlace);
         }
-        effects.push(Effect::Observe(IncomingNotification {
-            method: Some(Method::Cancelled),
-            name: note.method.as_ref().into(),
-            params: note.params,
-        }));
+        effects.observe(Some(Method::Cancelled), note);
     }
 
     pub(super) fn ask(
@@ -216,10 +182,7 @@ impl Client {
         now: Moment,
         effects: &mut Effects<'_>,
     ) {
-        match self.prepare(id, method, params, timeout, now) {
-            Ok(text) => effects.push(Effect::Write(text)),
-            Err(misuse) => effects.push(Effect::Withheld(misuse)),
-        }
+        effects.write(self.prepare(id, method, params, timeout, now));
     }
 
     /// Nothing is written, and no state changes, unless every check has passed.
@@ -231,25 +194,13 @@ impl Client {
         timeout: RequestTimeout,
         now: Moment,
     ) -> Result<String, ApiMisuse> {
-        let Some(pact) = self.pact().cloned() else {
-            let state = self.phase.word();
-            return Err(ApiMisuse::NotReady {
-                method: method.into(),
-                state,
-            });
-        };
+        let pact = Arc::clone(self.ready(method)?);
         let id = Id::number(number);
         if self.last_id.is_some_and(|last| number <= last) {
             return Err(ApiMisuse::IdReused(id.raw().into()));
         }
-        may_send(
-            &pact,
-            &self.terms.policy,
-            Side::Client,
-            Kind::Request,
-            method,
-            params,
-        )?;
+        let policy = &self.terms.policy;
+        may_send(&pact, policy, Side::Client, Kind::Request, method, params)?;
         let text = match pact.era() {
             Era::Legacy => codec::call(Some(id.as_ref()), method, params),
             Era::Modern => {
@@ -258,34 +209,22 @@ impl Client {
             }
         };
         let token = progress_token(params);
-        match self
-            .asked
-            .add(id.clone(), method, token.as_deref(), timeout, now)
-        {
-            Ok(()) => {
-                self.last_id = Some(number);
-                Ok(text)
-            }
-            Err(AddError::IdInUse) => Err(ApiMisuse::IdReused(id.raw().into())),
-            Err(AddError::Limit) => Err(ApiMisuse::TooMany {
-                limit: self.asked.limit(),
-            }),
-        }
+        self.asked.add(id, method, token.as_deref(), timeout, now)?;
+        self.last_id = Some(number);
+        Ok(text)
+    }
+
+    /// The pact, if requests may be sent.
+    fn ready(&self, method: &str) -> Result<&Arc<Pact>, ApiMisuse> {
+        self.pact().ok_or_else(|| ApiMisuse::NotReady {
+            method: method.into(),
+            state: self.phase.word(),
+        })
     }
 
     fn stamp(&self, pact: &Pact, params: Option<&str>) -> Result<String, ApiMisuse> {
         let revision = pact.revision();
-        let (capabilities, _) = self
-            .terms
-            .party
-            .capabilities
-            .encode(revision, &self.terms.policy);
-        let info = self
-            .terms
-            .party
-            .info
-            .as_ref()
-            .map(|info| info.encode(revision));
+        let (capabilities, _, info) = self.declaration(revision);
         // The log level is the owner's to set, in the parameters that it hands over.
         let level = params
             .and_then(|raw| Object::parse(raw).ok()?.get("_meta"))
@@ -304,25 +243,12 @@ impl Client {
     }
 
     pub(super) fn notify(&mut self, method: &str, params: Option<&str>, effects: &mut Effects<'_>) {
-        let Some(pact) = self.pact() else {
-            let misuse = ApiMisuse::NotReady {
-                method: method.into(),
-                state: self.phase.word(),
-            };
-            return effects.push(Effect::Withheld(misuse));
-        };
+        let (sender, kind) = (Side::Client, Kind::Notification);
         let policy = &self.terms.policy;
-        match may_send(
-            pact,
-            policy,
-            Side::Client,
-            Kind::Notification,
-            method,
-            params,
-        ) {
-            Ok(()) => effects.push(Effect::Write(codec::call(None, method, params))),
-            Err(misuse) => effects.push(Effect::Withheld(misuse)),
-        }
+        let sent = self
+            .ready(method)
+            .and_then(|pact| may_send(pact, policy, sender, kind, method, params));
+        effects.write(sent.map(|()| codec::call(None, method, params)));
     }
 
     pub(super) fn answer(
@@ -346,13 +272,9 @@ impl Client {
             return effects.push(Effect::Withheld(ApiMisuse::CancelInitialize));
         }
         let id = Id::number(number);
-        if let Some((id, method)) = self.asked.settle(id.as_ref()) {
-            self.give_up(&id, effects);
-            effects.push(Effect::Settled {
-                id,
-                method,
-                end: End::Cancelled,
-            });
+        if let Some(request) = self.asked.settle(id.as_ref()) {
+            self.give_up(&request.0, effects);
+            effects.settle(request, End::Cancelled);
             self.hang_up_when_done(effects);
         }
     }
@@ -366,13 +288,4 @@ impl Client {
             effects.push(Effect::Write(cancelled_message(id)));
         }
     }
-}
-
-fn ruling(pact: &Pact, method: &str, kind: Kind) -> Refusal {
-    let ruling = pact.rule(Side::Server, kind, method);
-    Misbehaviour::Method {
-        method: method.into(),
-        ruling,
-    }
-    .into()
 }

@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use mcpact_spec::{Era, ErrorCode, Method, Revision, Side};
 use mcpact_wire::codec;
@@ -14,9 +16,9 @@ use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::{self, InitializeResult};
 
-use super::probe::{Conclusion, Evidence, Observation, Probe, Question, conclude, not_evidence};
+use super::probe::{Conclusion, Evidence, Observation, Question, conclude, not_evidence};
 use super::{Client, EraVerdict, Failure, Phase, TransportKind};
-use crate::capability::CapabilitySet;
+use crate::capability::Trimmed;
 use crate::effect::{DropCause, Effect, Effects};
 use crate::negotiate::require;
 use crate::negotiation::Negotiation;
@@ -29,18 +31,17 @@ use crate::version::Chosen;
 /// Limit of probes and handshakes on one connection; more would be a loop.
 const MAX_PROBES: u32 = 4;
 
-/// An `initialize` that waits for its answer.
+/// A probe or an `initialize` that waits for its answer.
+///
+/// The wait for a probe is counted from the first sign of life, not from the start: a server that is being
+/// downloaded and compiled is not silent, it is not there yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handshake {
-    pub(super) number: u32,
-    offered: Revision,
-    until: Moment,
-}
-
-impl Handshake {
-    pub(super) const fn deadline(&self) -> Moment {
-        self.until
-    }
+pub struct Opening {
+    /// Number of the attempt; late answers to earlier ones carry another one.
+    number: u32,
+    revision: Revision,
+    pub(super) until: Moment,
+    is_alive: bool,
 }
 
 /// The id of a probe or handshake: a string, so that it can never be taken for a request's number.
@@ -71,26 +72,37 @@ impl Client {
     }
 
     pub(super) fn first_byte(&mut self, now: Moment) {
-        if let Phase::Probing(probe) = &mut self.phase {
-            probe.first_byte(self.terms.probe_timeout, now);
+        if let Phase::Probing(probe) = &mut self.phase
+            && !probe.is_alive
+        {
+            probe.is_alive = true;
+            probe.until = now.after(self.terms.probe_timeout);
         }
     }
 
-    fn probe(&mut self, revision: Revision, now: Moment, effects: &mut Effects<'_>) {
+    /// Counts an attempt to open the connection.
+    const fn attempt(&mut self, revision: Revision, limit: Duration, now: Moment) -> Opening {
         self.probes += 1;
-        let number = self.probes;
-        let (capabilities, trimmed) = self
-            .terms
-            .party
-            .capabilities
-            .encode(revision, &self.terms.policy);
+        Opening {
+            number: self.probes,
+            revision,
+            until: now.after(limit),
+            is_alive: false,
+        }
+    }
+
+    /// Declaration of this client in a revision: raw capabilities and raw `Implementation`.
+    pub(super) fn declaration(&self, revision: Revision) -> (String, Vec<Trimmed>, Option<String>) {
+        let Party { info, capabilities } = &self.terms.party;
+        let (capabilities, trimmed) = capabilities.encode(revision, &self.terms.policy);
+        let info = info.as_ref().map(|info| info.encode(revision));
+        (capabilities, trimmed, info)
+    }
+
+    fn probe(&mut self, revision: Revision, now: Moment, effects: &mut Effects<'_>) {
+        let probe = self.attempt(revision, self.terms.silence_limit, now);
+        let (capabilities, trimmed, info) = self.declaration(revision);
         self.transcript.trimmed(Side::Client, trimmed);
-        let info = self
-            .terms
-            .party
-            .info
-            .as_ref()
-            .map(|info| info.encode(revision));
         let stamp = Stamp {
             version: revision.as_str(),
             capabilities: &capabilities,
@@ -99,8 +111,8 @@ impl Client {
         };
         // Nothing but the stamp is in it, so there is nothing that could fail to parse.
         let params = stamp.apply(None).unwrap_or_default();
-        let id = opening_id(number);
-        self.phase = Phase::Probing(Probe::new(number, revision, self.terms.silence_limit, now));
+        let id = opening_id(probe.number);
+        self.phase = Phase::Probing(probe);
         effects.push(Effect::Write(codec::call(
             Some(id.as_ref()),
             Method::Discover.as_str(),
@@ -112,35 +124,19 @@ impl Client {
         let legacy = self.terms.supported().in_era(Era::Legacy);
         let Some(offered) = version.or_else(|| legacy.newest()) else {
             let ours = self.terms.supported();
-            let none = Incompatible::NoCommonVersion {
-                offered: alloc::vec::Vec::new(),
-                ours,
-            };
+            let offered = Vec::new();
+            let none = Incompatible::NoCommonVersion { offered, ours };
             return self.fail(Failure::Refused(none.into()), effects);
         };
-        self.probes += 1;
-        let number = self.probes;
-        let (capabilities, trimmed) = self
-            .terms
-            .party
-            .capabilities
-            .encode(offered, &self.terms.policy);
+        let handshake = self.attempt(offered, self.terms.init_timeout, now);
+        let (capabilities, trimmed, info) = self.declaration(offered);
         self.transcript.trimmed(Side::Client, trimmed);
-        let info = self
-            .terms
-            .party
-            .info
-            .as_ref()
-            .map_or_else(|| String::from("{}"), |info| info.encode(offered));
-        let params = initialize::encode_params(offered.as_str(), &capabilities, &info);
-        let until = now.after(self.terms.init_timeout);
-        self.phase = Phase::Initializing(Handshake {
-            number,
-            offered,
-            until,
-        });
+        let info = info.as_deref().unwrap_or("{}");
+        let params = initialize::encode_params(offered.as_str(), &capabilities, info);
+        let id = opening_id(handshake.number);
+        self.phase = Phase::Initializing(handshake);
         effects.push(Effect::Write(codec::call(
-            Some(opening_id(number).as_ref()),
+            Some(id.as_ref()),
             Method::Initialize.as_str(),
             Some(&params),
         )));
@@ -155,43 +151,35 @@ impl Client {
         now: Moment,
         effects: &mut Effects<'_>,
     ) {
-        let number = match &self.phase {
-            Phase::Probing(probe) => probe.number,
-            Phase::Initializing(handshake) => handshake.number,
-            Phase::Disconnected
-            | Phase::Connecting
-            | Phase::Ready(_)
-            | Phase::Closing
-            | Phase::Closed
-            | Phase::Failed(_) => 0,
-        };
+        let number = self.opening().map_or(0, |(_, opening)| opening.number);
         // Over HTTP an error without an id still belongs to the request that it answers.
         let is_ours = match response.id {
             Some(id) => id == opening_id(number).as_ref(),
             None => self.terms.transport == TransportKind::Http,
         };
         if !is_ours {
-            let what = response.id.map_or("response", mcpact_wire::id::IdRef::raw);
-            return effects.drop(what, DropCause::UnknownAnswer);
+            return effects.drop_answer(response.id);
         }
-        if matches!(self.phase, Phase::Probing(_)) {
-            self.probe_answer(response, http_status, now, effects);
-        } else {
-            self.initialize_answer(response, now, effects);
+        match &response.outcome {
+            outcome if matches!(self.phase, Phase::Probing(_)) => {
+                self.probe_answer(outcome, http_status, now, effects);
+            }
+            Outcome::Result(body) => self.initialized(body.raw, effects),
+            Outcome::Error(raw) => self.initialize_refused(raw, now, effects),
         }
     }
 
     fn probe_answer(
         &mut self,
-        response: &Response<'_>,
+        outcome: &Outcome<'_>,
         http_status: Option<u16>,
         now: Moment,
         effects: &mut Effects<'_>,
     ) {
-        let boxed = |all: alloc::vec::Vec<alloc::borrow::Cow<'_, str>>| {
+        let boxed = |all: Vec<alloc::borrow::Cow<'_, str>>| {
             all.into_iter().map(|v| Box::from(v.as_ref())).collect()
         };
-        match &response.outcome {
+        match outcome {
             Outcome::Result(body) => match DiscoverResult::parse(body.raw) {
                 Ok(found) => {
                     let versions = boxed(found.supported_versions.clone());
@@ -231,7 +219,7 @@ impl Client {
             transport: self.terms.transport,
             supported: self.terms.supported(),
             method: Method::Discover,
-            asked: probe.asked,
+            asked: probe.revision,
         };
         let conclusion = conclude(&question, saw);
         self.transcript
@@ -282,15 +270,7 @@ impl Client {
         info: Option<Implementation>,
     ) -> Result<Pact, Refusal> {
         let policy = &self.terms.policy;
-        let capabilities = CapabilitySet::parse(Side::Server, capabilities, policy.reading)
-            .map_err(|fault| Misbehaviour::Document {
-                owner: Side::Server,
-                fault,
-            })?;
-        let server = Party {
-            info: info.map(Arc::new),
-            capabilities: Arc::new(capabilities),
-        };
+        let server = Party::parse(Side::Server, info, capabilities, policy)?;
         let pact = Pact::new(revision, self.terms.party.clone(), server);
         require(&pact, Side::Server, policy)?;
         Ok(pact)
@@ -318,29 +298,15 @@ impl Client {
 
     /// Tells how the question that is open has ended.
     pub(super) fn note(&self, verdict: Result<Arc<Pact>, Failure>, effects: &mut Effects<'_>) {
-        let open = match &self.phase {
-            Phase::Probing(probe) => Some((probe.number, Method::Discover, probe.asked)),
-            Phase::Initializing(shake) => Some((shake.number, Method::Initialize, shake.offered)),
-            Phase::Disconnected
-            | Phase::Connecting
-            | Phase::Ready(_)
-            | Phase::Closing
-            | Phase::Closed
-            | Phase::Failed(_) => None,
-        };
+        let open = self.opening();
+        let (agreed, failure) = (verdict.as_ref().ok(), verdict.as_ref().err());
         effects.push(Effect::Negotiated(Box::new(Negotiation {
-            request_id: open.map(|(number, ..)| opening_id(number)),
-            method: open.map(|(_, method, _)| Box::from(method.as_str())),
-            requested: open.map(|(.., revision)| Box::from(revision.as_str())),
-            supported: verdict
-                .as_ref()
-                .err()
-                .map_or_else(Default::default, Failure::versions),
+            request_id: open.map(|(_, opening)| opening_id(opening.number)),
+            method: open.map(|(method, _)| Box::from(method.as_str())),
+            requested: open.map(|(_, opening)| Box::from(opening.revision.as_str())),
+            supported: failure.map(Failure::versions).unwrap_or_default(),
             client: Some(self.terms.party.clone()),
-            server: verdict
-                .as_ref()
-                .ok()
-                .map(|pact| pact.party(Side::Server).clone()),
+            server: agreed.map(|pact| pact.party(Side::Server).clone()),
             verdict,
         })));
     }
@@ -354,38 +320,25 @@ impl Client {
         self.fail(Failure::Refused(refusal), effects);
     }
 
-    fn initialize_answer(
-        &mut self,
-        response: &Response<'_>,
-        now: Moment,
-        effects: &mut Effects<'_>,
-    ) {
-        match &response.outcome {
-            Outcome::Result(body) => self.initialized(body.raw, effects),
-            Outcome::Error(raw) => self.initialize_refused(raw, now, effects),
-        }
-    }
-
     /// The result is stored before the server gets `initialized`; an unsupported version ends the
     /// connection without another word.
     fn initialized(&mut self, raw: &str, effects: &mut Effects<'_>) {
-        let Phase::Initializing(Handshake { offered, .. }) = self.phase else {
+        let Phase::Initializing(Opening {
+            revision: offered, ..
+        }) = self.phase
+        else {
             return;
         };
         let legacy = self.terms.supported().in_era(Era::Legacy);
-        let parsed = InitializeResult::parse(raw);
-        let result = match parsed {
+        let result = match InitializeResult::parse(raw) {
             Ok(result) => result,
             Err(fault) => return self.refuse(Misbehaviour::Body(fault).into(), offered, effects),
         };
         let answered = RevisionId::parse(&result.protocol_version);
         let Some(revision) = answered.known().filter(|r| legacy.contains(*r)) else {
             let ours = self.terms.supported();
-            return self.refuse(
-                Incompatible::Answered { answered, ours }.into(),
-                offered,
-                effects,
-            );
+            let refusal = Incompatible::Answered { answered, ours };
+            return self.refuse(refusal.into(), offered, effects);
         };
         match self.agree(revision, result.capabilities, Some(result.server_info)) {
             Ok(pact) => {
@@ -412,7 +365,10 @@ impl Client {
     /// A server that refuses our version names its own: a modern-only one is asked again, a legacy
     /// one is offered what it listed.
     fn initialize_refused(&mut self, raw: &str, now: Moment, effects: &mut Effects<'_>) {
-        let Phase::Initializing(Handshake { offered, .. }) = self.phase else {
+        let Phase::Initializing(Opening {
+            revision: offered, ..
+        }) = self.phase
+        else {
             return;
         };
         let error = ErrorBody::parse(raw);

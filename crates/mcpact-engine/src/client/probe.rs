@@ -2,14 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use mcpact_spec::{Era, ErrorCode, Method, Revision};
 
 use super::TransportKind;
 use crate::refusal::Incompatible;
 use crate::revisions::RevisionSet;
-use crate::time::Moment;
 
 /// Answer to a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,39 +214,4 @@ fn above_floor(question: &Question, conclusion: Conclusion) -> Conclusion {
         return Conclusion::Fail(no_common(question, &[]).into());
     }
     conclusion
-}
-
-/// A question that waits for its answer.
-///
-/// The wait is counted from the first sign of life, not from the start: a server that is still being
-/// downloaded and compiled is not silent, it is not there yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// Number of the probe; late answers to earlier ones carry another one.
-    pub(super) number: u32,
-    pub(super) asked: Revision,
-    until: Moment,
-    is_alive: bool,
-}
-
-impl Probe {
-    pub(super) fn new(number: u32, asked: Revision, limit: Duration, now: Moment) -> Self {
-        Self {
-            number,
-            asked,
-            until: now.after(limit),
-            is_alive: false,
-        }
-    }
-
-    pub(super) const fn deadline(&self) -> Moment {
-        self.until
-    }
-
-    pub(super) fn first_byte(&mut self, timeout: Duration, now: Moment) {
-        if !self.is_alive {
-            self.is_alive = true;
-            self.until = now.after(timeout);
-        }
-    }
 }

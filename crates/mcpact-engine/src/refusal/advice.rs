@@ -12,35 +12,21 @@ impl Refusal {
     /// Returns whether it is about what the two agree on, and not about one message under an agreement.
     #[must_use]
     pub const fn is_about_agreement(&self) -> bool {
-        match self {
-            Self::PeerIncompatible(_) => true,
-            Self::PeerMisbehaved(misbehaviour) => match misbehaviour {
-                Misbehaviour::NotInitialized { .. }
-                | Misbehaviour::NotOpened { .. }
-                | Misbehaviour::AlreadyInitialized
-                | Misbehaviour::Version(_)
-                | Misbehaviour::Document { .. }
-                | Misbehaviour::Meta { .. }
-                | Misbehaviour::Header { .. }
-                | Misbehaviour::ClientRequirement { .. }
-                | Misbehaviour::SessionVersion { .. } => true,
-                Misbehaviour::Json(_)
-                | Misbehaviour::Shape(_)
-                | Misbehaviour::Batch
-                | Misbehaviour::HandshakeInBatch
-                | Misbehaviour::BatchTooLarge { .. }
-                | Misbehaviour::Body(_)
-                | Misbehaviour::Method { .. }
-                | Misbehaviour::Param { .. }
-                | Misbehaviour::TaskSupport { .. }
-                | Misbehaviour::TaskRequired
-                | Misbehaviour::LogLevel(_)
-                | Misbehaviour::DuplicateId(_)
-                | Misbehaviour::TooMany { .. }
-                | Misbehaviour::UnknownSession
-                | Misbehaviour::MissingSession => false,
-            },
-        }
+        matches!(
+            self,
+            Self::PeerIncompatible(_)
+                | Self::PeerMisbehaved(
+                    Misbehaviour::NotInitialized { .. }
+                        | Misbehaviour::NotOpened { .. }
+                        | Misbehaviour::AlreadyInitialized
+                        | Misbehaviour::Version(_)
+                        | Misbehaviour::Document { .. }
+                        | Misbehaviour::Meta { .. }
+                        | Misbehaviour::Header { .. }
+                        | Misbehaviour::ClientRequirement { .. }
+                        | Misbehaviour::SessionVersion { .. }
+                )
+        )
     }
 
     /// Advice, where there is any.

@@ -60,6 +60,21 @@ impl Parts {
         }
     }
 
+    fn application(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::new(code, Site::Application, message)
+    }
+
+    /// An error whose data names the capabilities that the request needs, as a document.
+    fn requiring(code: ErrorCode, message: impl Into<String>, capabilities: &str) -> Self {
+        let data = ObjectWriter::new().raw("requiredCapabilities", capabilities);
+        Self::application(code, message).with(data.finish())
+    }
+
+    /// Adds data with one text.
+    fn with_text(self, key: &str, text: &str) -> Self {
+        self.with(ObjectWriter::new().text(key, text).finish())
+    }
+
     fn with(mut self, data: String) -> Self {
         self.data = Some(data);
         self
@@ -108,16 +123,12 @@ impl Refusal {
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         let code = match self {
-            Self::PeerIncompatible(Incompatible::Version { .. }) => ReasonCode::UnsupportedVersion,
-            Self::PeerIncompatible(Incompatible::Capabilities { .. }) => {
-                ReasonCode::MissingCapability
-            }
-            Self::PeerIncompatible(Incompatible::Answered { .. }) => {
-                ReasonCode::ProtocolVersionMismatch
-            }
-            Self::PeerIncompatible(Incompatible::NoCommonVersion { .. }) => {
-                ReasonCode::NoCommonVersion
-            }
+            Self::PeerIncompatible(incompatible) => match incompatible {
+                Incompatible::Version { .. } => ReasonCode::UnsupportedVersion,
+                Incompatible::Capabilities { .. } => ReasonCode::MissingCapability,
+                Incompatible::Answered { .. } => ReasonCode::ProtocolVersionMismatch,
+                Incompatible::NoCommonVersion { .. } => ReasonCode::NoCommonVersion,
+            },
             Self::PeerMisbehaved(misbehaviour) => misbehaviour.reason(),
         };
         code.as_str()
@@ -196,21 +207,11 @@ impl Incompatible {
             Self::Capabilities { lacking, paths } => {
                 let required = nested(&paths.iter().map(|p| &**p).collect::<Vec<_>>());
                 let text = alloc::format!("Missing required {lacking} capability");
-                let data = ObjectWriter::new()
-                    .raw("requiredCapabilities", &required)
-                    .finish();
-                Parts::new(
-                    missing_capability(dialect.revision),
-                    Site::Application,
-                    text,
-                )
-                .with(data)
+                Parts::requiring(missing_capability(dialect.revision), text, &required)
             }
-            Self::Answered { .. } | Self::NoCommonVersion { .. } => Parts::new(
-                ErrorCode::InvalidParams,
-                Site::Application,
-                self.to_string(),
-            ),
+            Self::Answered { .. } | Self::NoCommonVersion { .. } => {
+                Parts::application(ErrorCode::InvalidParams, self.to_string())
+            }
         }
     }
 }
@@ -225,35 +226,32 @@ const fn missing_capability(revision: Revision) -> ErrorCode {
 impl Misbehaviour {
     fn parts(&self, dialect: Dialect) -> Parts {
         let envelope = |code| Parts::new(code, Site::Envelope, self.to_string());
+        let with_reason = |parts: Parts| parts.with_text("reason", self.reason().as_str());
         match self {
             Self::Json(_) => Parts::new(ErrorCode::ParseError, Site::Envelope, "Parse error")
-                .with(detail(&self.to_string())),
+                .with_text("detail", &self.to_string()),
             Self::Shape(_) | Self::Batch | Self::HandshakeInBatch | Self::BatchTooLarge { .. } => {
                 Parts::new(ErrorCode::InvalidRequest, Site::Envelope, "Invalid Request")
-                    .with(detail(&self.to_string()))
+                    .with_text("detail", &self.to_string())
             }
             Self::NotInitialized { method } => {
-                let (code, text) = match dialect.errors {
-                    ErrorDialect::Erlmcp => (ErrorCode::InvalidRequest, cannot(method)),
-                    ErrorDialect::Spec => (
-                        ErrorCode::InvalidRequest,
-                        String::from("Server not initialized: send `initialize` first"),
-                    ),
+                let text = match dialect.errors {
+                    ErrorDialect::Erlmcp => cannot(method),
+                    ErrorDialect::Spec => {
+                        String::from("Server not initialized: send `initialize` first")
+                    }
                 };
-                Parts::new(code, Site::Application, text).with(reason_data(self.reason().as_str()))
+                with_reason(Parts::application(ErrorCode::InvalidRequest, text))
             }
-            Self::NotOpened { .. } => Parts::new(
+            Self::NotOpened { .. } => with_reason(Parts::new(
                 ErrorCode::InvalidParams,
                 Site::Envelope,
                 "Send `initialize` first, or put the protocol version into `_meta`",
-            )
-            .with(reason_data(self.reason().as_str())),
-            Self::AlreadyInitialized => Parts::new(
+            )),
+            Self::AlreadyInitialized => with_reason(Parts::application(
                 ErrorCode::InvalidRequest,
-                Site::Application,
                 "Server already initialized. Initialize must be called only once.",
-            )
-            .with(reason_data(self.reason().as_str())),
+            )),
             Self::Version(form) => {
                 let text = match form {
                     VersionForm::Missing => "Missing protocol version",
@@ -261,35 +259,23 @@ impl Misbehaviour {
                         "Invalid protocol version format"
                     }
                 };
-                Parts::new(ErrorCode::InvalidParams, Site::Application, text)
-                    .with(ObjectWriter::new().text("path", "protocolVersion").finish())
+                Parts::application(ErrorCode::InvalidParams, text)
+                    .with_text("path", "protocolVersion")
             }
-            Self::Body(fault) | Self::Document { fault, .. } => Parts::new(
-                ErrorCode::InvalidParams,
-                Site::Application,
-                fault.to_string(),
-            )
-            .with(ObjectWriter::new().text("path", &fault.path).finish()),
-            Self::Meta { key, .. } => envelope(ErrorCode::InvalidParams).with(
-                ObjectWriter::new()
-                    .text("path", &alloc::format!("_meta.{key}"))
-                    .finish(),
-            ),
+            Self::Body(fault) | Self::Document { fault, .. } => {
+                Parts::application(ErrorCode::InvalidParams, fault.to_string())
+                    .with_text("path", &fault.path)
+            }
+            Self::Meta { key, .. } => {
+                envelope(ErrorCode::InvalidParams).with_text("path", &alloc::format!("_meta.{key}"))
+            }
             Self::Header { .. } => envelope(ErrorCode::HeaderMismatch),
             Self::Method { ruling, .. } => match ruling.reason {
-                Reason::NotShared(extension, Side::Client) => {
-                    let required = extension_document(extension.id());
-                    let data = ObjectWriter::new()
-                        .raw("requiredCapabilities", &required)
-                        .finish();
-                    let text = "Missing required client capability";
-                    Parts::new(
-                        missing_capability(dialect.revision),
-                        Site::Application,
-                        text,
-                    )
-                    .with(data)
-                }
+                Reason::NotShared(extension, Side::Client) => Parts::requiring(
+                    missing_capability(dialect.revision),
+                    "Missing required client capability",
+                    &extension_document(extension.id()),
+                ),
                 Reason::Ungated
                 | Reason::Declared(_)
                 | Reason::Shared(_)
@@ -302,50 +288,25 @@ impl Misbehaviour {
                 | Reason::WrongKind
                 | Reason::OnlyEmbedded
                 | Reason::NeverEmbedded
-                | Reason::Unknown => Parts::new(
-                    ErrorCode::MethodNotFound,
-                    Site::Application,
-                    "Method not found",
-                )
-                .with(reason_data(&ruling.explain())),
+                | Reason::Unknown => {
+                    Parts::application(ErrorCode::MethodNotFound, "Method not found")
+                        .with_text("reason", &ruling.explain())
+                }
             },
             Self::Param { capability, .. } => param(*capability, dialect, self.to_string()),
-            Self::ClientRequirement { path, .. } => {
-                let text = alloc::format!("Client does not support {path} capability");
-                let required = nested(&[path]);
-                let data = ObjectWriter::new()
-                    .raw("requiredCapabilities", &required)
-                    .finish();
-                Parts::new(
-                    missing_capability(dialect.revision),
-                    Site::Application,
-                    text,
-                )
-                .with(data)
-            }
-            Self::TaskSupport { .. } => Parts::new(
-                ErrorCode::MethodNotFound,
-                Site::Application,
-                self.to_string(),
-            )
-            .with(reason_data(self.reason().as_str())),
-            Self::TaskRequired => Parts::new(
-                ErrorCode::InvalidRequest,
-                Site::Application,
-                self.to_string(),
-            )
-            .with(reason_data(self.reason().as_str())),
-            Self::LogLevel(_) => Parts::new(
-                ErrorCode::InvalidParams,
-                Site::Application,
-                self.to_string(),
+            Self::ClientRequirement { path, .. } => Parts::requiring(
+                missing_capability(dialect.revision),
+                alloc::format!("Client does not support {path} capability"),
+                &nested(&[path]),
             ),
-            Self::DuplicateId(_) | Self::TooMany { .. } => Parts::new(
-                ErrorCode::InvalidRequest,
-                Site::Application,
+            Self::TaskSupport { .. } => with_reason(Parts::application(
+                ErrorCode::MethodNotFound,
                 self.to_string(),
-            )
-            .with(reason_data(self.reason().as_str())),
+            )),
+            Self::LogLevel(_) => Parts::application(ErrorCode::InvalidParams, self.to_string()),
+            Self::TaskRequired | Self::DuplicateId(_) | Self::TooMany { .. } => with_reason(
+                Parts::application(ErrorCode::InvalidRequest, self.to_string()),
+            ),
             Self::UnknownSession | Self::MissingSession | Self::SessionVersion { .. } => {
                 envelope(ErrorCode::InvalidRequest)
             }
@@ -387,19 +348,7 @@ fn param(capability: Capability, dialect: Dialect, text: String) -> Parts {
         Side::Client => missing_capability(dialect.revision),
         Side::Server => ErrorCode::InvalidParams,
     };
-    let required = nested(&[capability.path()]);
-    let data = ObjectWriter::new()
-        .raw("requiredCapabilities", &required)
-        .finish();
-    Parts::new(code, Site::Application, text).with(data)
-}
-
-fn detail(text: &str) -> String {
-    ObjectWriter::new().text("detail", text).finish()
-}
-
-fn reason_data(reason: &str) -> String {
-    ObjectWriter::new().text("reason", reason).finish()
+    Parts::requiring(code, text, &nested(&[capability.path()]))
 }
 
 /// The sentence of erlmcp for a request that came too early.

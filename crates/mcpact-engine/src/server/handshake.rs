@@ -5,13 +5,11 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use mcpact_spec::{Era, Method, Revision, Side};
-use mcpact_wire::codec;
 use mcpact_wire::envelope::Request;
 use mcpact_wire::model::discover::DiscoverAnswer;
 use mcpact_wire::model::initialize::{self, InitializeParams};
 
 use super::{Phase, Server};
-use crate::capability::CapabilitySet;
 use crate::effect::{Effect, Effects};
 use crate::negotiate::require;
 use crate::negotiation::Negotiation;
@@ -53,15 +51,8 @@ impl Server {
         let requested = requested.map(|text| RevisionId::parse(&text));
         let selection = version::select(&policy.version, requested.as_ref())?;
         let body = InitializeParams::parse(params).map_err(Misbehaviour::Body)?;
-        let capabilities = CapabilitySet::parse(Side::Client, body.capabilities, policy.reading)
-            .map_err(|fault| Misbehaviour::Document {
-                owner: Side::Client,
-                fault,
-            })?;
-        let client = Party {
-            info: Some(Arc::new(body.client_info)),
-            capabilities: Arc::new(capabilities),
-        };
+        let info = Some(body.client_info);
+        let client = Party::parse(Side::Client, info, body.capabilities, policy)?;
         let pact = Pact::new(selection.revision, client, self.terms.party.clone());
         require(&pact, Side::Client, policy)?;
         Ok((selection, pact))
@@ -96,12 +87,7 @@ impl Server {
         let pact = Arc::new(pact);
         self.phase = Phase::AwaitInitialized(Arc::clone(&pact));
         self.note_agreement(request, &pact, effects);
-        effects.push(Effect::Reply {
-            text: codec::result(request.id, &result),
-            id: Some(request.id.to_id()),
-            http_status: 200,
-            refused: None,
-        });
+        effects.reply(request.id, &result);
         effects.push(Effect::Concluded(pact));
     }
 
@@ -157,11 +143,6 @@ impl Server {
             ttl_ms: u64::try_from(self.terms.discover_ttl.as_millis()).unwrap_or(u64::MAX),
             cache_scope: self.terms.discover_scope,
         };
-        effects.push(Effect::Reply {
-            text: codec::result(request.id, &answer.encode()),
-            id: Some(request.id.to_id()),
-            http_status: 200,
-            refused: None,
-        });
+        effects.reply(request.id, &answer.encode());
     }
 }

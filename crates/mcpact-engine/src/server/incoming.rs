@@ -14,8 +14,8 @@ use super::in_flight::{InFlight, ResponsePath};
 use super::listen::ListenFilter;
 use super::outgoing::level_of;
 use super::{Listening, Phase, Server, is, name};
-use crate::classify::{PactSource, Route, TransportFacts, admit, route};
-use crate::effect::{Call, DropCause, Effect, Effects, End, IncomingNotification, Severity};
+use crate::classify::{ModernCall, PactSource, Route, TransportFacts, admit, route};
+use crate::effect::{Call, DropCause, Effect, Effects, End, Severity};
 use crate::gate::require_of_client;
 use crate::pact::Pact;
 use crate::policy::{OnEarly, OnUndeclared};
@@ -92,12 +92,7 @@ impl Server {
             Frame::Single(Envelope::Notification(note)) => {
                 effects.drop(&note.method, DropCause::OutOfPlace);
             }
-            Frame::Single(Envelope::Response(response)) => {
-                effects.drop(
-                    response.id.map_or("response", IdRef::raw),
-                    DropCause::UnknownAnswer,
-                );
-            }
+            Frame::Single(Envelope::Response(response)) => effects.drop_answer(response.id),
         }
     }
 
@@ -230,14 +225,13 @@ impl Server {
         if let Some(text) = acknowledgement {
             effects.push(Effect::Write(text));
         }
-        effects.push(Effect::Serve(Call {
-            id: request.id.to_id(),
-            method: call.method,
-            name: name(&request.method),
-            params: request.params,
-            pact: call.pact,
-            log_level: call.log_level,
-        }));
+        let ModernCall {
+            method,
+            pact,
+            log_level,
+            ..
+        } = call;
+        effects.push(Effect::Serve(Call::new(request, method, pact, log_level)));
     }
 
     fn legacy<'a>(
@@ -261,24 +255,11 @@ impl Server {
         effects: &mut Effects<'a>,
     ) {
         if is(&request.method, Method::Ping) {
-            effects.push(Effect::Reply {
-                text: codec::result(request.id, "{}"),
-                id: Some(request.id.to_id()),
-                http_status: 200,
-                refused: None,
-            });
-            return;
+            return effects.reply(request.id, "{}");
         }
         match self.admit_legacy(&request, answers) {
             Ok((method, pact)) => {
-                effects.push(Effect::Serve(Call {
-                    id: request.id.to_id(),
-                    method,
-                    name: name(&request.method),
-                    params: request.params,
-                    pact,
-                    log_level: None,
-                }));
+                effects.push(Effect::Serve(Call::new(request, method, pact, None)));
             }
             Err(refusal) => self.refuse_request(&request, &refusal, effects),
         }
@@ -316,11 +297,7 @@ impl Server {
         let policy = &self.terms.policy;
         let ruling = pact.rule_with(policy.unknown, Side::Client, Kind::Request, &request.method);
         if !ruling.is_open() {
-            return Err(Misbehaviour::Method {
-                method: name(&request.method),
-                ruling,
-            }
-            .into());
+            return Err(Refusal::not_allowed(&request.method, ruling));
         }
         require_of_client(pact, policy, &request.method)?;
         if let Some(method) = ruling.method {
@@ -334,7 +311,7 @@ impl Server {
         match (method, &self.phase) {
             (Some(Method::Initialized), Phase::AwaitInitialized(pact)) => {
                 self.phase = Phase::Ready(Arc::clone(pact));
-                self.observe(method, note, effects);
+                effects.observe(method, note);
             }
             // It neither opens a connection that has no pact nor does anything twice.
             (Some(Method::Initialized), _) => effects.drop(&note.method, DropCause::OutOfPlace),
@@ -372,28 +349,18 @@ impl Server {
             method == Some(Method::LoggingSetLevel) && ruling.reason == Reason::WrongKind;
         if is_set_level && self.declares(mcpact_spec::Capability::Logging) {
             self.log_threshold = level_of(note.params.raw).or(self.log_threshold);
-            return self.observe(method, note, effects);
+            return effects.observe(method, note);
         }
         if ruling.is_open() {
             if method == Some(Method::Progress) {
-                self.note_progress(note.params.raw, now);
+                self.asked.note_progress(note.params.raw, now);
             }
-            return self.observe(method, note, effects);
+            return effects.observe(method, note);
         }
-        let refusal = Misbehaviour::Method {
-            method: name(&note.method),
-            ruling,
-        };
-        undeclared(policy.undeclared, &note.method, refusal.into(), effects);
+        let refusal = Refusal::not_allowed(&note.method, ruling);
+        undeclared(policy.undeclared, &note.method, refusal, effects);
         if policy.undeclared == OnUndeclared::Disconnect {
             self.close(effects);
-        }
-    }
-
-    fn note_progress(&mut self, params: Option<&str>, now: Moment) {
-        let object = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
-        if let Some(token) = object.get("progressToken") {
-            self.asked.progress(token, now);
         }
     }
 
@@ -407,44 +374,26 @@ impl Server {
 
     /// A cancelled request is not answered; cancelling what is not in flight is ignored.
     fn cancelled<'a>(&mut self, note: Notification<'a>, effects: &mut Effects<'a>) {
-        let object = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
-        let id = object.get("requestId").and_then(IdRef::from_token);
-        if id.is_some_and(|id| self.serving.cancel(&id.to_id())) {
-            self.observe(Some(Method::Cancelled), note, effects);
+        if cancelled_id(&note).is_some_and(|id| self.serving.cancel(&id)) {
+            effects.observe(Some(Method::Cancelled), note);
         } else {
             effects.drop(&note.method, DropCause::OutOfPlace);
         }
     }
 
-    fn observe<'a>(
-        &self,
-        method: Option<Method>,
-        note: Notification<'a>,
-        effects: &mut Effects<'a>,
-    ) {
-        effects.push(Effect::Observe(IncomingNotification {
-            method,
-            name: name(&note.method),
-            params: note.params,
-        }));
-    }
-
     fn response<'a>(&mut self, response: Response<'a>, effects: &mut Effects<'a>) {
-        let settled = response.id.and_then(|id| self.asked.settle(id));
-        match settled {
-            Some((id, method)) => effects.push(Effect::Settled {
-                id,
-                method,
-                end: End::Answered(response.outcome),
-            }),
-            None => {
-                effects.drop(
-                    response.id.map_or("response", IdRef::raw),
-                    DropCause::UnknownAnswer,
-                );
-            }
+        match response.id.and_then(|id| self.asked.settle(id)) {
+            Some(request) => effects.settle(request, End::Answered(response.outcome)),
+            None => effects.drop_answer(response.id),
         }
     }
+}
+
+/// Id of the request that a notification cancels.
+pub(crate) fn cancelled_id(note: &Notification<'_>) -> Option<Id> {
+    let params = Object::parse(note.params.raw?).ok()?;
+    let id = params.get("requestId").and_then(IdRef::from_token)?;
+    Some(id.to_id())
 }
 
 /// Refuses a parameter that uses something undeclared, unless the rule is to ignore it.

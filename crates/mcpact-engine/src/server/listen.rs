@@ -8,10 +8,11 @@ use alloc::vec::Vec;
 use mcpact_spec::{Capability, Extension, Kind, Method, Side};
 use mcpact_wire::envelope::Request;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
-use mcpact_wire::scan::{push_quoted, text};
+use mcpact_wire::scan::text;
 
 use super::Server;
 use super::outgoing::level_of;
+use crate::capability::CapabilityBits;
 use crate::pact::Pact;
 use crate::refusal::{Misbehaviour, Refusal};
 
@@ -56,6 +57,17 @@ impl ListenFilter {
         })
     }
 
+    /// The lists whose changes a server with these capabilities announces.
+    #[must_use]
+    pub fn lists(declared: CapabilityBits) -> Self {
+        Self {
+            tools: declared.has(Capability::ToolsListChanged),
+            prompts: declared.has(Capability::PromptsListChanged),
+            resources: declared.has(Capability::ResourcesListChanged),
+            ..Self::default()
+        }
+    }
+
     /// Granted part of a request.
     ///
     /// `ext-tasks#task-status-notifications`: what a server lacks is left out, but a client that wants
@@ -83,10 +95,11 @@ impl ListenFilter {
     pub fn granted(self, pact: &Pact) -> Self {
         let keep =
             |list: Vec<Box<str>>, is_granted: bool| if is_granted { list } else { Vec::new() };
+        let offered = Self::lists(pact.effective());
         Self {
-            tools: self.tools && pact.declares(Capability::ToolsListChanged),
-            prompts: self.prompts && pact.declares(Capability::PromptsListChanged),
-            resources: self.resources && pact.declares(Capability::ResourcesListChanged),
+            tools: self.tools && offered.tools,
+            prompts: self.prompts && offered.prompts,
+            resources: self.resources && offered.resources,
             uris: keep(self.uris, pact.declares(Capability::ResourcesSubscribe)),
             tasks: keep(self.tasks, pact.lacking(Extension::Tasks).is_none()),
         }
@@ -131,7 +144,7 @@ impl ListenFilter {
             ("taskIds", &self.tasks),
         ] {
             if !list.is_empty() {
-                out = out.raw(key, &array(list));
+                out = out.texts(key, list.iter().map(AsRef::as_ref));
             }
         }
         out.finish()
@@ -224,18 +237,6 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 fn member(params: Option<&str>, key: &str) -> Option<Box<str>> {
     let params = Object::parse(params?).ok()?;
     params.get_str(key).map(|found| Box::from(found.as_ref()))
-}
-
-fn array(list: &[Box<str>]) -> String {
-    let mut out = String::from("[");
-    for (at, item) in list.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        push_quoted(&mut out, item);
-    }
-    out.push(']');
-    out
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use super::listen::ListenFilter;
 use super::{Listening, Phase, Scope, Server, is, name};
 use crate::effect::{DropCause, Effect, Effects, End};
-use crate::outstanding::{AddError, RequestTimeout};
+use crate::outstanding::RequestTimeout;
 use crate::pact::Pact;
 use crate::policy::{Enforcement, Policy};
 use crate::refusal::{ApiMisuse, WireError};
@@ -43,19 +43,14 @@ pub(super) fn acknowledgement(id: IdRef<'_>, granted: &ListenFilter) -> String {
 fn tagged(id: &Id, params: Option<&str>) -> Option<String> {
     let body = Object::parse(params.unwrap_or("{}")).ok()?;
     let existing = Object::parse(body.get("_meta").unwrap_or("{}")).ok()?;
-    let tag = existing
+    let others = existing
         .iter()
-        .filter(|(key, _)| *key != meta::SUBSCRIPTION_ID)
-        .fold(
-            ObjectWriter::new().raw(meta::SUBSCRIPTION_ID, id.raw()),
-            |out, (key, raw)| out.raw(key, raw),
-        )
+        .filter(|(key, _)| *key != meta::SUBSCRIPTION_ID);
+    let tag = ObjectWriter::new()
+        .raw(meta::SUBSCRIPTION_ID, id.raw())
+        .members(others)
         .finish();
-    let out = body
-        .iter()
-        .filter(|(key, _)| *key != "_meta")
-        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
-    Some(out.raw("_meta", &tag).finish())
+    Some(body.keep(|key| key != "_meta").raw("_meta", &tag).finish())
 }
 
 impl Server {
@@ -107,39 +102,19 @@ impl Server {
         now: Moment,
         effects: &mut Effects<'_>,
     ) {
-        if let Err(misuse) = self.may_ask(id, method, params) {
-            return effects.push(Effect::Withheld(misuse));
-        }
-        let id_number = id;
-        let id = Id::number(id);
         let token = progress_token(params);
-        match self
-            .asked
-            .add(id.clone(), method, token.as_deref(), timeout, now)
-        {
-            Ok(()) => {
-                self.last_id = Some(id_number);
-                effects.push(Effect::Write(codec::call(
-                    Some(id.as_ref()),
-                    method,
-                    params,
-                )));
-            }
-            Err(AddError::IdInUse) => {
-                effects.push(Effect::Withheld(ApiMisuse::IdReused(id.raw().into())));
-            }
-            Err(AddError::Limit) => {
-                let limit = self.asked.limit();
-                effects.push(Effect::Withheld(ApiMisuse::TooMany { limit }));
-            }
+        let number = Id::number(id);
+        let added = self.may_ask(id, method, params).and_then(|()| {
+            let id = number.clone();
+            self.asked.add(id, method, token.as_deref(), timeout, now)
+        });
+        if added.is_ok() {
+            self.last_id = Some(id);
         }
+        effects.write(added.map(|()| codec::call(Some(number.as_ref()), method, params)));
     }
 
     fn may_ask(&self, id: i64, method: &str, params: Option<&str>) -> Result<(), ApiMisuse> {
-        let not_ready = |state| ApiMisuse::NotReady {
-            method: name(method),
-            state,
-        };
         if self.last_id.is_some_and(|last| id <= last) {
             return Err(ApiMisuse::IdReused(alloc::format!("{id}").into()));
         }
@@ -152,18 +127,24 @@ impl Server {
             Phase::Ready(pact) => pact,
             Phase::AwaitInitialized(pact) if is_ping => pact,
             Phase::AwaitInit if is_ping && may_open => return Ok(()),
-            Phase::AwaitInit => return Err(not_ready("without a handshake")),
-            Phase::AwaitInitialized(_) => return Err(not_ready("not confirmed by the client")),
-            Phase::Closed => return Err(not_ready("closed")),
+            Phase::AwaitInit | Phase::AwaitInitialized(_) | Phase::Closed => {
+                return Err(self.not_ready(method));
+            }
         };
-        may_send(
-            pact,
-            &self.terms.policy,
-            Side::Server,
-            Kind::Request,
-            method,
-            params,
-        )
+        let policy = &self.terms.policy;
+        may_send(pact, policy, Side::Server, Kind::Request, method, params)
+    }
+
+    /// Error for a message that the state of the connection does not allow.
+    fn not_ready(&self, method: &str) -> ApiMisuse {
+        let state = match self.phase {
+            Phase::AwaitInit => "without a handshake",
+            Phase::AwaitInitialized(_) => "not confirmed by the client",
+            Phase::Ready(_) => "ready",
+            Phase::Closed => "closed",
+        };
+        let method = name(method);
+        ApiMisuse::NotReady { method, state }
     }
 
     pub(super) fn notify(
@@ -191,10 +172,8 @@ impl Server {
                     }
                     None => self.scoped(entry.log_level, method, params),
                 };
-                match text {
-                    Some(text) if !entry.cancelled => effects.push(Effect::Write(text)),
-                    Some(_) | None => effects.push(Effect::Withheld(unwanted(method))),
-                }
+                let text = text.filter(|_| !entry.cancelled);
+                effects.write(text.ok_or_else(|| unwanted(method)));
             }
             Some(_) | None => self.notify_legacy(method, params, effects),
         }
@@ -219,10 +198,8 @@ impl Server {
     }
 
     fn notify_legacy(&mut self, method: &str, params: Option<&str>, effects: &mut Effects<'_>) {
-        match self.may_notify(method, params) {
-            Ok(()) => effects.push(Effect::Write(codec::call(None, method, params))),
-            Err(misuse) => effects.push(Effect::Withheld(misuse)),
-        }
+        let may = self.may_notify(method, params);
+        effects.write(may.map(|()| codec::call(None, method, params)));
     }
 
     fn may_notify(&self, method: &str, params: Option<&str>) -> Result<(), ApiMisuse> {
@@ -234,33 +211,12 @@ impl Server {
             {
                 pact
             }
-            Phase::AwaitInit => {
-                return Err(ApiMisuse::NotReady {
-                    method: name(method),
-                    state: "without a handshake",
-                });
-            }
-            Phase::AwaitInitialized(_) => {
-                return Err(ApiMisuse::NotReady {
-                    method: name(method),
-                    state: "not confirmed by the client",
-                });
-            }
-            Phase::Closed => {
-                return Err(ApiMisuse::NotReady {
-                    method: name(method),
-                    state: "closed",
-                });
+            Phase::AwaitInit | Phase::AwaitInitialized(_) | Phase::Closed => {
+                return Err(self.not_ready(method));
             }
         };
-        may_send(
-            pact,
-            &self.terms.policy,
-            Side::Server,
-            Kind::Notification,
-            method,
-            params,
-        )?;
+        let (policy, kind) = (&self.terms.policy, Kind::Notification);
+        may_send(pact, policy, Side::Server, kind, method, params)?;
         let is_below = |threshold| level_of(params).is_some_and(|level| level < threshold);
         match known {
             Some(Method::LoggingMessage) if self.log_threshold.is_some_and(is_below) => {
@@ -275,13 +231,9 @@ impl Server {
 
     pub(super) fn cancel(&mut self, id: i64, effects: &mut Effects<'_>) {
         let id = Id::number(id);
-        if let Some((id, method)) = self.asked.settle(id.as_ref()) {
-            effects.push(Effect::Write(cancelled(&id)));
-            effects.push(Effect::Settled {
-                id,
-                method,
-                end: End::Cancelled,
-            });
+        if let Some(request) = self.asked.settle(id.as_ref()) {
+            effects.push(Effect::Write(cancelled(&request.0)));
+            effects.settle(request, End::Cancelled);
         }
     }
 }

@@ -199,7 +199,7 @@ fn wrong_types_are_refused_or_forgiven() {
         assert_eq!(fault.path, path);
         let set = lenient(owner, &document);
         assert_eq!(set.findings().len(), 1, "{path}");
-        assert_eq!(set.findings()[0].fault.path, path);
+        assert_eq!(set.findings()[0].path, path);
         assert_eq!(
             set.has("prompts"),
             owner == Side::Server,

@@ -82,10 +82,7 @@ impl CheckBoxes {
         };
         let content = Object::parse(content).unwrap_or_default();
         let is_box = |key: &str| self.names().any(|name| name == key);
-        let mut out = content
-            .iter()
-            .filter(|(key, _)| !is_box(key))
-            .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
+        let mut out = content.keep(|key| !is_box(key));
         for (field, choices) in &self.fields {
             let chosen: Vec<&str> = choices
                 .iter()
@@ -135,12 +132,7 @@ fn check_box(name: &str, field: &Object<'_>, choice: &Choice) -> String {
 
 /// The object with one member replaced or added.
 fn with(object: &Object<'_>, key: &str, value: &str) -> String {
-    object
-        .iter()
-        .filter(|(name, _)| *name != key)
-        .fold(ObjectWriter::new(), |out, (name, raw)| out.raw(name, raw))
-        .raw(key, value)
-        .finish()
+    object.keep(|name| name != key).raw(key, value).finish()
 }
 
 #[cfg(test)]

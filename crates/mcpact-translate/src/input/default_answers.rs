@@ -6,14 +6,13 @@ use alloc::vec::Vec;
 
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::pact::Pact;
-use mcpact_engine::policy::Reading;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, Era, ErrorCode, Extension, Kind, Method, Revision, Side};
 use mcpact_wire::model::error::{ErrorBody, encode};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::answer::{CANCELLED, DECLINED, Outcome};
-use super::ending::{Ending, unanswered_call};
+use super::ending::unanswered_call;
 use super::question::{is_question, refused_param};
 
 /// Answers for clients that did not declare that they can be asked.
@@ -81,8 +80,7 @@ impl DefaultAnswers {
         }
         let own = CapabilitySet::declaring(Side::Client, rows.iter());
         let document = merged(client.raw(), own.raw());
-        CapabilitySet::parse(Side::Client, Some(&document), Reading::Lenient)
-            .unwrap_or_else(|_| client.clone())
+        CapabilitySet::lenient(Side::Client, Some(&document))
     }
 
     /// Capabilities that only the default answers cover, for servers that cannot ask this client.
@@ -204,8 +202,7 @@ impl DefaultAnswers {
         match (is_ours, is_theirs) {
             (false, _) => AnsweredResult::Pass,
             (true, true) => {
-                let kept = round.iter().filter(|(key, _)| *key != "inputRequests");
-                let kept = kept.fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
+                let kept = round.keep(|key| key != "inputRequests");
                 AnsweredResult::Ask(kept.raw("inputRequests", &theirs.finish()).finish())
             }
             (true, false) => AnsweredResult::Again(again(params, &round, &ours.finish())),
@@ -228,10 +225,8 @@ fn asks(result: &Object<'_>) -> bool {
 /// The same call with what is known now.
 fn again(params: &str, round: &Object<'_>, answers: &str) -> String {
     let params = Object::parse(params).unwrap_or_default();
-    let kept = params
-        .iter()
-        .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState"));
-    kept.fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+    params
+        .keep(|key| !matches!(key, "inputResponses" | "requestState"))
         .raw("inputResponses", answers)
         .maybe_raw("requestState", round.get_present("requestState"))
         .finish()
@@ -241,10 +236,8 @@ fn refused(client: &Pact, method: Method, asked: Method, error: &str) -> Answere
     let message = ErrorBody::parse(error).map(|body| body.message);
     let text = format!("{asked} was refused: {}", message.unwrap_or_default());
     let data = ObjectWriter::new().raw("clientError", error).finish();
-    match unanswered_call(method, client.revision(), &text, Some(data)) {
-        Ending::Answer(result) => AnsweredResult::Answer(result),
-        Ending::Fail(error) => AnsweredResult::Fail(error),
-    }
+    unanswered_call(method, client.revision(), &text, Some(data))
+        .map_or_else(AnsweredResult::Fail, AnsweredResult::Answer)
 }
 
 /// Everything that one document has, and what only the other one has, level by level.
@@ -262,13 +255,13 @@ fn merged(one: &str, other: &str) -> String {
         }
     });
     let is_new = |(key, _): &(&str, &str)| one.get(key).is_none();
-    let new = other.iter().filter(is_new);
-    new.fold(out, |out, (key, raw)| out.raw(key, raw)).finish()
+    out.members(other.iter().filter(is_new)).finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcpact_engine::policy::Reading;
 
     fn declared(raw: &str) -> CapabilitySet {
         CapabilitySet::parse(Side::Client, Some(raw), Reading::Strict).unwrap()

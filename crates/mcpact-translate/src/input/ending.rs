@@ -11,15 +11,6 @@ use mcpact_wire::raw::ObjectWriter;
 
 use crate::wire_error::{modern_error, wire_error};
 
-/// Ending of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// A raw result in the client's revision.
-    Answer(String),
-    /// An error.
-    Fail(WireError),
-}
-
 /// Error for an invalid `requestState`. It names the possible causes and a remedy; the log has the
 /// actual cause.
 #[must_use]
@@ -48,11 +39,11 @@ pub(super) fn unanswered_call(
     to: Revision,
     text: &str,
     data: Option<String>,
-) -> Ending {
+) -> Result<String, WireError> {
     if method == Method::ToolsCall {
-        return Ending::Answer(failed_tool(to, text));
+        return Ok(failed_tool(to, text));
     }
-    Ending::Fail(WireError {
+    Err(WireError {
         data,
         ..wire_error(ErrorCode::InternalError, text, to)
     })
@@ -117,13 +108,13 @@ mod tests {
         let legacy = V2025_11_25;
         let tool = unanswered_call(Method::ToolsCall, legacy, "no", None);
         let expected = r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#;
-        assert_eq!(tool, Ending::Answer(expected.into()));
+        assert_eq!(tool, Ok(expected.into()));
         let tool = unanswered_call(Method::ToolsCall, V2026_07_28, "no", None);
         let typed =
             r#"{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true}"#;
-        assert_eq!(tool, Ending::Answer(typed.into()));
+        assert_eq!(tool, Ok(typed.into()));
         for method in [Method::PromptsGet, Method::ResourcesRead] {
-            let Ending::Fail(error) = unanswered_call(method, legacy, "no", None) else {
+            let Err(error) = unanswered_call(method, legacy, "no", None) else {
                 panic!("{method} has a result");
             };
             assert_eq!(error.code, -32603);

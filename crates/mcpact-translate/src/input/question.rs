@@ -159,9 +159,5 @@ fn without<'a>(params: Cow<'a, str>, key: &str) -> Result<Cow<'a, str>, ShapeErr
     if members.get(key).is_none() {
         return Ok(params);
     }
-    let rest = members
-        .iter()
-        .filter(|(name, _)| *name != key)
-        .fold(ObjectWriter::new(), |out, (name, raw)| out.raw(name, raw));
-    Ok(Cow::Owned(rest.finish()))
+    Ok(Cow::Owned(members.keep(|name| name != key).finish()))
 }

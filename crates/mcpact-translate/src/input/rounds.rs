@@ -32,7 +32,7 @@ use super::answer::{CANCELLED, fits, is_accept};
 use super::backoff::Backoff;
 use super::check_boxes::CheckBoxes;
 use super::default_answers::DefaultAnswers;
-use super::ending::{Ending, unanswered_call};
+use super::ending::unanswered_call;
 use crate::shape::adapt_client_result;
 use crate::wire_error::wire_error;
 use plan::{Plan, Planned, Reading, Visit};
@@ -384,10 +384,8 @@ impl Rounds {
             .raw("clientError", &error)
             .finish();
         let to = self.downstream.revision();
-        match unanswered_call(self.method, to, &text, Some(data)) {
-            Ending::Answer(result) => NextStep::Answer(result),
-            Ending::Fail(error) => NextStep::Fail(error),
-        }
+        unanswered_call(self.method, to, &text, Some(data))
+            .map_or_else(NextStep::Fail, NextStep::Answer)
     }
 
     /// The parameters of the next call: those of the first with the answers of this round and,
@@ -401,13 +399,10 @@ impl Rounds {
             return Cow::Borrowed(original);
         }
         let responses = self.answers.as_ref().map(|answers| {
-            let out = ObjectWriter::new();
-            let write = |out: ObjectWriter, (key, raw): &(Box<str>, String)| out.raw(key, raw);
-            answers.iter().fold(out, write).finish()
+            let answers = answers.iter().map(|(key, raw)| (&**key, &**raw));
+            ObjectWriter::new().members(answers).finish()
         });
-        body.iter()
-            .filter(|(key, _)| !is_of_rounds(key))
-            .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+        body.keep(|key| !is_of_rounds(key))
             .maybe_raw("inputResponses", responses.as_deref())
             .maybe_raw("requestState", self.state.as_deref())
             .finish()

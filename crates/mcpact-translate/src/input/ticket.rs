@@ -20,9 +20,7 @@ use mcpact_wire::raw::{Object, ObjectWriter, elements};
 
 use super::answer::{fits, is_accept};
 use super::claims::{Binding, Kind, Reader, put_text, seconds, start};
-use super::ending::{
-    Ending, invalid_answers, invalid_state, missing_capabilities_error, unanswered_call,
-};
+use super::ending::{invalid_answers, invalid_state, missing_capabilities_error, unanswered_call};
 use crate::shape::{ShapeError, adapt_params};
 use crate::wire_error::wire_error;
 
@@ -215,10 +213,7 @@ pub fn redeem(
 
 fn declined(method: Method, to: Revision) -> TicketOutcome {
     let text = "The user did not agree to visit the URL that the server requires";
-    match unanswered_call(method, to, text, None) {
-        Ending::Answer(result) => TicketOutcome::Answer(result),
-        Ending::Fail(error) => TicketOutcome::Fail(error),
-    }
+    unanswered_call(method, to, text, None).map_or_else(TicketOutcome::Fail, TicketOutcome::Answer)
 }
 
 fn refused(cause: &'static str) -> TicketOutcome {

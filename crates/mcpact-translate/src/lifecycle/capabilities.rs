@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
-use mcpact_engine::policy::{Policy, Reading};
+use mcpact_engine::policy::Policy;
 use mcpact_spec::{Capability, Extension, Feature, Revision, Side};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -91,10 +91,7 @@ pub fn server_capabilities(
     };
     let tasks = tasks_shown(server, from, to, emulation, members.get("tasks"));
     let own = |key: &str| matches!(key, "tasks" | "extensions" | "completions");
-    let mut out = members
-        .iter()
-        .filter(|(key, _)| !own(key))
-        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
+    let mut out = members.keep(|key| !own(key));
     let completes = emulation.completions && !from_has_completions(from);
     let completions = members.get("completions").or(completes.then_some("{}"));
     if Capability::Completions.presence(to).may_be_sent() {
@@ -108,7 +105,7 @@ pub fn server_capabilities(
     if !extensions.is_empty() {
         out = out.raw("extensions", &settings(&extensions));
     }
-    parsed(Side::Server, &out.finish())
+    CapabilitySet::lenient(Side::Server, Some(&out.finish()))
 }
 
 fn from_has_completions(from: Revision) -> bool {
@@ -130,9 +127,7 @@ fn tasks_shown(
     if from.has(Feature::TasksCore) {
         let members = Object::parse(declared?).unwrap_or_default();
         let is_own = |key: &str| key != "list" || !emulation.shares_session;
-        let shown = members.iter().filter(|(key, _)| is_own(key));
-        let shown = shown.fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
-        return Some(shown.finish());
+        return Some(members.keep(is_own).finish());
     }
     (from.has(Feature::TasksExtension) && emulation.tasks && has_tools).then(|| {
         let list = emulation.task_list.then_some("{}");
@@ -170,25 +165,15 @@ fn with_extensions(rows: CapabilityBits, extensions: &[(&str, &str)]) -> Capabil
         return plain;
     }
     let members = Object::parse(plain.raw()).unwrap_or_default();
-    let out = members
-        .iter()
-        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
-        .raw("extensions", &settings(extensions))
-        .finish();
-    parsed(Side::Client, &out)
+    let out = ObjectWriter::new()
+        .members(members.iter())
+        .raw("extensions", &settings(extensions));
+    CapabilitySet::lenient(Side::Client, Some(&out.finish()))
 }
 
 fn settings(extensions: &[(&str, &str)]) -> String {
-    extensions
-        .iter()
-        .fold(ObjectWriter::new(), |out, (id, raw)| out.raw(id, raw))
-        .finish()
-}
-
-/// A document that was just written has no faults; a lenient reading has no errors.
-fn parsed(owner: Side, document: &str) -> CapabilitySet {
-    CapabilitySet::parse(owner, Some(document), Reading::Lenient)
-        .unwrap_or_else(|_| CapabilitySet::empty(owner))
+    let extensions = extensions.iter().copied();
+    ObjectWriter::new().members(extensions).finish()
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
 use self::pending::PendingNotifications;
+use super::LISTS;
 use super::tag::{untagged, uri_in};
 use crate::input::Backoff;
 use crate::wire_error::wire_error;
@@ -114,12 +115,6 @@ struct Opening {
     waiting: Vec<(Id, Box<str>)>,
 }
 
-const LISTS: [Method; 3] = [
-    Method::ToolsListChanged,
-    Method::PromptsListChanged,
-    Method::ResourcesListChanged,
-];
-
 impl LegacySubscriptions {
     /// The subscriptions of a client of this revision toward a server with these capabilities: at first
     /// the lists that the server tells about.
@@ -128,13 +123,7 @@ impl LegacySubscriptions {
         let declared = server.declared();
         Self {
             client,
-            offered: ListenFilter {
-                tools: declared.has(Capability::ToolsListChanged),
-                prompts: declared.has(Capability::PromptsListChanged),
-                resources: declared.has(Capability::ResourcesListChanged),
-                uris: Vec::new(),
-                tasks: Vec::new(),
-            },
+            offered: ListenFilter::lists(declared),
             may_subscribe: declared.has(Capability::ResourcesSubscribe),
             uris: BTreeSet::new(),
             promised: BTreeSet::new(),

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::mem;
 
-use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
@@ -14,6 +14,7 @@ use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
+use super::LISTS;
 use super::tag::{tagged, uri_in};
 use crate::wire_error::modern_error;
 
@@ -111,12 +112,6 @@ enum Subscription {
     /// The server tells of it.
     Held,
 }
-
-const LISTS: [Method; 3] = [
-    Method::ToolsListChanged,
-    Method::PromptsListChanged,
-    Method::ResourcesListChanged,
-];
 
 impl ListenRegistry {
     /// A session with a server of these capabilities.
@@ -393,14 +388,14 @@ impl Listen {
 }
 
 fn offers(server: &CapabilitySet, push: ServerPush) -> (ListenFilter, bool) {
-    let declares = |row| push == ServerPush::Works && server.declared().has(row);
-    let offered = ListenFilter {
-        tools: declares(Capability::ToolsListChanged),
-        prompts: declares(Capability::PromptsListChanged),
-        resources: declares(Capability::ResourcesListChanged),
-        ..ListenFilter::default()
+    let declared = match push {
+        ServerPush::Works => server.declared(),
+        ServerPush::Missing => CapabilityBits::NONE,
     };
-    (offered, declares(Capability::ResourcesSubscribe))
+    (
+        ListenFilter::lists(declared),
+        declared.has(Capability::ResourcesSubscribe),
+    )
 }
 
 /// Parameters that are not an object say nothing that could be tagged.

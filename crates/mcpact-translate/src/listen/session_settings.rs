@@ -6,21 +6,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::server::listen::covers;
-use mcpact_spec::{Capability, Method};
+use mcpact_engine::server::listen::{ListenFilter, covers};
+use mcpact_spec::Method;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
+use super::LISTS;
 use super::tag::uri_in;
-
-/// The lists of a server, and what it declares if it tells of their changes.
-const LISTS: [(Capability, Method); 3] = [
-    (Capability::ToolsListChanged, Method::ToolsListChanged),
-    (Capability::PromptsListChanged, Method::PromptsListChanged),
-    (
-        Capability::ResourcesListChanged,
-        Method::ResourcesListChanged,
-    ),
-];
 
 /// The settings that a server has taken from its only client.
 #[derive(Clone, Debug)]
@@ -103,12 +94,12 @@ impl SessionSettings {
     /// The notifications of everything that may have changed while there was no session.
     #[must_use]
     pub fn possible_changes(&self, server: &CapabilitySet) -> Vec<(Method, String)> {
-        let declared = server.declared();
+        let announced = ListenFilter::lists(server.declared());
         let lists = LISTS
-            .iter()
-            .filter(|(row, _)| declared.has(*row))
-            .map(|(_, method)| (*method, String::from("{}")));
+            .into_iter()
+            .filter(|method| announced.wants(*method, None));
         lists
+            .map(|method| (method, String::from("{}")))
             .chain(self.with_each_uri(Method::ResourcesUpdated))
             .collect()
     }

@@ -9,7 +9,7 @@ use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
 
 use crate::shape::ShapeError;
-use crate::shape::members::{Members, or_same};
+use crate::shape::members::edit_body;
 use crate::shape::meta::{put, strip};
 
 /// The parameters of a notification on the stream that this listen request opened.
@@ -19,17 +19,16 @@ use crate::shape::meta::{put, strip};
 /// # Errors
 /// The parameters are malformed.
 pub fn tagged(params: Option<&str>, listen: &Id) -> Result<String, ShapeError> {
-    let raw = params.unwrap_or("{}");
-    let mut body = Members::of_body(raw)?;
-    put(&mut body, meta::SUBSCRIPTION_ID, listen.raw())?;
-    Ok(or_same(body.finish(), raw).into_owned())
+    let tag = listen.raw();
+    edit_body(params.unwrap_or("{}"), |body| {
+        put(body, meta::SUBSCRIPTION_ID, tag)
+    })
+    .map(Cow::into_owned)
 }
 
 /// The parameters of a notification for a legacy client, which knows no streams.
 pub(super) fn untagged(params: &str, client: Revision) -> Result<Cow<'_, str>, ShapeError> {
-    let mut body = Members::of_body(params)?;
-    strip(&mut body, client)?;
-    Ok(or_same(body.finish(), params))
+    edit_body(params, |body| strip(body, client))
 }
 
 /// The resource that parameters name.

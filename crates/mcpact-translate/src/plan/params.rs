@@ -5,9 +5,9 @@ use alloc::string::String;
 
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Feature, Method, Revision};
-use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
+use mcpact_wire::raw::{JsonKind, Object};
 
-use crate::shape::members::{Members, or_same};
+use crate::shape::members::{Members, edit, edit_body, or_same};
 use crate::shape::{ShapeError, adapt_params};
 
 /// Keys of `_meta` that the protocol keeps for itself.
@@ -72,13 +72,12 @@ fn rename_version(
         return Ok(());
     }
     params.rewrite("_meta", |raw| {
-        let Some(mut keys) = Members::of_value(raw)? else {
-            return Ok(None);
-        };
-        if keys.get(meta::PROTOCOL_VERSION).is_some() {
-            keys.set_str(meta::PROTOCOL_VERSION, upstream.as_str());
-        }
-        Ok(keys.finish())
+        edit(raw, |keys| {
+            if keys.get(meta::PROTOCOL_VERSION).is_some() {
+                keys.set_str(meta::PROTOCOL_VERSION, upstream.as_str());
+            }
+            Ok(())
+        })
     })
 }
 
@@ -100,11 +99,7 @@ fn known_meta(
     if keys.iter().all(|(key, _)| crosses(key)) {
         return Ok(None);
     }
-    let kept = keys.iter().filter(|(key, _)| crosses(key));
-    Ok(Some(
-        kept.fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
-            .finish(),
-    ))
+    Ok(Some(keys.keep(crosses).finish()))
 }
 
 /// The raw token under which the sender of these parameters wants progress.
@@ -165,9 +160,11 @@ fn rewrite_meta<'a>(
 /// # Errors
 /// The parameters are malformed.
 pub fn with_reported_token(raw: &str, token: &str) -> Result<String, ShapeError> {
-    let mut params = Members::of_body(raw)?;
-    params.set(meta::PROGRESS_TOKEN, String::from(token));
-    Ok(or_same(params.finish(), raw).into_owned())
+    let params = edit_body(raw, |params| {
+        params.set(meta::PROGRESS_TOKEN, String::from(token));
+        Ok(())
+    })?;
+    Ok(params.into_owned())
 }
 
 #[cfg(test)]

@@ -39,10 +39,8 @@ pub(super) fn adapt(
     place: ContentPosition,
     to: Revision,
 ) -> Result<Option<String>, ShapeError> {
-    match Members::of_value(raw)? {
-        Some(block) => adapt_block(block, place, to),
-        None => Ok(None),
-    }
+    let block = Members::of_value(raw)?;
+    block.map_or(Ok(None), |block| adapt_block(block, place, to))
 }
 
 /// The same for one that came apart already.
@@ -82,21 +80,14 @@ fn substitute(
     name: &str,
     place: ContentPosition,
 ) -> String {
-    let note = match kind {
-        Some(ContentKind::Audio) => match (place, block.get_str("data")) {
-            (ContentPosition::ToolResult, Some(data)) => return embedded_audio(block, &data),
-            (ContentPosition::Prompt | ContentPosition::Sampling, _)
-            | (ContentPosition::ToolResult, None) => audio_note(block),
-        },
-        Some(ContentKind::ResourceLink) => link_text(block),
-        Some(
-            ContentKind::Text
-            | ContentKind::Image
-            | ContentKind::Resource
-            | ContentKind::ToolUse
-            | ContentKind::ToolResult,
-        )
-        | None => format!("[content of type {name}]"),
+    let data = block.get_str("data");
+    let note = match (kind, data) {
+        (Some(ContentKind::Audio), Some(data)) if place == ContentPosition::ToolResult => {
+            return embedded_audio(block, &data);
+        }
+        (Some(ContentKind::Audio), _) => audio_note(block),
+        (Some(ContentKind::ResourceLink), _) => link_text(block),
+        (Some(_) | None, _) => format!("[content of type {name}]"),
     };
     text_block(&note, block.get_present("annotations"))
 }

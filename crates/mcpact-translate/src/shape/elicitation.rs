@@ -6,7 +6,7 @@ use alloc::string::String;
 use mcpact_spec::{Feature, Method, Object, Revision, Role};
 
 use super::form;
-use super::members::{Members, or_same};
+use super::members::{Members, edit_body};
 use super::shape_error::{ShapeError, Unrepresentable};
 
 const ID: &str = "elicitationId";
@@ -43,11 +43,12 @@ pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeErro
 /// # Errors
 /// The parameters are malformed.
 pub fn with_elicitation_id<'a>(raw: &'a str, id: &str) -> Result<Cow<'a, str>, ShapeError> {
-    let mut params = Members::of_body(raw)?;
-    if params.get_str("mode").as_deref() == Some("url") && params.get_str(ID).is_none() {
-        params.set_str(ID, id);
-    }
-    Ok(or_same(params.finish(), raw))
+    edit_body(raw, |params| {
+        if params.get_str("mode").as_deref() == Some("url") && params.get_str(ID).is_none() {
+            params.set_str(ID, id);
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -111,7 +112,8 @@ mod tests {
             ),
         ];
         for (name, raw, to, expected) in cells {
-            let adapted = adapt(raw, to).map(|new| or_same(new, raw).into_owned());
+            let adapted =
+                adapt(raw, to).map(|new| crate::shape::members::or_same(new, raw).into_owned());
             assert_eq!(adapted.as_deref().map_err(|e| *e), expected, "{name}");
         }
     }

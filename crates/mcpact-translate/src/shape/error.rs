@@ -75,20 +75,7 @@ pub fn error_to_legacy<'a>(
         Some(code @ ErrorCode::MissingClientCapability) if !code.emitted_in(to) => {
             name_missing(&mut error);
         }
-        Some(
-            ErrorCode::ParseError
-            | ErrorCode::InvalidRequest
-            | ErrorCode::MethodNotFound
-            | ErrorCode::InvalidParams
-            | ErrorCode::InternalError
-            | ErrorCode::ResourceNotFound
-            | ErrorCode::UrlElicitationRequired
-            | ErrorCode::UserRejected
-            | ErrorCode::HeaderMismatch
-            | ErrorCode::MissingClientCapability
-            | ErrorCode::UnsupportedVersion,
-        )
-        | None => {}
+        Some(_) | None => {}
     }
     Ok(or_same(error.finish(), raw))
 }
@@ -150,11 +137,9 @@ fn name_urls(error: &mut Members<'_>) -> Result<(), ShapeError> {
         .filter(|raw| JsonKind::of(raw) == JsonKind::Array);
     let mut message = String::from(error.get_str("message").unwrap_or_default());
     for elicitation in elements(listed.unwrap_or("[]"))? {
-        let elicitation = Members::of_value(elicitation)?;
-        let url = elicitation
-            .as_ref()
-            .and_then(|members| members.get_str("url"));
-        if let Some(url) = url {
+        if let Some(members) = Members::of_value(elicitation)?
+            && let Some(url) = members.get_str("url")
+        {
             message = format!("{message} ({url})");
         }
     }

@@ -9,40 +9,38 @@ use mcpact_spec::{Object, Revision};
 use mcpact_wire::raw::{self, JsonKind};
 use mcpact_wire::scan::text;
 
-use super::members::{Members, array, each_value};
+use super::members::{Members, array, each_value, edit};
 use super::shape_error::{ShapeError, Unrepresentable};
 
 /// The `requestedSchema` for a client of the revision.
 pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    let Some(mut schema) = Members::of_value(raw)? else {
-        return Ok(None);
-    };
-    schema.trim(Object::RequestedSchema, to);
-    schema.rewrite("properties", |raw| {
-        each_value(raw, |raw| adapt_field(raw, to))
-    })?;
-    Ok(schema.finish())
+    edit(raw, |schema| {
+        schema.trim(Object::RequestedSchema, to);
+        schema.rewrite("properties", |raw| {
+            each_value(raw, |raw| adapt_field(raw, to))
+        })
+    })
 }
 
 fn adapt_field(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    let Some(mut field) = Members::of_value(raw)? else {
-        return Ok(None);
-    };
-    let Some(mut object) = object_of(&field) else {
-        return Ok(None);
-    };
-    if object == Object::TitledMultiSelectEnumSchema && object.has("items", to) == Some(false) {
-        return Err(Unrepresentable::MultiSelect.to(to));
-    }
-    if object == Object::TitledSingleSelectEnumSchema && object.has("oneOf", to) == Some(false) {
-        name_options(&mut field)?;
-        object = Object::LegacyTitledEnumSchema;
-    }
-    if object.has("default", to) == Some(false) {
-        mention_default(&mut field);
-    }
-    field.trim(object, to);
-    Ok(field.finish())
+    edit(raw, |field| {
+        let Some(mut object) = object_of(field) else {
+            return Ok(());
+        };
+        if object == Object::TitledMultiSelectEnumSchema && object.has("items", to) == Some(false) {
+            return Err(Unrepresentable::MultiSelect.to(to));
+        }
+        if object == Object::TitledSingleSelectEnumSchema && object.has("oneOf", to) == Some(false)
+        {
+            name_options(field)?;
+            object = Object::LegacyTitledEnumSchema;
+        }
+        if object.has("default", to) == Some(false) {
+            mention_default(field);
+        }
+        field.trim(object, to);
+        Ok(())
+    })
 }
 
 /// Object that describes the field, by its type.
@@ -77,13 +75,9 @@ fn name_options(field: &mut Members<'_>) -> Result<(), ShapeError> {
         names.push(String::from(option.get_raw_str("title").unwrap_or(value)));
         values.push(String::from(value));
     }
-    let (values, names) = (
-        array(values.iter().map(String::as_str)),
-        array(names.iter().map(String::as_str)),
-    );
     field.remove("oneOf");
-    field.set("enum", values);
-    field.set("enumNames", names);
+    field.set("enum", array(values.iter().map(String::as_str)));
+    field.set("enumNames", array(names.iter().map(String::as_str)));
     Ok(())
 }
 

@@ -36,14 +36,8 @@ impl<'a> Members<'a> {
     /// The members of a value inside a body; none when it is not an object, which is then not
     /// ours to repair.
     pub(crate) fn of_value(raw: &'a str) -> Result<Option<Self>, ShapeError> {
-        match JsonKind::of(raw) {
-            JsonKind::Object => Self::of_body(raw).map(Some),
-            JsonKind::Array
-            | JsonKind::String
-            | JsonKind::Number
-            | JsonKind::Boolean
-            | JsonKind::Null => Ok(None),
-        }
+        let is_object = JsonKind::of(raw) == JsonKind::Object;
+        is_object.then(|| Self::of_body(raw)).transpose()
     }
 
     /// The value of a member as it stands after the edits so far.
@@ -150,11 +144,32 @@ impl<'a> Members<'a> {
 
 /// Takes away the members of an object that the revision does not have.
 pub(crate) fn trim(raw: &str, object: Object, to: Revision) -> Result<Option<String>, ShapeError> {
+    edit(raw, |members| {
+        members.trim(object, to);
+        Ok(())
+    })
+}
+
+/// Edits the members of a value inside a body; a value that is not an object stays.
+pub(crate) fn edit<'a>(
+    raw: &'a str,
+    change: impl FnOnce(&mut Members<'a>) -> Result<(), ShapeError>,
+) -> Result<Option<String>, ShapeError> {
     let Some(mut members) = Members::of_value(raw)? else {
         return Ok(None);
     };
-    members.trim(object, to);
+    change(&mut members)?;
     Ok(members.finish())
+}
+
+/// Edits the members of a body, which must be an object.
+pub(crate) fn edit_body<'a>(
+    raw: &'a str,
+    change: impl FnOnce(&mut Members<'a>) -> Result<(), ShapeError>,
+) -> Result<Cow<'a, str>, ShapeError> {
+    let mut members = Members::of_body(raw)?;
+    change(&mut members)?;
+    Ok(or_same(members.finish(), raw))
 }
 
 /// Rewrites each element of an array; anything else stays.

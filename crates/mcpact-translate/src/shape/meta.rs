@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Feature, Revision};
-use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
+use mcpact_wire::raw::{JsonKind, Object};
 
 use super::members::Members;
 use super::shape_error::ShapeError;
@@ -20,20 +20,13 @@ pub(crate) fn strip(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeE
         return Ok(());
     };
     let keys = Object::parse(raw)?;
-    let kept = keys.iter().filter(|(key, _)| is_known(key, to)).count();
-    if kept == keys.len() {
+    if keys.iter().all(|(key, _)| is_known(key, to)) {
         return Ok(());
     }
-    if kept == 0 {
-        result.remove("_meta");
-        return Ok(());
+    match keys.keep(|key| is_known(key, to)).finish() {
+        none if none == "{}" => result.remove("_meta"),
+        kept => result.set("_meta", kept),
     }
-    let out = keys
-        .iter()
-        .filter(|(key, _)| is_known(key, to))
-        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
-        .finish();
-    result.set("_meta", out);
     Ok(())
 }
 

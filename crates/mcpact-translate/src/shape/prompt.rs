@@ -5,30 +5,26 @@ use alloc::string::String;
 use mcpact_spec::{Object, Revision};
 
 use super::content::{self, ContentPosition};
-use super::members::{Members, each_element, trim};
+use super::members::{each_element, edit, trim};
 use super::shape_error::ShapeError;
 
 /// A prompt in a list.
 pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    let Some(mut prompt) = Members::of_value(raw)? else {
-        return Ok(None);
-    };
-    prompt.trim(Object::Prompt, to);
-    prompt.rewrite("arguments", |raw| {
-        each_element(raw, |argument| trim(argument, Object::PromptArgument, to))
-    })?;
-    Ok(prompt.finish())
+    edit(raw, |prompt| {
+        prompt.trim(Object::Prompt, to);
+        prompt.rewrite("arguments", |raw| {
+            each_element(raw, |argument| trim(argument, Object::PromptArgument, to))
+        })
+    })
 }
 
 /// A message of a prompt.
 pub(super) fn adapt_message(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    let Some(mut message) = Members::of_value(raw)? else {
-        return Ok(None);
-    };
-    message.rewrite("content", |raw| {
-        content::adapt(raw, ContentPosition::Prompt, to)
-    })?;
-    Ok(message.finish())
+    edit(raw, |message| {
+        message.rewrite("content", |raw| {
+            content::adapt(raw, ContentPosition::Prompt, to)
+        })
+    })
 }
 
 #[cfg(test)]

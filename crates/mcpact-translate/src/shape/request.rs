@@ -1,11 +1,10 @@
 //! Parameters of requests and notifications for a peer of another revision.
 
 use alloc::borrow::Cow;
-use alloc::string::String;
 
 use mcpact_spec::{Method, Object, Revision};
 
-use super::members::{Members, or_same, trim};
+use super::members::{edit, edit_body, or_same};
 use super::shape_error::ShapeError;
 use super::{elicitation, sampling};
 
@@ -22,36 +21,26 @@ use super::{elicitation, sampling};
     reason = "every other method has the same parameters everywhere"
 )]
 pub fn adapt_params(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
-    let adapted = match method {
-        Method::ElicitationCreate => elicitation::adapt(raw, to)?,
-        Method::SamplingCreateMessage => sampling::adapt(raw, to)?,
-        Method::CompletionComplete => adapt_completion(raw, to)?,
-        Method::Progress => adapt_progress(raw, to)?,
-        _ => None,
-    };
-    Ok(or_same(adapted, raw))
-}
-
-fn adapt_completion(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    let mut params = Members::of_body(raw)?;
-    params.trim(Object::CompleteRequestParams, to);
-    params.rewrite("ref", |raw| {
-        let reference = Members::of_value(raw)?;
-        let kind = reference
-            .as_ref()
-            .and_then(|members| members.get_str("type"));
-        match kind.as_deref() {
-            Some("ref/prompt") => trim(raw, Object::PromptReference, to),
-            Some(_) | None => Ok(None),
-        }
-    })?;
-    Ok(params.finish())
-}
-
-fn adapt_progress(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    let mut params = Members::of_body(raw)?;
-    params.trim(Object::ProgressNotificationParams, to);
-    Ok(params.finish())
+    match method {
+        Method::ElicitationCreate => Ok(or_same(elicitation::adapt(raw, to)?, raw)),
+        Method::SamplingCreateMessage => Ok(or_same(sampling::adapt(raw, to)?, raw)),
+        Method::CompletionComplete => edit_body(raw, |params| {
+            params.trim(Object::CompleteRequestParams, to);
+            params.rewrite("ref", |raw| {
+                edit(raw, |reference| {
+                    if reference.get_str("type").as_deref() == Some("ref/prompt") {
+                        reference.trim(Object::PromptReference, to);
+                    }
+                    Ok(())
+                })
+            })
+        }),
+        Method::Progress => edit_body(raw, |params| {
+            params.trim(Object::ProgressNotificationParams, to);
+            Ok(())
+        }),
+        _ => Ok(Cow::Borrowed(raw)),
+    }
 }
 
 #[cfg(test)]

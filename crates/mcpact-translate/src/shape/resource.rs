@@ -4,30 +4,27 @@ use alloc::string::String;
 
 use mcpact_spec::{Object, Revision};
 
-use super::members::{Members, trim};
+use super::members::{edit, trim};
 use super::shape_error::ShapeError;
 
 /// A resource or a template in a list.
 pub(super) fn adapt(raw: &str, object: Object, to: Revision) -> Result<Option<String>, ShapeError> {
-    let Some(mut resource) = Members::of_value(raw)? else {
-        return Ok(None);
-    };
-    resource.trim(object, to);
-    resource.rewrite("annotations", |raw| trim(raw, Object::Annotations, to))?;
-    Ok(resource.finish())
+    edit(raw, |resource| {
+        resource.trim(object, to);
+        resource.rewrite("annotations", |raw| trim(raw, Object::Annotations, to))
+    })
 }
 
 /// Contents of a resource, read or embedded.
 pub(super) fn adapt_contents(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    let Some(mut contents) = Members::of_value(raw)? else {
-        return Ok(None);
-    };
-    let object = match contents.get("blob") {
-        Some(_) => Object::BlobResourceContents,
-        None => Object::TextResourceContents,
-    };
-    contents.trim(object, to);
-    Ok(contents.finish())
+    edit(raw, |contents| {
+        let object = match contents.get("blob") {
+            Some(_) => Object::BlobResourceContents,
+            None => Object::TextResourceContents,
+        };
+        contents.trim(object, to);
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use mcpact_spec::{Era, Feature, Method, Object, Revision, Role};
 use mcpact_wire::raw::JsonKind;
 
 use super::content::{self, ContentPosition};
-use super::members::{Members, each_element, each_object, or_same};
+use super::members::{Members, each_element, each_object, edit_body, or_same, trim};
 use super::shape_error::ShapeError;
 use super::{meta, prompt, resource, structured, tool};
 
@@ -49,14 +49,14 @@ pub fn result_to_legacy(
     let Some(object) = result_of(method) else {
         return Ok(Cow::Borrowed(raw));
     };
-    let mut result = Members::of_body(raw)?;
-    if !to.has(Feature::ResultType) {
-        refuse_unfinished(&result)?;
-    }
-    adapt_body(object, &mut result, to)?;
-    result.trim(object, to);
-    meta::strip(&mut result, to)?;
-    Ok(or_same(result.finish(), raw))
+    edit_body(raw, |result| {
+        if !to.has(Feature::ResultType) {
+            refuse_unfinished(result)?;
+        }
+        adapt_body(object, result, to)?;
+        result.trim(object, to);
+        meta::strip(result, to)
+    })
 }
 
 /// A legacy server's result for a client that speaks the newer revision `to`.
@@ -79,7 +79,7 @@ pub fn result_to_modern<'a>(
     let mut result = Members::of_body(raw)?;
     if result_of(method) == Some(Object::ListToolsResult) {
         result.rewrite("tools", |raw| {
-            each_element(raw, |raw| tool::to_modern(raw, to))
+            each_element(raw, |raw| trim(raw, Object::Tool, to))
         })?;
     }
     // To a legacy server the word means nothing; to the client it could mean a question or a task.

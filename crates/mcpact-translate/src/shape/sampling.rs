@@ -59,14 +59,10 @@ fn adapt_message(raw: &str, to: Revision) -> Result<Option<Vec<String>>, ShapeEr
 
 /// Content of one block or of several.
 pub(super) fn adapt_content(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    match JsonKind::of(raw) {
-        JsonKind::Array => each_element(raw, |raw| adapt_block(raw, to)),
-        JsonKind::Object
-        | JsonKind::String
-        | JsonKind::Number
-        | JsonKind::Boolean
-        | JsonKind::Null => adapt_block(raw, to),
+    if JsonKind::of(raw) == JsonKind::Array {
+        return each_element(raw, |raw| adapt_block(raw, to));
     }
+    adapt_block(raw, to)
 }
 
 /// Splits a message with several blocks into messages of the same role.
@@ -104,15 +100,7 @@ fn adapt_block(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
             }
             Ok(block.finish())
         }
-        Some(
-            ContentKind::Text
-            | ContentKind::Image
-            | ContentKind::Audio
-            | ContentKind::Resource
-            | ContentKind::ResourceLink
-            | ContentKind::ToolUse,
-        )
-        | None => content::adapt(raw, ContentPosition::Sampling, to),
+        Some(_) | None => content::adapt(raw, ContentPosition::Sampling, to),
     }
 }
 

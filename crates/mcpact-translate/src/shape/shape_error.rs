@@ -1,22 +1,23 @@
-use core::error::Error;
-use core::fmt;
-
 use mcpact_spec::Revision;
 use mcpact_wire::scan::ScanError;
 
 /// Reason why a body cannot be translated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     /// The body is not an object, or an object in it has the same member twice.
-    Malformed(ScanError),
+    #[error("the body is malformed")]
+    Malformed(#[from] ScanError),
     /// The result is not a complete one: its `resultType` asks for input or names a task, and only
     /// a conversation can resolve that.
+    #[error("the result is not complete")]
     Unfinished,
     /// A URL elicitation of 2025-11-25 needs an id, and the body has none.
     ///
     /// [`with_elicitation_id`](super::with_elicitation_id) writes one.
+    #[error("the elicitation has no `elicitationId`")]
     NoElicitationId,
     /// The revision has no way to say it.
+    #[error("{} cannot be expressed in {to}", what.as_str())]
     Unrepresentable {
         /// Feature that cannot be expressed.
         what: Unrepresentable,
@@ -56,33 +57,5 @@ impl Unrepresentable {
     /// The error for a peer of this revision.
     pub(super) const fn to(self, to: Revision) -> ShapeError {
         ShapeError::Unrepresentable { what: self, to }
-    }
-}
-
-impl fmt::Display for ShapeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(_) => f.write_str("the body is malformed"),
-            Self::Unfinished => f.write_str("the result is not complete"),
-            Self::NoElicitationId => f.write_str("the elicitation has no `elicitationId`"),
-            Self::Unrepresentable { what, to } => {
-                write!(f, "{} cannot be expressed in {to}", what.as_str())
-            }
-        }
-    }
-}
-
-impl Error for ShapeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Malformed(source) => Some(source),
-            Self::Unfinished | Self::NoElicitationId | Self::Unrepresentable { .. } => None,
-        }
-    }
-}
-
-impl From<ScanError> for ShapeError {
-    fn from(source: ScanError) -> Self {
-        Self::Malformed(source)
     }
 }

@@ -5,26 +5,20 @@ use alloc::string::String;
 
 use mcpact_spec::{Feature, Object, Revision};
 
-use super::members::{Members, trim};
+use super::members::{Members, edit};
 use super::output_schema::{self, Fit};
 use super::shape_error::ShapeError;
 
 /// A tool for an older client; `inputSchema` is never touched.
 pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    let Some(mut tool) = Members::of_value(raw)? else {
-        return Ok(None);
-    };
-    keep_title(&mut tool, to)?;
-    tool.trim(Object::Tool, to);
-    if to.has(Feature::StructuredOutput) && !to.has(Feature::AnyStructuredContent) {
-        fit_output_schema(&mut tool)?;
-    }
-    Ok(tool.finish())
-}
-
-/// A tool for a newer client: what its revision took away goes.
-pub(super) fn to_modern(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
-    trim(raw, Object::Tool, to)
+    edit(raw, |tool| {
+        keep_title(tool, to)?;
+        tool.trim(Object::Tool, to);
+        if to.has(Feature::StructuredOutput) && !to.has(Feature::AnyStructuredContent) {
+            fit_output_schema(tool)?;
+        }
+        Ok(())
+    })
 }
 
 /// Moves the title into the annotations where tools have no title of their own.
@@ -130,7 +124,7 @@ mod tests {
     #[test]
     fn tools_for_modern_clients_lose_only_removed_members() {
         let raw = r#"{"name":"t","execution":{},"x":1}"#;
-        let adapted = to_modern(raw, V2026_07_28).unwrap();
+        let adapted = crate::shape::members::trim(raw, Object::Tool, V2026_07_28).unwrap();
         assert_eq!(adapted.as_deref(), Some(r#"{"name":"t","x":1}"#));
     }
 }

@@ -190,12 +190,10 @@ impl HostedTasks {
         now: Timestamp<'_>,
         mint: &mut dyn FnMut() -> String,
     ) -> Vec<Action> {
-        let Some(entry) = self.tasks.get_mut(task) else {
+        let room = self.limits.per_task;
+        let Some(entry) = self.running(task) else {
             return Vec::new();
         };
-        if entry.status.is_terminal() {
-            return Vec::new();
-        }
         let seen = Object::parse(detailed).unwrap_or_default();
         entry.follow(&seen);
         let status = seen.get_str("status").and_then(|word| Status::parse(&word));
@@ -206,7 +204,6 @@ impl HostedTasks {
             }
             Some(Status::InputRequired) => {
                 let asked = seen.get("inputRequests").unwrap_or("{}");
-                let room = self.limits.per_task;
                 match questions::new_ones(task, asked, &entry.asked, room, client, mint) {
                     Ok(questions) => {
                         entry.turn(Status::InputRequired, now);
@@ -215,11 +212,7 @@ impl HostedTasks {
                         acts.extend(entry.poll(task));
                         acts
                     }
-                    Err(error) => {
-                        let mut acts = Vec::from([entry.stop(task)]);
-                        acts.extend(entry.end(task, Outcome::Error(error.encode()), now));
-                        acts
-                    }
+                    Err(error) => entry.abort(task, Outcome::Error(error.encode()), now),
                 }
             }
             Some(Status::Completed) => {
@@ -239,15 +232,19 @@ impl HostedTasks {
     /// one for a client of 2025-11-25.
     #[must_use]
     pub fn finished(&mut self, task: &str, outcome: Outcome, now: Timestamp<'_>) -> Vec<Action> {
-        let entry = self.tasks.get_mut(task);
-        let entry = entry.filter(|entry| !entry.status.is_terminal());
+        let entry = self.running(task);
         entry.map_or_else(Vec::new, |entry| entry.end(task, outcome, now))
+    }
+
+    /// A task that has not ended.
+    fn running(&mut self, task: &str) -> Option<&mut Task> {
+        let entry = self.tasks.get_mut(task);
+        entry.filter(|entry| !entry.status.is_terminal())
     }
 
     /// The call waits for the client, or does so no more; for calls that ask in rounds.
     pub fn waits(&mut self, task: &str, status: Status, now: Timestamp<'_>) {
-        if let Some(entry) = self.tasks.get_mut(task)
-            && !entry.status.is_terminal()
+        if let Some(entry) = self.running(task)
             && !status.is_terminal()
         {
             entry.turn(status, now);
@@ -264,23 +261,16 @@ impl HostedTasks {
         answer: Option<&str>,
         now: Timestamp<'_>,
     ) -> Vec<Action> {
-        let Some(entry) = self.tasks.get_mut(task) else {
+        let Some(entry) = self.running(task) else {
             return Vec::new();
         };
         let Some(method) = entry.asked.get(key).copied() else {
             return Vec::new();
         };
-        if entry.status.is_terminal() {
-            return Vec::new();
-        }
         let dismissed = (method == Method::ElicitationCreate).then_some(r#"{"action":"cancel"}"#);
         match answer.or(dismissed) {
             Some(answer) => entry.update(key, answer).into_iter().collect(),
-            None => {
-                let mut acts = Vec::from([entry.stop(task)]);
-                acts.extend(entry.end(task, unanswered(method), now));
-                acts
-            }
+            None => entry.abort(task, unanswered(method), now),
         }
     }
 
@@ -311,11 +301,11 @@ impl HostedTasks {
             .take(self.limits.page)
             .map(|(id, task)| task.encode(id))
             .collect();
-        let out = ObjectWriter::new().raw("tasks", &format!("[{}]", page.join(",")));
-        Ok(match next {
-            Some(next) => out.text("nextCursor", &next.to_string()).finish(),
-            None => out.finish(),
-        })
+        let next = next.map(|next| next.to_string());
+        Ok(ObjectWriter::new()
+            .raw("tasks", &format!("[{}]", page.join(",")))
+            .maybe_text("nextCursor", next.as_deref())
+            .finish())
     }
 
     /// A client asks for the result; `waiter` is our name for its request.

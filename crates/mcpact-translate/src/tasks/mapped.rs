@@ -160,8 +160,7 @@ impl MappedTasks {
         let upstream = Object::parse(raw)?
             .get_str("taskId")
             .unwrap_or(Cow::Borrowed(""));
-        let found = self.local_id(session, &upstream).map(String::from);
-        let Some(task) = found else {
+        let Some(task) = self.local_id(session, &upstream).map(String::from) else {
             return Ok(None);
         };
         let seen = self.status(&task, raw)?;

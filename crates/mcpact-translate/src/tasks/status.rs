@@ -44,9 +44,6 @@ impl Status {
     /// Returns whether the task has ended.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
-        match self {
-            Self::Completed | Self::Failed | Self::Cancelled => true,
-            Self::Working | Self::InputRequired => false,
-        }
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }

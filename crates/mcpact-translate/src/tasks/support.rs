@@ -13,7 +13,7 @@ use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter, elements};
 
 use crate::shape::ShapeError;
-use crate::shape::members::{Members, each_element, or_same};
+use crate::shape::members::{Members, each_element, edit, edit_body};
 use crate::shape::meta::put;
 
 /// Mode of a call to a server of 2025-11-25.
@@ -122,10 +122,8 @@ pub fn wants_tasks(error: &str) -> bool {
 /// # Errors
 /// The body is malformed.
 pub fn related(raw: &str, task: &str) -> Result<String, ShapeError> {
-    let mut body = Members::of_body(raw)?;
     let task = ObjectWriter::new().text("taskId", task).finish();
-    put(&mut body, RELATED_TASK, &task)?;
-    Ok(or_same(body.finish(), raw).into_owned())
+    edit_body(raw, |body| put(body, RELATED_TASK, &task)).map(Cow::into_owned)
 }
 
 /// The id of the task that a server of 2025-11-25 made of a call; none when it made none.
@@ -141,17 +139,13 @@ pub fn created_task(result: &str) -> Option<Cow<'_, str>> {
 /// # Errors
 /// The page is malformed.
 pub fn with_task_support(page: &str) -> Result<Cow<'_, str>, ShapeError> {
-    let mut body = Members::of_body(page)?;
-    body.rewrite("tools", |raw| {
-        each_element(raw, |raw| {
-            let Some(mut tool) = Members::of_value(raw)? else {
-                return Ok(None);
-            };
-            tool.set("execution", String::from(r#"{"taskSupport":"optional"}"#));
-            Ok(tool.finish())
-        })
-    })?;
-    Ok(or_same(body.finish(), page))
+    let support = |tool: &mut Members<'_>| {
+        tool.set("execution", String::from(r#"{"taskSupport":"optional"}"#));
+        Ok(())
+    };
+    edit_body(page, |body| {
+        body.rewrite("tools", |raw| each_element(raw, |raw| edit(raw, support)))
+    })
 }
 
 #[cfg(test)]

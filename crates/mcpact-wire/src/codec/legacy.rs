@@ -30,15 +30,11 @@ pub fn strip(body: &str) -> Result<String, ScanError> {
             out = out.raw(key, raw);
             continue;
         }
-        let kept = Object::parse(raw)?;
-        let mut inner = ObjectWriter::new();
-        let mut count = 0;
-        for (key, raw) in kept.iter().filter(|(key, _)| !MODERN_ONLY.contains(key)) {
-            inner = inner.raw(key, raw);
-            count += 1;
-        }
-        if count > 0 {
-            out = out.raw(key, &inner.finish());
+        let kept = Object::parse(raw)?
+            .keep(|key| !MODERN_ONLY.contains(&key))
+            .finish();
+        if kept != "{}" {
+            out = out.raw(key, &kept);
         }
     }
     Ok(out.finish())

@@ -36,27 +36,22 @@ impl Stamp<'_> {
     pub fn apply(&self, params: Option<&str>) -> Result<String, ScanError> {
         let body = Object::parse(params.unwrap_or("{}"))?;
         let meta = self.meta(body.get("_meta"))?;
-        let mut out = ObjectWriter::with_room(body.room() + meta.len() + r#","_meta":"#.len());
-        for (key, raw) in body.iter().filter(|(key, _)| *key != "_meta") {
-            out = out.raw(key, raw);
-        }
-        Ok(out.raw("_meta", &meta).finish())
+        let out = ObjectWriter::with_room(body.room() + meta.len() + r#","_meta":"#.len())
+            .members(body.iter().filter(|(key, _)| *key != "_meta"))
+            .raw("_meta", &meta);
+        Ok(out.finish())
     }
 
     fn meta(&self, existing: Option<&str>) -> Result<String, ScanError> {
         let existing = Object::parse(existing.unwrap_or("{}"))?;
         let keys: usize = STAMPED.iter().map(|key| key.len() + 24).sum();
         let values = self.capabilities.len() + self.client_info.map_or(0, str::len);
-        let mut out = ObjectWriter::with_room(existing.room() + keys + values)
+        let out = ObjectWriter::with_room(existing.room() + keys + values)
             .text(meta::PROTOCOL_VERSION, self.version)
             .raw(meta::CLIENT_CAPABILITIES, self.capabilities)
-            .maybe_raw(meta::CLIENT_INFO, self.client_info);
-        if let Some(level) = self.log_level {
-            out = out.text(meta::LOG_LEVEL, level);
-        }
-        for (key, raw) in existing.iter().filter(|(key, _)| !STAMPED.contains(key)) {
-            out = out.raw(key, raw);
-        }
+            .maybe_raw(meta::CLIENT_INFO, self.client_info)
+            .maybe_text(meta::LOG_LEVEL, self.log_level)
+            .members(existing.iter().filter(|(key, _)| !STAMPED.contains(key)));
         Ok(out.finish())
     }
 }
@@ -78,8 +73,7 @@ pub fn complete(result: &str) -> Result<Cow<'_, str>, ScanError> {
     }
     let room = body.room() + COMPLETE.len();
     let out = ObjectWriter::with_room(room).text("resultType", "complete");
-    let out = body.iter().fold(out, |out, (key, raw)| out.raw(key, raw));
-    Ok(Cow::Owned(out.finish()))
+    Ok(Cow::Owned(out.members(body.iter()).finish()))
 }
 
 #[cfg(test)]

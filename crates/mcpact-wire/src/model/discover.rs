@@ -96,20 +96,15 @@ impl DiscoverAnswer<'_> {
     /// The result body.
     #[must_use]
     pub fn encode(&self) -> String {
-        let body = ObjectWriter::new()
+        let meta = ObjectWriter::new().raw(meta::SERVER_INFO, self.server_info);
+        ObjectWriter::new()
             .text("resultType", "complete")
             .texts("supportedVersions", self.supported_versions.iter().copied())
-            .raw("capabilities", self.capabilities);
-        let body = match self.instructions {
-            Some(text) => body.text("instructions", text),
-            None => body,
-        };
-        let meta = ObjectWriter::new()
-            .raw(meta::SERVER_INFO, self.server_info)
-            .finish();
-        body.raw("ttlMs", &alloc::format!("{}", self.ttl_ms))
+            .raw("capabilities", self.capabilities)
+            .maybe_text("instructions", self.instructions)
+            .raw("ttlMs", &alloc::format!("{}", self.ttl_ms))
             .text("cacheScope", self.cache_scope.as_str())
-            .raw("_meta", &meta)
+            .raw("_meta", &meta.finish())
             .finish()
     }
 }

@@ -76,9 +76,10 @@ impl Implementation {
             "description" | "icons" | "websiteUrl" => revision.has(Feature::Icons),
             _ => true,
         };
-        body.iter()
-            .filter(|(key, raw)| is_sent(key) && JsonKind::of(raw) != JsonKind::Null)
-            .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
-            .finish()
+        let is_null = |raw| JsonKind::of(raw) == JsonKind::Null;
+        let sent = body
+            .iter()
+            .filter(|(key, raw)| is_sent(key) && !is_null(raw));
+        ObjectWriter::new().members(sent).finish()
     }
 }

@@ -5,8 +5,7 @@ use alloc::string::String;
 
 use super::fault::{BodyFault, object, optional_text};
 use super::implementation::Implementation;
-use crate::raw::{JsonKind, ObjectWriter};
-use crate::scan::unquote;
+use crate::raw::ObjectWriter;
 
 /// The `params` of `initialize`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +25,7 @@ pub struct InitializeParams<'a> {
 /// `params` is not an object, or the version is there and not a string.
 pub fn requested_version(params: Option<&str>) -> Result<Option<Cow<'_, str>>, BodyFault> {
     let body = object("params", params)?;
-    match body.get_present("protocolVersion") {
-        None => Ok(None),
-        Some(raw) if JsonKind::of(raw) == JsonKind::String => Ok(Some(unquote(raw))),
-        Some(raw) => Err(BodyFault::at("protocolVersion", "a string", Some(raw))),
-    }
+    optional_text(&body, "protocolVersion")
 }
 
 impl<'a> InitializeParams<'a> {
@@ -99,12 +94,10 @@ pub fn encode_result(
     server_info: &str,
     instructions: Option<&str>,
 ) -> String {
-    let body = ObjectWriter::new()
+    ObjectWriter::new()
         .text("protocolVersion", version)
         .raw("capabilities", capabilities)
-        .raw("serverInfo", server_info);
-    match instructions {
-        Some(text) => body.text("instructions", text).finish(),
-        None => body.finish(),
-    }
+        .raw("serverInfo", server_info)
+        .maybe_text("instructions", instructions)
+        .finish()
 }

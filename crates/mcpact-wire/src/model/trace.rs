@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use mcpact_spec::tables::meta;
 
-use crate::raw::{Object, ObjectWriter};
+use crate::raw::Object;
 use crate::scan::ScanError;
 
 /// Longest `tracestate`; W3C Trace Context requires this much to be passed on.
@@ -66,19 +66,14 @@ impl TraceContext {
         let body = Object::parse(params)?;
         let known = Object::parse(body.get("_meta").unwrap_or("{}"))?;
         let others = |key: &str| key != meta::TRACE_PARENT && key != meta::TRACE_STATE;
-        let mut inner = ObjectWriter::new();
-        for (key, raw) in known.iter().filter(|(key, _)| others(key)) {
-            inner = inner.raw(key, raw);
-        }
-        inner = inner.text(meta::TRACE_PARENT, &self.parent);
-        if let Some(state) = &self.state {
-            inner = inner.text(meta::TRACE_STATE, state);
-        }
-        let mut out = ObjectWriter::new();
-        for (key, raw) in body.iter().filter(|(key, _)| *key != "_meta") {
-            out = out.raw(key, raw);
-        }
-        Ok(out.raw("_meta", &inner.finish()).finish())
+        let inner = known
+            .keep(others)
+            .text(meta::TRACE_PARENT, &self.parent)
+            .maybe_text(meta::TRACE_STATE, self.state());
+        let out = body
+            .keep(|key| key != "_meta")
+            .raw("_meta", &inner.finish());
+        Ok(out.finish())
     }
 }
 

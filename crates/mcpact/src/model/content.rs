@@ -80,9 +80,7 @@ impl Content {
     pub fn resource(contents: ResourceContents) -> Self {
         Self::Resource(EmbeddedResource {
             resource: contents,
-            annotations: None,
-            meta: None,
-            extra: Map::new(),
+            ..EmbeddedResource::default()
         })
     }
 
@@ -97,13 +95,7 @@ impl Content {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(content) => Some(&content.text),
-            Self::Image(_)
-            | Self::Audio(_)
-            | Self::ResourceLink(_)
-            | Self::Resource(_)
-            | Self::ToolUse(_)
-            | Self::ToolResult(_)
-            | Self::Unknown(_) => None,
+            _ => None,
         }
     }
 }
@@ -175,7 +167,7 @@ impl MediaContent {
 }
 
 /// Embedded resource.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddedResource {
     /// The resource.
     pub resource: ResourceContents,

@@ -18,15 +18,13 @@ impl<'de> Deserialize<'de> for ElicitRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members = Map::<String, Value>::deserialize(deserializer)?;
         let mode = members.remove("mode");
-        match mode.as_ref().map(Value::as_str) {
-            None | Some(Some("form")) => serde_json::from_value(Value::Object(members))
-                .map(Self::Form)
-                .map_err(D::Error::custom),
-            Some(Some("url")) => serde_json::from_value(Value::Object(members))
-                .map(Self::Url)
-                .map_err(D::Error::custom),
-            Some(_) => Err(D::Error::custom("`mode` is neither `form` nor `url`")),
-        }
+        let members = Value::Object(members);
+        let read = match mode.as_ref().map(Value::as_str) {
+            None | Some(Some("form")) => serde_json::from_value(members).map(Self::Form),
+            Some(Some("url")) => serde_json::from_value(members).map(Self::Url),
+            Some(_) => return Err(D::Error::custom("`mode` is neither `form` nor `url`")),
+        };
+        read.map_err(D::Error::custom)
     }
 }
 
@@ -37,8 +35,7 @@ impl ElicitRequest {
         Self::Form(FormRequest {
             message: message.into(),
             requested_schema,
-            meta: None,
-            extra: Map::new(),
+            ..FormRequest::default()
         })
     }
 
@@ -48,9 +45,7 @@ impl ElicitRequest {
         Self::Url(UrlRequest {
             message: message.into(),
             url: url.into(),
-            elicitation_id: None,
-            meta: None,
-            extra: Map::new(),
+            ..UrlRequest::default()
         })
     }
 

@@ -123,20 +123,21 @@ impl PromptMessage {
     /// Creates a message of the user.
     #[must_use]
     pub fn user(content: impl Into<Content>) -> Self {
-        Self {
-            role: Role::User,
-            content: content.into(),
-            extra: Map::new(),
-        }
+        Self::by(Role::User, content)
     }
 
     /// Creates a message of the assistant.
     #[must_use]
     pub fn assistant(content: impl Into<Content>) -> Self {
+        Self::by(Role::Assistant, content)
+    }
+
+    fn by(role: Role, content: impl Into<Content>) -> Self {
+        let (content, extra) = (content.into(), Map::new());
         Self {
-            role: Role::Assistant,
-            content: content.into(),
-            extra: Map::new(),
+            role,
+            content,
+            extra,
         }
     }
 }

@@ -98,10 +98,7 @@ impl Icon {
     pub fn check(&self, server: Option<&str>) -> Result<(), IconError> {
         if let Some(data) = self.src.strip_prefix("data:") {
             let kind = data.split([';', ',']).next().unwrap_or_default();
-            return match IMAGE_TYPES
-                .iter()
-                .any(|known| kind.eq_ignore_ascii_case(known))
-            {
+            return match is_image(kind) {
                 false => Err(IconError::Kind),
                 true if data.len() > DATA_LIMIT => Err(IconError::Size),
                 true => Ok(()),
@@ -114,10 +111,10 @@ impl Icon {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(IconError::Credentials);
         }
-        if let Some(kind) = &self.mime_type
-            && !IMAGE_TYPES
-                .iter()
-                .any(|known| kind.eq_ignore_ascii_case(known))
+        if self
+            .mime_type
+            .as_deref()
+            .is_some_and(|kind| !is_image(kind))
         {
             return Err(IconError::Kind);
         }
@@ -127,6 +124,11 @@ impl Icon {
             Some(_) | None => Err(IconError::Origin),
         }
     }
+}
+
+fn is_image(kind: &str) -> bool {
+    let mut known = IMAGE_TYPES.iter();
+    known.any(|known| kind.eq_ignore_ascii_case(known))
 }
 
 #[cfg(test)]

@@ -20,8 +20,7 @@ use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::Envelope;
 use mcpact_wire::frame::ndjson::Line;
-use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::raw::Object;
+use mcpact_wire::id::Id;
 use smallvec::SmallVec;
 use tokio::task::JoinSet;
 
@@ -31,7 +30,7 @@ use super::client_identity::ClientIdentity;
 use super::outbox::{Outbox, OutboxReceiver, Outgoing};
 use super::raw_params::utf8_text;
 use super::serving;
-use super::session::{Session, SessionEffect};
+use super::session::{Session, SessionEffect, cancelled_id};
 use super::session_end::SessionEnd;
 use crate::error::Error;
 use crate::log::{self, ServerNegotiationLog};
@@ -386,10 +385,8 @@ impl<B: Backend> Connection<B> {
             None if open.is_some_and(|open| open.is_listening) => return,
             None => Err(serving::cut_off()),
         };
-        for effect in finished.session.respond(finished.id, outcome) {
-            if let SessionEffect::Reply { text, .. } = effect {
-                self.sink.push(&text);
-            }
+        if let Some((text, _)) = finished.session.respond(finished.id, outcome) {
+            self.sink.push(&text);
         }
     }
 
@@ -461,11 +458,4 @@ fn cancelled() -> WireError {
         data: None,
         http_status: 200,
     }
-}
-
-/// Returns the request id of a cancellation.
-fn cancelled_id(params: Option<&str>) -> Option<Id> {
-    let params = Object::parse(params?).ok()?;
-    let id = params.get("requestId").and_then(IdRef::from_token)?;
-    Some(id.to_id())
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::handler_error::HandlerError;
 use super::outbox::{Outbox, Outgoing};
-use super::session::{Session, SessionEffect};
+use super::session::Session;
 use super::subscribers::Subscribers;
 use super::task_store::TaskHandle;
 use crate::model::LogMessage;
@@ -129,22 +129,21 @@ impl Context {
         let Ok(params) = serde_json::to_string(message) else {
             return;
         };
-        let scope = Scope::Request(self.call.id.clone());
-        let method = Method::LoggingMessage;
-        for effect in self.call.session.notify(scope, method, &params) {
-            if let SessionEffect::Write(text) = effect {
-                // A slow reader must not block the handler.
-                let _ = self.call.outbox.try_send(text);
-            }
+        if let Some(text) = self.notification(Method::LoggingMessage, &params) {
+            // A slow reader must not block the handler.
+            let _ = self.call.outbox.try_send(text);
         }
     }
 
-    async fn notify(&self, method: Method, params: &Value) -> Result<(), HandlerError> {
+    /// Encodes a notification that belongs to this request.
+    fn notification(&self, method: Method, params: &str) -> Option<String> {
         let scope = Scope::Request(self.call.id.clone());
-        for effect in self.call.session.notify(scope, method, &params.to_string()) {
-            if let SessionEffect::Write(text) = effect {
-                self.call.outbox.send(text).await?;
-            }
+        self.call.session.encode_notification(scope, method, params)
+    }
+
+    async fn notify(&self, method: Method, params: &Value) -> Result<(), HandlerError> {
+        if let Some(text) = self.notification(method, &params.to_string()) {
+            self.call.outbox.send(text).await?;
         }
         Ok(())
     }
@@ -161,31 +160,27 @@ impl Context {
 
     /// Notifies subscribers that the list of tools changed.
     pub fn tools_changed(&self) {
-        self.call
-            .subscribers
-            .publish(Method::ToolsListChanged, &json!({}));
+        self.publish(Method::ToolsListChanged, &json!({}));
     }
 
     /// Notifies subscribers that the list of prompts changed.
     pub fn prompts_changed(&self) {
-        self.call
-            .subscribers
-            .publish(Method::PromptsListChanged, &json!({}));
+        self.publish(Method::PromptsListChanged, &json!({}));
     }
 
     /// Notifies subscribers that the list of resources changed.
     pub fn resources_changed(&self) {
-        self.call
-            .subscribers
-            .publish(Method::ResourcesListChanged, &json!({}));
+        self.publish(Method::ResourcesListChanged, &json!({}));
     }
 
     /// Notifies subscribers of a resource that it changed. Clients can only subscribe to registered resources and
     /// matching templates.
     pub fn resource_updated(&self, uri: &str) {
-        self.call
-            .subscribers
-            .publish(Method::ResourcesUpdated, &json!({ "uri": uri }));
+        self.publish(Method::ResourcesUpdated, &json!({ "uri": uri }));
+    }
+
+    fn publish(&self, method: Method, params: &Value) {
+        self.call.subscribers.publish(method, params);
     }
 
     /// Closes the HTTP stream of this request; the client reconnects for the response after `retry`. Does nothing on

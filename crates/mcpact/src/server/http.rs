@@ -149,8 +149,8 @@ impl<B: Backend> HttpEndpoint<B> {
         for session in ended.values() {
             session.stop();
         }
-        self.sse.stop();
-        self.websockets.stop();
+        self.sse.switches.stop();
+        self.websockets.switches.stop();
     }
 
     /// Ends standalone streams, abandoned calls, and each long-lived connection as soon as it has no request in
@@ -161,15 +161,15 @@ impl<B: Backend> HttpEndpoint<B> {
             session.log.end(STANDALONE);
             session.running().drain();
         }
-        self.sse.drain();
-        self.websockets.drain();
+        self.sse.switches.drain();
+        self.websockets.switches.drain();
     }
 
     /// As [`drain`](Self::drain), when no request is in flight: long-lived connections end at once.
     pub(super) fn close_streams(&self) {
         self.drain();
-        self.sse.stop();
-        self.websockets.stop();
+        self.sse.switches.stop();
+        self.websockets.switches.stop();
     }
 
     /// Returns the number of sessions and long-lived connections.

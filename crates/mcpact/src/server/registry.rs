@@ -213,11 +213,6 @@ impl Registry {
         }
         let mut document: Value = serde_json::from_str(set.raw()).unwrap_or_default();
         document["extensions"] = json!({ Extension::Tasks.id(): {} });
-        CapabilitySet::parse(
-            Side::Server,
-            Some(&document.to_string()),
-            mcpact_engine::policy::Reading::Lenient,
-        )
-        .unwrap_or(set)
+        CapabilitySet::lenient(Side::Server, Some(&document.to_string()))
     }
 }

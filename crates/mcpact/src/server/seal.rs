@@ -97,10 +97,6 @@ pub(super) struct OpenedState {
     pub(super) answers: Map<String, Value>,
 }
 
-/// The state is forged, expired, or bound to another request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct InvalidState;
-
 impl Sealer {
     /// Creates a sealer with these keys.
     #[must_use]
@@ -153,26 +149,22 @@ impl Sealer {
         self.seal(&serde_json::to_vec(&claims).ok()?)
     }
 
+    /// Opens the state of a call; `None` if it is forged, expired, or bound to another request.
     pub(super) fn open_state(
         &self,
         text: &str,
         binding: Binding<'_>,
         now: u64,
-    ) -> Result<OpenedState, InvalidState> {
-        let plain = self.open(text).ok_or(InvalidState)?;
-        let claims: Claims = serde_json::from_slice(&plain).map_err(|_| InvalidState)?;
+    ) -> Option<OpenedState> {
+        let claims: Claims = serde_json::from_slice(&self.open(text)?).ok()?;
         let is_bound = claims.principal == binding.principal
             && claims.method == binding.method
             && claims.digest == binding.digest
             && claims.expires > now;
-        if is_bound {
-            Ok(OpenedState {
-                round: claims.round,
-                answers: claims.answers,
-            })
-        } else {
-            Err(InvalidState)
-        }
+        is_bound.then_some(OpenedState {
+            round: claims.round,
+            answers: claims.answers,
+        })
     }
 }
 
@@ -195,10 +187,8 @@ fn ordered(value: &Value) -> Value {
         Value::Object(members) => {
             let all: BTreeMap<_, _> = members.iter().collect();
             let all = all.into_iter();
-            Value::Object(
-                all.map(|(key, value)| (key.clone(), ordered(value)))
-                    .collect(),
-            )
+            all.map(|(key, value)| (key.clone(), ordered(value)))
+                .collect()
         }
         Value::Array(items) => items.iter().map(ordered).collect(),
         other => other.clone(),
@@ -244,11 +234,11 @@ mod tests {
         let opened = sealer.open_state(&sealed, binding("a"), 99).unwrap();
         assert_eq!((opened.round, opened.answers["k"].as_i64()), (2, Some(1)));
         assert!(
-            sealer.open_state(&sealed, binding("b"), 99).is_err(),
+            sealer.open_state(&sealed, binding("b"), 99).is_none(),
             "another caller"
         );
         assert!(
-            sealer.open_state(&sealed, binding("a"), 100).is_err(),
+            sealer.open_state(&sealed, binding("a"), 100).is_none(),
             "too late"
         );
         let other = Binding {
@@ -256,7 +246,7 @@ mod tests {
             ..binding("a")
         };
         assert!(
-            sealer.open_state(&sealed, other, 99).is_err(),
+            sealer.open_state(&sealed, other, 99).is_none(),
             "another method"
         );
         let other = Binding {
@@ -264,7 +254,7 @@ mod tests {
             ..binding("a")
         };
         assert!(
-            sealer.open_state(&sealed, other, 99).is_err(),
+            sealer.open_state(&sealed, other, 99).is_none(),
             "other parameters"
         );
         for broken in [
@@ -274,14 +264,14 @@ mod tests {
             "é".into(),
         ] {
             assert!(
-                sealer.open_state(&broken, binding("a"), 99).is_err(),
+                sealer.open_state(&broken, binding("a"), 99).is_none(),
                 "{broken}"
             );
         }
         assert!(
             Sealer::new(&SealKeys::random().unwrap())
                 .open_state(&sealed, binding("a"), 99)
-                .is_err(),
+                .is_none(),
             "another key"
         );
         let again = sealer.seal_state(binding("a"), 2, Map::new(), 100).unwrap();
@@ -303,7 +293,7 @@ mod tests {
         let rotated = SealKeys::new(new).with_previous([1; 32]);
         let opens = |keys: &SealKeys, sealed: &str| {
             let sealer = Sealer::new(keys);
-            sealer.open_state(sealed, binding("a"), 99).is_ok()
+            sealer.open_state(sealed, binding("a"), 99).is_some()
         };
         assert!(opens(&rotated, &seal(&old)), "the old key opens");
         assert!(opens(&SealKeys::new(new), &seal(&rotated)), "the new seals");

@@ -16,7 +16,8 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Outcome;
-use mcpact_wire::id::Id;
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::Object;
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -59,6 +60,13 @@ pub enum QuestionOutcome {
     Lost(&'static str),
     /// Not asked: the client did not declare the capability, or cannot be asked now.
     Refused(String),
+}
+
+/// Returns the request id of a cancellation.
+pub(super) fn cancelled_id(params: Option<&str>) -> Option<Id> {
+    let params = Object::parse(params?).ok()?;
+    let id = params.get("requestId").and_then(IdRef::from_token)?;
+    Some(id.to_id())
 }
 
 /// Unanswered question to the client. Dropping it withdraws the question.
@@ -222,16 +230,21 @@ impl<S> Session<S> {
         self.step(Input::Frame { frame, facts }, Some(source))
     }
 
+    /// Encodes the response of a request, with its HTTP status; `None` if the client cancelled it.
     pub(super) fn respond(
         &self,
         id: Id,
         outcome: Result<ByteString, WireError>,
-    ) -> SmallVec<[SessionEffect; 1]> {
+    ) -> Option<(String, u16)> {
         let outcome = match &outcome {
             Ok(raw) => Ok(&**raw),
             Err(error) => Err(error.clone()),
         };
-        self.step(Input::Answer { id, outcome }, None)
+        let effects = self.step(Input::Answer { id, outcome }, None);
+        effects.into_iter().find_map(|effect| match effect {
+            SessionEffect::Reply { text, status } => Some((text, status)),
+            _ => None,
+        })
     }
 
     pub(super) fn notify(

@@ -26,12 +26,6 @@ impl SessionEnd {
         }
     }
 
-    /// Also ends the session when `draining` becomes true and no request is in flight.
-    pub(super) fn or_when_drained(mut self, draining: watch::Receiver<bool>) -> Self {
-        self.draining = Some(draining);
-        self
-    }
-
     /// Ends the session only when the client closes its side; requests may then continue for `drain_timeout`.
     #[must_use]
     pub fn after(drain_timeout: Duration) -> Self {
@@ -49,6 +43,34 @@ impl SessionEnd {
             Some(draining) => is_set(draining).await,
             None => std::future::pending().await,
         }
+    }
+}
+
+/// Switches that end a group of sessions.
+#[derive(Debug, Default)]
+pub(super) struct SessionSwitches {
+    draining: watch::Sender<bool>,
+    stopping: watch::Sender<bool>,
+}
+
+impl SessionSwitches {
+    /// Returns the conditions for a session of the group.
+    pub(super) fn session_end(&self, drain_timeout: Duration) -> SessionEnd {
+        SessionEnd {
+            drain_timeout,
+            draining: Some(self.draining.subscribe()),
+            stopping: self.stopping.subscribe(),
+        }
+    }
+
+    /// Ends each session as soon as it has no request in flight.
+    pub(super) fn drain(&self) {
+        self.draining.send_replace(true);
+    }
+
+    /// Ends every session.
+    pub(super) fn stop(&self) {
+        self.stopping.send_replace(true);
     }
 }
 

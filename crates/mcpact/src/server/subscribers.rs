@@ -7,7 +7,7 @@ use mcpact_spec::Method;
 use serde_json::Value;
 
 use super::outbox::{ClientGone, Outbox, Outgoing};
-use super::session::{Session, SessionEffect};
+use super::session::Session;
 
 /// Subscriber: a legacy connection, or one modern listen request.
 #[derive(Debug)]
@@ -68,10 +68,9 @@ impl Subscribers {
             let Some(session) = session.filter(|session| may(session)) else {
                 continue;
             };
-            for effect in session.notify(subscriber.scope.clone(), method, &params) {
-                if let SessionEffect::Write(text) = effect {
-                    let _ = subscriber.outbox.try_send(text);
-                }
+            let scope = subscriber.scope.clone();
+            if let Some(text) = session.encode_notification(scope, method, &params) {
+                let _ = subscriber.outbox.try_send(text);
             }
         }
     }

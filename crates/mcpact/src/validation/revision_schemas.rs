@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use jsonschema::{Registry, Validator};
+use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use super::{MAX_VIOLATIONS, Violation};
+use super::{MAX_VIOLATIONS, ValidationError, Violation};
 
 /// Base URI of a schema and its definitions; nothing is fetched from it.
 const BASE: &str = "urn:mcpact:schema";
@@ -83,24 +84,32 @@ pub(super) struct MethodSchemas {
 /// Compiled definition of a schema.
 #[derive(Debug)]
 pub(super) struct Definition {
-    pub(super) name: String,
+    name: String,
     validator: Validator,
 }
 
 impl Definition {
-    /// Returns the first violations, without quoting the message.
-    pub(super) fn violations(&self, value: &Value, root: &str) -> Result<(), Vec<Violation>> {
+    /// Validates a value at this JSON pointer of its message. The error does not quote the message.
+    pub(super) fn check(
+        &self,
+        revision: Revision,
+        value: &Value,
+        root: &str,
+    ) -> Result<(), ValidationError> {
         // `is_valid` is much cheaper than collecting errors, and almost always succeeds.
         if self.validator.is_valid(value) {
             return Ok(());
         }
         let errors = self.validator.iter_errors(value).take(MAX_VIOLATIONS);
-        Err(errors
-            .map(|error| Violation {
-                path: format!("{root}{}", error.instance_path()),
-                text: error.masked().to_string(),
-            })
-            .collect())
+        let violations = errors.map(|error| Violation {
+            path: format!("{root}{}", error.instance_path()),
+            text: error.masked().to_string(),
+        });
+        Err(ValidationError {
+            revision,
+            definition: self.name.clone(),
+            violations: violations.collect(),
+        })
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
 fn set(owner: Side, raw: &str) -> CapabilitySet {
-    CapabilitySet::parse(owner, Some(raw), Reading::Lenient).unwrap()
+    CapabilitySet::lenient(owner, Some(raw))
 }
 
 /// BA-24: an extension that a legacy client must not use is not declared for it either.

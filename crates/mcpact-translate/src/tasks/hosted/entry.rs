@@ -66,14 +66,11 @@ impl Task {
 
     /// The task as its client sees it.
     pub(super) fn encode(&self, id: &str) -> String {
-        let out = ObjectWriter::new()
+        ObjectWriter::new()
             .text("taskId", id)
-            .text("status", self.status.as_str());
-        let out = match &self.message {
-            Some(message) => out.text("statusMessage", message),
-            None => out,
-        };
-        out.text("createdAt", &self.created)
+            .text("status", self.status.as_str())
+            .maybe_text("statusMessage", self.message.as_deref())
+            .text("createdAt", &self.created)
             .text("lastUpdatedAt", &self.updated)
             .raw("ttl", &self.ttl.as_millis().to_string())
             .raw("pollInterval", &self.interval.as_millis().to_string())
@@ -148,6 +145,13 @@ impl Task {
         }
     }
 
+    /// Stops the server's work and ends the task with this outcome.
+    pub(super) fn abort(&mut self, id: &str, outcome: Outcome, now: Timestamp<'_>) -> Vec<Action> {
+        let mut acts = Vec::from([self.stop(id)]);
+        acts.extend(self.end(id, outcome, now));
+        acts
+    }
+
     /// Ends the task with this outcome and answers all waiting requests.
     pub(super) fn end(&mut self, id: &str, outcome: Outcome, now: Timestamp<'_>) -> Vec<Action> {
         let outcome = match outcome {
@@ -167,13 +171,7 @@ impl Task {
         self.turn(status, now);
         self.unasked.clear();
         self.outcome = Some(outcome.clone());
-        let waiters = mem::take(&mut self.waiters).into_iter();
-        waiters
-            .map(|waiter| Action::Answer {
-                waiter,
-                outcome: outcome.clone(),
-            })
-            .collect()
+        self.answer_waiters(&outcome)
     }
 
     /// The task is cancelled, for good.
@@ -187,13 +185,16 @@ impl Task {
 
     /// Those who wait for the result wait in vain.
     pub(super) fn dismiss(&mut self, why: &'static str) -> Vec<Action> {
+        self.answer_waiters(&refusal(why))
+    }
+
+    fn answer_waiters(&mut self, outcome: &Outcome) -> Vec<Action> {
         let waiters = mem::take(&mut self.waiters).into_iter();
-        waiters
-            .map(|waiter| Action::Answer {
-                waiter,
-                outcome: refusal(why),
-            })
-            .collect()
+        let answer = |waiter| Action::Answer {
+            waiter,
+            outcome: outcome.clone(),
+        };
+        waiters.map(answer).collect()
     }
 }
 

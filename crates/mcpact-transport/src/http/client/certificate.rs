@@ -4,6 +4,7 @@ use std::error::Error;
 
 use rustls::CertificateError;
 
+use super::connector::causes;
 use crate::error::TransportError;
 
 const UNTRUSTED: TransportError = TransportError::Certificate {
@@ -34,8 +35,7 @@ const TOO_YOUNG: TransportError = TransportError::Certificate {
 
 /// Returns the error if a certificate was rejected.
 pub(super) fn fault(error: &(dyn Error + 'static)) -> Option<TransportError> {
-    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
-    causes.find_map(refused).and_then(told)
+    causes(error).find_map(refused).and_then(told)
 }
 
 /// Finds the certificate error in a chain of errors. An error wrapped by [`io::Error`] is not among its sources.

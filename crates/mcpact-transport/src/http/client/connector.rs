@@ -87,10 +87,7 @@ impl Connector {
     /// Connects for other uses than HTTP requests, which no proxy can forward.
     pub(crate) async fn tunnel(self, address: Uri) -> Result<ClientStream, TransportError> {
         let route = match self.router.route(&address)? {
-            ProxyRoute::Forwarded { proxy } => ProxyRoute::Tunnel {
-                proxy,
-                auth: self.router.forwarded_auth(&address),
-            },
+            ProxyRoute::Forwarded { proxy, auth } => ProxyRoute::Tunnel { proxy, auth },
             route @ (ProxyRoute::Direct | ProxyRoute::Tunnel { .. } | ProxyRoute::Socks { .. }) => {
                 route
             }
@@ -107,9 +104,9 @@ impl Connector {
     ) -> Result<ClientStream, Box<dyn Error + Send + Sync>> {
         let name = |proxy: &Uri| proxy.authority().map(ToString::to_string);
         match route {
-            ProxyRoute::Direct => Ok(ClientStream::new(self.direct.call(address).await?)),
-            ProxyRoute::Forwarded { proxy } => match self.direct.call(proxy.clone()).await {
-                Ok(io) => Ok(ClientStream::new(io)),
+            ProxyRoute::Direct => Ok(Box::new(self.direct.call(address).await?)),
+            ProxyRoute::Forwarded { proxy, .. } => match self.direct.call(proxy.clone()).await {
+                Ok(io) => Ok(Box::new(io)),
                 Err(source) => Err(proxy_failed(name(&proxy), source)),
             },
             ProxyRoute::Tunnel { proxy, auth } => {
@@ -148,7 +145,7 @@ where
 {
     let address = with_port(address)?;
     let io = HttpsConnector::from((proxy, tls)).call(address).await?;
-    Ok(ClientStream::new(io))
+    Ok(Box::new(io))
 }
 
 /// Adds the default port: defaults of proxies differ.
@@ -203,10 +200,16 @@ fn tls(settings: &HttpSettings) -> Result<ClientConfig, TransportError> {
     Ok(config)
 }
 
+/// Returns an error and its causes.
+pub(super) fn causes<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}
+
 /// Returns whether a failed connection attempt may succeed later. Nothing was sent.
 pub(super) fn is_transient(error: &(dyn Error + 'static)) -> bool {
-    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
-    causes.any(|cause| cause.downcast_ref().is_some_and(passes))
+    causes(error).any(|cause| cause.downcast_ref().is_some_and(passes))
 }
 
 fn passes(error: &std::io::Error) -> bool {
@@ -226,21 +229,13 @@ fn passes(error: &std::io::Error) -> bool {
 
 /// Joins the chain of causes: hyper's own message does not contain the cause.
 pub(super) fn explain(error: &(dyn Error + 'static)) -> TransportError {
-    if error.is::<TooSlow>() {
+    let causes = || causes(error);
+    if causes().any(|cause| cause.is::<TooSlow>()) {
         return TransportError::Timeout(CONNECTING);
     }
     if let Some(fault) = certificate::fault(error) {
         return fault;
     }
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if error.is::<TooSlow>() {
-            return TransportError::Timeout(CONNECTING);
-        }
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    TransportError::Unconnected(text)
+    let texts: Vec<String> = causes().map(ToString::to_string).collect();
+    TransportError::Unconnected(texts.join(": "))
 }

@@ -100,13 +100,10 @@ fn framing(
     }
     if headers.contains_key(TRANSFER_ENCODING) {
         let mut codings = tokens(headers, &TRANSFER_ENCODING);
-        return match (is_http_1_0, codings.next_back()) {
-            (true, _) => Err(HeadError::Length("chunked HTTP/1.0")),
-            (false, Some(last)) if last.eq_ignore_ascii_case("chunked") => match codings.next() {
-                None => Ok(Framing::chunked()),
-                Some(_) => Err(HeadError::Length("unknown transfer coding")),
-            },
-            (false, _) => Err(HeadError::Length("unknown transfer coding")),
+        return match (codings.next(), codings.next()) {
+            _ if is_http_1_0 => Err(HeadError::Length("chunked HTTP/1.0")),
+            (Some(only), None) if only.eq_ignore_ascii_case("chunked") => Ok(Framing::chunked()),
+            _ => Err(HeadError::Length("unknown transfer coding")),
         };
     }
     let mut length = None;
@@ -138,10 +135,7 @@ fn keeps_open(headers: &HeaderMap, is_http_1_0: bool, framing: &Framing) -> bool
 }
 
 /// Items of a list header.
-fn tokens<'h>(
-    headers: &'h HeaderMap,
-    name: &HeaderName,
-) -> impl DoubleEndedIterator<Item = &'h str> {
+fn tokens<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let values = headers.get_all(name).into_iter();
     values
         .filter_map(|value| value.to_str().ok())

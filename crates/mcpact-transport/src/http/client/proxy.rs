@@ -109,7 +109,10 @@ pub(super) enum ProxyRoute {
     /// No proxy.
     Direct,
     /// The proxy forwards the request.
-    Forwarded { proxy: Uri },
+    Forwarded {
+        proxy: Uri,
+        auth: Option<HeaderValue>,
+    },
     /// Tunnel by `CONNECT`.
     Tunnel {
         proxy: Uri,
@@ -149,14 +152,12 @@ impl ProxyRouter {
             return Ok(ProxyRoute::Direct);
         };
         let proxy = found.uri().clone();
+        let auth = found.basic_auth().cloned();
         match proxy.scheme_str() {
             Some("http" | "https") if target.scheme_str() == Some("http") => {
-                Ok(ProxyRoute::Forwarded { proxy })
+                Ok(ProxyRoute::Forwarded { proxy, auth })
             }
-            Some("http" | "https") => Ok(ProxyRoute::Tunnel {
-                auth: found.basic_auth().cloned(),
-                proxy,
-            }),
+            Some("http" | "https") => Ok(ProxyRoute::Tunnel { proxy, auth }),
             Some("socks5" | "socks5h") => Ok(ProxyRoute::Socks {
                 proxy: socks_address(&proxy)?,
                 auth: found
@@ -170,18 +171,9 @@ impl ProxyRouter {
     /// Returns the forwarding proxy for a target.
     pub(super) fn forwarding(&self, target: &Uri) -> Forwarding {
         match self.route(target) {
-            Ok(ProxyRoute::Forwarded { .. }) => Forwarding::Proxy(self.forwarded_auth(target)),
+            Ok(ProxyRoute::Forwarded { auth, .. }) => Forwarding::Proxy(auth),
             Ok(ProxyRoute::Direct | ProxyRoute::Tunnel { .. } | ProxyRoute::Socks { .. })
             | Err(_) => Forwarding::None,
-        }
-    }
-
-    /// `Proxy-Authorization` for a forwarding proxy.
-    pub(super) fn forwarded_auth(&self, target: &Uri) -> Option<HeaderValue> {
-        match self.route(target) {
-            Ok(ProxyRoute::Forwarded { .. }) => self.intercept(target)?.basic_auth().cloned(),
-            Ok(ProxyRoute::Direct | ProxyRoute::Tunnel { .. } | ProxyRoute::Socks { .. })
-            | Err(_) => None,
         }
     }
 
@@ -224,7 +216,7 @@ mod tests {
             .unwrap();
         match route {
             ProxyRoute::Direct => "direct".to_owned(),
-            ProxyRoute::Forwarded { proxy } => format!("forwarded {proxy}"),
+            ProxyRoute::Forwarded { proxy, .. } => format!("forwarded {proxy}"),
             ProxyRoute::Tunnel { proxy, .. } => format!("tunnel {proxy}"),
             ProxyRoute::Socks { proxy, .. } => format!("socks {proxy}"),
         }

@@ -76,10 +76,8 @@ impl Guard {
             return Err(GuardError::Host);
         }
         match single(headers, &ORIGIN) {
-            Err(()) => Err(GuardError::Origin),
-            Ok(None) => Ok(()),
-            Ok(Some(origin)) if self.is_allowed_origin(origin) => Ok(()),
-            Ok(Some(_)) => Err(GuardError::Origin),
+            Ok(origin) if origin.is_none_or(|origin| self.is_allowed_origin(origin)) => Ok(()),
+            Ok(_) | Err(()) => Err(GuardError::Origin),
         }
     }
 
@@ -126,17 +124,10 @@ fn host_name(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (inside, after) = rest.split_once(']')?;
-            (
-                inside,
-                after
-                    .strip_prefix(':')
-                    .or(after.is_empty().then_some("0"))?,
-            )
+            let port = after.strip_prefix(':');
+            (inside, port.or(after.is_empty().then_some("0"))?)
         }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, port),
-            None => (authority, "0"),
-        },
+        None => authority.split_once(':').unwrap_or((authority, "0")),
     };
     let is_port = !port.is_empty() && port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
     let host = host.strip_suffix('.').unwrap_or(host);
@@ -146,10 +137,7 @@ fn host_name(authority: &str) -> Option<&str> {
 fn is_loopback(name: &str) -> bool {
     name.eq_ignore_ascii_case("localhost")
         || name
-            .parse::<std::net::Ipv4Addr>()
-            .is_ok_and(|ip| ip.is_loopback())
-        || name
-            .parse::<std::net::Ipv6Addr>()
+            .parse::<std::net::IpAddr>()
             .is_ok_and(|ip| ip.is_loopback())
 }
 

@@ -67,51 +67,40 @@ impl HttpResponse {
     /// Creates a response without a body.
     #[must_use]
     pub const fn empty(status: u16) -> Self {
+        Self::new(status, HttpResponseBody::Empty)
+    }
+
+    const fn new(status: u16, body: HttpResponseBody) -> Self {
+        let headers = Vec::new();
         Self {
             status,
-            headers: Vec::new(),
-            body: HttpResponseBody::Empty,
+            headers,
+            body,
         }
     }
 
     /// Creates a JSON response.
     #[must_use]
     pub fn json(status: u16, text: impl Into<Bytes>) -> Self {
-        Self {
-            status,
-            headers: Vec::new(),
-            body: HttpResponseBody::Json(text.into()),
-        }
+        Self::new(status, HttpResponseBody::Json(text.into()))
     }
 
     /// Creates a plain-text response.
     #[must_use]
     pub fn text(status: u16, text: impl Into<Bytes>) -> Self {
-        Self {
-            status,
-            headers: Vec::new(),
-            body: HttpResponseBody::Text(text.into()),
-        }
+        Self::new(status, HttpResponseBody::Text(text.into()))
     }
 
     /// Creates an event stream.
     #[must_use]
     pub fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self {
-            status: 200,
-            headers: Vec::new(),
-            body: HttpResponseBody::Events(Box::pin(stream)),
-        }
+        Self::new(200, HttpResponseBody::Events(Box::pin(stream)))
     }
 
     /// Creates a WebSocket upgrade; the link goes to `run`.
     #[must_use]
     pub fn socket(run: impl FnOnce(Link) + Send + 'static) -> Self {
-        Self {
-            status: 101,
-            headers: Vec::new(),
-            body: HttpResponseBody::Socket(Box::new(run)),
-        }
+        Self::new(101, HttpResponseBody::Socket(Box::new(run)))
     }
 
     /// Adds a header; an invalid value is left out.

@@ -71,13 +71,11 @@ impl<E: Endpoint> ListenerShared<E> {
             Ok(admitted) => admitted,
             Err(response) => return *response,
         };
-        let mut response = match self.answer(message, body, peer).await {
-            HttpResponse {
-                body: HttpResponseBody::Socket(run),
-                ..
-            } => into_response(upgrade::respond(upgrade_request, run, self.sockets.clone())),
-            response => into_response(response),
-        };
+        let mut answer = self.answer(message, body, peer).await;
+        if let HttpResponseBody::Socket(run) = answer.body {
+            answer = upgrade::respond(upgrade_request, run, self.sockets.clone());
+        }
+        let mut response = into_response(answer);
         if let Some(origin) = origin {
             cors::grant(origin, response.headers_mut());
         }
@@ -94,15 +92,17 @@ impl<E: Endpoint> ListenerShared<E> {
         let wants_upgrade = request.headers().contains_key(UPGRADE);
         let upgrade_request = wants_upgrade.then(|| Box::new(UpgradeRequest::of(&mut request)));
         let (head, body) = request.into_parts();
+        let refuse = |status, why: String| {
+            let response = close_after(HttpResponse::text(status, why));
+            Err(Box::new(into_response(response)))
+        };
         if size(&head) > self.limits.header_bytes {
-            let response = close_after(HttpResponse::text(431, "the headers are too large"));
-            return Err(Box::new(into_response(response)));
+            return refuse(431, String::from("the headers are too large"));
         }
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         if let Err(fault) = self.guard.check(authority, &head.headers) {
             tracing::warn!(%peer, %fault, "request rejected");
-            let response = close_after(HttpResponse::text(403, fault.to_string()));
-            return Err(Box::new(into_response(response)));
+            return refuse(403, fault.to_string());
         }
         let origin = head.headers.get(ORIGIN).cloned();
         if cors::is_preflight(&head.method, &head.headers) {
@@ -269,12 +269,14 @@ const NO_BUFFERING: (HeaderName, HeaderValue) = (
 );
 
 fn into_response(message: HttpResponse) -> Response<ResponseBody> {
-    let (kind, body, is_stream) = match message.body {
-        HttpResponseBody::Empty => (None, ResponseBody::full(Bytes::new()), false),
-        HttpResponseBody::Json(bytes) => (Some(JSON), ResponseBody::full(bytes), false),
-        HttpResponseBody::Text(bytes) => (Some(TEXT), ResponseBody::full(bytes), false),
-        HttpResponseBody::Events(stream) => (Some(EVENTS), ResponseBody::events(stream), true),
-        HttpResponseBody::Socket(_) => (None, ResponseBody::full(Bytes::new()), false),
+    let is_stream = matches!(message.body, HttpResponseBody::Events(_));
+    let (kind, body) = match message.body {
+        HttpResponseBody::Empty | HttpResponseBody::Socket(_) => {
+            (None, ResponseBody::full(Bytes::new()))
+        }
+        HttpResponseBody::Json(bytes) => (Some(JSON), ResponseBody::full(bytes)),
+        HttpResponseBody::Text(bytes) => (Some(TEXT), ResponseBody::full(bytes)),
+        HttpResponseBody::Events(stream) => (Some(EVENTS), ResponseBody::events(stream)),
     };
     let mut response = Response::new(body);
     *response.status_mut() =

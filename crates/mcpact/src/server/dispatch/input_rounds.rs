@@ -28,7 +28,7 @@ impl Core {
                 let binding = binding(principal, method, &params.tree()?);
                 let opened = state
                     .as_str()
-                    .and_then(|state| self.sealer.open_state(state, binding, unix_now()).ok());
+                    .and_then(|state| self.sealer.open_state(state, binding, unix_now()));
                 opened.ok_or_else(|| {
                     HandlerError::invalid_params("`requestState` is not valid for this request")
                 })?

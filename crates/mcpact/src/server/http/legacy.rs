@@ -17,8 +17,7 @@ use mcpact_spec::{Feature, Method};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse, KEEP_ALIVE};
 use mcpact_transport::within::within;
 use mcpact_wire::batch::Frame;
-use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::raw::Object;
+use mcpact_wire::id::Id;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
@@ -30,7 +29,7 @@ use crate::server::backend_request::{BackendRequest, ResponseMode};
 use crate::server::client_identity::ClientIdentity;
 use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
 use crate::server::serving;
-use crate::server::session::{Session, SessionEffect};
+use crate::server::session::{Session, SessionEffect, cancelled_id};
 use crate::server::sse_replay_log::{EventId, STANDALONE, SseReplayLog};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -113,7 +112,9 @@ impl<B: Backend> HttpEndpoint<B> {
                     method: Some(Method::Cancelled),
                     params,
                 } => {
-                    cancel(session, params.as_deref());
+                    if let Some(id) = cancelled_id(params.as_deref()) {
+                        session.running().cancel(&id);
+                    }
                 }
                 SessionEffect::Observe {
                     method: Some(method),
@@ -154,7 +155,7 @@ impl<B: Backend> HttpEndpoint<B> {
         let mut serve = self.serve(session, request, outbox.clone()).boxed();
         let first = std::future::poll_fn(|cx| Poll::Ready(serve.as_mut().poll(cx))).await;
         if let Poll::Ready(outcome) = first {
-            let response = respond(session, id, outcome);
+            let response = session.session.respond(id, outcome);
             return self.finished(session, response, &outbox, outgoing);
         }
         let mut call = DetachableCall::new(session, id, serve, outbox);
@@ -371,7 +372,7 @@ fn start_call<S: Send + Sync>(
         session.running().calls.remove(&number);
         // A call cancelled by its client gets no response.
         let outcome = outcome.unwrap_or_else(|_| Err(serving::cut_off()));
-        respond(&session, id, outcome)
+        session.session.respond(id, outcome)
     };
     (number, serving)
 }
@@ -434,29 +435,6 @@ impl<S> Drop for DetachableCall<S> {
         if self.detach() {
             self.session.running().abandon(self.number);
         }
-    }
-}
-
-fn respond<S>(
-    session: &HttpSession<S>,
-    id: Id,
-    outcome: Result<ByteString, WireError>,
-) -> Option<(String, u16)> {
-    let effects = session.session.respond(id, outcome);
-    effects.into_iter().find_map(|effect| match effect {
-        SessionEffect::Reply { text, status, .. } => Some((text, status)),
-        _ => None,
-    })
-}
-
-fn cancel<S>(session: &HttpSession<S>, params: Option<&str>) {
-    let object = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
-    let id = object
-        .get("requestId")
-        .and_then(IdRef::from_token)
-        .map(IdRef::to_id);
-    if let Some(id) = id {
-        session.running().cancel(&id);
     }
 }
 

@@ -250,7 +250,7 @@ impl<S> RunningRequest<S> {
     /// Stores the response, which follows the queued messages.
     fn end(&mut self, outcome: Result<ByteString, WireError>) -> Option<Output> {
         self.future = None;
-        let last = self.respond(outcome);
+        let last = self.session.respond(self.id.clone(), outcome);
         match self.message() {
             Some(text) => {
                 self.last = last;
@@ -267,13 +267,5 @@ impl<S> RunningRequest<S> {
             }
         }
         None
-    }
-
-    fn respond(&self, outcome: Result<ByteString, WireError>) -> Option<(String, u16)> {
-        let effects = self.session.respond(self.id.clone(), outcome);
-        effects.into_iter().find_map(|effect| match effect {
-            SessionEffect::Reply { text, status, .. } => Some((text, status)),
-            _ => None,
-        })
     }
 }

@@ -12,12 +12,12 @@ use mcpact_transport::link::{LineSink, LineSource};
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::frame::sse::{EventParts, write_event};
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::random_id;
 use crate::server::backend::Backend;
 use crate::server::connection;
-use crate::server::session_end::SessionEnd;
+use crate::server::session_end::SessionSwitches;
 use crate::server::sse_replay_log::sse_event;
 
 /// Maximum number of sessions.
@@ -33,8 +33,7 @@ struct SseSession {
 #[derive(Debug, Default)]
 pub(super) struct SseSessions {
     sessions: Arc<Mutex<HashMap<String, SseSession>>>,
-    draining: watch::Sender<bool>,
-    stopping: watch::Sender<bool>,
+    pub(super) switches: SessionSwitches,
 }
 
 /// Event stream of a session; the session ends with it.
@@ -63,16 +62,6 @@ impl SseSessions {
         lock(&self.sessions).len()
     }
 
-    /// Ends each session as soon as it has no request in flight.
-    pub(super) fn drain(&self) {
-        self.draining.send_replace(true);
-    }
-
-    /// Ends every session.
-    pub(super) fn stop(&self) {
-        self.stopping.send_replace(true);
-    }
-
     pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> HttpResponse {
         let Some(id) = random_id().filter(|_| lock(&self.sessions).len() < LIMIT) else {
             return HttpResponse::text(503, "too many sessions");
@@ -80,8 +69,7 @@ impl SseSessions {
         let (ours, theirs) = memory::pair();
         let backend = Arc::clone(backend);
         let client = Arc::clone(&principal);
-        let session_end = SessionEnd::new(connection::DISCONNECT_GRACE, self.stopping.subscribe());
-        let session_end = session_end.or_when_drained(self.draining.subscribe());
+        let session_end = self.switches.session_end(connection::DISCONNECT_GRACE);
         tokio::spawn(async move {
             if let Err(error) =
                 connection::run(backend, theirs, client, "http+sse", session_end).await

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_transport::http::server::HttpResponse;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 use crate::server::backend::Backend;
 use crate::server::connection;
-use crate::server::session_end::SessionEnd;
+use crate::server::session_end::SessionSwitches;
 
 /// Maximum number of open sockets.
 const LIMIT: usize = 1000;
@@ -19,16 +19,14 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct WebSockets {
     permits: Arc<Semaphore>,
-    draining: watch::Sender<bool>,
-    stopping: watch::Sender<bool>,
+    pub(super) switches: SessionSwitches,
 }
 
 impl Default for WebSockets {
     fn default() -> Self {
         Self {
             permits: Arc::new(Semaphore::new(LIMIT)),
-            draining: watch::Sender::new(false),
-            stopping: watch::Sender::new(false),
+            switches: SessionSwitches::default(),
         }
     }
 }
@@ -39,14 +37,12 @@ impl WebSockets {
             return HttpResponse::text(503, "too many sockets");
         };
         let backend = Arc::clone(backend);
-        let draining = self.draining.subscribe();
-        let mut stopping = self.stopping.subscribe();
+        let session_end = self.switches.session_end(connection::DISCONNECT_GRACE);
         HttpResponse::socket(move |link| {
             tokio::spawn(async move {
-                let session_end = SessionEnd::new(connection::DISCONNECT_GRACE, stopping.clone())
-                    .or_when_drained(draining);
+                let stop_requested = session_end.clone().stop_requested();
                 let stopped = async {
-                    let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+                    stop_requested.await;
                     tokio::time::sleep(CLOSE_TIMEOUT).await;
                 };
                 tokio::select! {
@@ -65,15 +61,5 @@ impl WebSockets {
     /// Returns the number of open sockets.
     pub(super) fn len(&self) -> usize {
         LIMIT - self.permits.available_permits()
-    }
-
-    /// Ends each socket as soon as it has no request in flight.
-    pub(super) fn drain(&self) {
-        self.draining.send_replace(true);
-    }
-
-    /// Ends every socket.
-    pub(super) fn stop(&self) {
-        self.stopping.send_replace(true);
     }
 }
