@@ -105,7 +105,7 @@ impl Expansion<'_> {
                 let members = table.0.iter_mut();
                 members.for_each(|member| self.run(&mut member.node, findings));
             }
-            Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {}
+            _ => {}
         }
     }
 

@@ -107,9 +107,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         match self.text(name) {
             Some(text) => text.filled.value().to_owned(),
             None => match self.kind(name) {
-                Some(Kind::Text {
-                    default: Some(default),
-                }) => default.to_owned(),
+                Some(Kind::Text(Some(default))) => default.to_owned(),
                 _ => String::new(),
             },
         }
@@ -237,17 +235,12 @@ impl<'t, 'f> Fields<'t, 'f> {
             }
             self.mismatch(name, &member.node, "true or false");
         }
-        matches!(self.kind(name), Some(Kind::Flag { default: true }))
+        matches!(self.kind(name), Some(Kind::Flag(true)))
     }
 
     /// Integer within its limits.
     pub(super) fn count(&mut self, name: &str) -> u32 {
-        let Some(Kind::Count {
-            least,
-            most,
-            default,
-        }) = self.kind(name)
-        else {
+        let Some(Kind::Count([least, most], default)) = self.kind(name) else {
             return 0;
         };
         let Some(member) = self.member(name) else {
@@ -267,12 +260,7 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     /// Duration within its limits.
     pub(super) fn seconds(&mut self, name: &str) -> Duration {
-        let Some(Kind::Seconds {
-            least,
-            most,
-            default,
-        }) = self.kind(name)
-        else {
+        let Some(Kind::Seconds([least, most], default)) = self.kind(name) else {
             return Duration::ZERO;
         };
         let given = self
@@ -294,7 +282,7 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     /// One of the possible values.
     pub(super) fn choice(&mut self, name: &str) -> &'static str {
-        let Some(Kind::Choice { of, default }) = self.kind(name) else {
+        let Some(Kind::Choice(of, default)) = self.kind(name) else {
             return "";
         };
         match self.text(name) {
@@ -305,7 +293,7 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     /// List of possible values.
     pub(super) fn choices(&mut self, name: &str) -> Vec<&'static str> {
-        let Some(Kind::Choices { of }) = self.kind(name) else {
+        let Some(Kind::Choices(of)) = self.kind(name) else {
             return Vec::new();
         };
         let texts = self.texts(name);
@@ -429,7 +417,7 @@ fn warn_of_inner_nulls(key: &str, node: &Node, what: &str, findings: &mut Findin
                 warn_of_inner_nulls(&key, &inner.node, what, findings);
             }
         }
-        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) | Value::Text(_) => {}
+        _ => {}
     }
 }
 

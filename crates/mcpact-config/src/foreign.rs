@@ -268,9 +268,7 @@ fn entries(servers: &Node, findings: &mut Findings) -> Vec<Member> {
             });
             named.collect()
         }
-        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) | Value::Text(_) => {
-            Vec::new()
-        }
+        _ => Vec::new(),
     }
 }
 

@@ -53,7 +53,7 @@ fn collect(node: &Node, path: &str, found: &mut Vec<SharedValue>) {
                 collect(node, &format!("{path}.{key}"), found);
             }
         }
-        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {}
+        _ => {}
     }
 }
 
