@@ -54,7 +54,7 @@ pub use expand::{OnMissing, expand_text};
 pub use exposing_keys::ExposingKey;
 pub use filter::{FilterConfig, Stage};
 pub use host_environment::{HostEnvironment, ProgramFacts, ProgramLookup};
-pub use hosts::{AllowHostsSource, host_hint, is_host, missing_host_warning, origin_problem};
+pub use hosts::{AllowHostsSource, host_problem, missing_host_warning, origin_problem};
 pub use load::{CatalogError, LoadedConfig, inspect, load, nearest_config, read_source};
 pub(crate) use loader_variables::loads_code;
 pub(crate) use local_host::is_writable_by_all;

@@ -1,6 +1,5 @@
 //! Reading of a config into a [`Catalog`].
 
-mod answers_table;
 mod environment;
 mod filter_table;
 mod gateway_table;
