@@ -291,19 +291,14 @@ impl NameAllocator {
     /// Allocates an unused name.
     fn allocate(&mut self, entry: &Member, findings: &mut Findings) -> String {
         let near = ServerName::near(&entry.key);
-        let is_free = |name: &ServerName| {
+        let name = near.first_free(|name| {
             let name = name.as_str();
             !self.taken.contains(name) && (name == entry.key || !self.fitting.contains(name))
-        };
-        let more = (2..).map(|number| near.numbered(number));
-        let free = std::iter::once(near.clone()).chain(more).find(is_free);
-        let name = free.as_ref().unwrap_or(&near);
-        if name.as_str() != entry.key {
-            if *name == near {
-                report_renamed(entry, name, findings);
-            } else {
-                report_numbered(&entry.key, &near, name, entry.key_span, findings);
-            }
+        });
+        if name != near {
+            report_numbered(&entry.key, &near, &name, entry.key_span, findings);
+        } else if name.as_str() != entry.key {
+            report_renamed(entry, &name, findings);
         }
         self.taken.insert(name.to_string());
         name.to_string()
