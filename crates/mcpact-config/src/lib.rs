@@ -11,7 +11,6 @@
 mod approvals;
 mod changes;
 mod config;
-mod config_digest;
 mod config_watcher;
 mod expand;
 mod exposing_keys;
@@ -28,7 +27,6 @@ mod loader_variables;
 mod local_host;
 mod name;
 mod nearest;
-mod negotiation;
 mod own_url;
 mod policy;
 mod problem;
@@ -48,8 +46,7 @@ pub use config::{
     ChangedTools, CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe,
     Restarts, RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
 };
-pub use config_digest::ConfigDigest;
-pub use config_watcher::ConfigWatcher;
+pub use config_watcher::{ConfigDigest, ConfigWatcher};
 pub use expand::{OnMissing, expand_text};
 pub use exposing_keys::ExposingKey;
 pub use filter::{FilterConfig, Stage};
