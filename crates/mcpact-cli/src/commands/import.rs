@@ -48,10 +48,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
             source,
         })?;
         let output = args.output.display();
-        let count = match import.servers.len() {
-            1 => String::from("1 server"),
-            count => format!("{count} servers"),
-        };
+        let count = report::count(import.servers.len(), "server");
         let names = import.servers.join(", ");
         report::print(&format!("{output}: {count}: {names}\n"))?;
         report::hint(&format!("run `mcpact check {output}` to review them"));
