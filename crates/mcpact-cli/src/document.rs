@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 
 use crate::error::CliError;
 
-pub(crate) use shape::UnsupportedDocument;
+pub(crate) use shape::DocumentFault;
 pub(crate) use source::{Position, Source};
 
 /// The offer of one side, with its source.
@@ -48,38 +48,22 @@ impl Document {
         let text = source.read(side)?;
         match Self::parse(side, &text) {
             Ok(body) => Ok(Self { source, ..body }),
-            Err(DocumentError::NotJson { detail, position }) => Err(CliError::NotJson {
-                origin: source,
-                detail,
-                position,
-            }),
-            Err(DocumentError::Shape(shape::ShapeError::Unsupported(reason))) => {
-                Err(CliError::UnsupportedDocument {
-                    origin: source,
-                    reason,
-                })
-            }
-            Err(DocumentError::Shape(shape::ShapeError::Field(fault))) => {
-                Err(CliError::InvalidField {
-                    origin: source,
-                    fault,
-                })
-            }
+            Err(fault) => Err(source.fault(fault)),
         }
     }
 
-    fn parse(side: Side, text: &str) -> Result<Self, DocumentError> {
+    fn parse(side: Side, text: &str) -> Result<Self, DocumentFault> {
         if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
             let position = Position {
                 line: error.line(),
                 column: error.column(),
             };
-            return Err(DocumentError::NotJson {
+            return Err(DocumentFault::NotJson {
                 detail: without_position(&error),
                 position,
             });
         }
-        let declaration = shape::parse(side, text).map_err(DocumentError::Shape)?;
+        let declaration = shape::parse(side, text)?;
         let basis = match (&declaration.protocol_version, &declaration.listed) {
             (_, Some(_)) => VersionBasis::Declared,
             (None, None) => VersionBasis::Assumed,
@@ -147,13 +131,6 @@ impl Document {
     pub(crate) const fn info(&self) -> Option<&Implementation> {
         self.info.as_ref()
     }
-}
-
-/// Error of parsing a document.
-#[derive(Debug)]
-enum DocumentError {
-    NotJson { detail: String, position: Position },
-    Shape(shape::ShapeError),
 }
 
 /// Strips the position from the text of an error.

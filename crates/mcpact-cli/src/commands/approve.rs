@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use mcpact_config::{
     ApprovalKind, ApprovalSubject, Approvals, Catalog, ExposingKey, GatewayConfig, Launch,
-    ServerName, load, nearest_config,
+    ServerName, load,
 };
 use mcpact_gateway::control::ApprovedTools;
 #[cfg(unix)]
@@ -22,20 +22,12 @@ use crate::exit::Exit;
 use crate::report::{self, approvals};
 
 pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
-    let file = match &args.config {
-        Some(file) => file.clone(),
-        None => {
-            let dir = std::env::current_dir().map_err(CliError::CurrentDir)?;
-            nearest_config(&dir).ok_or(CliError::NoConfig)?
-        }
-    };
+    let file = super::config_file(args.config.as_deref())?;
     let catalog = load(&file)?.catalog;
     let is_configured = |given: &str| catalog.servers.keys().any(|name| name.as_str() == given);
     if let Some(given) = args.servers.iter().find(|name| !is_configured(name)) {
-        return Err(CliError::UnknownServer {
-            given: given.clone(),
-            all: catalog.servers.keys().map(ToString::to_string).collect(),
-        });
+        let known = catalog.servers.keys();
+        return Err(CliError::unknown("server", given, "servers", known));
     }
     let approvals = open_approvals().ok_or(CliError::NoStateDir)?;
     if args.tools {

@@ -23,11 +23,7 @@ use crate::report;
 
 pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
     let target = target(args)?;
-    let cache = if args.no_cache {
-        ServerCache::default()
-    } else {
-        ServerCache::open()
-    };
+    let cache = ServerCache::open(args.no_cache);
     let mut settings = BridgeSettings {
         mode: mode(&args.era)?,
         verdicts: cache.verdicts,
@@ -208,10 +204,10 @@ fn mode(given: &str) -> Result<EraMode, CliError> {
         "auto" => Ok(EraMode::Auto),
         "legacy" => Ok(EraMode::Legacy),
         "modern" => Ok(EraMode::Modern),
-        other => Revision::parse(other)
-            .map(EraMode::Pin)
-            .ok_or_else(|| CliError::Era {
-                given: other.to_owned(),
-            }),
+        other => Revision::parse(other).map(EraMode::Pin).ok_or_else(|| {
+            let revisions = Revision::ALL.map(Revision::as_str);
+            let known = ["auto", "legacy", "modern"].into_iter().chain(revisions);
+            CliError::unknown("era", other, "possible values", known)
+        }),
     }
 }

@@ -1,8 +1,6 @@
 //! `mcpact check`: lists the problems and servers of a config.
 
-use std::path::PathBuf;
-
-use mcpact_config::{Severity, inspect, nearest_config};
+use mcpact_config::{Severity, inspect};
 
 use crate::args::CheckArgs;
 use crate::error::CliError;
@@ -10,10 +8,7 @@ use crate::exit::Exit;
 use crate::report::{self, problems};
 
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {
-    let file = match &args.file {
-        Some(file) => file.clone(),
-        None => nearest()?,
-    };
+    let file = super::config_file(args.file.as_deref())?;
     let (source, outcome) = inspect(&file)?;
     let checked = problems::Checked {
         source: &source,
@@ -38,9 +33,4 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {
         Some(worst) if worst >= limit => Exit::Problems,
         Some(_) | None => Exit::Ok,
     })
-}
-
-fn nearest() -> Result<PathBuf, CliError> {
-    let dir = std::env::current_dir().map_err(CliError::CurrentDir)?;
-    nearest_config(&dir).ok_or(CliError::NoConfig)
 }

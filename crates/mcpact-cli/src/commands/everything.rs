@@ -51,11 +51,6 @@ fn revisions(given: &[String]) -> Result<Vec<Revision>, CliError> {
     if given.is_empty() {
         return Ok(Revision::ALL.to_vec());
     }
-    given
-        .iter()
-        .map(|name| {
-            let given = name.trim().to_owned();
-            Revision::parse(&given).ok_or(CliError::UnknownRevision { given })
-        })
-        .collect()
+    let names = given.iter().map(|name| name.trim());
+    names.map(super::revision).collect()
 }

@@ -62,22 +62,18 @@ fn source(file: Option<&Path>) -> Source {
 }
 
 fn revision(args: &ExplainArgs) -> Result<Option<Revision>, CliError> {
-    let Some(given) = &args.revision else {
-        return Ok(None);
-    };
-    match Revision::parse(given) {
-        Some(revision) => Ok(Some(revision)),
-        None => Err(CliError::UnknownRevision {
-            given: given.clone(),
-        }),
-    }
+    args.revision.as_deref().map(super::revision).transpose()
 }
 
 fn policy(args: &ExplainArgs) -> Result<ServerPolicy, CliError> {
     let Some(profile) = Profile::parse(&args.profile) else {
-        return Err(CliError::UnknownProfile {
-            given: args.profile.clone(),
-        });
+        let known = Profile::ALL.map(Profile::as_str);
+        return Err(CliError::unknown(
+            "profile",
+            &args.profile,
+            "profiles",
+            known,
+        ));
     };
     let policy = profile.policy();
     let reading = if args.strict {

@@ -162,9 +162,8 @@ fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliEr
                 files.extend(found);
             }
             None if !given.contains(['.', '/', '\\']) && !Path::new(given).is_file() => {
-                return Err(CliError::UnknownClient {
-                    given: given.clone(),
-                });
+                let known = CLIENTS.iter().map(|client| client.name);
+                return Err(CliError::unknown("client or file", given, "clients", known));
             }
             None => files.push(PathBuf::from(given)),
         }

@@ -121,11 +121,7 @@ async fn serve(
 ) -> Result<(), CliError> {
     let Config { catalog, read } = config;
     let control = catalog.gateway.control.clone();
-    let cache = if args.no_cache {
-        ServerCache::default()
-    } else {
-        ServerCache::open()
-    };
+    let cache = ServerCache::open(args.no_cache);
     let env = GatewayEnv {
         builtins: BTreeMap::from([(EVERYTHING, everything())]),
         verdicts: cache.verdicts,
