@@ -175,15 +175,12 @@ impl ExposingKey {
     #[must_use]
     pub fn refused(&self, source: &Source) -> Problem {
         let Self { key, effect, .. } = self;
-        Problem {
-            severity: Severity::Error,
-            span: self.span,
-            message: format!("`{key}` {effect} and {}", ApprovalKind::Open.refused()),
-            remedy: Some(format!(
-                "run `mcpact approve --config {}` to review it, or remove `{key}`",
-                source.name
-            )),
-        }
+        let message = format!("`{key}` {effect} and {}", ApprovalKind::Open.refused());
+        let remedy = format!(
+            "run `mcpact approve --config {}` to review it, or remove `{key}`",
+            source.name
+        );
+        Problem::new(Severity::Error, self.span, message, Some(remedy))
     }
 }
 

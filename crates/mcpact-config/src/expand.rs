@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 
 use super::problem::{Findings, Problem};
-use super::secret::ExpandedText;
+use super::secret::Variable;
 use super::source::{Source, Span};
 use super::tree::{Node, Value};
 use crate::host_environment::HostEnvironment;
@@ -103,8 +103,8 @@ impl Expansion<'_> {
     pub(super) fn run(&self, node: &mut Node, findings: &mut Findings) {
         match &mut node.value {
             Value::Text(text) => {
-                if let Some((filled, sources)) = self.text(text.value(), node.span, findings) {
-                    *text = ExpandedText::new(filled, text.written()).taken_from(sources);
+                if let Some((filled, variables)) = self.text(text.value(), node.span, findings) {
+                    text.expand(filled, variables);
                 }
             }
             Value::List(items) => items.iter_mut().for_each(|item| self.run(item, findings)),
@@ -116,18 +116,18 @@ impl Expansion<'_> {
         }
     }
 
-    /// Expands a text and returns the sources of its values; `None` if it contains no variables.
+    /// Expands a text and returns its variables; `None` if it contains no variables.
     fn text(
         &self,
         text: &str,
         span: Span,
         findings: &mut Findings,
-    ) -> Option<(String, Vec<String>)> {
+    ) -> Option<(String, Vec<Variable>)> {
         let segments = segments(text, self.variable_syntax);
         if segments == [Segment::Plain(text)] {
             return None;
         }
-        let (mut filled, mut sources) = (String::new(), Vec::new());
+        let (mut filled, mut variables) = (String::new(), Vec::new());
         for segment in segments {
             match segment {
                 Segment::Plain(plain) => match self.mode {
@@ -144,7 +144,8 @@ impl Expansion<'_> {
                         ExpansionMode::Values(_) => match self.value(inner) {
                             Ok(value) => {
                                 filled.push_str(&value);
-                                sources.push(self.source_of(inner));
+                                let source = self.source_of(inner);
+                                variables.push(Variable { source, value });
                             }
                             Err(fault) => {
                                 self.report(fault, whole, span, findings);
@@ -164,7 +165,7 @@ impl Expansion<'_> {
                 }
             }
         }
-        Some((filled, sources))
+        Some((filled, variables))
     }
 
     /// opencode expands `~` in file references.

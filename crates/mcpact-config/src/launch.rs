@@ -36,8 +36,7 @@ impl CommandLaunch {
             path: self.env.get("PATH").map(Secret::reveal),
             folder: self.cwd.as_ref().map(ExpandedText::value),
         });
-        let program =
-            program.map(|path| ExpandedText::new(path.to_string_lossy(), self.program.written()));
+        let program = program.map(|path| self.program.with_value(path.to_string_lossy()));
         Self {
             program: program.unwrap_or_else(|| self.program.clone()),
             ..self.clone()

@@ -133,7 +133,7 @@ impl CatalogReader<'_> {
         for member in &table.0 {
             let before = findings.count();
             let name = name(member, findings);
-            let server = self.member(&name, member, &catalog.gateway, findings);
+            let server = self.server(&name, member, &catalog.gateway, findings);
             if catalog.gateway.lenient {
                 let errors = findings.forgive(before).iter();
                 let errors: Vec<String> =
@@ -164,10 +164,7 @@ impl CatalogReader<'_> {
         let mut filters = Vec::new();
         for member in &table.0 {
             let name = name(member, findings);
-            let Some(table) = member.node.table() else {
-                let kind = member.node.kind();
-                let message = format!("filter `{name}` must be a table, not {kind}");
-                findings.error(member.node.span, message);
+            let Some(table) = table_of("filter", &name, member, findings) else {
                 continue;
             };
             let mode = ExpansionMode::Values(gateway.missing_variables);
@@ -184,30 +181,15 @@ impl CatalogReader<'_> {
         filters
     }
 
-    fn member(
+    fn server(
         &self,
         name: &ServerName,
         member: &Member,
         gateway: &GatewayConfig,
         findings: &mut Findings,
     ) -> Option<ServerConfig> {
-        let Some(table) = member.node.table() else {
-            let kind = member.node.kind();
-            let message = format!("server `{name}` must be a table, not {kind}");
-            findings.error(member.node.span, message);
-            return None;
-        };
-        self.server(name, member.key_span, table, gateway, findings)
-    }
-
-    fn server(
-        &self,
-        name: &ServerName,
-        span: Span,
-        table: &Table,
-        gateway: &GatewayConfig,
-        findings: &mut Findings,
-    ) -> Option<ServerConfig> {
+        let table = table_of("server", name, member, findings)?;
+        let span = member.key_span;
         let enabled = table.member("enabled");
         let is_off = enabled.is_some_and(|member| member.node.value == Value::Flag(false));
         if is_off {
@@ -230,6 +212,21 @@ impl CatalogReader<'_> {
         };
         server_table::read(name, span, &table, &context, findings)
     }
+}
+
+fn table_of<'t>(
+    what: &str,
+    name: &ServerName,
+    member: &'t Member,
+    findings: &mut Findings,
+) -> Option<&'t Table> {
+    let table = member.node.table();
+    if table.is_none() {
+        let kind = member.node.kind();
+        let message = format!("{what} `{name}` must be a table, not {kind}");
+        findings.error(member.node.span, message);
+    }
+    table
 }
 
 /// Warns if a server is this gateway itself. Port 0 can be checked only after binding.

@@ -9,7 +9,6 @@ use crate::fields::warn_of_nulls;
 use crate::keys::{self, Kind};
 use crate::nearest::nearest;
 use crate::problem::{Findings, Problem};
-use crate::secret::ExpandedText;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
@@ -307,7 +306,7 @@ impl Draft<'_> {
         match &node.value {
             Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {
                 let written = self.text.get(node.span.start..node.span.end);
-                node.value = Value::Text(ExpandedText::from(written.unwrap_or_default()));
+                node.value = Value::from(written.unwrap_or_default());
             }
             Value::Null | Value::Text(_) | Value::List(_) | Value::Table(_) => {}
         }
@@ -323,15 +322,8 @@ fn by_name(item: &mut Node) {
 }
 
 fn inner(member: &Member) -> Vec<Member> {
-    match &member.node.value {
-        Value::Table(table) => table.0.clone(),
-        Value::Null
-        | Value::Flag(_)
-        | Value::Whole(_)
-        | Value::Fraction(_)
-        | Value::Text(_)
-        | Value::List(_) => Vec::new(),
-    }
+    let table = member.node.table();
+    table.map_or_else(Vec::new, |table| table.0.clone())
 }
 
 fn negated(member: &Member, key: &str) -> Member {
@@ -344,7 +336,7 @@ fn negated(member: &Member, key: &str) -> Member {
 
 fn with_text(member: &Member, text: &str) -> Member {
     let mut member = member.clone();
-    member.node.value = Value::Text(ExpandedText::from(text));
+    member.node.value = Value::from(text);
     member
 }
 

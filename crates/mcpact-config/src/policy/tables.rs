@@ -241,7 +241,7 @@ const MANAGERS: &[(&str, &str)] = &[
 ];
 
 /// Returns whether a space-separated list contains a name.
-pub(super) fn has(list: &str, name: &str) -> bool {
+pub(crate) fn has(list: &str, name: &str) -> bool {
     list.split(' ').any(|one| one == name)
 }
 

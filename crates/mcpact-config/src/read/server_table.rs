@@ -178,7 +178,7 @@ pub(super) fn command(
         policy::check(&program, &args, &facts, &policy, fields.findings);
         if let Some(path) = facts.path.filter(|_| is_listed) {
             // Starts the program that was checked, regardless of the server's `PATH`.
-            chosen = ExpandedText::new(path, program.filled.written());
+            chosen = program.filled.with_value(path);
         }
     }
     Some(CommandLaunch {
@@ -245,7 +245,7 @@ fn cwd(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Option<Expande
         let problem = fields.findings.warning(text.span, message);
         problem.remedy("create it or correct `cwd`");
     }
-    Some(ExpandedText::new(path, text.filled.written()))
+    Some(text.filled.with_value(path))
 }
 
 fn url(shared_values: Vec<SharedValue>, fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
