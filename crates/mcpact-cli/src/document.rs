@@ -18,12 +18,15 @@ pub(crate) use source::{Position, Source};
 /// The offer of one side, with its source.
 #[derive(Debug)]
 pub(crate) struct Document {
-    side: Side,
-    source: Source,
-    versions: Vec<RevisionId>,
-    basis: VersionBasis,
-    capabilities: Option<String>,
-    info: Option<Implementation>,
+    pub(crate) side: Side,
+    pub(crate) source: Source,
+    /// Supported versions, preferred first.
+    pub(crate) versions: Vec<RevisionId>,
+    pub(crate) basis: VersionBasis,
+    /// The capability object without whitespace.
+    pub(crate) capabilities: Option<String>,
+    /// Name and version of the implementation.
+    pub(crate) info: Option<Implementation>,
 }
 
 /// Basis for the supported versions of a side.
@@ -100,36 +103,6 @@ impl Document {
             capabilities: self.capabilities.as_deref(),
             info: self.info.clone(),
         }
-    }
-
-    /// Returns the side.
-    pub(crate) const fn side(&self) -> Side {
-        self.side
-    }
-
-    /// Returns the source.
-    pub(crate) const fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// Returns the supported versions, preferred first.
-    pub(crate) fn versions(&self) -> &[RevisionId] {
-        &self.versions
-    }
-
-    /// Returns the basis of [`Self::versions`].
-    pub(crate) const fn basis(&self) -> VersionBasis {
-        self.basis
-    }
-
-    /// Returns the capability object without whitespace.
-    pub(crate) fn capabilities(&self) -> Option<&str> {
-        self.capabilities.as_deref()
-    }
-
-    /// Returns name and version of the implementation.
-    pub(crate) const fn info(&self) -> Option<&Implementation> {
-        self.info.as_ref()
     }
 }
 

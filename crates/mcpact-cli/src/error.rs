@@ -241,6 +241,18 @@ impl CliError {
         }
     }
 
+    /// Error for a listener that cannot be opened.
+    pub(crate) fn listen(
+        address: std::net::SocketAddr,
+        settings: ListenSettings,
+    ) -> impl FnOnce(mcpact::Error) -> Self {
+        move |source| Self::Listen {
+            address,
+            settings,
+            source,
+        }
+    }
+
     /// Returns the exit code.
     pub(crate) const fn exit(&self) -> Exit {
         match self {

@@ -71,11 +71,7 @@ async fn serve_http(
     signals: ShutdownSignals,
 ) -> Result<(), CliError> {
     let listening = Arc::clone(bridge).listen(address).await;
-    let listening = listening.map_err(|source| CliError::Listen {
-        address,
-        settings: ListenSettings::Flags,
-        source,
-    })?;
+    let listening = listening.map_err(CliError::listen(address, ListenSettings::Flags))?;
     http::warn_without_hosts(address, &args.http);
     report::print(&format!("{}\n", listening.url()))?;
     let door = listening.route();

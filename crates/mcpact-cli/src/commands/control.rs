@@ -144,14 +144,14 @@ async fn find(selector: &GatewaySelector) -> Result<PathBuf, CliError> {
         let config = config.as_deref();
         config.is_some_and(|config| found.serves(config))
     };
-    let (mut serving, mut others): (Vec<_>, Vec<_>) = running.into_iter().partition(serves);
-    if let Some(one) = serving.pop() {
-        if serving.is_empty() {
-            return Ok(one.socket);
+    let (serving, mut others): (Vec<_>, Vec<_>) = running.into_iter().partition(serves);
+    match serving.as_slice() {
+        [] => {}
+        [only] => return Ok(only.socket.clone()),
+        several => {
+            let running = several.iter().map(RunningGateway::describe).collect();
+            return Err(CliError::AmbiguousGateway { config, running });
         }
-        serving.push(one);
-        let running = serving.iter().map(RunningGateway::describe).collect();
-        return Err(CliError::AmbiguousGateway { config, running });
     }
     if others.is_empty() && unresponsive.len() == 1 {
         let only = unresponsive.pop();

@@ -31,14 +31,8 @@ async fn serve(args: &EverythingArgs, revisions: &[Revision]) -> Result<(), CliE
         applied = http::apply(&args.http, settings);
     });
     applied?;
-    let listening = server
-        .listen(address)
-        .await
-        .map_err(|source| CliError::Listen {
-            address,
-            settings: ListenSettings::Flags,
-            source,
-        })?;
+    let listening = server.listen(address).await;
+    let listening = listening.map_err(CliError::listen(address, ListenSettings::Flags))?;
     http::warn_without_hosts(address, &args.http);
     report::print(&format!("{}\n", listening.url()))?;
     listening

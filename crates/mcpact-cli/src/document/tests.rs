@@ -10,8 +10,8 @@ fn summary(side: Side, text: &str) -> String {
     format!(
         "{} | {} | {}",
         versions.join(" "),
-        document.capabilities().unwrap_or("-"),
-        document.info().map_or("-", |info| info.name()),
+        document.capabilities.as_deref().unwrap_or("-"),
+        document.info.as_ref().map_or("-", |info| info.name()),
     )
 }
 

@@ -47,7 +47,7 @@ fn agreement(layout: &mut Layout, explanation: &Explanation, pact: &Pact, detail
     ignored_capabilities(layout, &ignored(pact), detail);
     shared(layout, pact);
     omitted(layout, explanation, pact);
-    let all = verdicts(pact, &explanation.policy().policy);
+    let all = verdicts(pact, &explanation.policy.policy);
     for section in SECTIONS {
         if section.2 != MessageKind::Question || pact.era() == Era::Modern {
             methods(layout, pact, section, &all, detail);
@@ -82,21 +82,21 @@ fn rejection(layout: &mut Layout, explanation: &Explanation, refusal: &Refusal) 
 
 /// Returns name, version and source of a side.
 fn identity(document: &Document) -> String {
-    let name = document.info().map_or_else(
-        || format!("unnamed {}", document.side()),
+    let name = document.info.as_ref().map_or_else(
+        || format!("unnamed {}", document.side),
         |info| format!("{} {}", printable(info.name()), printable(info.version())),
     );
-    format!("{name} ({})", document.source())
+    format!("{name} ({})", document.source)
 }
 
 /// Returns the supported versions of a side.
 fn supports(document: &Document) -> String {
     let all: Vec<String> = document
-        .versions()
+        .versions
         .iter()
         .map(|version| printable(version.as_str()))
         .collect();
-    let note = match document.basis() {
+    let note = match document.basis {
         VersionBasis::Offered if all.len() > 1 => " (older ones assumed)",
         VersionBasis::Declared | VersionBasis::Offered => "",
         VersionBasis::Assumed => " (assumed, none in the document)",
@@ -117,7 +117,7 @@ fn parties(layout: &mut Layout, explanation: &Explanation) {
 }
 
 fn profile(layout: &mut Layout, explanation: &Explanation) {
-    let profile = explanation.policy().profile;
+    let profile = explanation.policy.profile;
     if profile != Profile::Spec {
         layout.field("profile", 8, Tone::Plain, profile.as_str());
     }
@@ -233,7 +233,7 @@ fn omitted(layout: &mut Layout, explanation: &Explanation, pact: &Pact) {
     let title = format!("Omitted when sent to a {} peer", pact.revision());
     layout.heading(&title, "");
     for side in SIDES {
-        let sent = sent(pact, side, &explanation.policy().policy);
+        let sent = sent(pact, side, &explanation.policy.policy);
         let paths: Vec<String> = sent.trimmed.iter().map(omitted_path).collect();
         list(layout, (side.as_str(), SIDE), &paths);
     }

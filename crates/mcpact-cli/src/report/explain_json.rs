@@ -95,7 +95,7 @@ fn base(explanation: &Explanation) -> Report<'_> {
         revision: None,
         era: None,
         chosen: None,
-        profile: explanation.policy().profile.as_str(),
+        profile: explanation.policy.profile.as_str(),
         client: Peer::new(explanation.document(Side::Client)),
         server: Peer::new(explanation.document(Side::Server)),
         capabilities: BySide::default(),
@@ -110,7 +110,7 @@ fn base(explanation: &Explanation) -> Report<'_> {
 }
 
 fn agreed<'e>(explanation: &'e Explanation, pact: &'e Pact) -> Report<'e> {
-    let policy = &explanation.policy().policy;
+    let policy = &explanation.policy.policy;
     let base = base(explanation);
     let by_side = |side| sent(pact, side, policy);
     let (client, server) = (by_side(Side::Client), by_side(Side::Server));
@@ -157,11 +157,11 @@ fn raw(text: &str) -> Box<RawValue> {
 impl<'e> Peer<'e> {
     fn new(document: &'e Document) -> Self {
         Self {
-            name: document.info().map(|info| info.name()),
-            version: document.info().map(|info| info.version()),
-            source: document.source().name(),
-            speaks: document.versions().iter().map(|v| v.as_str()).collect(),
-            declared: raw(document.capabilities().unwrap_or("null")),
+            name: document.info.as_ref().map(|info| info.name()),
+            version: document.info.as_ref().map(|info| info.version()),
+            source: document.source.name(),
+            speaks: document.versions.iter().map(|v| v.as_str()).collect(),
+            declared: raw(document.capabilities.as_deref().unwrap_or("null")),
             sent: None,
         }
     }

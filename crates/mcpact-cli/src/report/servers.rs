@@ -9,15 +9,6 @@ use mcpact_gateway::{FilterReport, ServerReport, ServerState};
 use super::layout::{Cell, Layout, cell, in_one_line, width};
 use super::style::Tone;
 
-/// Source of the config.
-#[derive(Clone, Debug)]
-pub(crate) enum ConfigOrigin {
-    /// No config; built-in servers.
-    Builtin,
-    /// A file.
-    File(PathBuf),
-}
-
 /// Facts for the config of a client, besides the URL.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSetup {
@@ -88,37 +79,30 @@ impl TokenReference {
 /// Variable to suggest if the config names none.
 const DEFAULT_VARIABLE: &str = "MCPACT_TOKEN";
 
-/// Servers and filters of a gateway.
-#[derive(Clone, Debug)]
-pub(crate) struct Served {
-    /// All servers.
-    pub(crate) servers: Vec<ServerReport>,
-    /// Filters that are not approved.
-    pub(crate) filters: Vec<FilterReport>,
-}
-
-/// Formats the servers, the endpoints and the config for clients.
+/// Formats the servers, the unapproved filters, the endpoints and the config for clients. Without a config, the servers
+/// are built-in ones.
 pub(crate) fn text(
     url: &str,
-    origin: &ConfigOrigin,
+    config: Option<&Path>,
     setup: &ClientSetup,
-    served: &Served,
+    servers: &[ServerReport],
+    filters: &[FilterReport],
 ) -> String {
     let mut layout = Layout::new(width());
     layout.blank();
-    let title = match origin {
-        ConfigOrigin::Builtin => String::from("No config found; serving built-in demo servers"),
-        ConfigOrigin::File(path) => format!("Serving {}", path.display()),
+    let title = match config {
+        None => String::from("No config found; serving built-in demo servers"),
+        Some(path) => format!("Serving {}", path.display()),
     };
     layout.title(Tone::Plain, &title);
     layout.blank();
-    if served.servers.is_empty() {
+    if servers.is_empty() {
         let empty = "no servers yet: add one to the config, which is reloaded at once, or run `mcpact import`";
         layout.entry(2, &[], Tone::Plain, empty);
     } else {
-        table(&mut layout, &served.servers);
+        table(&mut layout, servers);
     }
-    for filter in &served.filters {
+    for filter in filters {
         let FilterReport { name, failure, .. } = filter;
         let effect = match filter.is_required {
             true => "matching requests are refused",
