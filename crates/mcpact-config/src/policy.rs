@@ -11,7 +11,7 @@ use std::path::Path;
 use mcpact_transport::stdio::child::LaunchProblem;
 
 use self::tables::{Behind, Kind, Launcher};
-pub(super) use self::tables::{has, program_name};
+pub(super) use self::tables::{has, runs_scripts};
 use super::config::{CommandRules, ShellRule};
 use super::fields::Text;
 use super::problem::Findings;

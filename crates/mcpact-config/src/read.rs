@@ -192,25 +192,22 @@ impl CatalogReader<'_> {
         let span = member.key_span;
         let enabled = table.member("enabled");
         let is_off = enabled.is_some_and(|member| member.node.value == Value::Flag(false));
-        if is_off {
-            // A disabled server may refer to missing variables, files or programs.
-            let table = self.expanded(table, ExpansionMode::Names(TargetFolder::Same), findings);
-            let context = ReadContext {
-                host: None,
-                gateway,
-            };
-            let before = findings.count();
-            let server = server_table::read(name, span, &table, &context, findings);
-            findings.soften(before);
-            return server;
-        }
-        let mode = ExpansionMode::Values(gateway.missing_variables);
-        let table = self.expanded(table, mode, findings);
-        let context = ReadContext {
-            host: Some(self.host),
-            gateway,
+        // A disabled server may refer to missing variables, files or programs.
+        let (mode, host) = match is_off {
+            true => (ExpansionMode::Names(TargetFolder::Same), None),
+            false => {
+                let mode = ExpansionMode::Values(gateway.missing_variables);
+                (mode, Some(self.host))
+            }
         };
-        server_table::read(name, span, &table, &context, findings)
+        let table = self.expanded(table, mode, findings);
+        let before = findings.count();
+        let context = ReadContext { host, gateway };
+        let server = server_table::read(name, span, &table, &context, findings);
+        if is_off {
+            findings.soften(before);
+        }
+        server
     }
 }
 

@@ -28,22 +28,20 @@ struct Draft<'t> {
     first_unused: Option<Span>,
 }
 
-/// Reason for skipping a server.
-pub(super) enum SkippedServer {
-    /// Disabled, or of a kind that only its client supports.
-    Unwanted,
-    /// Invalid.
-    Wrong(Problem),
-}
-
-/// Converts a server to the native format, if mcpact can run it.
+/// Converts a server to the native format, if mcpact can run it. `text` is that of the config.
+///
+/// # Errors
+/// The server is skipped, with its problem unless it is disabled or of a kind that only its client supports.
 pub(super) fn convert(
-    name: &str,
-    span: Span,
-    theirs: &Table,
+    entry: &Member,
     text: &str,
     findings: &mut Findings,
-) -> Result<Table, SkippedServer> {
+) -> Result<Table, Option<Problem>> {
+    let name = &entry.key;
+    let Some(theirs) = entry.node.table() else {
+        let message = format!("`{name}` is not a server and is ignored");
+        return Err(Some(findings.warning(entry.key_span, message).clone()));
+    };
     let mut draft = Draft {
         text,
         members: Vec::new(),
@@ -73,25 +71,19 @@ pub(super) fn convert(
     let has_launch = ["command", "url", "builtin"]
         .iter()
         .any(|key| table.member(key).is_some());
+    let mut skipped = None;
     if !has_launch {
         let message = format!(
             "server `{name}` has neither a command nor a URL that mcpact can use, and is ignored"
         );
-        let problem = findings.warning(span, message);
+        let problem = findings.warning(entry.key_span, message);
         problem.remedy = meant;
-        let left_out = match is_foreign || is_off {
-            true => SkippedServer::Unwanted,
-            false => SkippedServer::Wrong(problem.clone()),
-        };
-        if is_off {
-            findings.soften(before);
-        }
-        return Err(left_out);
+        skipped = Some((!is_foreign && !is_off).then(|| problem.clone()));
     }
     if is_off {
         findings.soften(before);
     }
-    Ok(table)
+    skipped.map_or(Ok(table), Err)
 }
 
 impl Draft<'_> {

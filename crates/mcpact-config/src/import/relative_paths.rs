@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::host_environment::HostEnvironment;
-use crate::policy::program_name;
+use crate::policy::runs_scripts;
 use crate::problem::Findings;
 use crate::secret::ExpandedText;
 use crate::source::Span;
@@ -11,12 +11,6 @@ use crate::tree::{Member, Node, Table, Value};
 
 /// Keys with paths relative to the config.
 const PATHS: [&str; 2] = ["env_file", "cwd"];
-
-/// Interpreters that take a script as first operand.
-const INTERPRETERS: &[&str] = &[
-    "node", "deno", "bun", "tsx", "ts-node", "python", "pypy", "uv", "ruby", "perl", "php", "lua",
-    "bash", "sh", "zsh",
-];
 
 /// Extensions of scripts.
 const SCRIPTS: &[&str] = &[
@@ -106,16 +100,10 @@ fn has_script(words: &[&str]) -> bool {
         let mut before = words[..at].iter().rev();
         before
             .find(|word| !is_option(word))
-            .is_some_and(|word| is_interpreter(word))
+            .is_some_and(|word| runs_scripts(word))
     };
     let mut args = words.iter().enumerate().skip(1);
     args.any(|(at, word)| is_path(word) && (has_ending(word) || word.contains('/') && is_run(at)))
-}
-
-fn is_interpreter(word: &str) -> bool {
-    let name = program_name(word);
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.contains(&name)
 }
 
 /// Returns whether an argument is a relative path: by its form, or because the file exists.
