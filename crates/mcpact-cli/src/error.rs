@@ -241,6 +241,14 @@ impl CliError {
         }
     }
 
+    /// Error for a header that cannot be sent.
+    pub(crate) fn header(reason: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Header {
+            reason: reason.into(),
+            hint: hint.into(),
+        }
+    }
+
     /// Error for a listener that cannot be opened.
     pub(crate) fn listen(
         address: std::net::SocketAddr,

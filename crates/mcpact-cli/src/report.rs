@@ -29,19 +29,10 @@ use crate::explanation::Explanation;
 use layout::Layout;
 use style::Tone;
 
-/// Level of detail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// Methods that the revision defines; the others in one line.
-    Defined,
-    /// A row for every method.
-    All,
-}
-
-/// Formats an explanation as text.
-pub(crate) fn explain_text(explanation: &Explanation, detail: Detail) -> String {
+/// Formats an explanation as text; `show_all` adds a row for every method that the revision does not define.
+pub(crate) fn explain_text(explanation: &Explanation, show_all: bool) -> String {
     let mut layout = Layout::new(layout::width());
-    explain::write(&mut layout, explanation, detail);
+    explain::write(&mut layout, explanation, show_all);
     layout.finish(&stdout())
 }
 

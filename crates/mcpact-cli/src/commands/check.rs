@@ -10,27 +10,18 @@ use crate::report::{self, problems};
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {
     let file = super::config_file(args.file.as_deref())?;
     let (source, outcome) = inspect(&file)?;
-    let checked = problems::Checked {
-        source: &source,
-        outcome: &outcome,
-    };
     report::print(&if args.json {
-        problems::json(&checked)
+        problems::json(&source, &outcome)
     } else {
-        problems::text(&checked)
+        problems::text(&source, &outcome)
     })?;
-    let limit = if args.strict {
-        Severity::Warning
-    } else {
-        Severity::Error
+    let limit = match args.strict {
+        true => Severity::Warning,
+        false => Severity::Error,
     };
-    let worst = outcome
-        .problems
-        .iter()
-        .map(|problem| problem.severity)
-        .max();
-    Ok(match worst {
-        Some(worst) if worst >= limit => Exit::Problems,
-        Some(_) | None => Exit::Ok,
+    let mut problems = outcome.problems.iter();
+    Ok(match problems.any(|problem| problem.severity >= limit) {
+        true => Exit::Problems,
+        false => Exit::Ok,
     })
 }

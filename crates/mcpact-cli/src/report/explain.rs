@@ -8,7 +8,6 @@ use mcpact_engine::refusal::Refusal;
 use mcpact_engine::version::Chosen;
 use mcpact_spec::{Era, Shape, Side};
 
-use super::Detail;
 use super::layout::{Layout, cell, length, printable, widest};
 use super::style::Tone;
 use crate::document::{Document, VersionBasis};
@@ -24,14 +23,14 @@ const SIDE: usize = 6;
 const LONG_PATH: usize = 28;
 
 /// Formats the result of a negotiation.
-pub(super) fn write(layout: &mut Layout, explanation: &Explanation, detail: Detail) {
+pub(super) fn write(layout: &mut Layout, explanation: &Explanation, show_all: bool) {
     match explanation.pact() {
-        Ok(pact) => agreement(layout, explanation, pact, detail),
+        Ok(pact) => agreement(layout, explanation, pact, show_all),
         Err(refusal) => rejection(layout, explanation, refusal),
     }
 }
 
-fn agreement(layout: &mut Layout, explanation: &Explanation, pact: &Pact, detail: Detail) {
+fn agreement(layout: &mut Layout, explanation: &Explanation, pact: &Pact, show_all: bool) {
     layout.title(Tone::Good, &format!("negotiated {}", pact.revision()));
     parties(layout, explanation);
     layout.field("selected", 8, Tone::Plain, &selection(explanation, pact));
@@ -44,13 +43,13 @@ fn agreement(layout: &mut Layout, explanation: &Explanation, pact: &Pact, detail
     for side in SIDES {
         effective_capabilities(layout, side, effective(pact, side));
     }
-    ignored_capabilities(layout, &ignored(pact), detail);
+    ignored_capabilities(layout, &ignored(pact), show_all);
     shared(layout, pact);
     omitted(layout, explanation, pact);
     let all = verdicts(pact, &explanation.policy.policy);
     for section in SECTIONS {
         if section.2 != MessageKind::Question || pact.era() == Era::Modern {
-            methods(layout, pact, section, &all, detail);
+            methods(layout, pact, section, &all, show_all);
         }
     }
 }
@@ -177,16 +176,16 @@ const fn is_own(one: &EffectiveCapability) -> bool {
     }
 }
 
-fn ignored_capabilities(layout: &mut Layout, all: &[IgnoredCapability], detail: Detail) {
+fn ignored_capabilities(layout: &mut Layout, all: &[IgnoredCapability], show_all: bool) {
     if all.is_empty() {
         return;
     }
     let shown: Vec<(&IgnoredCapability, String)> = all
         .iter()
-        .filter(|one| detail == Detail::All || !all.iter().any(|other| is_below(one, other)))
-        .map(|one| match (detail, below(one, all)) {
-            (Detail::All, _) | (Detail::Defined, 0) => (one, printable(&one.path)),
-            (Detail::Defined, n) => (one, format!("{} (and {n} below)", printable(&one.path))),
+        .filter(|one| show_all || !all.iter().any(|other| is_below(one, other)))
+        .map(|one| match below(one, all) {
+            n if n > 0 && !show_all => (one, format!("{} (and {n} below)", printable(&one.path))),
+            _ => (one, printable(&one.path)),
         })
         .collect();
     layout.heading("Declared without effect", "");
@@ -292,13 +291,13 @@ fn methods(
     pact: &Pact,
     (title, from, kind): Section,
     all: &[MethodVerdict],
-    detail: Detail,
+    show_all: bool,
 ) {
     let own = all
         .iter()
         .filter(|one| one.from == from.as_str() && one.kind == kind);
     let (shown, folded): (Vec<&MethodVerdict>, Vec<&MethodVerdict>) =
-        own.partition(|one| detail == Detail::All || one.in_revision);
+        own.partition(|one| show_all || one.in_revision);
     let allowed = shown
         .iter()
         .filter(|one| one.verdict == Verdict::Open)

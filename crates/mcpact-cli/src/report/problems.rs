@@ -9,20 +9,13 @@ use super::count;
 use super::layout::{length, printable, widest};
 use super::style::{Tone, for_stream};
 
-/// A config and the result of reading it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Checked<'c> {
-    pub(crate) source: &'c Source,
-    pub(crate) outcome: &'c ReadOutcome,
-}
-
 /// Formats problems, servers and a summary as text.
-pub(crate) fn text(checked: &Checked<'_>) -> String {
-    let mut text = all(checked.source, &checked.outcome.problems);
-    if let Some(catalog) = &checked.outcome.catalog {
+pub(crate) fn text(source: &Source, outcome: &ReadOutcome) -> String {
+    let mut text = all(source, &outcome.problems);
+    if let Some(catalog) = &outcome.catalog {
         text.push_str(&servers(catalog));
     }
-    text.push_str(&summary(checked));
+    text.push_str(&summary(source, outcome));
     for_stream(text, &std::io::stdout())
 }
 
@@ -185,10 +178,10 @@ fn details(server: &ServerConfig) -> Vec<String> {
     details
 }
 
-fn summary(checked: &Checked<'_>) -> String {
+fn summary(source: &Source, outcome: &ReadOutcome) -> String {
     let mut found = Vec::new();
     for severity in [Severity::Error, Severity::Warning, Severity::Note] {
-        let problems = checked.outcome.problems.iter();
+        let problems = outcome.problems.iter();
         let number = problems.filter(|one| one.severity == severity).count();
         if number > 0 {
             found.push(count(number, severity.as_str()));
@@ -199,8 +192,8 @@ fn summary(checked: &Checked<'_>) -> String {
     } else {
         found.join(", ")
     };
-    let name = printable(&checked.source.name);
-    match &checked.outcome.catalog {
+    let name = printable(&source.name);
+    match &outcome.catalog {
         Some(catalog) => format!(
             "{name}: {}, {found}\n",
             count(catalog.servers.len(), "server")
@@ -227,10 +220,10 @@ struct Row<'c> {
 }
 
 /// Formats everything as JSON. Every field is always present.
-pub(crate) fn json(checked: &Checked<'_>) -> String {
-    let catalog = checked.outcome.catalog.as_ref();
-    let rows = checked.outcome.problems.iter().map(|problem| {
-        let position = checked.source.position(problem.span.start);
+pub(crate) fn json(source: &Source, outcome: &ReadOutcome) -> String {
+    let catalog = outcome.catalog.as_ref();
+    let rows = outcome.problems.iter().map(|problem| {
+        let position = source.position(problem.span.start);
         Row {
             severity: problem.severity.as_str(),
             line: position.line,
@@ -240,7 +233,7 @@ pub(crate) fn json(checked: &Checked<'_>) -> String {
         }
     });
     let report = Report {
-        file: &checked.source.name,
+        file: &source.name,
         usable: catalog.is_some(),
         servers: catalog.map_or_else(Vec::new, |catalog| {
             catalog.servers.keys().map(|name| name.as_str()).collect()

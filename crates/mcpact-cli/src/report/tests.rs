@@ -1,8 +1,8 @@
 use mcpact_engine::policy::Profile;
 use mcpact_spec::{Revision, Side};
 
+use super::explain;
 use super::layout::{Layout, length};
-use super::{Detail, explain};
 use crate::document::{Document, Source};
 use crate::explanation::{Explanation, ServerPolicy};
 
@@ -32,9 +32,9 @@ fn explanations() -> Vec<Explanation> {
     all
 }
 
-fn formatted(explanation: &Explanation, detail: Detail, width: usize) -> Layout {
+fn formatted(explanation: &Explanation, show_all: bool, width: usize) -> Layout {
     let mut layout = Layout::new(width);
-    explain::write(&mut layout, explanation, detail);
+    explain::write(&mut layout, explanation, show_all);
     layout
 }
 
@@ -51,7 +51,7 @@ fn without_colour(text: &str) -> String {
 #[test]
 fn colour_does_not_change_the_text() {
     for explanation in explanations() {
-        let layout = formatted(&explanation, Detail::Defined, 80);
+        let layout = formatted(&explanation, false, 80);
         let coloured = layout.styled().to_owned();
         let plain = layout.finish(&Vec::new());
         assert!(!plain.contains('\u{1b}'));
@@ -64,7 +64,7 @@ fn colour_does_not_change_the_text() {
 fn lines_fit_the_width_without_trailing_space() {
     for width in [80, 100] {
         for explanation in explanations() {
-            let text = formatted(&explanation, Detail::All, width).finish(&Vec::new());
+            let text = formatted(&explanation, true, width).finish(&Vec::new());
             for line in text.lines() {
                 assert!(length(line) <= width, "{width}: {line}");
                 assert_eq!(line, line.trim_end());
