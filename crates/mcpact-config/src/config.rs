@@ -92,7 +92,7 @@ pub enum NameStyle {
 }
 
 /// Rules for programs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandRules {
     /// Allowed programs, by name or folder; empty means all that are not refused.
     pub allow: Vec<String>,
@@ -101,9 +101,10 @@ pub struct CommandRules {
 }
 
 /// Treatment of a server that starts through a shell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShellRule {
     /// The config is rejected.
+    #[default]
     Refuse,
     /// The server starts, with a warning.
     Warn,
@@ -398,12 +399,6 @@ impl Default for GatewayConfig {
 impl Default for RunSettings {
     fn default() -> Self {
         read::default_run()
-    }
-}
-
-impl Default for CommandRules {
-    fn default() -> Self {
-        read::default_gateway().commands
     }
 }
 

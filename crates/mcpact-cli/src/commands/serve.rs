@@ -100,8 +100,7 @@ fn approvals(args: &ServeArgs, config: &Config) -> Result<Option<Approvals>, Cli
     };
     let gateway = &config.catalog.gateway;
     if approve::is_interactive() {
-        review.launches(&config.catalog, |_| true)?;
-        review.gateway(gateway)?;
+        review.all(&review.items(&config.catalog, &[])?)?;
     }
     let unapproved = review.unapproved_keys(gateway)?;
     if !unapproved.is_empty() {
