@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mcpact_config::{host_hint, is_host, origin_problem};
+use mcpact_config::{host_problem, origin_problem};
 
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
@@ -347,18 +347,12 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
 }
 
 fn host(text: &str) -> Result<String, &'static str> {
-    match is_host(text) {
-        true => Ok(text.to_owned()),
-        false => Err(host_hint(text)),
-    }
+    host_problem(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 /// Accepts only values that a browser can send in `Origin`.
 fn origin(text: &str) -> Result<String, &'static str> {
-    match origin_problem(text) {
-        None => Ok(text.to_owned()),
-        Some(remedy) => Err(remedy),
-    }
+    origin_problem(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 const EXPLAIN_DETAILS: &str = "\

@@ -16,16 +16,20 @@ mod import;
 mod logs;
 #[cfg(unix)]
 mod reload;
-mod schema;
 mod serve;
 mod shutdown;
 #[cfg(unix)]
 mod status;
 
+use std::path::{Path, PathBuf};
+
+use mcpact_config::{json_schema, nearest_config};
+use mcpact_spec::Revision;
+
 use crate::args::{Cli, Command};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::report::log;
+use crate::report::{self, log};
 
 /// Runs the selected command.
 ///
@@ -51,7 +55,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         Command::Check(args) => check::run(args),
         Command::Import(args) => import::run(args),
         Command::Approve(args) => approve::run(args),
-        Command::Schema => schema::run(),
+        Command::Schema => report::print(&json_schema()).map(|()| Exit::Ok),
         #[cfg(target_os = "linux")]
         Command::Guard(args) => guard::run(args),
     }
@@ -67,6 +71,21 @@ fn disable_core_dumps(command: &Command) {
     }
     #[cfg(not(unix))]
     let _ = command;
+}
+
+/// Parses a revision.
+fn revision(given: &str) -> Result<Revision, CliError> {
+    let known = Revision::ALL.map(Revision::as_str);
+    Revision::parse(given).ok_or_else(|| CliError::unknown("revision", given, "revisions", known))
+}
+
+/// Returns the given config, or else the nearest one.
+fn config_file(given: Option<&Path>) -> Result<PathBuf, CliError> {
+    if let Some(file) = given {
+        return Ok(file.to_owned());
+    }
+    let dir = std::env::current_dir().map_err(CliError::CurrentDir)?;
+    nearest_config(&dir).ok_or(CliError::NoConfig)
 }
 
 /// Runs a future on a new multi-threaded runtime.

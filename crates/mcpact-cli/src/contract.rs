@@ -106,33 +106,27 @@ fn keys(prefix: &str, table: &[Key], facts: &mut Vec<String>) {
     for key in table {
         let name = format!("{prefix}{}", key.name);
         let kind = match key.kind {
-            Kind::Text { default: None } => String::from("string"),
-            Kind::Text {
-                default: Some(default),
-            } => format!("string default={default}"),
+            Kind::Text(None) => String::from("string"),
+            Kind::Text(Some(default)) => format!("string default={default}"),
             Kind::Texts => String::from("list of strings"),
             Kind::TextTable => String::from("table of strings"),
             Kind::TextsTable => String::from("table of lists of strings"),
-            Kind::Flag { default } => format!("boolean default={default}"),
-            Kind::Count {
-                least,
-                most,
-                default,
-            } => format!("integer {least}..={most} default={default}"),
-            Kind::Seconds {
-                least,
-                most,
-                default,
-            } => format!("seconds {least}..={most} default={default}"),
-            Kind::Choice { of, default } => {
+            Kind::Flag(default) => format!("boolean default={default}"),
+            Kind::Count([least, most], default) => {
+                format!("integer {least}..={most} default={default}")
+            }
+            Kind::Seconds([least, most], default) => {
+                format!("seconds {least}..={most} default={default}")
+            }
+            Kind::Choice(of, default) => {
                 format!("values={} default={default}", of.join("|"))
             }
-            Kind::Choices { of } => format!("list of values={}", of.join("|")),
-            Kind::Table { keys: inner } => {
+            Kind::Choices(of) => format!("list of values={}", of.join("|")),
+            Kind::Table(inner) => {
                 keys(&format!("{name}."), inner, facts);
                 String::from("table")
             }
-            Kind::Commands { keys: inner } | Kind::Named { keys: inner } => {
+            Kind::Commands(inner) | Kind::Named(inner) => {
                 keys(&format!("{name}.NAME."), inner, facts);
                 String::from("table of tables")
             }

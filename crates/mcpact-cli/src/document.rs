@@ -12,18 +12,21 @@ use serde::de::IgnoredAny;
 
 use crate::error::CliError;
 
-pub(crate) use shape::UnsupportedDocument;
+pub(crate) use shape::DocumentFault;
 pub(crate) use source::{Position, Source};
 
 /// The offer of one side, with its source.
 #[derive(Debug)]
 pub(crate) struct Document {
-    side: Side,
-    source: Source,
-    versions: Vec<RevisionId>,
-    basis: VersionBasis,
-    capabilities: Option<String>,
-    info: Option<Implementation>,
+    pub(crate) side: Side,
+    pub(crate) source: Source,
+    /// Supported versions, preferred first.
+    pub(crate) versions: Vec<RevisionId>,
+    pub(crate) basis: VersionBasis,
+    /// The capability object without whitespace.
+    pub(crate) capabilities: Option<String>,
+    /// Name and version of the implementation.
+    pub(crate) info: Option<Implementation>,
 }
 
 /// Basis for the supported versions of a side.
@@ -48,38 +51,22 @@ impl Document {
         let text = source.read(side)?;
         match Self::parse(side, &text) {
             Ok(body) => Ok(Self { source, ..body }),
-            Err(DocumentError::NotJson { detail, position }) => Err(CliError::NotJson {
-                origin: source,
-                detail,
-                position,
-            }),
-            Err(DocumentError::Shape(shape::ShapeError::Unsupported(reason))) => {
-                Err(CliError::UnsupportedDocument {
-                    origin: source,
-                    reason,
-                })
-            }
-            Err(DocumentError::Shape(shape::ShapeError::Field(fault))) => {
-                Err(CliError::InvalidField {
-                    origin: source,
-                    fault,
-                })
-            }
+            Err(fault) => Err(source.fault(fault)),
         }
     }
 
-    fn parse(side: Side, text: &str) -> Result<Self, DocumentError> {
+    fn parse(side: Side, text: &str) -> Result<Self, DocumentFault> {
         if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
             let position = Position {
                 line: error.line(),
                 column: error.column(),
             };
-            return Err(DocumentError::NotJson {
+            return Err(DocumentFault::NotJson {
                 detail: without_position(&error),
                 position,
             });
         }
-        let declaration = shape::parse(side, text).map_err(DocumentError::Shape)?;
+        let declaration = shape::parse(side, text)?;
         let basis = match (&declaration.protocol_version, &declaration.listed) {
             (_, Some(_)) => VersionBasis::Declared,
             (None, None) => VersionBasis::Assumed,
@@ -117,43 +104,6 @@ impl Document {
             info: self.info.clone(),
         }
     }
-
-    /// Returns the side.
-    pub(crate) const fn side(&self) -> Side {
-        self.side
-    }
-
-    /// Returns the source.
-    pub(crate) const fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// Returns the supported versions, preferred first.
-    pub(crate) fn versions(&self) -> &[RevisionId] {
-        &self.versions
-    }
-
-    /// Returns the basis of [`Self::versions`].
-    pub(crate) const fn basis(&self) -> VersionBasis {
-        self.basis
-    }
-
-    /// Returns the capability object without whitespace.
-    pub(crate) fn capabilities(&self) -> Option<&str> {
-        self.capabilities.as_deref()
-    }
-
-    /// Returns name and version of the implementation.
-    pub(crate) const fn info(&self) -> Option<&Implementation> {
-        self.info.as_ref()
-    }
-}
-
-/// Error of parsing a document.
-#[derive(Debug)]
-enum DocumentError {
-    NotJson { detail: String, position: Position },
-    Shape(shape::ShapeError),
 }
 
 /// Strips the position from the text of an error.

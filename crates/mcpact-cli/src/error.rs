@@ -2,17 +2,13 @@
 
 use std::path::PathBuf;
 
-use mcpact_config::import::CLIENTS;
 use mcpact_config::{CatalogError, nearest};
-use mcpact_engine::policy::Profile;
 use mcpact_gateway::StartLoop;
 #[cfg(unix)]
 use mcpact_gateway::control::ControlError;
-use mcpact_spec::Revision;
 use mcpact_transport::error::TransportError;
-use mcpact_wire::model::fault::BodyFault;
 
-use crate::document::{Position, Source, UnsupportedDocument};
+use crate::document::{DocumentFault, Source};
 use crate::exit::Exit;
 
 /// Error of a command, printed to stderr.
@@ -25,34 +21,24 @@ pub(crate) enum CliError {
         #[source]
         cause: std::io::Error,
     },
-    /// A document exceeds the size limit.
-    #[error("{origin} is larger than {} MiB", limit >> 20)]
-    TooLarge { origin: Source, limit: u64 },
-    /// A document is not JSON.
-    #[error("{origin} is not valid JSON: {detail} at {position}")]
-    NotJson {
+    /// A document cannot be negotiated.
+    #[error("{}", .fault.describe(.origin))]
+    Document {
         origin: Source,
-        detail: String,
-        position: Position,
+        fault: DocumentFault,
     },
-    /// A document is JSON but declares no capabilities.
-    #[error("{origin} {reason}")]
-    UnsupportedDocument {
-        origin: Source,
-        reason: UnsupportedDocument,
-    },
-    /// A field of a document has the wrong type.
-    #[error("invalid field in {origin}: {fault}")]
-    InvalidField { origin: Source, fault: BodyFault },
     /// Both documents are to be read from stdin.
     #[error("`--client -` and `--server -` cannot both read stdin")]
     StdinTwice,
-    /// `--revision` or `--revisions` names an unknown revision.
-    #[error("unknown revision `{given}`")]
-    UnknownRevision { given: String },
-    /// `--profile` names an unknown profile.
-    #[error("unknown profile `{given}`")]
-    UnknownProfile { given: String },
+    /// An argument names something that does not exist.
+    #[error("unknown {what} `{given}`")]
+    Unknown {
+        what: &'static str,
+        given: String,
+        /// Heading of the known values.
+        label: &'static str,
+        known: Vec<String>,
+    },
     /// `--log` or `MCPACT_LOG` is not a filter.
     #[error("invalid log filter `{given}`")]
     LogFilter {
@@ -75,9 +61,6 @@ pub(crate) enum CliError {
     /// The token of `--bearer` cannot be read.
     #[error("`--bearer`: {reason}")]
     Bearer { reason: String },
-    /// `--era` names neither an era nor a revision.
-    #[error("unknown era `{given}`")]
-    Era { given: String },
     /// The gateway cannot be built from the config.
     #[error("cannot serve the config")]
     Gateway(#[from] mcpact_gateway::GatewayError),
@@ -108,9 +91,6 @@ pub(crate) enum CliError {
     /// The current directory is unknown.
     #[error("failed to determine the current directory")]
     CurrentDir(#[source] std::io::Error),
-    /// A server is not in the config.
-    #[error("unknown server `{given}`")]
-    UnknownServer { given: String, all: Vec<String> },
     /// There is no directory for approvals.
     #[error("no directory to store approvals")]
     NoStateDir,
@@ -124,9 +104,6 @@ pub(crate) enum CliError {
     /// `--mark` is not the mark of an item in the config.
     #[error("no item has the mark `{mark}`")]
     UnknownMark { mark: String },
-    /// The source of an import is unknown.
-    #[error("unknown client or file `{given}`")]
-    UnknownClient { given: String },
     /// A client has no config.
     #[error("no config found for client `{client}`")]
     ClientWithoutConfig {
@@ -249,47 +226,44 @@ impl ListenSettings {
 }
 
 impl CliError {
+    /// Error for an argument that is none of the known values.
+    pub(crate) fn unknown(
+        what: &'static str,
+        given: &str,
+        label: &'static str,
+        known: impl IntoIterator<Item = impl ToString>,
+    ) -> Self {
+        Self::Unknown {
+            what,
+            given: given.to_owned(),
+            label,
+            known: known.into_iter().map(|one| one.to_string()).collect(),
+        }
+    }
+
+    /// Error for a header that cannot be sent.
+    pub(crate) fn header(reason: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Header {
+            reason: reason.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// Error for a listener that cannot be opened.
+    pub(crate) fn listen(
+        address: std::net::SocketAddr,
+        settings: ListenSettings,
+    ) -> impl FnOnce(mcpact::Error) -> Self {
+        move |source| Self::Listen {
+            address,
+            settings,
+            source,
+        }
+    }
+
     /// Returns the exit code.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
-            Self::ReadDocument { .. }
-            | Self::TooLarge { .. }
-            | Self::NotJson { .. }
-            | Self::UnsupportedDocument { .. }
-            | Self::InvalidField { .. }
-            | Self::StdinTwice
-            | Self::UnknownRevision { .. }
-            | Self::UnknownProfile { .. }
-            | Self::LogFilter { .. }
-            | Self::LogFormat { .. }
-            | Self::Target { .. }
-            | Self::ExtraArgument { .. }
-            | Self::Header { .. }
-            | Self::Era { .. }
-            | Self::Gateway(_)
-            | Self::Token { .. }
-            | Self::Tls(_)
-            | Self::Catalog(_)
-            | Self::NoConfig
-            | Self::UnknownServer { .. }
-            | Self::UnknownMark { .. }
-            | Self::Bearer { .. }
-            | Self::NoStateDir
-            | Self::StartLoop { .. }
-            | Self::UnknownClient { .. }
-            | Self::ClientWithoutConfig { .. }
-            | Self::NothingToImport
-            | Self::OutputExists(_)
-            | Self::OutputNotToml(_)
-            | Self::Listen { .. } => Exit::Usage,
-            #[cfg(unix)]
-            Self::AmbiguousGateway { .. } | Self::NoServer { .. } => Exit::Usage,
-            #[cfg(unix)]
-            Self::Control(ControlError::InUse { .. }) => Exit::Usage,
-            #[cfg(unix)]
-            Self::Control(_) | Self::NoGateway { .. } | Self::Busy => Exit::Unreachable,
-            #[cfg(unix)]
-            Self::UnexpectedResponse | Self::RequestRejected(_) => Exit::Unexpected,
             Self::CurrentDir(_)
             | Self::Approve { .. }
             | Self::Write { .. }
@@ -299,42 +273,45 @@ impl CliError {
             | Self::Runtime(_) => Exit::Unexpected,
             #[cfg(target_os = "linux")]
             Self::Guard { .. } => Exit::Unexpected,
+            #[cfg(unix)]
+            Self::UnexpectedResponse | Self::RequestRejected(_) => Exit::Unexpected,
+            #[cfg(unix)]
+            Self::Control(ControlError::InUse { .. }) => Exit::Usage,
+            #[cfg(unix)]
+            Self::Control(_) | Self::NoGateway { .. } | Self::Busy => Exit::Unreachable,
+            // Everything else is a mistake in the arguments, the input or the config.
+            _ => Exit::Usage,
         }
     }
 
     /// Returns the hints, each without a final period.
     pub(crate) fn hints(&self) -> Vec<String> {
         let one = |hint: &str| vec![String::from(hint)];
+        let two = |first: &str, then: &str| vec![String::from(first), String::from(then)];
         match self {
             Self::ReadDocument { .. } => one("pass the path of a JSON document, or `-` for stdin"),
-            Self::TooLarge { .. } => one("pass only the handshake messages"),
-            Self::NotJson { .. } => {
-                one("expected one JSON object, without comments or trailing commas")
-            }
-            Self::UnsupportedDocument { reason, .. } => one(reason.hint()),
-            Self::InvalidField { .. } => one("correct or remove the field"),
+            Self::Document { fault, .. } => one(fault.hint()),
             Self::StdinTwice => one("save one of the documents to a file"),
-            Self::UnknownRevision { given } => {
-                suggestions(given, &Revision::ALL.map(Revision::as_str), "revisions")
-            }
-            Self::LogFilter { .. } => vec![
-                String::from("use a level: off, error, warn, info, debug or trace"),
-                String::from("or `TARGET=LEVEL` pairs, separated by commas"),
-            ],
+            Self::Unknown {
+                given,
+                label,
+                known,
+                ..
+            } => suggestions(given, known, label),
+            Self::LogFilter { .. } => two(
+                "use a level: off, error, warn, info, debug or trace",
+                "or `TARGET=LEVEL` pairs, separated by commas",
+            ),
             Self::LogFormat { given } => suggestions(given, &["text", "json"], "formats"),
-            Self::UnknownProfile { given } => {
-                suggestions(given, &Profile::ALL.map(Profile::as_str), "profiles")
-            }
             Self::Target { given } if !given.contains("://") => {
                 vec![format!("for a URL, write `http://{given}`")]
             }
-            Self::Target { .. } => vec![
-                String::from("pass a URL: `mcpact bridge https://tickets.example/mcp`"),
-                String::from("or a command: `mcpact bridge -- npx -y some-server`"),
-            ],
+            Self::Target { .. } => two(
+                "pass a URL: `mcpact bridge https://tickets.example/mcp`",
+                "or a command: `mcpact bridge -- npx -y some-server`",
+            ),
             Self::ExtraArgument { .. } => one("put options before the URL"),
             Self::Header { hint, .. } => one(hint),
-            Self::Era { given } => suggestions(given, &eras(), "possible values"),
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),
                 settings,
@@ -347,10 +324,10 @@ impl CliError {
                 "another gateway may be running, see `mcpact status`; or use `--listen 127.0.0.1:0`",
             ),
             Self::Listen { .. } => one("use port 0 to pick a free port"),
-            Self::Token { .. } => vec![
-                String::from("a token needs at least 16 visible ASCII characters"),
-                String::from("generate one with `openssl rand -hex 32`"),
-            ],
+            Self::Token { .. } => two(
+                "a token needs at least 16 visible ASCII characters",
+                "generate one with `openssl rand -hex 32`",
+            ),
             Self::Tls(_) => {
                 one("both files must be PEM: the certificate chain and its unencrypted key")
             }
@@ -362,23 +339,15 @@ impl CliError {
                 source_text.name
             )],
             Self::Gateway(_) => one("correct the config"),
-            Self::NoConfig => vec![
-                String::from("pass a file: `mcpact check FILE`, `mcpact approve --config FILE`"),
-                String::from("or create a config from other clients: `mcpact import`"),
-            ],
-            Self::UnknownServer { given, all } => {
-                let all: Vec<&str> = all.iter().map(String::as_str).collect();
-                suggestions(given, &all, "servers")
-            }
+            Self::NoConfig => two(
+                "pass a file: `mcpact check FILE`, `mcpact approve --config FILE`",
+                "or create a config from other clients: `mcpact import`",
+            ),
             Self::StartLoop { source, .. } => vec![source.remedy()],
             Self::UnknownMark { .. } => {
                 one("run `mcpact approve` to see the items that need approval")
             }
             Self::NoStateDir => one("set the variable HOME or XDG_STATE_HOME"),
-            Self::UnknownClient { given } => {
-                let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
-                suggestions(given, &names, "clients")
-            }
             Self::ClientWithoutConfig { searched, .. } => {
                 let paths = searched
                     .iter()
@@ -395,19 +364,11 @@ impl CliError {
                 "write to `{}`, or to stdout with `--output -`",
                 path.with_extension("toml").display()
             )],
-            Self::CurrentDir(_)
-            | Self::Approve { .. }
-            | Self::Bearer { .. }
-            | Self::Write { .. }
-            | Self::Serve(_)
-            | Self::Runtime(_)
-            | Self::Aborted
-            | Self::Output(_) => Vec::new(),
             #[cfg(unix)]
-            Self::Control(ControlError::InUse { .. }) => vec![
-                String::from("stop that gateway"),
-                String::from("or set another socket: `control` in `[gateway]`"),
-            ],
+            Self::Control(ControlError::InUse { .. }) => two(
+                "stop that gateway",
+                "or set another socket: `control` in `[gateway]`",
+            ),
             #[cfg(unix)]
             Self::Control(error @ ControlError::Timeout { .. }) => {
                 control_hint(error).into_iter().collect()
@@ -417,10 +378,10 @@ impl CliError {
                 "the socket is `control` in `[gateway]`, or in `mcpact/` of the runtime directory",
             ),
             #[cfg(unix)]
-            Self::NoGateway { running, .. } if running.is_empty() => vec![
-                String::from("start one with `mcpact serve`"),
-                String::from("or pass `--socket PATH` if its config sets `control`"),
-            ],
+            Self::NoGateway { running, .. } if running.is_empty() => two(
+                "start one with `mcpact serve`",
+                "or pass `--socket PATH` if its config sets `control`",
+            ),
             #[cfg(unix)]
             Self::NoGateway { running, .. } | Self::AmbiguousGateway { running, .. } => {
                 let flags = match self {
@@ -442,18 +403,14 @@ impl CliError {
                 one("the gateway has no servers")
             }
             #[cfg(unix)]
-            Self::NoServer { name, servers, .. } => {
-                let names: Vec<&str> = servers.iter().map(String::as_str).collect();
-                suggestions(name, &names, "servers")
-            }
+            Self::NoServer { name, servers, .. } => suggestions(name, servers, "servers"),
             #[cfg(unix)]
             Self::UnexpectedResponse | Self::RequestRejected(_) => one(
                 "the gateway may run another version of mcpact; `mcpact status --json` shows it",
             ),
             #[cfg(unix)]
             Self::Busy => one("stop some `mcpact logs --follow`, or try again"),
-            #[cfg(target_os = "linux")]
-            Self::Guard { .. } => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }
@@ -472,18 +429,10 @@ pub(crate) fn control_hint(error: &ControlError) -> Option<String> {
     })
 }
 
-/// Values of `--era`.
-fn eras() -> Vec<&'static str> {
-    let revisions = Revision::ALL.map(Revision::as_str);
-    ["auto", "legacy", "modern"]
-        .into_iter()
-        .chain(revisions)
-        .collect()
-}
-
 /// Hints for an unknown value: the nearest one, and all of them.
-fn suggestions(given: &str, all: &[&str], label: &str) -> Vec<String> {
-    let similar = nearest(given, all).map(|near| format!("did you mean `{near}`?"));
+fn suggestions(given: &str, all: &[impl AsRef<str>], label: &str) -> Vec<String> {
+    let all: Vec<&str> = all.iter().map(AsRef::as_ref).collect();
+    let similar = nearest(given, &all).map(|near| format!("did you mean `{near}`?"));
     let quoted: Vec<String> = all.iter().map(|one| format!("`{one}`")).collect();
     similar
         .into_iter()

@@ -18,7 +18,7 @@ use crate::document::Document;
 pub(crate) use capabilities::{
     EffectiveCapability, IgnoredCapability, SentCapabilities, effective, ignored, sent,
 };
-pub(crate) use methods::{DeniedParam, MessageKind, MethodVerdict, verdicts};
+pub(crate) use methods::{MessageKind, MethodVerdict, verdicts};
 pub(crate) use rejection::Rejection;
 #[cfg(test)]
 pub(crate) use {capabilities::IgnoredReason, methods::MethodReason};
@@ -37,7 +37,7 @@ pub(crate) struct ServerPolicy {
 pub(crate) struct Explanation {
     client: Document,
     server: Document,
-    policy: ServerPolicy,
+    pub(crate) policy: ServerPolicy,
     outcome: Outcome,
 }
 
@@ -63,11 +63,6 @@ impl Explanation {
         &self.outcome.transcript
     }
 
-    /// Returns the policy of the server.
-    pub(crate) const fn policy(&self) -> &ServerPolicy {
-        &self.policy
-    }
-
     /// Returns the document of a side.
     pub(crate) const fn document(&self, side: Side) -> &Document {
         match side {
@@ -78,7 +73,7 @@ impl Explanation {
 
     /// Returns the version that the client requests in its handshake, which only legacy versions have.
     pub(crate) fn requested(&self) -> Option<&RevisionId> {
-        let versions = self.client.versions();
+        let versions = &self.client.versions;
         let fits = |version: &&RevisionId| {
             version
                 .known()

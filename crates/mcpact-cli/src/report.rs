@@ -4,14 +4,13 @@
 //! so an error cannot cut it short.
 
 pub(crate) mod approvals;
-mod json;
+mod explain;
+mod explain_json;
 mod layout;
 pub(crate) mod log;
 #[cfg(unix)]
 pub(crate) mod logs;
-mod pact;
 pub(crate) mod problems;
-mod refusal;
 #[cfg(unix)]
 pub(crate) mod reload;
 pub(crate) mod servers;
@@ -20,34 +19,41 @@ pub(crate) mod status;
 mod style;
 
 use std::error::Error;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write, stderr, stdout};
+
+use serde::Serialize;
 
 use crate::error::CliError;
 use crate::explanation::Explanation;
 
 use layout::Layout;
-use style::Colour;
+use style::Tone;
 
-/// Level of detail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// Methods that the revision defines; the others in one line.
-    Defined,
-    /// A row for every method.
-    All,
-}
-
-/// Formats an explanation as text.
-pub(crate) fn explain_text(explanation: &Explanation, detail: Detail) -> String {
-    let layout = Layout::new(Colour::for_stream(&std::io::stdout()), layout::width());
-    match explanation.pact() {
-        Ok(pact) => pact::write(layout, explanation, pact, detail),
-        Err(refusal) => refusal::write(layout, explanation, refusal),
-    }
+/// Formats an explanation as text; `show_all` adds a row for every method that the revision does not define.
+pub(crate) fn explain_text(explanation: &Explanation, show_all: bool) -> String {
+    let mut layout = Layout::new(layout::width());
+    explain::write(&mut layout, explanation, show_all);
+    layout.finish(&stdout())
 }
 
 /// Formats an explanation as JSON.
-pub(crate) use json::write as explain_json;
+pub(crate) use explain_json::write as explain_json;
+
+/// Formats a value as indented JSON.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    // Strings, numbers and checked raw values: serialization cannot fail.
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Formats a count with its noun.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    }
+}
 
 /// Writes a result to stdout.
 ///
@@ -71,7 +77,7 @@ pub(crate) enum Stdout {
 /// # Errors
 /// Writing failed.
 pub(crate) fn print_part(text: &str) -> Result<Stdout, CliError> {
-    let mut out = std::io::stdout().lock();
+    let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(Stdout::Open),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Stdout::Closed),
@@ -81,54 +87,39 @@ pub(crate) fn print_part(text: &str) -> Result<Stdout, CliError> {
 
 /// Prints an error with its causes and hints.
 pub(crate) fn print_error(error: &CliError) {
-    let colour = Colour::for_stream(&std::io::stderr());
-    let mut text = format!("{} {error}\n", colour.paint(style::Tone::Bad, "error:"));
+    let mut text = format!("{} {error}\n", Tone::Bad.paint("error:"));
     let mut cause = error.source();
     while let Some(inner) = cause {
         text.push_str(&format!("  caused by: {inner}\n"));
         cause = inner.source();
     }
     for hint in error.hints() {
-        text.push_str(&hint_line(colour, &hint));
+        text.push_str(&hint_line(&hint));
     }
-    eprint(&text);
+    eprint(&style::for_stream(text, &stderr()));
 }
 
 /// Prints a warning with a hint.
 pub(crate) fn warn(message: &str, hint: &str) {
-    let colour = Colour::for_stream(&std::io::stderr());
-    let warning = colour.paint(style::Tone::Name, "warning:");
-    let hint = hint_line(colour, hint);
-    eprint(&format!("{warning} {message}\n{hint}"));
+    let warning = Tone::Name.paint("warning:");
+    let text = format!("{warning} {message}\n{}", hint_line(hint));
+    eprint(&style::for_stream(text, &stderr()));
 }
 
 /// Prints a hint.
 pub(crate) fn hint(text: &str) {
-    let colour = Colour::for_stream(&std::io::stderr());
-    let hint = colour.paint(style::Tone::Hint, "hint:");
-    eprint(&format!("\n{hint} {text}\n"));
+    let text = format!("\n{} {text}\n", Tone::Hint.paint("hint:"));
+    eprint(&style::for_stream(text, &stderr()));
 }
 
-fn hint_line(colour: Colour, text: &str) -> String {
-    format!("  {} {text}\n", colour.paint(style::Tone::Hint, "hint:"))
+fn hint_line(text: &str) -> String {
+    format!("  {} {text}\n", Tone::Hint.paint("hint:"))
 }
 
 /// Writes to stderr.
 pub(crate) fn eprint(text: &str) {
     // A closed stderr cannot be reported.
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
-}
-
-impl Colour {
-    /// Returns whether to colour the output of a stream.
-    fn for_stream(stream: &impl IsTerminal) -> Self {
-        if stream.is_terminal() {
-            let var = |name| std::env::var_os(name);
-            Self::on_terminal(var("NO_COLOR").as_deref(), var("TERM").as_deref())
-        } else {
-            Self::Off
-        }
-    }
+    let _ = stderr().lock().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use mcpact_transport::stdio::child::LaunchProblem;
 use sha2::{Digest as _, Sha256};
 
+use crate::source::PartsDigest;
 use crate::{
     CommandLaunch, ExposingKey, GatewayConfig, Launch, Problem, Severity, SharedIn, SharedValue,
     Source, UrlLaunch, is_writable_by_all, loads_code,
@@ -79,7 +80,7 @@ impl ApprovalSubject {
         let launch = launch.found();
         let program = launch.program.value();
         let folder = launch.cwd.as_ref().map(|cwd| cwd.value().to_owned());
-        let mut hash = SubjectDigest::default();
+        let mut hash = PartsDigest::default();
         hash.add(&program_contents(Path::new(program))?);
         hash.add(program.as_bytes());
         hash.add(folder.as_deref().unwrap_or_default().as_bytes());
@@ -93,14 +94,14 @@ impl ApprovalSubject {
         }
         let args = launch.args.iter();
         args.for_each(|arg| hash.add(arg.value().as_bytes()));
-        let mut digest = hash.digest();
+        let mut digest = hash.finish();
         if !launch.shared_values.is_empty() {
             // Hashed separately, so that no argument can pass for a shared value.
-            let mut hash = SubjectDigest::default();
+            let mut hash = PartsDigest::default();
             hash.add(b"told");
             hash.add(digest.as_bytes());
             hash.add_shared(&launch.shared_values);
-            digest = hash.digest();
+            digest = hash.finish();
         }
         let mut lines = vec![("program", program.to_owned())];
         let written = launch.args.iter().map(|arg| arg.written().to_owned());
@@ -122,7 +123,7 @@ impl ApprovalSubject {
 
     /// Covers the destination and the sources of the values, not the values.
     fn of_url(launch: &UrlLaunch) -> Self {
-        let mut hash = SubjectDigest::default();
+        let mut hash = PartsDigest::default();
         let mut lines = vec![("address", launch.url.written().to_owned())];
         hash.add(b"url");
         hash.add(launch.url.written().as_bytes());
@@ -131,7 +132,7 @@ impl ApprovalSubject {
         Self {
             kind: ApprovalKind::Send,
             lines,
-            digest: hash.digest(),
+            digest: hash.finish(),
         }
     }
 
@@ -149,7 +150,7 @@ impl ApprovalSubject {
             let written = gateway.token_written.as_deref();
             written.unwrap_or("as written in the config").to_owned()
         });
-        let mut hash = SubjectDigest::default();
+        let mut hash = PartsDigest::default();
         hash.add(b"open");
         hash.add(file.as_bytes());
         hash.add(exposing_key.key.as_bytes());
@@ -164,7 +165,7 @@ impl ApprovalSubject {
         Self {
             kind: ApprovalKind::Open,
             lines,
-            digest: hash.digest(),
+            digest: hash.finish(),
         }
     }
 }
@@ -174,15 +175,12 @@ impl ExposingKey {
     #[must_use]
     pub fn refused(&self, source: &Source) -> Problem {
         let Self { key, effect, .. } = self;
-        Problem {
-            severity: Severity::Error,
-            span: self.span,
-            message: format!("`{key}` {effect} and {}", ApprovalKind::Open.refused()),
-            remedy: Some(format!(
-                "run `mcpact approve --config {}` to review it, or remove `{key}`",
-                source.name
-            )),
-        }
+        let message = format!("`{key}` {effect} and {}", ApprovalKind::Open.refused());
+        let remedy = format!(
+            "run `mcpact approve --config {}` to review it, or remove `{key}`",
+            source.name
+        );
+        Problem::new(Severity::Error, self.span, message, Some(remedy))
     }
 }
 
@@ -193,17 +191,7 @@ fn shown(all: &[SharedValue]) -> impl Iterator<Item = (&'static str, String)> {
     locations.map(|location| ("is sent", location))
 }
 
-/// Digest of a list of parts.
-#[derive(Default)]
-struct SubjectDigest(Sha256);
-
-impl SubjectDigest {
-    fn add(&mut self, part: &[u8]) {
-        // The length prefix keeps adjacent parts distinct.
-        self.0.update((part.len() as u64).to_be_bytes());
-        self.0.update(part);
-    }
-
+impl PartsDigest {
     fn add_shared(&mut self, all: &[SharedValue]) {
         for SharedValue { location, source } in all {
             match location {
@@ -214,12 +202,6 @@ impl SubjectDigest {
             }
             self.add(source.as_bytes());
         }
-    }
-
-    fn digest(self) -> String {
-        let digest = self.0.finalize();
-        let digest = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
-        digest.collect()
     }
 }
 

@@ -41,11 +41,8 @@ impl Catalog {
     #[must_use]
     pub fn changes_to(&self, next: &Self) -> Changes {
         let (old, new) = (self.served(), next.served());
-        let missing_in =
-            |all: &BTreeMap<&ServerName, &ServerConfig>, name: &ServerName| !all.contains_key(name);
-        let names = |all: &BTreeMap<&ServerName, &ServerConfig>,
-                     other: &BTreeMap<&ServerName, &ServerConfig>| {
-            let only = all.keys().filter(|name| missing_in(other, name));
+        let names = |all: &BTreeMap<&ServerName, _>, other: &BTreeMap<&ServerName, _>| {
+            let only = all.keys().filter(|name| !other.contains_key(*name));
             only.map(|name| (*name).clone()).collect()
         };
         let changed = new.iter().filter_map(|(name, server)| {

@@ -1,5 +1,6 @@
 //! Typed form of the config.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,7 +8,8 @@ use std::time::Duration;
 
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::client::EraMode;
-use mcpact_engine::policy::{OnUndeclared, Profile};
+use mcpact_engine::policy::{Extras, OnUndeclared, Policy, Profile, Reading};
+use mcpact_engine::revisions::RevisionSet;
 use mcpact_spec::{Capability, Revision};
 use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Confinement;
@@ -90,7 +92,7 @@ pub enum NameStyle {
 }
 
 /// Rules for programs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandRules {
     /// Allowed programs, by name or folder; empty means all that are not refused.
     pub allow: Vec<String>,
@@ -99,9 +101,10 @@ pub struct CommandRules {
 }
 
 /// Treatment of a server that starts through a shell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShellRule {
     /// The config is rejected.
+    #[default]
     Refuse,
     /// The server starts, with a warning.
     Warn,
@@ -354,6 +357,25 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 }
 
 impl GatewayConfig {
+    /// Policy for negotiating with clients: the profile plus the other settings.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        let mut policy = self.profile.policy();
+        if !self.revisions.is_empty() {
+            policy.version.supported = RevisionSet::of(&self.revisions);
+        }
+        if self.strict {
+            policy.reading = Reading::Strict;
+        }
+        if self.announce_extras {
+            policy.extras = Extras::Announce;
+        }
+        policy.undeclared = self.undeclared;
+        let required = self.require.iter().cloned().map(Cow::Owned);
+        policy.required.extend(required);
+        policy
+    }
+
     /// Warning and hint if other hosts can reach the gateway, but no host name is accepted.
     #[must_use]
     pub fn missing_host_warning(&self) -> Option<(String, String)> {
@@ -377,12 +399,6 @@ impl Default for GatewayConfig {
 impl Default for RunSettings {
     fn default() -> Self {
         read::default_run()
-    }
-}
-
-impl Default for CommandRules {
-    fn default() -> Self {
-        read::default_gateway().commands
     }
 }
 
@@ -410,6 +426,7 @@ impl ServerConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::tests::{found_in, taken_from};
 
     #[test]
     fn patterns_match_whole_names() {
@@ -441,5 +458,44 @@ mod tests {
         assert!(!filter(&["b"], &[]).admits("a"));
         assert!(filter(&["read_*"], &["read_secret"]).admits("read_file"));
         assert!(!filter(&["read_*"], &["read_secret"]).admits("read_secret"));
+    }
+
+    /// The policy follows the config.
+    #[test]
+    fn policy_follows_the_config() {
+        let usual = taken_from("mcpact.toml", "").gateway;
+        assert_eq!(usual.policy(), Profile::Spec.policy());
+        let text = "[gateway]\nrevisions = [\"2025-06-18\", \"2026-07-28\"]\nstrict = true\nundeclared = \"warn\"\nannounce_extras = true\nrequire = [\"elicitation\"]\n";
+        let policy = taken_from("mcpact.toml", text).gateway.policy();
+        let both = [Revision::V2025_06_18, Revision::V2026_07_28];
+        assert_eq!(policy.version.supported, RevisionSet::of(&both));
+        assert_eq!(policy.reading, Reading::Strict);
+        assert_eq!(policy.undeclared, OnUndeclared::Warn);
+        assert_eq!(policy.extras, Extras::Announce);
+        assert_eq!(policy.required, ["elicitation"]);
+        let strict = taken_from("mcpact.toml", "[gateway]\nprofile = \"mcpv-strict\"").gateway;
+        assert_eq!(strict.policy(), Profile::McpvStrict.policy());
+    }
+
+    /// Unknown capabilities are rejected: as a requirement they would exclude all clients.
+    #[test]
+    fn unknown_capabilities_are_rejected() {
+        let told = found_in(
+            "mcpact.toml",
+            "[gateway]\nrequire = [\"elicitaton\", \"experimental.x\"]",
+        );
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("did you mean `elicitation`?"), "{told:?}");
+        let told = found_in(
+            "mcpact.toml",
+            "[servers.a]\nbuiltin = \"everything\"\nrequire = [\"roots\"]\nstrategy = \"singleton\"\ndeclare = [\"tools\"]",
+        );
+        assert_eq!(told.len(), 2, "{told:?}");
+        let told = found_in(
+            "mcpact.toml",
+            "[servers.a]\nbuiltin = \"everything\"\ndeclare = [\"roots\", \"experimental.x\"]",
+        );
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("`singleton` only"), "{told:?}");
     }
 }

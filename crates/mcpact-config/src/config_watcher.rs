@@ -3,7 +3,7 @@
 //! Editors replace or truncate files before writing them, and Kubernetes volumes switch symbolic links. The watcher
 //! therefore observes directories; the caller compares the content with [`ConfigDigest`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,9 @@ use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::config_digest::ConfigDigest;
+use crate::load::read_source;
+use crate::local_host::read_small;
+use crate::source::{Digest, Source};
 
 /// Debounce time.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -151,6 +153,47 @@ fn with_links(path: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
+/// Digest of a config and of the files that it takes values from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigDigest {
+    config: Digest,
+    /// None for an unreadable file.
+    files: BTreeMap<PathBuf, Option<Digest>>,
+}
+
+impl ConfigDigest {
+    /// Returns the digest of a config as it was read.
+    #[must_use]
+    pub fn of(source: &Source) -> Self {
+        Self {
+            config: Digest::of(&source.text),
+            files: source.files.clone(),
+        }
+    }
+
+    /// Returns the current digest of a config file; none if it or a file that it took values from is missing. A file that
+    /// is being replaced may be missing for a moment.
+    #[must_use]
+    pub fn now(path: &Path, last: Option<&Self>) -> Option<Self> {
+        let source = read_source(path).ok()?;
+        let text = |path: &PathBuf| read_small(path).ok().as_deref().map(Digest::of);
+        let files = last.into_iter().flat_map(Self::files);
+        let now = Self {
+            config: Digest::of(&source.text),
+            files: files.map(|path| (path.clone(), text(path))).collect(),
+        };
+        let is_missing = |path: &PathBuf| matches!(now.files.get(path), Some(None));
+        let mut before = last.into_iter().flat_map(|last| &last.files);
+        let lacks_file = before.any(|(path, text)| text.is_some() && is_missing(path));
+        (!lacks_file).then_some(now)
+    }
+
+    /// Returns the files that the config takes values from.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files.keys()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +229,34 @@ mod tests {
         ] {
             assert_eq!(is_relevant(&event(name), &found), expected, "{name}");
         }
+    }
+
+    /// A changed file changes the digest; a removed file makes it none, but a file that never existed does not.
+    #[test]
+    fn digest_covers_referenced_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let [config, key, never] =
+            ["mcpact.toml", "key", "never"].map(|name| folder.path().join(name));
+        fs::write(&config, "text").unwrap();
+        fs::write(&key, "old").unwrap();
+        let read = |text: Option<&str>| {
+            let mut source = read_source(&config).unwrap();
+            let files = [(key.clone(), text.map(Digest::of)), (never.clone(), None)];
+            source.files = files.into();
+            ConfigDigest::of(&source)
+        };
+        let first = read(Some("old"));
+        assert_eq!(
+            ConfigDigest::now(&config, Some(&first)),
+            Some(first.clone())
+        );
+
+        fs::write(&key, "new").unwrap();
+        let second = ConfigDigest::now(&config, Some(&first)).unwrap();
+        assert_ne!(second, first);
+        fs::remove_file(&key).unwrap();
+        assert_eq!(ConfigDigest::now(&config, Some(&second)), None);
+        let without = read(None);
+        assert_eq!(ConfigDigest::now(&config, Some(&without)), Some(without));
     }
 }

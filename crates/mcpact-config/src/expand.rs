@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 
 use super::problem::{Findings, Problem};
-use super::secret::ExpandedText;
+use super::secret::Variable;
 use super::source::{Source, Span};
 use super::tree::{Node, Value};
 use crate::host_environment::HostEnvironment;
@@ -91,13 +91,20 @@ enum VariableError {
     Wrong { message: String, remedy: String },
 }
 
+fn wrong(message: impl Into<String>, remedy: impl Into<String>) -> VariableError {
+    VariableError::Wrong {
+        message: message.into(),
+        remedy: remedy.into(),
+    }
+}
+
 impl Expansion<'_> {
     /// Expands all strings of a tree.
     pub(super) fn run(&self, node: &mut Node, findings: &mut Findings) {
         match &mut node.value {
             Value::Text(text) => {
-                if let Some((filled, sources)) = self.text(text.value(), node.span, findings) {
-                    *text = ExpandedText::new(filled, text.written()).taken_from(sources);
+                if let Some((filled, variables)) = self.text(text.value(), node.span, findings) {
+                    text.expand(filled, variables);
                 }
             }
             Value::List(items) => items.iter_mut().for_each(|item| self.run(item, findings)),
@@ -105,22 +112,22 @@ impl Expansion<'_> {
                 let members = table.0.iter_mut();
                 members.for_each(|member| self.run(&mut member.node, findings));
             }
-            Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {}
+            _ => {}
         }
     }
 
-    /// Expands a text and returns the sources of its values; `None` if it contains no variables.
+    /// Expands a text and returns its variables; `None` if it contains no variables.
     fn text(
         &self,
         text: &str,
         span: Span,
         findings: &mut Findings,
-    ) -> Option<(String, Vec<String>)> {
+    ) -> Option<(String, Vec<Variable>)> {
         let segments = segments(text, self.variable_syntax);
         if segments == [Segment::Plain(text)] {
             return None;
         }
-        let (mut filled, mut sources) = (String::new(), Vec::new());
+        let (mut filled, mut variables) = (String::new(), Vec::new());
         for segment in segments {
             match segment {
                 Segment::Plain(plain) => match self.mode {
@@ -137,7 +144,8 @@ impl Expansion<'_> {
                         ExpansionMode::Values(_) => match self.value(inner) {
                             Ok(value) => {
                                 filled.push_str(&value);
-                                sources.push(self.source_of(inner));
+                                let source = self.source_of(inner);
+                                variables.push(Variable { source, value });
                             }
                             Err(fault) => {
                                 self.report(fault, whole, span, findings);
@@ -151,15 +159,13 @@ impl Expansion<'_> {
                     let problem = findings.error(at, "missing closing brace");
                     problem.remedy(match self.variable_syntax {
                         VariableSyntax::Dollar => "write `$${` for a literal `${`",
-                        VariableSyntax::Braces | VariableSyntax::Bare | VariableSyntax::Secrets => {
-                            "add `}`"
-                        }
+                        _ => "add `}`",
                     });
                     filled.push_str(rest);
                 }
             }
         }
-        Some((filled, sources))
+        Some((filled, variables))
     }
 
     /// opencode expands `~` in file references.
@@ -209,53 +215,41 @@ impl Expansion<'_> {
 
     /// Span of a reference within its text, or of the whole text if escapes hide it.
     fn reference_span(&self, segment: &str, span: Span) -> Span {
-        let written = self.source.text.get(span.start..span.end);
-        match written.and_then(|written| written.find(segment)) {
+        match self.offset(segment, span) {
             Some(at) => Span::new(span.start + at, span.start + at + segment.len()),
             None => span,
         }
     }
 
-    /// Returns whether the reference is written literally; some clients write only the name.
-    fn is_written(&self, segment: &str, span: Span) -> bool {
-        let written = self.source.text.get(span.start..span.end);
-        written.is_some_and(|written| written.contains(segment))
+    /// Offset of a reference in its text; `None` if it is not written literally, because some clients write only the
+    /// name.
+    fn offset(&self, segment: &str, span: Span) -> Option<usize> {
+        let written = self.source.text.get(span.start..span.end)?;
+        written.find(segment)
     }
 
     fn report(&self, fault: VariableError, whole: &str, span: Span, findings: &mut Findings) {
         let at = self.reference_span(whole, span);
-        match fault {
-            VariableError::Wrong { message, remedy } => findings.error(at, message).remedy(remedy),
-            VariableError::Missing(name) => {
-                let message = format!("variable `{name}` is not set");
-                match self.mode {
-                    ExpansionMode::Values(OnMissing::Refuse) => {
-                        let remedy = match (self.is_written(whole, span), self.variable_syntax) {
-                            (true, VariableSyntax::Dollar) => {
-                                format!("set it, or write `${{{name}:-default}}`")
-                            }
-                            (
-                                true,
-                                VariableSyntax::Braces
-                                | VariableSyntax::Bare
-                                | VariableSyntax::Secrets,
-                            ) => {
-                                format!(
-                                    "set it, or `mcpact import` this config and write `${{{name}:-default}}` there"
-                                )
-                            }
-                            // Only the name is written, so no default is possible.
-                            (false, _) => String::from("set it"),
-                        };
-                        findings.error(at, message).remedy(remedy);
-                    }
-                    ExpansionMode::Values(OnMissing::Keep) | ExpansionMode::Names(_) => {
-                        let message = format!("{message} and is kept as written");
-                        findings.warning(at, message).remedy("set it");
-                    }
-                }
+        let name = match fault {
+            VariableError::Missing(name) => name,
+            VariableError::Wrong { message, remedy } => {
+                return findings.error(at, message).remedy(remedy);
             }
+        };
+        let message = format!("variable `{name}` is not set");
+        if self.mode != ExpansionMode::Values(OnMissing::Refuse) {
+            let message = format!("{message} and is kept as written");
+            return findings.warning(at, message).remedy("set it");
         }
+        let remedy = if self.offset(whole, span).is_none() {
+            // Only the name is written, so no default is possible.
+            String::from("set it")
+        } else if self.variable_syntax == VariableSyntax::Dollar {
+            format!("set it, or write `${{{name}:-default}}`")
+        } else {
+            format!("set it, or `mcpact import` this config and write `${{{name}:-default}}` there")
+        };
+        findings.error(at, message).remedy(remedy);
     }
 
     /// Native syntax of a variable.
@@ -272,14 +266,8 @@ impl Expansion<'_> {
                 TargetFolder::Other => self.absolute_reference(inner),
             };
         };
-        let usual = id.chars().map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        });
-        let name: String = usual.collect();
+        let name = id.to_ascii_uppercase();
+        let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         let message =
             format!("`${{input:{id}}}` is converted to `${{{name}}}`: mcpact does not prompt");
         findings.note(at, message).remedy("set the variable");
@@ -298,10 +286,10 @@ impl Expansion<'_> {
         match inner.split_once(':') {
             Some(("env", rest)) => self.variable(rest),
             Some(("file", path)) => self.file(path),
-            Some(("input", id)) => Err(VariableError::Wrong {
-                message: format!("`${{input:{id}}}` prompts the user, which mcpact does not do"),
-                remedy: String::from("use a variable, such as `${NAME}`"),
-            }),
+            Some(("input", id)) => Err(wrong(
+                format!("`${{input:{id}}}` prompts the user, which mcpact does not do"),
+                "use a variable, such as `${NAME}`",
+            )),
             Some(_) | None => self.variable(inner),
         }
     }
@@ -313,18 +301,14 @@ impl Expansion<'_> {
             None => (inner, None),
         };
         if inner.contains("${") {
-            return Err(VariableError::Wrong {
-                message: String::from("variables cannot be nested"),
-                remedy: String::from(
-                    "write a plain default or use one variable for the whole value",
-                ),
-            });
+            return Err(wrong(
+                "variables cannot be nested",
+                "write a plain default or use one variable for the whole value",
+            ));
         }
         if !is_name(name) {
-            return Err(VariableError::Wrong {
-                message: format!("`{inner}` is not a variable"),
-                remedy: String::from(self.variable_syntax.forms()),
-            });
+            let message = format!("`{inner}` is not a variable");
+            return Err(wrong(message, self.variable_syntax.forms()));
         }
         match (self.set(name)?, default) {
             (Some(value), None) => Ok(value),
@@ -346,18 +330,14 @@ impl Expansion<'_> {
     fn set(&self, name: &str) -> Result<Option<String>, VariableError> {
         let raw = self.host.raw_variable(name);
         let value = raw.map(OsString::into_string).transpose();
-        value.map_err(|_| VariableError::Wrong {
-            message: format!("variable `{name}` is not valid UTF-8"),
-            remedy: String::from("set it to a UTF-8 value"),
-        })
+        let message = || format!("variable `{name}` is not valid UTF-8");
+        value.map_err(|_| wrong(message(), "set it to a UTF-8 value"))
     }
 
     fn file(&self, path: &str) -> Result<String, VariableError> {
         let text = self.host.file(path);
-        let text = text.map_err(|why| VariableError::Wrong {
-            message: format!("cannot read `{path}`: {why}"),
-            remedy: String::from("use a small UTF-8 text file"),
-        })?;
+        let message = |why| format!("cannot read `{path}`: {why}");
+        let text = text.map_err(|why| wrong(message(why), "use a small UTF-8 text file"))?;
         // Only one line ending is removed; empty lines belong to the value.
         let ends = ["\r\n", "\n"];
         let cut = ends.iter().find_map(|end| text.strip_suffix(end));

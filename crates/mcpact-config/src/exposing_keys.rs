@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::secret::ExpandedText;
 use super::source::Span;
-use super::tree::{Table, Value};
+use super::tree::{Node, Table, Value};
 
 /// A key that exposes the gateway to more callers. It needs approval unless the config is named explicitly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,78 +19,53 @@ pub struct ExposingKey {
     pub effect: &'static str,
 }
 
-/// A key that can expose the gateway.
-struct Row {
-    key: &'static str,
-    effect: &'static str,
-    /// Values that expose it.
-    opens: fn(&Value) -> Vec<ExpandedText>,
-}
-
 pub(super) const LISTEN: &str = "listen";
 
-/// `token` is not listed: any token reduces the set of callers.
-const ROWS: [Row; 4] = [
-    Row {
-        key: LISTEN,
-        effect: "lets other machines connect",
-        opens: beyond_loopback,
-    },
-    Row {
-        key: "allow_remote",
-        effect: "lets other machines connect without a token",
-        opens: switched_on,
-    },
-    Row {
-        key: "allow_hosts",
-        effect: "lets the owner of the name make browsers call the gateway",
-        opens: each,
-    },
-    Row {
-        key: "allow_origins",
-        effect: "lets web pages of this origin call the gateway",
-        opens: each,
-    },
+/// Keys that can expose the gateway, and their effect. `token` is not listed: any token reduces the set of callers.
+const ROWS: [(&str, &str); 4] = [
+    (LISTEN, "lets other machines connect"),
+    (
+        "allow_remote",
+        "lets other machines connect without a token",
+    ),
+    (
+        "allow_hosts",
+        "lets the owner of the name make browsers call the gateway",
+    ),
+    (
+        "allow_origins",
+        "lets web pages of this origin call the gateway",
+    ),
 ];
 
-fn beyond_loopback(value: &Value) -> Vec<ExpandedText> {
-    let Value::Text(text) = value else {
-        return Vec::new();
-    };
-    // Invalid addresses are reported elsewhere.
-    let address = text.value().parse::<SocketAddr>();
-    let is_open = address.is_ok_and(|address| !address.ip().is_loopback());
-    is_open.then(|| text.clone()).into_iter().collect()
-}
-
-fn switched_on(value: &Value) -> Vec<ExpandedText> {
-    let is_on = *value == Value::Flag(true);
-    is_on
-        .then(|| ExpandedText::from("true"))
-        .into_iter()
-        .collect()
-}
-
-fn each(value: &Value) -> Vec<ExpandedText> {
-    let Value::List(items) = value else {
-        return Vec::new();
-    };
-    items
-        .iter()
-        .filter_map(|item| item.text().cloned())
-        .collect()
+/// Values that expose the gateway: an address beyond loopback, `true`, or every item of a list.
+fn exposing_values(value: &Value) -> Vec<ExpandedText> {
+    match value {
+        Value::Text(text) => {
+            // Invalid addresses are reported elsewhere.
+            let address = text.value().parse::<SocketAddr>();
+            let is_open = address.is_ok_and(|address| !address.ip().is_loopback());
+            is_open.then(|| text.clone()).into_iter().collect()
+        }
+        Value::Flag(true) => vec![ExpandedText::from("true")],
+        Value::List(items) => {
+            let texts = items.iter().filter_map(Node::text);
+            texts.cloned().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Keys of `[gateway]` that expose it to more callers than their defaults.
 pub(super) fn exposing_keys(gateway: &Table) -> Vec<ExposingKey> {
-    let found = ROWS.iter().filter_map(|row| {
-        let member = gateway.member(row.key)?;
-        let values = (row.opens)(&member.node.value);
+    let found = ROWS.into_iter().filter_map(|(key, effect)| {
+        let node = &gateway.member(key)?.node;
+        let values = exposing_values(&node.value);
         (!values.is_empty()).then_some(ExposingKey {
-            key: row.key,
-            span: member.node.span,
+            key,
+            span: node.span,
             values,
-            effect: row.effect,
+            effect,
         })
     });
     found.collect()
@@ -141,7 +116,7 @@ mod tests {
     #[test]
     fn every_key_is_classified() {
         for key in GATEWAY {
-            let opens = ROWS.iter().any(|row| row.key == key.name);
+            let opens = ROWS.iter().any(|(name, _)| *name == key.name);
             assert_ne!(opens, NOT_EXPOSING.contains(&key.name), "{}", key.name);
         }
         assert_eq!(GATEWAY.len(), ROWS.len() + NOT_EXPOSING.len());

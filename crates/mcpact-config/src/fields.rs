@@ -2,6 +2,7 @@
 //! of them.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::Duration;
 
 use mcpact_spec::{Capability, Side};
@@ -25,6 +26,12 @@ pub(super) struct Fields<'t, 'f> {
 pub(super) struct Text<'t> {
     pub(super) filled: &'t ExpandedText,
     pub(super) span: Span,
+}
+
+impl<'t> Text<'t> {
+    pub(super) fn value(&self) -> &'t str {
+        self.filled.value()
+    }
 }
 
 impl<'t, 'f> Fields<'t, 'f> {
@@ -74,6 +81,20 @@ impl<'t, 'f> Fields<'t, 'f> {
         self.findings.error(node.span, message);
     }
 
+    /// Reports an invalid string.
+    pub(super) fn reject(&mut self, text: &Text<'_>, fault: &str, remedy: &str) {
+        let message = format!("`{}` {fault}", text.filled);
+        self.findings.error(text.span, message).remedy(remedy);
+    }
+
+    /// Reports a problem at the value of a key, if it is set.
+    pub(super) fn reject_key(&mut self, name: &str, message: impl Into<String>, remedy: &str) {
+        if let Some(member) = self.member(name) {
+            let span = member.node.span;
+            self.findings.error(span, message).remedy(remedy);
+        }
+    }
+
     /// Optional string.
     pub(super) fn text(&mut self, name: &str) -> Option<Text<'t>> {
         let node = &self.member(name)?.node;
@@ -93,7 +114,7 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     /// Reports NUL characters.
     fn checked(&mut self, name: &str, text: Text<'t>) -> Text<'t> {
-        if text.filled.value().contains('\0') {
+        if text.value().contains('\0') {
             let name = self.written(name);
             let message = format!("`{name}` contains a NUL character");
             let problem = self.findings.error(text.span, message);
@@ -104,14 +125,10 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     /// String with a default.
     pub(super) fn text_or_default(&mut self, name: &str) -> String {
-        match self.text(name) {
-            Some(text) => text.filled.value().to_owned(),
-            None => match self.kind(name) {
-                Some(Kind::Text {
-                    default: Some(default),
-                }) => default.to_owned(),
-                _ => String::new(),
-            },
+        match (self.text(name), self.kind(name)) {
+            (Some(text), _) => text.value().to_owned(),
+            (None, Some(Kind::Text(Some(default)))) => default.to_owned(),
+            (None, _) => String::new(),
         }
     }
 
@@ -153,7 +170,23 @@ impl<'t, 'f> Fields<'t, 'f> {
     /// List of strings without positions.
     pub(super) fn words(&mut self, name: &str) -> Vec<String> {
         let texts = self.texts(name).into_iter();
-        texts.map(|text| text.filled.value().to_owned()).collect()
+        texts.map(|text| text.value().to_owned()).collect()
+    }
+
+    /// List of strings; `problem` returns the hint for an invalid one.
+    pub(super) fn checked_words(
+        &mut self,
+        name: &str,
+        fault: &str,
+        problem: impl Fn(&str) -> Option<&'static str>,
+    ) -> Vec<String> {
+        let texts = self.texts(name);
+        for text in &texts {
+            if let Some(remedy) = problem(text.value()) {
+                self.reject(text, fault, remedy);
+            }
+        }
+        texts.iter().map(|text| text.value().to_owned()).collect()
     }
 
     /// List of capabilities of one side.
@@ -181,7 +214,7 @@ impl<'t, 'f> Fields<'t, 'f> {
     fn declarable(&mut self, texts: &[Text<'t>], owner: Side) -> Vec<String> {
         let known: Vec<&str> = Capability::of(owner).map(Capability::path).collect();
         for text in texts {
-            let given = text.filled.value();
+            let given = text.value();
             let is_open = given.starts_with("experimental.") || given.starts_with("extensions.");
             if !is_open && !known.contains(&given) {
                 let message = format!("unknown {owner} capability `{}`", text.filled);
@@ -189,8 +222,7 @@ impl<'t, 'f> Fields<'t, 'f> {
                 problem.remedy(one_of(given, &known));
             }
         }
-        let values = texts.iter().map(|text| text.filled.value().to_owned());
-        values.collect()
+        texts.iter().map(|text| text.value().to_owned()).collect()
     }
 
     /// Table of strings.
@@ -237,64 +269,56 @@ impl<'t, 'f> Fields<'t, 'f> {
             }
             self.mismatch(name, &member.node, "true or false");
         }
-        matches!(self.kind(name), Some(Kind::Flag { default: true }))
+        matches!(self.kind(name), Some(Kind::Flag(true)))
     }
 
     /// Integer within its limits.
     pub(super) fn count(&mut self, name: &str) -> u32 {
-        let Some(Kind::Count {
-            least,
-            most,
-            default,
-        }) = self.kind(name)
-        else {
-            return 0;
+        match self.kind(name) {
+            Some(Kind::Count(limits, default)) => {
+                self.number(name, whole, "an integer", limits, default)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Duration within its limits.
+    pub(super) fn seconds(&mut self, name: &str) -> Duration {
+        let seconds = match self.kind(name) {
+            Some(Kind::Seconds(limits, default)) => {
+                self.number(name, seconds, "a number of seconds", limits, default)
+            }
+            _ => 0.0,
         };
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
+    fn number<T: Copy + PartialOrd + Display>(
+        &mut self,
+        name: &str,
+        parse: fn(&Node) -> Option<T>,
+        wanted: &str,
+        [least, most]: [T; 2],
+        default: T,
+    ) -> T {
         let Some(member) = self.member(name) else {
             return default;
         };
-        match whole(&member.node) {
+        match parse(&member.node) {
             Some(given) if (least..=most).contains(&given) => given,
             Some(_) | None => {
                 let name = self.written(name);
-                let wanted = format!("`{name}` must be an integer from {least} to {most}");
-                let problem = self.findings.error(member.node.span, wanted);
+                let message = format!("`{name}` must be {wanted} from {least} to {most}");
+                let problem = self.findings.error(member.node.span, message);
                 problem.remedy(format!("the default is {default}"));
                 default
             }
         }
     }
 
-    /// Duration within its limits.
-    pub(super) fn seconds(&mut self, name: &str) -> Duration {
-        let Some(Kind::Seconds {
-            least,
-            most,
-            default,
-        }) = self.kind(name)
-        else {
-            return Duration::ZERO;
-        };
-        let given = self
-            .member(name)
-            .map(|member| (seconds(&member.node), member));
-        let chosen = match given {
-            None => default,
-            Some((Some(given), _)) if (least..=most).contains(&given) => given,
-            Some((_, member)) => {
-                let name = self.written(name);
-                let wanted = format!("`{name}` must be a number of seconds from {least} to {most}");
-                let problem = self.findings.error(member.node.span, wanted);
-                problem.remedy(format!("the default is {default}"));
-                default
-            }
-        };
-        Duration::try_from_secs_f64(chosen).unwrap_or_default()
-    }
-
     /// One of the possible values.
     pub(super) fn choice(&mut self, name: &str) -> &'static str {
-        let Some(Kind::Choice { of, default }) = self.kind(name) else {
+        let Some(Kind::Choice(of, default)) = self.kind(name) else {
             return "";
         };
         match self.text(name) {
@@ -305,7 +329,7 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     /// List of possible values.
     pub(super) fn choices(&mut self, name: &str) -> Vec<&'static str> {
-        let Some(Kind::Choices { of }) = self.kind(name) else {
+        let Some(Kind::Choices(of)) = self.kind(name) else {
             return Vec::new();
         };
         let texts = self.texts(name);
@@ -320,7 +344,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         text: &Text<'_>,
         of: &'static [&'static str],
     ) -> Option<&'static str> {
-        let given = text.filled.value();
+        let given = text.value();
         let known = of.iter().copied().find(|word| *word == given);
         if known.is_none() {
             let name = self.written(name);
@@ -398,38 +422,27 @@ pub(super) fn warn_of_nulls(
     what: &str,
     findings: &mut Findings,
 ) {
-    for Member {
-        key,
-        key_span,
-        node,
-        ..
-    } in &table.0
-    {
-        if node.value == Value::Null {
-            warn_of_null(&format!("`{key}`"), *key_span, what, findings);
-        } else if is_used(key) {
-            warn_of_inner_nulls(key, node, what, findings);
+    for member in &table.0 {
+        if member.node.value == Value::Null || is_used(&member.key) {
+            warn_of_nulls_in(&member.key, member, what, findings);
         }
     }
 }
 
-fn warn_of_inner_nulls(key: &str, node: &Node, what: &str, findings: &mut Findings) {
-    match &node.value {
+fn warn_of_nulls_in(path: &str, member: &Member, what: &str, findings: &mut Findings) {
+    match &member.node.value {
+        Value::Null => warn_of_null(&format!("`{path}`"), member.key_span, what, findings),
         Value::List(items) => {
             for item in items.iter().filter(|item| item.value == Value::Null) {
-                warn_of_null(&format!("an item of `{key}`"), item.span, what, findings);
+                warn_of_null(&format!("an item of `{path}`"), item.span, what, findings);
             }
         }
         Value::Table(table) => {
             for inner in &table.0 {
-                let key = format!("{key}.{}", inner.key);
-                if inner.node.value == Value::Null {
-                    warn_of_null(&format!("`{key}`"), inner.key_span, what, findings);
-                }
-                warn_of_inner_nulls(&key, &inner.node, what, findings);
+                warn_of_nulls_in(&format!("{path}.{}", inner.key), inner, what, findings);
             }
         }
-        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) | Value::Text(_) => {}
+        _ => {}
     }
 }
 

@@ -6,7 +6,6 @@ mod server_entry;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::server_entry::SkippedServer;
 use super::expand::VariableSyntax;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
@@ -25,35 +24,18 @@ pub(super) struct ConvertedConfig {
     pub(super) renamed: BTreeMap<String, String>,
 }
 
-/// Path of a server table in a config.
-struct ServerLocation {
-    path: &'static [&'static str],
-    variable_syntax: VariableSyntax,
-}
-
-const fn location(path: &'static [&'static str]) -> ServerLocation {
-    let variable_syntax = VariableSyntax::Dollar;
-    ServerLocation {
-        path,
-        variable_syntax,
-    }
-}
-
 /// Known paths of server tables, most specific first.
-const SERVER_LOCATIONS: &[ServerLocation] = &[
-    location(&["mcpServers"]),
-    location(&["amp.mcpServers"]),
-    location(&["mcp_servers"]),
-    location(&["context_servers"]),
-    location(&["mcp", "servers"]),
+const SERVER_PATHS: &[&[&str]] = &[
+    &["mcpServers"],
+    &["amp.mcpServers"],
+    &["mcp_servers"],
+    &["context_servers"],
+    &["mcp", "servers"],
     // VS Code settings use dotted keys.
-    location(&["mcp.servers"]),
-    ServerLocation {
-        path: &["mcp"],
-        variable_syntax: VariableSyntax::Braces,
-    },
-    location(&["extensions"]),
-    location(&["servers"]),
+    &["mcp.servers"],
+    &["mcp"],
+    &["extensions"],
+    &["servers"],
 ];
 
 /// Converts a tree to the native format; `None` if it contains no servers.
@@ -64,67 +46,79 @@ pub(super) fn convert(
     folder: &str,
     findings: &mut Findings,
 ) -> Option<ConvertedConfig> {
-    let Some(table) = root.table() else {
-        return Some(native(root));
+    let mut converted = ConvertedConfig {
+        root,
+        variable_syntax: VariableSyntax::Dollar,
+        wrong: Vec::new(),
+        renamed: BTreeMap::new(),
     };
-    if is_native(table, syntax, &source.name) {
-        return Some(native(root));
-    }
+    let table = converted.root.table();
+    let Some(table) = table.filter(|table| !is_native(table, syntax, &source.name)) else {
+        return Some(converted);
+    };
     let locations = locations(table);
-    let (first, servers) = locations.first()?;
-    let variable_syntax = variable_syntax(first, servers, &source.name);
-    let nodes: Vec<&Node> = locations.iter().map(|(_, node)| *node).collect();
-    let mut wrong = Vec::new();
-    let context = ConversionContext {
-        folder,
-        text: &source.text,
-    };
-    let mut renamed = BTreeMap::new();
-    let servers = converted(table, &nodes, context, &mut wrong, &mut renamed, findings);
-    Some(ConvertedConfig {
-        renamed,
-        variable_syntax,
-        root: Node::new(root.span, Value::Table(servers)),
-        wrong,
-    })
+    let (path, servers) = locations.first()?;
+    converted.variable_syntax = variable_syntax(path, servers, &source.name);
+    let everywhere = key_mapping::runtime(table);
+    let entries = all_entries(table, &locations, folder, findings);
+    let mut names = NameAllocator::new(&entries);
+    let mut own = Vec::new();
+    for entry in entries {
+        let mut server = match server_entry::convert(&entry, &source.text, findings) {
+            Ok(server) => server,
+            Err(problem) => {
+                let name = ServerName::near(&entry.key);
+                converted
+                    .wrong
+                    .extend(problem.map(|problem| (name, problem)));
+                continue;
+            }
+        };
+        for member in &everywhere {
+            if server.member(&member.key).is_none() {
+                server.0.push(member.clone());
+            }
+        }
+        let key = names.allocate(&entry, findings);
+        if key != entry.key {
+            converted.renamed.insert(key.clone(), entry.key.clone());
+        }
+        let node = Node::new(entry.node.span, Value::Table(server));
+        own.push(Member { key, node, ..entry });
+    }
+    let servers = key_mapping::table("servers", Span::default(), own);
+    let members = key_mapping::gateway(table).into_iter().chain([servers]);
+    converted.root.value = Value::Table(Table(members.collect()));
+    Some(converted)
 }
 
 /// Returns whether a config is written for mcpact, where unknown keys are errors.
 fn is_native(table: &Table, syntax: Syntax, name: &str) -> bool {
     let has_servers = enter(table, &["servers"]).is_some_and(|servers| servers.table().is_some());
-    let is_foreign = SERVER_LOCATIONS
+    let is_foreign = SERVER_PATHS
         .iter()
-        .any(|location| location.path != ["servers"] && enter(table, location.path).is_some());
+        .any(|path| *path != ["servers"] && enter(table, path).is_some());
     let is_toml = syntax == Syntax::Toml && !is_foreign;
     let is_yaml = syntax == Syntax::Yaml && !is_foreign && has_servers;
     table.member("gateway").is_some() || is_own_file(name) || is_toml || is_yaml
 }
 
-/// Server tables of a config; ambiguous paths count only if there are no others.
-fn locations(table: &Table) -> Vec<(&'static ServerLocation, &Node)> {
-    let mut found: Vec<(&ServerLocation, &Node)> = Vec::new();
-    for location in SERVER_LOCATIONS {
-        let is_weak = matches!(location.path, ["mcp"] | ["extensions"]);
+/// Server tables of a config with their paths; ambiguous paths count only if there are no others.
+fn locations(table: &Table) -> Vec<(&'static [&'static str], &Node)> {
+    let mut found = Vec::new();
+    for path in SERVER_PATHS.iter().copied() {
+        let is_weak = matches!(path, ["mcp"] | ["extensions"]);
         // Only VS Code has a list of inputs here, beside its servers.
-        let is_other = location.path == ["mcp"]
+        let is_other = path == ["mcp"]
             && enter(table, &["mcp", "inputs"])
                 .is_some_and(|inputs| matches!(inputs.value, Value::List(_)));
-        if let Some(node) = enter(table, location.path)
+        if let Some(node) = enter(table, path)
             && (!is_weak || found.is_empty() && !is_other)
         {
-            found.push((location, node));
+            found.push((path, node));
         }
     }
     found
-}
-
-const fn native(root: Node) -> ConvertedConfig {
-    ConvertedConfig {
-        root,
-        variable_syntax: VariableSyntax::Dollar,
-        wrong: Vec::new(),
-        renamed: BTreeMap::new(),
-    }
 }
 
 fn is_own_file(name: &str) -> bool {
@@ -135,15 +129,15 @@ fn is_own_file(name: &str) -> bool {
 /// Server keys that only the Gemini CLI has.
 const OF_GEMINI: [&str; 2] = ["httpUrl", "trust"];
 
-/// Detects the Gemini CLI by its folder or its keys, and Continue by its list of servers.
-fn variable_syntax(location: &ServerLocation, servers: &Node, name: &str) -> VariableSyntax {
+/// Detects the Gemini CLI by its folder or its keys, Continue by its list of servers, and opencode by its table.
+fn variable_syntax(path: &[&str], servers: &Node, name: &str) -> VariableSyntax {
     let is_there = name.contains(".gemini/") || name.contains(".gemini\\");
-    if is_there || (location.path == ["mcpServers"] && is_of_gemini(servers)) {
-        VariableSyntax::Bare
-    } else if location.path == ["mcpServers"] && matches!(servers.value, Value::List(_)) {
-        VariableSyntax::Secrets
-    } else {
-        location.variable_syntax
+    match path {
+        _ if is_there => VariableSyntax::Bare,
+        ["mcpServers"] if is_of_gemini(servers) => VariableSyntax::Bare,
+        ["mcpServers"] if matches!(servers.value, Value::List(_)) => VariableSyntax::Secrets,
+        ["mcp"] => VariableSyntax::Braces,
+        _ => VariableSyntax::Dollar,
     }
 }
 
@@ -167,82 +161,20 @@ fn enter<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Node> {
     matches!(node.value, Value::Table(_) | Value::List(_)).then_some(node)
 }
 
-/// Inputs of the conversion besides the servers.
-#[derive(Clone, Copy)]
-struct ConversionContext<'t> {
-    /// Project folder.
-    folder: &'t str,
-    /// Text of the config.
-    text: &'t str,
-}
-
-fn converted(
-    root: &Table,
-    servers: &[&Node],
-    context: ConversionContext<'_>,
-    wrong: &mut Vec<(ServerName, Problem)>,
-    renamed: &mut BTreeMap<String, String>,
-    findings: &mut Findings,
-) -> Table {
-    let everywhere = key_mapping::runtime(root);
-    let entries = all_entries(root, servers, context.folder, findings);
-    let mut names = NameAllocator::new(&entries);
-    let mut own = Vec::new();
-    for entry in entries {
-        let Some(table) = entry.node.table() else {
-            let message = format!("`{}` is not a server and is ignored", entry.key);
-            let problem = findings.warning(entry.key_span, message);
-            wrong.push((ServerName::near(&entry.key), problem.clone()));
-            continue;
-        };
-        let mut server = match server_entry::convert(
-            &entry.key,
-            entry.key_span,
-            table,
-            context.text,
-            findings,
-        ) {
-            Ok(server) => server,
-            Err(SkippedServer::Unwanted) => continue,
-            Err(SkippedServer::Wrong(problem)) => {
-                wrong.push((ServerName::near(&entry.key), problem));
-                continue;
-            }
-        };
-        for member in &everywhere {
-            if server.member(&member.key).is_none() {
-                server.0.push(member.clone());
-            }
-        }
-        let key = names.allocate(&entry, findings);
-        if key != entry.key {
-            renamed.insert(key.clone(), entry.key.clone());
-        }
-        let node = Node::new(entry.node.span, Value::Table(server));
-        own.push(Member { key, node, ..entry });
-    }
-    let servers = key_mapping::table("servers", Span::default(), own);
-    Table(
-        key_mapping::gateway(root)
-            .into_iter()
-            .chain([servers])
-            .collect(),
-    )
-}
-
 /// Servers of the project, which Claude Code keeps beside those of the user, then the others.
 ///
 /// Both belong to the user: entries under `projects` have the scope `local`, the default of `claude mcp add`. Servers
 /// that a project ships are in its `.mcp.json`, and are not copied here.
 fn all_entries(
     root: &Table,
-    servers: &[&Node],
+    locations: &[(&[&str], &Node)],
     folder: &str,
     findings: &mut Findings,
 ) -> Vec<Member> {
     let mut all: Vec<Member> = Vec::new();
     let of_project = enter(root, &["projects", folder, "mcpServers"]);
-    for location in of_project.iter().chain(servers) {
+    let others = locations.iter().map(|(_, node)| *node);
+    for location in of_project.into_iter().chain(others) {
         let known: BTreeSet<String> = all.iter().map(|entry| entry.key.clone()).collect();
         let entries = entries(location, findings).into_iter();
         all.extend(entries.filter(|entry| !known.contains(&entry.key)));
@@ -268,9 +200,7 @@ fn entries(servers: &Node, findings: &mut Findings) -> Vec<Member> {
             });
             named.collect()
         }
-        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) | Value::Text(_) => {
-            Vec::new()
-        }
+        _ => Vec::new(),
     }
 }
 
@@ -293,19 +223,14 @@ impl NameAllocator {
     /// Allocates an unused name.
     fn allocate(&mut self, entry: &Member, findings: &mut Findings) -> String {
         let near = ServerName::near(&entry.key);
-        let is_free = |name: &ServerName| {
+        let name = near.first_free(|name| {
             let name = name.as_str();
             !self.taken.contains(name) && (name == entry.key || !self.fitting.contains(name))
-        };
-        let more = (2..).map(|number| near.numbered(number));
-        let free = std::iter::once(near.clone()).chain(more).find(is_free);
-        let name = free.as_ref().unwrap_or(&near);
-        if name.as_str() != entry.key {
-            if *name == near {
-                report_renamed(entry, name, findings);
-            } else {
-                report_numbered(&entry.key, &near, name, entry.key_span, findings);
-            }
+        });
+        if name != near {
+            report_numbered(&entry.key, &near, &name, entry.key_span, findings);
+        } else if name.as_str() != entry.key {
+            report_renamed(entry, &name, findings);
         }
         self.taken.insert(name.to_string());
         name.to_string()

@@ -2,9 +2,6 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-/// Hint for an invalid host.
-const HOST: &str = "use a host name or IP address without port, such as `mcp.example`";
-
 /// Hint for a non-ASCII host name.
 const ASCII_HOST: &str = "use the ASCII form that clients send, such as `xn--bcher-kva.example`";
 
@@ -37,20 +34,17 @@ pub fn missing_host_warning(
     Some((message, remedy))
 }
 
-/// Returns whether a text is a host name or IP address, without port, scheme or path.
+/// Hint if a text is not a host name or IP address without port, scheme and path.
 #[must_use]
-pub fn is_host(text: &str) -> bool {
+pub fn host_problem(text: &str) -> Option<&'static str> {
     let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_name = !text.is_empty() && !text.ends_with('.') && text.chars().all(is_usual);
-    is_name || text.parse::<Ipv6Addr>().is_ok()
-}
-
-/// Hint for an invalid host.
-#[must_use]
-pub const fn host_hint(text: &str) -> &'static str {
-    match text.is_ascii() {
-        true => HOST,
-        false => ASCII_HOST,
+    if is_name || text.parse::<Ipv6Addr>().is_ok() {
+        None
+    } else if text.is_ascii() {
+        Some("use a host name or IP address without port, such as `mcp.example`")
+    } else {
+        Some(ASCII_HOST)
     }
 }
 
@@ -69,10 +63,7 @@ pub fn origin_problem(text: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        ASCII_HOST, AllowHostsSource, HOST, host_hint, is_host, missing_host_warning,
-        origin_problem,
-    };
+    use super::{ASCII_HOST, AllowHostsSource, host_problem, missing_host_warning, origin_problem};
 
     /// A specific listen address is accepted as host.
     #[test]
@@ -96,7 +87,7 @@ mod tests {
     #[test]
     fn hosts_have_no_port_scheme_or_path() {
         for good in ["mcp.example", "a_b-1", "10.0.0.1", "fd00::1", "::1"] {
-            assert!(is_host(good), "{good}");
+            assert_eq!(host_problem(good), None, "{good}");
         }
         for bad in [
             "",
@@ -109,10 +100,11 @@ mod tests {
             "a/b",
             "b\u{fc}cher.example",
         ] {
-            assert!(!is_host(bad), "{bad}");
+            assert!(host_problem(bad).is_some(), "{bad}");
         }
-        assert_eq!(host_hint("a b"), HOST);
-        assert_eq!(host_hint("b\u{fc}cher.example"), ASCII_HOST);
+        let hint = host_problem("a b").unwrap();
+        assert!(hint.starts_with("use a host name or IP address"), "{hint}");
+        assert_eq!(host_problem("b\u{fc}cher.example"), Some(ASCII_HOST));
     }
 
     #[test]

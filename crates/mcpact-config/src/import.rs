@@ -26,24 +26,25 @@ pub struct Client {
     files: &'static [&'static str],
 }
 
+const fn client(name: &'static str, files: &'static [&'static str]) -> Client {
+    Client { name, files }
+}
+
 /// Supported clients.
 pub const CLIENTS: &[Client] = &[
-    Client {
-        name: "claude-desktop",
-        files: &[
+    client(
+        "claude-desktop",
+        &[
             "~/.config/Claude/claude_desktop_config.json",
             "~/.config/claude/claude_desktop_config.json",
             "~/Library/Application Support/Claude/claude_desktop_config.json",
             "~/AppData/Roaming/Claude/claude_desktop_config.json",
         ],
-    },
-    Client {
-        name: "claude-code",
-        files: &["./.mcp.json", "~/.claude.json"],
-    },
-    Client {
-        name: "vscode",
-        files: &[
+    ),
+    client("claude-code", &["./.mcp.json", "~/.claude.json"]),
+    client(
+        "vscode",
+        &[
             "./.vscode/mcp.json",
             "./.vscode/settings.json",
             "~/.config/Code/User/mcp.json",
@@ -54,44 +55,32 @@ pub const CLIENTS: &[Client] = &[
             "~/AppData/Roaming/Code/User/settings.json",
             "~/.copilot/mcp-config.json",
         ],
-    },
-    Client {
-        name: "cursor",
-        files: &["./.cursor/mcp.json", "~/.cursor/mcp.json"],
-    },
-    Client {
-        name: "windsurf",
-        files: &["~/.codeium/windsurf/mcp_config.json"],
-    },
-    Client {
-        name: "zed",
-        files: &["./.zed/settings.json", "~/.config/zed/settings.json"],
-    },
-    Client {
-        name: "codex",
-        files: &["./.codex/config.toml", "~/.codex/config.toml"],
-    },
-    Client {
-        name: "gemini",
-        files: &["./.gemini/settings.json", "~/.gemini/settings.json"],
-    },
-    Client {
-        name: "opencode",
-        files: &[
+    ),
+    client("cursor", &["./.cursor/mcp.json", "~/.cursor/mcp.json"]),
+    client("windsurf", &["~/.codeium/windsurf/mcp_config.json"]),
+    client(
+        "zed",
+        &["./.zed/settings.json", "~/.config/zed/settings.json"],
+    ),
+    client("codex", &["./.codex/config.toml", "~/.codex/config.toml"]),
+    client(
+        "gemini",
+        &["./.gemini/settings.json", "~/.gemini/settings.json"],
+    ),
+    client(
+        "opencode",
+        &[
             "./opencode.json",
             "./opencode.jsonc",
             "~/.config/opencode/opencode.json",
             "~/.config/opencode/opencode.jsonc",
         ],
-    },
-    Client {
-        name: "goose",
-        files: &["~/.config/goose/config.yaml"],
-    },
-    Client {
-        name: "continue",
-        files: &["./.continue/mcpServers/*", "~/.continue/config.yaml"],
-    },
+    ),
+    client("goose", &["~/.config/goose/config.yaml"]),
+    client(
+        "continue",
+        &["./.continue/mcpServers/*", "~/.continue/config.yaml"],
+    ),
 ];
 
 impl Client {
@@ -230,7 +219,7 @@ impl Import {
                 continue;
             }
             let near = ServerName::near(key);
-            let name = self.free(&near);
+            let name = near.first_free(|name| !self.names.contains_key(name.as_str()));
             if name != near {
                 report_numbered(there, &near, &name, *key_span, findings);
             }
@@ -239,14 +228,6 @@ impl Import {
             self.names.insert(name.to_string(), origin);
             self.server(name.as_str(), table, source);
         }
-    }
-
-    /// This name, or with a numeric suffix if it is taken.
-    fn free(&self, near: &ServerName) -> ServerName {
-        let more = (2..).map(|number| near.numbered(number));
-        let mut names = std::iter::once(near.clone()).chain(more);
-        let free = names.find(|name| !self.names.contains_key(name.as_str()));
-        free.unwrap_or_else(|| near.clone())
     }
 
     fn server(&mut self, name: &str, table: &Table, source: &Source) {

@@ -24,158 +24,54 @@ pub struct Key {
 /// Kind of value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// String.
-    Text {
-        /// Default.
-        default: Option<&'static str>,
-    },
+    /// String, with its default.
+    Text(Option<&'static str>),
     /// List of strings, empty by default.
     Texts,
     /// Table of strings, empty by default.
     TextTable,
-    /// Boolean.
-    Flag {
-        /// Default.
-        default: bool,
-    },
-    /// Integer.
-    Count {
-        /// Minimum.
-        least: u32,
-        /// Maximum.
-        most: u32,
-        /// Default.
-        default: u32,
-    },
-    /// Duration in seconds; fractions allowed.
-    Seconds {
-        /// Minimum.
-        least: f64,
-        /// Maximum.
-        most: f64,
-        /// Default.
-        default: f64,
-    },
-    /// One of a fixed set of strings.
-    Choice {
-        /// Possible values.
-        of: &'static [&'static str],
-        /// Default.
-        default: &'static str,
-    },
-    /// List of values of a fixed set, empty by default.
-    Choices {
-        /// Possible values.
-        of: &'static [&'static str],
-    },
     /// Table of lists of strings, empty by default.
     TextsTable,
+    /// Boolean, with its default.
+    Flag(bool),
+    /// Integer, with minimum and maximum, and its default.
+    Count([u32; 2], u32),
+    /// Duration in seconds, with minimum and maximum, and its default; fractions allowed.
+    Seconds([f64; 2], f64),
+    /// One of a fixed set of strings, with its default.
+    Choice(&'static [&'static str], &'static str),
+    /// List of values of a fixed set, empty by default.
+    Choices(&'static [&'static str]),
     /// Table with fixed keys.
-    Table {
-        /// Its keys.
-        keys: &'static [Key],
-    },
-    /// Table of named tables, each with a `command`.
-    Commands {
-        /// Keys of each table.
-        keys: &'static [Key],
-    },
-    /// Table of named tables.
-    Named {
-        /// Keys of each table.
-        keys: &'static [Key],
-    },
+    Table(&'static [Key]),
+    /// Table of named tables with these keys, each with a `command`.
+    Commands(&'static [Key]),
+    /// Table of named tables with these keys.
+    Named(&'static [Key]),
 }
 
-const fn text(name: &'static str, about: &'static str) -> Key {
-    let kind = Kind::Text { default: None };
-    Key { name, kind, about }
-}
-
-const fn text_or(name: &'static str, default: &'static str, about: &'static str) -> Key {
-    let kind = Kind::Text {
-        default: Some(default),
-    };
-    Key { name, kind, about }
-}
-
-const fn texts(name: &'static str, about: &'static str) -> Key {
-    let kind = Kind::Texts;
-    Key { name, kind, about }
-}
-
-const fn text_table(name: &'static str, about: &'static str) -> Key {
-    let kind = Kind::TextTable;
-    Key { name, kind, about }
-}
-
-const fn texts_table(name: &'static str, about: &'static str) -> Key {
-    let kind = Kind::TextsTable;
-    Key { name, kind, about }
-}
-
-const fn flag(name: &'static str, default: bool, about: &'static str) -> Key {
-    let kind = Kind::Flag { default };
-    Key { name, kind, about }
-}
-
-const fn count(name: &'static str, range: [u32; 2], default: u32, about: &'static str) -> Key {
-    let [least, most] = range;
-    let kind = Kind::Count {
-        least,
-        most,
-        default,
-    };
-    Key { name, kind, about }
-}
-
-const fn seconds(name: &'static str, range: [f64; 2], default: f64, about: &'static str) -> Key {
-    let [least, most] = range;
-    let kind = Kind::Seconds {
-        least,
-        most,
-        default,
-    };
-    Key { name, kind, about }
-}
-
-const fn choice(
-    name: &'static str,
-    of: &'static [&'static str],
-    default: &'static str,
-    about: &'static str,
-) -> Key {
-    let kind = Kind::Choice { of, default };
-    Key { name, kind, about }
-}
-
-const fn choices(name: &'static str, of: &'static [&'static str], about: &'static str) -> Key {
-    let kind = Kind::Choices { of };
-    Key { name, kind, about }
-}
-
-const fn table(name: &'static str, keys: &'static [Key], about: &'static str) -> Key {
-    let kind = Kind::Table { keys };
+const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
     Key { name, kind, about }
 }
 
 /// Keys of the root table.
 pub const ROOT: &[Key] = &[
-    text(
+    key(
         "$schema",
+        Kind::Text(None),
         "URL of the JSON Schema, for editors; ignored by mcpact.",
     ),
-    table("gateway", GATEWAY, "Settings of the gateway."),
-    Key {
-        name: "servers",
-        kind: Kind::Named { keys: SERVER },
-        about: "Servers, each in its own table, such as `[servers.files]`.",
-    },
-    Key {
-        name: "filters",
-        kind: Kind::Commands { keys: FILTER },
-        about: "Filter programs for requests and results, each in its own table, such as `[filters.audit]`.",
-    },
+    key("gateway", Kind::Table(GATEWAY), "Settings of the gateway."),
+    key(
+        "servers",
+        Kind::Named(SERVER),
+        "Servers, each in its own table, such as `[servers.files]`.",
+    ),
+    key(
+        "filters",
+        Kind::Commands(FILTER),
+        "Filter programs for requests and results, each in its own table, such as `[filters.audit]`.",
+    ),
 ];
 
 /// Returns the key with this name.
@@ -193,7 +89,7 @@ mod tests {
 
     fn words(keys: &'static [Key], name: &str) -> &'static [&'static str] {
         match find(keys, name).unwrap().kind {
-            Kind::Choice { of, .. } | Kind::Choices { of } => of,
+            Kind::Choice(of, _) | Kind::Choices(of) => of,
             _ => panic!("{name} is no choice"),
         }
     }
@@ -218,21 +114,13 @@ mod tests {
         for key in ROOT.iter().chain(GATEWAY).chain(inner).chain(SERVER) {
             assert!(key.about.ends_with('.'), "{}", key.name);
             match key.kind {
-                Kind::Count {
-                    least,
-                    most,
-                    default,
-                } => {
+                Kind::Count([least, most], default) => {
                     assert!((least..=most).contains(&default), "{}", key.name);
                 }
-                Kind::Seconds {
-                    least,
-                    most,
-                    default,
-                } => {
+                Kind::Seconds([least, most], default) => {
                     assert!((least..=most).contains(&default), "{}", key.name);
                 }
-                Kind::Choice { of, default } => assert!(of.contains(&default), "{}", key.name),
+                Kind::Choice(of, default) => assert!(of.contains(&default), "{}", key.name),
                 _ => {}
             }
         }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::stdio::child::{ChildCommand, secret_args, url_password};
-use sha2::{Digest as _, Sha256};
 
 use super::config::{CommandLaunch, Launch, ServerConfig, UrlLaunch};
 use super::local_host::program;
 use super::name::ServerName;
 use super::secret::{ExpandedText, Secret, query_values, with_words};
+use super::source::PartsDigest;
 use crate::host_environment::ProgramLookup;
 
 impl Launch {
@@ -36,8 +36,7 @@ impl CommandLaunch {
             path: self.env.get("PATH").map(Secret::reveal),
             folder: self.cwd.as_ref().map(ExpandedText::value),
         });
-        let program =
-            program.map(|path| ExpandedText::new(path.to_string_lossy(), self.program.written()));
+        let program = program.map(|path| self.program.with_value(path.to_string_lossy()));
         Self {
             program: program.unwrap_or_else(|| self.program.clone()),
             ..self.clone()
@@ -110,12 +109,8 @@ impl ServerConfig {
     /// values.
     #[must_use]
     pub fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut add = |part: &str| {
-            // The length prefix keeps adjacent parts distinct.
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        };
+        let mut hash = PartsDigest::default();
+        let mut add = |part: &str| hash.add(part.as_bytes());
         match &self.launch {
             Launch::Command(command) => {
                 add("command");
@@ -136,12 +131,7 @@ impl ServerConfig {
             }
         }
         add(&format!("{:?}", self.era));
-        let digest = hash.finalize();
-        digest
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        hash.finish()
     }
 }
 

@@ -11,7 +11,6 @@
 mod approvals;
 mod changes;
 mod config;
-mod config_digest;
 mod config_watcher;
 mod expand;
 mod exposing_keys;
@@ -28,7 +27,6 @@ mod loader_variables;
 mod local_host;
 mod name;
 mod nearest;
-mod negotiation;
 mod own_url;
 mod policy;
 mod problem;
@@ -48,13 +46,12 @@ pub use config::{
     ChangedTools, CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe,
     Restarts, RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
 };
-pub use config_digest::ConfigDigest;
-pub use config_watcher::ConfigWatcher;
+pub use config_watcher::{ConfigDigest, ConfigWatcher};
 pub use expand::{OnMissing, expand_text};
 pub use exposing_keys::ExposingKey;
 pub use filter::{FilterConfig, Stage};
 pub use host_environment::{HostEnvironment, ProgramFacts, ProgramLookup};
-pub use hosts::{AllowHostsSource, host_hint, is_host, missing_host_warning, origin_problem};
+pub use hosts::{AllowHostsSource, host_problem, missing_host_warning, origin_problem};
 pub use load::{CatalogError, LoadedConfig, inspect, load, nearest_config, read_source};
 pub(crate) use loader_variables::loads_code;
 pub(crate) use local_host::is_writable_by_all;

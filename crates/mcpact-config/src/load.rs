@@ -84,15 +84,9 @@ pub fn inspect(path: &Path) -> Result<(Source, ReadOutcome), CatalogError> {
     if is_writable_by_all(path) {
         // Write access to the config allows running programs as its reader.
         outcome.catalog = None;
-        outcome.problems.insert(
-            0,
-            Problem {
-                severity: Severity::Error,
-                span: Span::default(),
-                message: String::from("this config is world-writable"),
-                remedy: Some(format!("run `chmod o-w {}`", source.name)),
-            },
-        );
+        let message = "this config is world-writable";
+        let problem = world_writable(Severity::Error, message, &source.name);
+        outcome.problems.insert(0, problem);
     }
     outcome.problems.extend(open_folder(path));
     Ok((source, outcome))
@@ -106,13 +100,15 @@ fn open_folder(path: &Path) -> Option<Problem> {
     let ways = path.ancestors().skip(1);
     let real_ways = real.iter().flat_map(|real| real.ancestors().skip(1));
     let mut ways = ways.chain(real_ways);
-    let open = ways.find(|folder| is_writable_by_all(folder))?.display();
-    Some(Problem {
-        severity: Severity::Warning,
-        span: Span::default(),
-        message: format!("`{open}` is world-writable: anyone can replace the config"),
-        remedy: Some(format!("run `chmod o-w {open}`")),
-    })
+    let open = ways.find(|folder| is_writable_by_all(folder))?;
+    let open = open.display().to_string();
+    let message = format!("`{open}` is world-writable: anyone can replace the config");
+    Some(world_writable(Severity::Warning, message, &open))
+}
+
+fn world_writable(severity: Severity, message: impl Into<String>, path: &str) -> Problem {
+    let remedy = Some(format!("run `chmod o-w {path}`"));
+    Problem::new(severity, Span::default(), message, remedy)
 }
 
 /// Loads a config file.

@@ -1,82 +1,36 @@
 //! Environment variables that decide which code a program runs.
 
+use crate::policy::has;
+
 /// Name prefixes of variables that program loaders read.
 const FAMILIES: &[&str] = &["LD_", "DYLD_", "BASH_FUNC_"];
 
-/// Single variables, by the program that reads them.
+/// Single variables, separated by spaces, by the program that reads them.
 const NAMES: &[&str] = &[
     // Program lookup.
     "PATH",
     // Settings, and user packages of languages.
-    "HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "GCONV_PATH",
-    "OPENSSL_CONF",
-    "OPENSSL_MODULES",
+    "HOME XDG_CONFIG_HOME XDG_DATA_HOME GCONV_PATH OPENSSL_CONF OPENSSL_MODULES",
     // Shells.
-    "BASH_ENV",
-    "ENV",
-    "SHELLOPTS",
-    "PROMPT_COMMAND",
-    "PS4",
-    "ZDOTDIR",
+    "BASH_ENV ENV SHELLOPTS PROMPT_COMMAND PS4 ZDOTDIR",
     // Python.
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "PYTHONSTARTUP",
-    "PYTHONUSERBASE",
-    "PYTHONEXECUTABLE",
-    "PYTHONPLATLIBDIR",
-    "PYTHONBREAKPOINT",
-    "PYTHONWARNINGS",
+    "PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE PYTHONEXECUTABLE PYTHONPLATLIBDIR \
+     PYTHONBREAKPOINT PYTHONWARNINGS",
     // Python package indexes.
-    "UV_INDEX",
-    "UV_INDEX_URL",
-    "UV_DEFAULT_INDEX",
-    "UV_EXTRA_INDEX_URL",
-    "UV_FIND_LINKS",
-    "UV_CONFIG_FILE",
-    "PIP_INDEX_URL",
-    "PIP_EXTRA_INDEX_URL",
-    "PIP_FIND_LINKS",
-    "PIP_CONFIG_FILE",
+    "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_CONFIG_FILE \
+     PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_CONFIG_FILE",
     // Node.
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "NODE_REPL_EXTERNAL_MODULE",
-    "NPM_CONFIG_SCRIPT_SHELL",
-    "NPM_CONFIG_NODE_OPTIONS",
-    "NPM_CONFIG_USERCONFIG",
-    "NPM_CONFIG_GLOBALCONFIG",
-    "NPM_CONFIG_PREFIX",
-    "NPM_CONFIG_REGISTRY",
+    "NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE NPM_CONFIG_SCRIPT_SHELL \
+     NPM_CONFIG_NODE_OPTIONS NPM_CONFIG_USERCONFIG NPM_CONFIG_GLOBALCONFIG NPM_CONFIG_PREFIX \
+     NPM_CONFIG_REGISTRY",
     // Perl, Ruby, PHP and Lua.
-    "PERL5OPT",
-    "PERL5LIB",
-    "PERLLIB",
-    "PERL5DB",
-    "RUBYOPT",
-    "RUBYLIB",
-    "GEM_HOME",
-    "GEM_PATH",
-    "BUNDLE_GEMFILE",
-    "PHPRC",
-    "PHP_INI_SCAN_DIR",
-    "LUA_INIT",
-    "LUA_PATH",
-    "LUA_CPATH",
+    "PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB GEM_HOME GEM_PATH BUNDLE_GEMFILE PHPRC \
+     PHP_INI_SCAN_DIR LUA_INIT LUA_PATH LUA_CPATH",
     // Java and .NET.
-    "CLASSPATH",
-    "JAVA_TOOL_OPTIONS",
-    "_JAVA_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "DOTNET_STARTUP_HOOKS",
-    "CORECLR_PROFILER_PATH",
+    "CLASSPATH JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_STARTUP_HOOKS \
+     CORECLR_PROFILER_PATH",
     // Git.
-    "GIT_EXEC_PATH",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
+    "GIT_EXEC_PATH GIT_SSH GIT_SSH_COMMAND",
 ];
 
 /// Returns whether a variable decides which code a program runs. npm ignores the case of names.
@@ -87,7 +41,8 @@ pub(crate) fn loads_code(name: &str) -> bool {
     } else {
         name
     };
-    NAMES.contains(&known) || FAMILIES.iter().any(|family| name.starts_with(family))
+    NAMES.iter().any(|names| has(names, known))
+        || FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
 #[cfg(test)]

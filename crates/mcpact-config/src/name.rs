@@ -71,9 +71,15 @@ impl ServerName {
         kept.eq(text.chars().filter(|c| c.is_alphanumeric()))
     }
 
+    /// This name, or with the first numeric suffix that makes it free.
+    pub(super) fn first_free(&self, is_free: impl Fn(&Self) -> bool) -> Self {
+        let numbered = (2..).map(|number| self.numbered(number));
+        let mut names = std::iter::once(self.clone()).chain(numbered);
+        names.find(is_free).unwrap_or_else(|| self.clone())
+    }
+
     /// The name with a numeric suffix.
-    #[must_use]
-    pub fn numbered(&self, number: usize) -> Self {
+    fn numbered(&self, number: usize) -> Self {
         let end = format!("-{number}");
         let room = LONGEST.saturating_sub(end.len());
         // Names are ASCII.

@@ -50,29 +50,20 @@ pub fn listed(given: &str, candidates: &[&str]) -> String {
 /// Shortens a text for error messages.
 #[must_use]
 pub fn shortened(given: &str) -> std::borrow::Cow<'_, str> {
-    match given.char_indices().nth(COMPARED) {
-        Some((end, _)) => format!("{}…", &given[..end]).into(),
-        None => given.into(),
+    match start(given) {
+        start if start.len() < given.len() => format!("{start}…").into(),
+        whole => whole.into(),
     }
 }
 
-/// Edit distance: insertions, removals and replacements of characters.
 fn edit_distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().take(COMPARED).collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, a) in from.chars().take(COMPARED).enumerate() {
-        let mut diagonal = line;
-        let mut left = line + 1;
-        row[0] = left;
-        for (column, b) in to.iter().enumerate() {
-            let above = row[column + 1];
-            let replaced = diagonal + usize::from(a != *b);
-            left = replaced.min(left + 1).min(above + 1);
-            diagonal = above;
-            row[column + 1] = left;
-        }
-    }
-    row[to.len()]
+    strsim::levenshtein(start(from), start(to))
+}
+
+/// The part of a text that is compared and shown.
+fn start(text: &str) -> &str {
+    let end = text.char_indices().nth(COMPARED);
+    end.map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]

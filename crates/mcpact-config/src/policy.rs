@@ -10,8 +10,8 @@ use std::path::Path;
 
 use mcpact_transport::stdio::child::LaunchProblem;
 
-pub(super) use self::tables::program_name;
 use self::tables::{Behind, Kind, Launcher};
+pub(super) use self::tables::{has, runs_scripts};
 use super::config::{CommandRules, ShellRule};
 use super::fields::Text;
 use super::problem::Findings;

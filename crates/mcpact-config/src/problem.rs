@@ -39,6 +39,20 @@ pub struct Problem {
 }
 
 impl Problem {
+    pub(super) fn new(
+        severity: Severity,
+        span: Span,
+        message: impl Into<String>,
+        remedy: Option<String>,
+    ) -> Self {
+        Self {
+            severity,
+            span,
+            message: message.into(),
+            remedy,
+        }
+    }
+
     /// Formats the problem in one line: file, line, column, message, hint.
     #[must_use]
     pub fn in_one_line(&self, source: &Source) -> String {
@@ -76,12 +90,7 @@ impl Findings {
 
     fn add(&mut self, severity: Severity, span: Span, message: String) -> &mut Problem {
         let at = self.found.len();
-        self.found.push(Problem {
-            severity,
-            span,
-            message,
-            remedy: None,
-        });
+        self.found.push(Problem::new(severity, span, message, None));
         &mut self.found[at]
     }
 

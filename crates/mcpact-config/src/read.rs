@@ -1,6 +1,5 @@
 //! Reading of a config into a [`Catalog`].
 
-mod answers_table;
 mod environment;
 mod filter_table;
 mod gateway_table;
@@ -134,7 +133,7 @@ impl CatalogReader<'_> {
         for member in &table.0 {
             let before = findings.count();
             let name = name(member, findings);
-            let server = self.member(&name, member, &catalog.gateway, findings);
+            let server = self.server(&name, member, &catalog.gateway, findings);
             if catalog.gateway.lenient {
                 let errors = findings.forgive(before).iter();
                 let errors: Vec<String> =
@@ -165,10 +164,7 @@ impl CatalogReader<'_> {
         let mut filters = Vec::new();
         for member in &table.0 {
             let name = name(member, findings);
-            let Some(table) = member.node.table() else {
-                let kind = member.node.kind();
-                let message = format!("filter `{name}` must be a table, not {kind}");
-                findings.error(member.node.span, message);
+            let Some(table) = table_of("filter", &name, member, findings) else {
                 continue;
             };
             let mode = ExpansionMode::Values(gateway.missing_variables);
@@ -185,52 +181,49 @@ impl CatalogReader<'_> {
         filters
     }
 
-    fn member(
+    fn server(
         &self,
         name: &ServerName,
         member: &Member,
         gateway: &GatewayConfig,
         findings: &mut Findings,
     ) -> Option<ServerConfig> {
-        let Some(table) = member.node.table() else {
-            let kind = member.node.kind();
-            let message = format!("server `{name}` must be a table, not {kind}");
-            findings.error(member.node.span, message);
-            return None;
-        };
-        self.server(name, member.key_span, table, gateway, findings)
-    }
-
-    fn server(
-        &self,
-        name: &ServerName,
-        span: Span,
-        table: &Table,
-        gateway: &GatewayConfig,
-        findings: &mut Findings,
-    ) -> Option<ServerConfig> {
+        let table = table_of("server", name, member, findings)?;
+        let span = member.key_span;
         let enabled = table.member("enabled");
         let is_off = enabled.is_some_and(|member| member.node.value == Value::Flag(false));
-        if is_off {
-            // A disabled server may refer to missing variables, files or programs.
-            let table = self.expanded(table, ExpansionMode::Names(TargetFolder::Same), findings);
-            let context = ReadContext {
-                host: None,
-                gateway,
-            };
-            let before = findings.count();
-            let server = server_table::read(name, span, &table, &context, findings);
-            findings.soften(before);
-            return server;
-        }
-        let mode = ExpansionMode::Values(gateway.missing_variables);
-        let table = self.expanded(table, mode, findings);
-        let context = ReadContext {
-            host: Some(self.host),
-            gateway,
+        // A disabled server may refer to missing variables, files or programs.
+        let (mode, host) = match is_off {
+            true => (ExpansionMode::Names(TargetFolder::Same), None),
+            false => {
+                let mode = ExpansionMode::Values(gateway.missing_variables);
+                (mode, Some(self.host))
+            }
         };
-        server_table::read(name, span, &table, &context, findings)
+        let table = self.expanded(table, mode, findings);
+        let before = findings.count();
+        let context = ReadContext { host, gateway };
+        let server = server_table::read(name, span, &table, &context, findings);
+        if is_off {
+            findings.soften(before);
+        }
+        server
     }
+}
+
+fn table_of<'t>(
+    what: &str,
+    name: &ServerName,
+    member: &'t Member,
+    findings: &mut Findings,
+) -> Option<&'t Table> {
+    let table = member.node.table();
+    if table.is_none() {
+        let kind = member.node.kind();
+        let message = format!("{what} `{name}` must be a table, not {kind}");
+        findings.error(member.node.span, message);
+    }
+    table
 }
 
 /// Warns if a server is this gateway itself. Port 0 can be checked only after binding.

@@ -38,10 +38,8 @@ fn property(key: &Key) -> Value {
 
 fn kind(kind: &Kind) -> Map<String, Value> {
     let value = match kind {
-        Kind::Text { default: None } => json!({"type": "string", "minLength": 1}),
-        Kind::Text {
-            default: Some(default),
-        } => json!({"type": "string", "minLength": 1, "default": default}),
+        Kind::Text(None) => json!({"type": "string", "minLength": 1}),
+        Kind::Text(Some(default)) => json!({"type": "string", "minLength": 1, "default": default}),
         Kind::Texts => json!({"type": "array", "items": {"type": "string"}, "default": []}),
         Kind::TextTable => {
             json!({"type": "object", "additionalProperties": {"type": "string"}, "default": {}})
@@ -50,24 +48,20 @@ fn kind(kind: &Kind) -> Map<String, Value> {
             let texts = json!({"type": "array", "items": {"type": "string"}});
             json!({"type": "object", "additionalProperties": texts, "default": {}})
         }
-        Kind::Flag { default } => json!({"type": "boolean", "default": default}),
-        Kind::Count {
-            least,
-            most,
-            default,
-        } => json!({"type": "integer", "minimum": least, "maximum": most, "default": default}),
-        Kind::Seconds {
-            least,
-            most,
-            default,
-        } => json!({"type": "number", "minimum": least, "maximum": most, "default": default}),
-        Kind::Choice { of, default } => json!({"anyOf": words(of), "default": default}),
-        Kind::Choices { of } => {
+        Kind::Flag(default) => json!({"type": "boolean", "default": default}),
+        Kind::Count([least, most], default) => {
+            json!({"type": "integer", "minimum": least, "maximum": most, "default": default})
+        }
+        Kind::Seconds([least, most], default) => {
+            json!({"type": "number", "minimum": least, "maximum": most, "default": default})
+        }
+        Kind::Choice(of, default) => json!({"anyOf": words(of), "default": default}),
+        Kind::Choices(of) => {
             json!({"type": "array", "items": {"anyOf": words(of)}, "default": []})
         }
-        Kind::Table { keys } => Value::Object(table(keys)),
-        Kind::Commands { keys } => commands(keys),
-        Kind::Named { keys } => named(keys),
+        Kind::Table(keys) => Value::Object(table(keys)),
+        Kind::Commands(keys) => commands(keys),
+        Kind::Named(keys) => named(keys),
     };
     match value {
         Value::Object(schema) => schema,

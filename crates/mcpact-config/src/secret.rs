@@ -62,7 +62,15 @@ impl fmt::Display for Secret {
 pub struct ExpandedText {
     value: String,
     written: String,
-    sources: Vec<String>,
+    variables: Vec<Variable>,
+}
+
+/// A variable or file in a string.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Variable {
+    /// Its canonical name, such as `${TOKEN}`.
+    pub(super) source: String,
+    pub(super) value: String,
 }
 
 impl ExpandedText {
@@ -71,21 +79,27 @@ impl ExpandedText {
         Self {
             value: value.into(),
             written: written.into(),
-            sources: Vec::new(),
+            variables: Vec::new(),
         }
     }
 
-    /// Adds the variables and files that parts of it come from.
-    #[must_use]
-    pub fn taken_from(mut self, sources: Vec<String>) -> Self {
-        self.sources = sources;
-        self
+    /// Sets the value and the variables that parts of it come from.
+    pub(super) fn expand(&mut self, value: String, variables: Vec<Variable>) {
+        self.value = value;
+        self.variables = variables;
+    }
+
+    /// Replaces the value, and keeps what is shown and masked.
+    pub(super) fn with_value(&self, value: impl Into<String>) -> Self {
+        Self {
+            value: value.into(),
+            ..self.clone()
+        }
     }
 
     /// Variables and files that parts of it come from, such as `${TOKEN}`.
-    #[must_use]
-    pub fn sources(&self) -> &[String] {
-        &self.sources
+    pub(super) fn sources(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(|variable| &*variable.source)
     }
 
     /// Expanded value.
@@ -95,31 +109,8 @@ impl ExpandedText {
     }
 
     /// Values of its variables.
-    #[must_use]
-    pub fn variable_values(&self) -> Vec<&str> {
-        let mut found = Vec::new();
-        let mut value = self.value.as_str();
-        let mut pieces = self.written.split("${");
-        value = value
-            .strip_prefix(pieces.next().unwrap_or_default())
-            .unwrap_or(value);
-        let mut pieces = pieces.peekable();
-        while let Some(piece) = pieces.next() {
-            let literal = piece.split_once('}').map_or("", |(_, literal)| literal);
-            // The last literal matches at the end, the others at their first occurrence.
-            let at = match (literal, pieces.peek()) {
-                (literal, None) if value.ends_with(literal) => Some(value.len() - literal.len()),
-                ("", _) => None,
-                (literal, _) => value.find(literal),
-            };
-            let Some(at) = at else {
-                found.push(value);
-                break;
-            };
-            found.push(&value[..at]);
-            value = &value[at + literal.len()..];
-        }
-        found
+    pub(super) fn variable_values(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(|variable| &*variable.value)
     }
 
     /// Text as written in the config; safe to show.
@@ -164,26 +155,4 @@ pub fn query_values(url: &str) -> impl Iterator<Item = &str> {
         let values = values.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
         std::iter::once(query).chain(values)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_of_variables_are_found() {
-        for (value, written, expected) in [
-            ("plain", "plain", &[][..]),
-            ("secret", "${A}", &["secret"]),
-            ("--key=secret!", "--key=${A}!", &["secret"]),
-            ("one/two", "${A}/${B}", &["one", "two"]),
-            ("onetwo", "${A}${B}", &["onetwo"]),
-        ] {
-            assert_eq!(
-                ExpandedText::new(value, written).variable_values(),
-                expected,
-                "{written}"
-            );
-        }
-    }
 }

@@ -41,10 +41,9 @@ pub(super) fn shared_values(table: &Table, path: &str, except: &[&str]) -> Vec<S
 fn collect(node: &Node, path: &str, found: &mut Vec<SharedValue>) {
     match &node.value {
         Value::Text(text) => {
-            let sources = text.sources().iter();
-            found.extend(sources.map(|source| SharedValue {
+            found.extend(text.sources().map(|source| SharedValue {
                 location: SharedIn::at(path),
-                source: source.clone(),
+                source: source.to_owned(),
             }));
         }
         Value::List(items) => items.iter().for_each(|item| collect(item, path, found)),
@@ -53,7 +52,7 @@ fn collect(node: &Node, path: &str, found: &mut Vec<SharedValue>) {
                 collect(node, &format!("{path}.{key}"), found);
             }
         }
-        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {}
+        _ => {}
     }
 }
 

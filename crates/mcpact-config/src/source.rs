@@ -68,6 +68,27 @@ impl Digest {
     }
 }
 
+/// Digest of a list of parts.
+#[derive(Default)]
+pub(super) struct PartsDigest(Sha256);
+
+impl PartsDigest {
+    pub(super) fn add(&mut self, part: &[u8]) {
+        // The length prefix keeps adjacent parts distinct.
+        self.0.update((part.len() as u64).to_be_bytes());
+        self.0.update(part);
+    }
+
+    /// The first half of the digest, in hexadecimal.
+    pub(super) fn finish(self) -> String {
+        let digest = self.0.finalize();
+        digest[..16]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Source");

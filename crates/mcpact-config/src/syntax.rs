@@ -73,12 +73,8 @@ fn is_key(text: &str) -> bool {
 
 /// Syntax error. Only its start is shown, because the following text may be a secret.
 fn broken(span: Span, message: String) -> Problem {
-    Problem {
-        severity: Severity::Error,
-        span: Span::new(span.start, span.end.min(span.start + 1)),
-        message,
-        remedy: None,
-    }
+    let start = Span::new(span.start, span.end.min(span.start + 1));
+    Problem::new(Severity::Error, start, message, None)
 }
 
 #[cfg(test)]

@@ -22,6 +22,12 @@ pub(super) enum Value {
     Table(Table),
 }
 
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(ExpandedText::from(text))
+    }
+}
+
 /// Members in source order.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Table(pub(super) Vec<Member>);
@@ -60,24 +66,14 @@ impl Node {
     pub(super) fn table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
-            Value::Null
-            | Value::Flag(_)
-            | Value::Whole(_)
-            | Value::Fraction(_)
-            | Value::Text(_)
-            | Value::List(_) => None,
+            _ => None,
         }
     }
 
     pub(super) fn text(&self) -> Option<&ExpandedText> {
         match &self.value {
             Value::Text(text) => Some(text),
-            Value::Null
-            | Value::Flag(_)
-            | Value::Whole(_)
-            | Value::Fraction(_)
-            | Value::List(_)
-            | Value::Table(_) => None,
+            _ => None,
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use mcpact_config::{
     ApprovalKind, ApprovalSubject, Approvals, Catalog, ExposingKey, GatewayConfig, Launch,
-    ServerName, load, nearest_config,
+    ServerName, load,
 };
 use mcpact_gateway::control::ApprovedTools;
 #[cfg(unix)]
@@ -22,42 +22,28 @@ use crate::exit::Exit;
 use crate::report::{self, approvals};
 
 pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
-    let file = match &args.config {
-        Some(file) => file.clone(),
-        None => {
-            let dir = std::env::current_dir().map_err(CliError::CurrentDir)?;
-            nearest_config(&dir).ok_or(CliError::NoConfig)?
-        }
-    };
+    let file = super::config_file(args.config.as_deref())?;
     let catalog = load(&file)?.catalog;
     let is_configured = |given: &str| catalog.servers.keys().any(|name| name.as_str() == given);
     if let Some(given) = args.servers.iter().find(|name| !is_configured(name)) {
-        return Err(CliError::UnknownServer {
-            given: given.clone(),
-            all: catalog.servers.keys().map(ToString::to_string).collect(),
-        });
+        let known = catalog.servers.keys();
+        return Err(CliError::unknown("server", given, "servers", known));
     }
     let approvals = open_approvals().ok_or(CliError::NoStateDir)?;
     if args.tools {
         return approve_tools(&file, &catalog, args);
     }
-    let is_selected = |name: &ServerName| {
-        args.servers.is_empty() || args.servers.iter().any(|given| given == name.as_str())
-    };
     let review = Review {
         file: &file,
         approvals: &approvals,
         marks: &args.mark,
     };
-    let subjects = review.subjects(&catalog, is_selected, args.servers.is_empty())?;
-    let is_known = |mark: &String| subjects.iter().any(|subject| subject.digest == *mark);
-    if let Some(mark) = args.mark.iter().find(|mark| !is_known(mark)) {
+    let items = review.items(&catalog, &args.servers)?;
+    let mut marks = args.mark.iter();
+    if let Some(mark) = marks.find(|mark| !items.iter().any(|item| item.has_mark(mark))) {
         return Err(CliError::UnknownMark { mark: mark.clone() });
     }
-    let mut missing = review.launches(&catalog, is_selected)?;
-    if args.servers.is_empty() {
-        missing += review.gateway(&catalog.gateway)?;
-    }
+    let missing = review.all(&items)?;
     report::print(&approvals::summary(missing, args.servers.is_empty()))?;
     if missing > 0 && !is_interactive() {
         report::hint("run it in a terminal, or pass `--mark MARK`");
@@ -90,10 +76,8 @@ fn approve_tools(file: &Path, catalog: &Catalog, args: &ApproveArgs) -> Result<E
     let approved = approve_in_running_gateways(file, &args.servers)?;
     let mut not_running = Vec::new();
     for (name, server) in catalog.served() {
-        let is_selected =
-            args.servers.is_empty() || args.servers.iter().any(|of| of == name.as_str());
         let is_done = approved.iter().any(|one| one.server == name.as_str());
-        if !is_selected || is_done {
+        if !is_selected(name, &args.servers) || is_done {
             continue;
         }
         not_running.push(name.as_str());
@@ -138,6 +122,20 @@ fn approve_in_running_gateways(_: &Path, _: &[String]) -> Result<Vec<ApprovedToo
     Ok(Vec::new())
 }
 
+/// An item that needs approval.
+pub(super) struct Item {
+    name: String,
+    /// The subject; or a warning and its hint, if the program cannot be started.
+    subject: Result<ApprovalSubject, (String, &'static str)>,
+}
+
+impl Item {
+    fn has_mark(&self, mark: &str) -> bool {
+        let subject = self.subject.as_ref();
+        subject.is_ok_and(|subject| subject.digest == mark)
+    }
+}
+
 /// Shows what is not approved, and prompts for it on a terminal.
 pub(super) struct Review<'a> {
     pub(super) file: &'a Path,
@@ -147,49 +145,42 @@ pub(super) struct Review<'a> {
 }
 
 impl Review<'_> {
-    /// Reviews servers and filters; returns how many remain unapproved.
-    pub(super) fn launches(
-        &self,
-        catalog: &Catalog,
-        is_selected: impl Fn(&ServerName) -> bool,
-    ) -> Result<usize, CliError> {
-        let mut missing = 0;
-        for (name, launch) in selected_launches(catalog, is_selected) {
-            if !self.launch(name, &launch)? {
-                missing += 1;
+    /// Returns everything that needs approval; or only these servers and filters.
+    pub(super) fn items(&self, catalog: &Catalog, only: &[String]) -> Result<Vec<Item>, CliError> {
+        let mut items = Vec::new();
+        for (name, launch) in launches(catalog) {
+            if !is_selected(name, only) {
+                continue;
             }
-        }
-        Ok(missing)
-    }
-
-    /// Returns everything that needs approval, except programs that cannot be started.
-    fn subjects(
-        &self,
-        catalog: &Catalog,
-        is_selected: impl Fn(&ServerName) -> bool,
-        with_gateway: bool,
-    ) -> Result<Vec<ApprovalSubject>, CliError> {
-        let mut subjects = Vec::new();
-        for (name, launch) in selected_launches(catalog, is_selected) {
-            match ApprovalSubject::of(&launch) {
-                Err(error) if LaunchProblem::of(&error).is_some() => {}
-                subject => subjects.extend(subject.map_err(failed(name.as_str()))?),
-            }
+            let subject = match ApprovalSubject::of(&launch) {
+                Ok(None) => continue,
+                Ok(Some(subject)) => Ok(subject),
+                Err(error) => Err(launch_warning(name, &launch, error)?),
+            };
+            let name = name.to_string();
+            items.push(Item { name, subject });
         }
         let gateway = &catalog.gateway;
-        let keys = gateway.exposing_keys.iter().filter(|_| with_gateway);
-        subjects.extend(keys.map(|exposing_key| self.subject(exposing_key, gateway)));
-        Ok(subjects)
+        let keys = gateway.exposing_keys.iter().filter(|_| only.is_empty());
+        items.extend(keys.map(|exposing_key| Item {
+            name: key_path(exposing_key),
+            subject: Ok(self.subject(exposing_key, gateway)),
+        }));
+        Ok(items)
     }
 
-    /// Reviews the gateway keys that admit more clients; returns how many remain unapproved.
-    pub(super) fn gateway(&self, gateway: &GatewayConfig) -> Result<usize, CliError> {
+    /// Reviews the items; returns how many remain unapproved.
+    pub(super) fn all(&self, items: &[Item]) -> Result<usize, CliError> {
         let mut missing = 0;
-        for exposing_key in &gateway.exposing_keys {
-            let subject = self.subject(exposing_key, gateway);
-            if !self.review(&key_path(exposing_key), &subject)? {
-                missing += 1;
-            }
+        for Item { name, subject } in items {
+            let is_approved = match subject {
+                Ok(subject) => self.review(name, subject)?,
+                Err((warning, hint)) => {
+                    report::warn(warning, hint);
+                    false
+                }
+            };
+            missing += usize::from(!is_approved);
         }
         Ok(missing)
     }
@@ -219,23 +210,6 @@ impl Review<'_> {
         )
     }
 
-    fn launch(&self, name: &ServerName, launch: &Launch) -> Result<bool, CliError> {
-        let subject = match (ApprovalSubject::of(launch), launch) {
-            (Err(error), Launch::Command(command)) if LaunchProblem::of(&error).is_some() => {
-                let program = &command.program;
-                let problem = match LaunchProblem::of(&error) {
-                    Some(LaunchProblem::Missing) => format!("program `{program}` not found"),
-                    _ => format!("cannot start `{program}`: {error}"),
-                };
-                let remedy = LaunchProblem::of(&error).map_or("", LaunchProblem::remedy);
-                report::warn(&format!("cannot approve `{name}`: {problem}"), remedy);
-                return Ok(false);
-            }
-            (subject, _) => subject.map_err(failed(name.as_str()))?,
-        };
-        subject.map_or(Ok(true), |subject| self.review(name.as_str(), &subject))
-    }
-
     fn is_approved(&self, name: &str, subject: &ApprovalSubject) -> Result<bool, CliError> {
         self.approvals
             .contains(&subject.digest)
@@ -258,17 +232,35 @@ impl Review<'_> {
     }
 }
 
-/// Returns the selected servers and filters.
-fn selected_launches(
-    catalog: &Catalog,
-    is_selected: impl Fn(&ServerName) -> bool,
-) -> Vec<(&ServerName, Launch)> {
+/// Returns whether a server or filter is one of these; none means all.
+fn is_selected(name: &ServerName, only: &[String]) -> bool {
+    only.is_empty() || only.iter().any(|given| given == name.as_str())
+}
+
+/// Returns the launches of servers and filters.
+fn launches(catalog: &Catalog) -> impl Iterator<Item = (&ServerName, Launch)> {
     let servers = catalog.served().into_iter();
     let servers = servers.map(|(name, server)| (name, server.launch.clone()));
     let filters = catalog.filters.iter();
-    let filters = filters.map(|one| (&one.name, Launch::Command(one.command.clone())));
-    let all = servers.chain(filters);
-    all.filter(|(name, _)| is_selected(name)).collect()
+    servers.chain(filters.map(|one| (&one.name, Launch::Command(one.command.clone()))))
+}
+
+/// Returns a warning and its hint if the program cannot be started.
+fn launch_warning(
+    name: &ServerName,
+    launch: &Launch,
+    error: std::io::Error,
+) -> Result<(String, &'static str), CliError> {
+    let (Launch::Command(command), Some(problem)) = (launch, LaunchProblem::of(&error)) else {
+        return Err(failed(name.as_str())(error));
+    };
+    let program = &command.program;
+    let reason = match problem {
+        LaunchProblem::Missing => format!("program `{program}` not found"),
+        _ => format!("cannot start `{program}`: {error}"),
+    };
+    let warning = format!("cannot approve `{name}`: {reason}");
+    Ok((warning, problem.remedy()))
 }
 
 fn key_path(exposing_key: &ExposingKey) -> String {

@@ -23,11 +23,7 @@ use crate::report;
 
 pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
     let target = target(args)?;
-    let cache = if args.no_cache {
-        ServerCache::default()
-    } else {
-        ServerCache::open()
-    };
+    let cache = ServerCache::open(args.no_cache);
     let mut settings = UpstreamSettings {
         mode: mode(&args.era)?,
         verdicts: cache.verdicts,
@@ -75,11 +71,7 @@ async fn serve_http(
     signals: ShutdownSignals,
 ) -> Result<(), CliError> {
     let listening = Arc::clone(bridge).listen(address).await;
-    let listening = listening.map_err(|source| CliError::Listen {
-        address,
-        settings: ListenSettings::Flags,
-        source,
-    })?;
+    let listening = listening.map_err(CliError::listen(address, ListenSettings::Flags))?;
     http::warn_without_hosts(address, &args.http);
     report::print(&format!("{}\n", listening.url()))?;
     let door = listening.route();
@@ -103,10 +95,10 @@ fn target(args: &BridgeArgs) -> Result<Target, CliError> {
         [url, next, ..] if is_url(url) => Err(CliError::ExtraArgument {
             given: next.clone(),
         }),
-        [_, ..] if has_headers => Err(CliError::Header {
-            reason: String::from("the target is a command, not a URL"),
-            hint: String::from("pass secrets to a command in environment variables"),
-        }),
+        [_, ..] if has_headers => Err(CliError::header(
+            "the target is a command, not a URL",
+            "pass secrets to a command in environment variables",
+        )),
         [program, args @ ..] if !program.contains("://") && !is_host_and_port(program) => {
             let mut command = ChildCommand::new(program)
                 .with_args(args)
@@ -138,16 +130,18 @@ fn with_headers(args: &BridgeArgs) -> Result<HttpSettings, CliError> {
     let host = LocalHost::around(Path::new("here")).map_err(CliError::CurrentDir)?;
     for header in &args.header {
         // An invalid header is not repeated, because it may be a secret.
-        let (name, value) = header.split_once(':').ok_or_else(|| CliError::Header {
-            reason: String::from("missing `:` between name and value"),
-            hint: String::from("for example `--header 'Authorization: Bearer ${TOKEN}'`"),
+        let (name, value) = header.split_once(':').ok_or_else(|| {
+            CliError::header(
+                "missing `:` between name and value",
+                "for example `--header 'Authorization: Bearer ${TOKEN}'`",
+            )
         })?;
         let name = name.trim();
         if args.bearer.is_some() && name.eq_ignore_ascii_case("authorization") {
-            return Err(CliError::Header {
-                reason: String::from("`--header` and `--bearer` both set `Authorization`"),
-                hint: String::from("remove one of them"),
-            });
+            return Err(CliError::header(
+                "`--header` and `--bearer` both set `Authorization`",
+                "remove one of them",
+            ));
         }
         let value = expand(value.trim(), &host)?;
         add(name, &value, &mut settings)?;
@@ -164,43 +158,38 @@ fn bearer(source: &str, host: &LocalHost) -> Result<String, CliError> {
     let is_source = source.starts_with("env:") || source.starts_with("file:");
     if !is_source || source.contains('}') {
         // The value is not repeated, because it may be the token itself.
-        return Err(CliError::Header {
-            reason: String::from("`--bearer` is not `env:NAME` or `file:PATH`"),
-            hint: String::from("for example `--bearer env:TOKEN` or `--bearer file:token`"),
-        });
+        return Err(CliError::header(
+            "`--bearer` is not `env:NAME` or `file:PATH`",
+            "for example `--bearer env:TOKEN` or `--bearer file:token`",
+        ));
     }
     let token = expand_text(&format!("${{{source}}}"), host);
     let token = token.map_err(|problem| CliError::Bearer {
         reason: problem.message,
     })?;
     if token.starts_with("${") {
-        return Err(CliError::Header {
-            reason: format!("`{source}` contains an unexpanded variable reference"),
-            hint: String::from("store the token itself; not every client expands variables"),
-        });
+        return Err(CliError::header(
+            format!("`{source}` contains an unexpanded variable reference"),
+            "store the token itself; not every client expands variables",
+        ));
     }
     if token.trim().is_empty() {
-        return Err(CliError::Header {
-            reason: format!("`{source}` is empty"),
-            hint: String::from("store the token there, or remove `--bearer`"),
-        });
+        return Err(CliError::header(
+            format!("`{source}` is empty"),
+            "store the token there, or remove `--bearer`",
+        ));
     }
     Ok(token)
 }
 
 fn expand(text: &str, host: &LocalHost) -> Result<String, CliError> {
-    expand_text(text, host).map_err(|problem| CliError::Header {
-        reason: problem.message,
-        hint: problem.remedy.unwrap_or_default(),
-    })
+    expand_text(text, host)
+        .map_err(|problem| CliError::header(problem.message, problem.remedy.unwrap_or_default()))
 }
 
 fn add(name: &str, value: &str, settings: &mut HttpSettings) -> Result<(), CliError> {
     let added = settings.headers.insert(name, value);
-    added.map_err(|error| CliError::Header {
-        reason: error.to_string(),
-        hint: String::from("correct or remove it"),
-    })
+    added.map_err(|error| CliError::header(error.to_string(), "correct or remove it"))
 }
 
 fn mode(given: &str) -> Result<EraMode, CliError> {
@@ -208,10 +197,10 @@ fn mode(given: &str) -> Result<EraMode, CliError> {
         "auto" => Ok(EraMode::Auto),
         "legacy" => Ok(EraMode::Legacy),
         "modern" => Ok(EraMode::Modern),
-        other => Revision::parse(other)
-            .map(EraMode::Pin)
-            .ok_or_else(|| CliError::Era {
-                given: other.to_owned(),
-            }),
+        other => Revision::parse(other).map(EraMode::Pin).ok_or_else(|| {
+            let revisions = Revision::ALL.map(Revision::as_str);
+            let known = ["auto", "legacy", "modern"].into_iter().chain(revisions);
+            CliError::unknown("era", other, "possible values", known)
+        }),
     }
 }

@@ -15,9 +15,10 @@ pub(super) struct ServerCache {
 }
 
 impl ServerCache {
-    /// Opens the user's cache; without a cache directory it is empty and not saved.
-    pub(super) fn open() -> Self {
-        Self::in_cache_dir().unwrap_or_default()
+    /// Opens the user's cache; with `--no-cache` or without a cache directory it is empty and not saved.
+    pub(super) fn open(no_cache: bool) -> Self {
+        let cache = (!no_cache).then(Self::in_cache_dir).flatten();
+        cache.unwrap_or_default()
     }
 
     fn in_cache_dir() -> Option<Self> {

@@ -1,8 +1,6 @@
 //! `mcpact check`: lists the problems and servers of a config.
 
-use std::path::PathBuf;
-
-use mcpact_config::{Severity, inspect, nearest_config};
+use mcpact_config::{Severity, inspect};
 
 use crate::args::CheckArgs;
 use crate::error::CliError;
@@ -10,37 +8,20 @@ use crate::exit::Exit;
 use crate::report::{self, problems};
 
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {
-    let file = match &args.file {
-        Some(file) => file.clone(),
-        None => nearest()?,
-    };
+    let file = super::config_file(args.file.as_deref())?;
     let (source, outcome) = inspect(&file)?;
-    let checked = problems::Checked {
-        source: &source,
-        outcome: &outcome,
-    };
     report::print(&if args.json {
-        problems::json(&checked)
+        problems::json(&source, &outcome)
     } else {
-        problems::text(&checked)
+        problems::text(&source, &outcome)
     })?;
-    let limit = if args.strict {
-        Severity::Warning
-    } else {
-        Severity::Error
+    let limit = match args.strict {
+        true => Severity::Warning,
+        false => Severity::Error,
     };
-    let worst = outcome
-        .problems
-        .iter()
-        .map(|problem| problem.severity)
-        .max();
-    Ok(match worst {
-        Some(worst) if worst >= limit => Exit::Problems,
-        Some(_) | None => Exit::Ok,
+    let mut problems = outcome.problems.iter();
+    Ok(match problems.any(|problem| problem.severity >= limit) {
+        true => Exit::Problems,
+        false => Exit::Ok,
     })
-}
-
-fn nearest() -> Result<PathBuf, CliError> {
-    let dir = std::env::current_dir().map_err(CliError::CurrentDir)?;
-    nearest_config(&dir).ok_or(CliError::NoConfig)
 }

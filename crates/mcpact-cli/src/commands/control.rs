@@ -116,11 +116,7 @@ pub(super) fn check(reply: ControlReply) -> Result<ControlReply, CliError> {
         }),
         ControlReply::Fault(ControlFault::Unread { why }) => Err(CliError::RequestRejected(why)),
         ControlReply::Fault(ControlFault::Busy) => Err(CliError::Busy),
-        ControlReply::Status(_)
-        | ControlReply::Line(_)
-        | ControlReply::Reload(_)
-        | ControlReply::Agreed(_)
-        | ControlReply::Bundle(_) => Ok(reply),
+        reply => Ok(reply),
     }
 }
 
@@ -144,14 +140,14 @@ async fn find(selector: &GatewaySelector) -> Result<PathBuf, CliError> {
         let config = config.as_deref();
         config.is_some_and(|config| found.serves(config))
     };
-    let (mut serving, mut others): (Vec<_>, Vec<_>) = running.into_iter().partition(serves);
-    if let Some(one) = serving.pop() {
-        if serving.is_empty() {
-            return Ok(one.socket);
+    let (serving, mut others): (Vec<_>, Vec<_>) = running.into_iter().partition(serves);
+    match serving.as_slice() {
+        [] => {}
+        [only] => return Ok(only.socket.clone()),
+        several => {
+            let running = several.iter().map(RunningGateway::describe).collect();
+            return Err(CliError::AmbiguousGateway { config, running });
         }
-        serving.push(one);
-        let running = serving.iter().map(RunningGateway::describe).collect();
-        return Err(CliError::AmbiguousGateway { config, running });
     }
     if others.is_empty() && unresponsive.len() == 1 {
         let only = unresponsive.pop();

@@ -31,14 +31,8 @@ async fn serve(args: &EverythingArgs, revisions: &[Revision]) -> Result<(), CliE
         applied = http::apply(&args.http, settings);
     });
     applied?;
-    let listening = server
-        .listen(address)
-        .await
-        .map_err(|source| CliError::Listen {
-            address,
-            settings: ListenSettings::Flags,
-            source,
-        })?;
+    let listening = server.listen(address).await;
+    let listening = listening.map_err(CliError::listen(address, ListenSettings::Flags))?;
     http::warn_without_hosts(address, &args.http);
     report::print(&format!("{}\n", listening.url()))?;
     listening
@@ -51,11 +45,6 @@ fn revisions(given: &[String]) -> Result<Vec<Revision>, CliError> {
     if given.is_empty() {
         return Ok(Revision::ALL.to_vec());
     }
-    given
-        .iter()
-        .map(|name| {
-            let given = name.trim().to_owned();
-            Revision::parse(&given).ok_or(CliError::UnknownRevision { given })
-        })
-        .collect()
+    let names = given.iter().map(|name| name.trim());
+    names.map(super::revision).collect()
 }

@@ -10,7 +10,7 @@ use crate::document::{Document, Source};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::explanation::{Explanation, ServerPolicy};
-use crate::report::{self, Detail};
+use crate::report;
 
 pub(super) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
     let policy = policy(args)?;
@@ -26,7 +26,7 @@ pub(super) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
     if args.json {
         report::print(&report::explain_json(&explanation))?;
     } else {
-        report::print(&report::explain_text(&explanation, detail(args)))?;
+        report::print(&report::explain_text(&explanation, args.all))?;
         if args.client.is_none() && args.server.is_none() {
             report::hint("these are bundled examples; pass `--client FILE` and `--server FILE`");
         }
@@ -35,14 +35,6 @@ pub(super) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
         Ok(_) => Exit::Ok,
         Err(_) => Exit::Refused,
     })
-}
-
-const fn detail(args: &ExplainArgs) -> Detail {
-    if args.all {
-        Detail::All
-    } else {
-        Detail::Defined
-    }
 }
 
 fn document(side: Side, source: Source, revision: Option<Revision>) -> Result<Document, CliError> {
@@ -62,22 +54,18 @@ fn source(file: Option<&Path>) -> Source {
 }
 
 fn revision(args: &ExplainArgs) -> Result<Option<Revision>, CliError> {
-    let Some(given) = &args.revision else {
-        return Ok(None);
-    };
-    match Revision::parse(given) {
-        Some(revision) => Ok(Some(revision)),
-        None => Err(CliError::UnknownRevision {
-            given: given.clone(),
-        }),
-    }
+    args.revision.as_deref().map(super::revision).transpose()
 }
 
 fn policy(args: &ExplainArgs) -> Result<ServerPolicy, CliError> {
     let Some(profile) = Profile::parse(&args.profile) else {
-        return Err(CliError::UnknownProfile {
-            given: args.profile.clone(),
-        });
+        let known = Profile::ALL.map(Profile::as_str);
+        return Err(CliError::unknown(
+            "profile",
+            &args.profile,
+            "profiles",
+            known,
+        ));
     };
     let policy = profile.policy();
     let reading = if args.strict {

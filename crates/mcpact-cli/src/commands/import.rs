@@ -1,13 +1,13 @@
 //! `mcpact import`: creates a config from the configs of other clients.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use mcpact_config::import::{CLIENTS, Client, Folders, Import};
 use mcpact_config::{
     CatalogError, HostEnvironment as _, LocalHost, Problem, Severity, read_source,
 };
+use tempfile::NamedTempFile;
 
 use crate::args::ImportArgs;
 use crate::error::CliError;
@@ -48,10 +48,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
             source,
         })?;
         let output = args.output.display();
-        let count = match import.servers.len() {
-            1 => String::from("1 server"),
-            count => format!("{count} servers"),
-        };
+        let count = report::count(import.servers.len(), "server");
         let names = import.servers.join(", ");
         report::print(&format!("{output}: {count}: {names}\n"))?;
         report::hint(&format!("run `mcpact check {output}` to review them"));
@@ -165,9 +162,8 @@ fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliEr
                 files.extend(found);
             }
             None if !given.contains(['.', '/', '\\']) && !Path::new(given).is_file() => {
-                return Err(CliError::UnknownClient {
-                    given: given.clone(),
-                });
+                let known = CLIENTS.iter().map(|client| client.name);
+                return Err(CliError::unknown("client or file", given, "clients", known));
             }
             None => files.push(PathBuf::from(given)),
         }
@@ -177,32 +173,10 @@ fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliEr
 
 /// Writes a file atomically, readable only by its owner.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".new");
-    let temporary = PathBuf::from(temporary);
-    let written = create_private(&temporary).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    let moved = written.and_then(|()| std::fs::rename(&temporary, path));
-    if moved.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    moved
-}
-
-fn create_private(path: &Path) -> std::io::Result<File> {
-    if let Err(error) = std::fs::remove_file(path)
-        && error.kind() != ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path)
+    let whole = std::path::absolute(path)?;
+    let mut file = NamedTempFile::new_in(whole.parent().unwrap_or(&whole))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }

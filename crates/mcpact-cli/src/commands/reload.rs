@@ -14,7 +14,7 @@ pub(super) fn run(args: &ReloadArgs) -> Result<Exit, CliError> {
         return Err(CliError::UnexpectedResponse);
     };
     if args.gateway.json {
-        report::print(&reload::json(&report))?;
+        report::print(&report::json(&report))?;
     } else {
         report::eprint(&reload::problems(&report));
         report::print(&reload::text(&report))?;

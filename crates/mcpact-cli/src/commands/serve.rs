@@ -29,7 +29,7 @@ use crate::args::ServeArgs;
 use crate::error::{CliError, ListenSettings};
 use crate::exit::Exit;
 use crate::report;
-use crate::report::servers::{ClientSetup, ConfigOrigin, Served, TokenReference};
+use crate::report::servers::{ClientSetup, TokenReference};
 
 /// The config without a file: a demo server of each era.
 fn demo() -> Catalog {
@@ -100,8 +100,7 @@ fn approvals(args: &ServeArgs, config: &Config) -> Result<Option<Approvals>, Cli
     };
     let gateway = &config.catalog.gateway;
     if approve::is_interactive() {
-        review.launches(&config.catalog, |_| true)?;
-        review.gateway(gateway)?;
+        review.all(&review.items(&config.catalog, &[])?)?;
     }
     let unapproved = review.unapproved_keys(gateway)?;
     if !unapproved.is_empty() {
@@ -121,11 +120,7 @@ async fn serve(
 ) -> Result<(), CliError> {
     let Config { catalog, read } = config;
     let control = catalog.gateway.control.clone();
-    let cache = if args.no_cache {
-        ServerCache::default()
-    } else {
-        ServerCache::open()
-    };
+    let cache = ServerCache::open(args.no_cache);
     let env = GatewayEnv {
         builtins: BTreeMap::from([(EVERYTHING, everything())]),
         verdicts: cache.verdicts,
@@ -144,10 +139,9 @@ async fn serve(
         hosts: remote_hosts(&catalog.gateway),
     };
     let gateway = Gateway::new(catalog, env)?;
-    let mut origin = ConfigOrigin::Builtin;
+    let origin = read.as_ref().map(|(path, _)| path.clone());
     if let Some((path, source)) = read {
         let listen = args.listen;
-        origin = ConfigOrigin::File(path.clone());
         gateway.set_config_file(ConfigFile { path, listen }, &source);
     }
     let mut background = JoinSet::new();
@@ -202,15 +196,11 @@ fn remote_hosts(gateway: &GatewayConfig) -> Vec<String> {
 async fn serve_http(
     gateway: &Arc<Gateway>,
     address: SocketAddr,
-    (origin, setup): (ConfigOrigin, ClientSetup),
+    (origin, setup): (Option<PathBuf>, ClientSetup),
     drained: impl Future<Output = ()> + Send,
 ) -> Result<(), CliError> {
     let site = gateway.listen().await;
-    let site = site.map_err(|source| CliError::Listen {
-        address,
-        settings: ListenSettings::Config,
-        source,
-    })?;
+    let site = site.map_err(CliError::listen(address, ListenSettings::Config))?;
     let url = format!("{}/mcp", site.origin());
     report::print(&format!("{url}\n"))?;
     let overview = tokio::spawn(show_servers(Arc::clone(gateway), url, origin, setup));
@@ -223,7 +213,7 @@ async fn serve_http(
 async fn show_servers(
     gateway: Arc<Gateway>,
     url: String,
-    origin: ConfigOrigin,
+    origin: Option<PathBuf>,
     setup: ClientSetup,
 ) {
     /// Time to wait for servers before printing the overview.
@@ -231,11 +221,9 @@ async fn show_servers(
     let mut started = pin!(gateway.connect_all());
     let all = async { while started.next().await.is_some() {} };
     let _ = tokio::time::timeout(START_WAIT, all).await;
-    let served = Served {
-        servers: gateway.reports(),
-        filters: gateway.unapproved_filters().await,
-    };
-    report::eprint(&report::servers::text(&url, &origin, &setup, &served));
+    let (servers, filters) = (gateway.reports(), gateway.unapproved_filters().await);
+    let overview = report::servers::text(&url, origin.as_deref(), &setup, &servers, &filters);
+    report::eprint(&overview);
     while let Some(server) = started.next().await {
         report::eprint(&report::servers::late(&server, &gateway.reports()));
     }

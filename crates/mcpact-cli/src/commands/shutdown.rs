@@ -17,13 +17,7 @@ impl ShutdownSignals {
     /// Starts counting.
     pub(super) fn listen() -> Self {
         let (sender, count) = watch::channel(0);
-        let mut signals = SignalStream::new();
-        tokio::spawn(async move {
-            while !sender.is_closed() {
-                signals.next().await;
-                sender.send_modify(|count| *count += 1);
-            }
-        });
+        count_signals(&sender);
         Self(count)
     }
 
@@ -77,48 +71,31 @@ where
 
 /// Waits for a termination signal.
 pub(super) async fn signal() {
-    SignalStream::new().next().await;
+    ShutdownSignals::listen().reach(1).await;
 }
 
-/// Termination signals of the platform.
-struct SignalStream {
-    #[cfg(unix)]
-    signals: Vec<tokio::signal::unix::Signal>,
+/// Counts termination signals in the background. Without a handler, the default action ends the process.
+#[cfg(unix)]
+fn count_signals(sender: &watch::Sender<u32>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+        if let Ok(mut signals) = signal(kind) {
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    sender.send_modify(|count| *count += 1);
+                }
+            });
+        }
+    }
 }
 
-impl SignalStream {
-    fn new() -> Self {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            let kinds = [SignalKind::terminate(), SignalKind::interrupt()];
-            let signals = kinds.into_iter().filter_map(|kind| signal(kind).ok());
-            Self {
-                signals: signals.collect(),
-            }
+#[cfg(not(unix))]
+fn count_signals(sender: &watch::Sender<u32>) {
+    let sender = sender.clone();
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            sender.send_modify(|count| *count += 1);
         }
-        #[cfg(not(unix))]
-        Self {}
-    }
-
-    async fn next(&mut self) {
-        #[cfg(unix)]
-        {
-            use futures_util::future::select_all;
-            let received = self
-                .signals
-                .iter_mut()
-                .map(|signal| Box::pin(signal.recv()));
-            let received: Vec<_> = received.collect();
-            if !received.is_empty() && select_all(received).await.0.is_some() {
-                return;
-            }
-        }
-        #[cfg(not(unix))]
-        if tokio::signal::ctrl_c().await.is_ok() {
-            return;
-        }
-        // Without signal handlers the default action ends the process.
-        std::future::pending::<()>().await;
-    }
+    });
 }

@@ -24,7 +24,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
         return Err(CliError::UnexpectedResponse);
     };
     report::print(&match (args.gateway.json, &args.server) {
-        (true, _) => report::status::json(&status),
+        (true, _) => report::json(&status),
         (false, None) => report::status::text(&status),
         (false, Some(_)) => report::status::server(&status),
     })?;
@@ -37,7 +37,7 @@ fn bundle(args: &StatusArgs, file: &Path) -> Result<Exit, CliError> {
     let ControlReply::Bundle(bundle) = reply else {
         return Err(CliError::UnexpectedResponse);
     };
-    let text = report::status::bundle(&bundle);
+    let text = report::json(&bundle);
     if file == Path::new("-") {
         report::print(&text)?;
         return Ok(Exit::Ok);

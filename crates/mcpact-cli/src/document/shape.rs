@@ -7,6 +7,8 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::raw::{JsonKind, Object, elements};
 use mcpact_wire::scan::{ScanError, ScanFault, text};
 
+use super::{Position, Source};
+
 /// Declaration of a side, extracted from a document.
 #[derive(Debug, Default)]
 pub(super) struct Declaration<'a> {
@@ -20,28 +22,18 @@ pub(super) struct Declaration<'a> {
     pub(super) info: Option<Implementation>,
 }
 
-/// Error of a JSON document that cannot be negotiated.
-#[derive(Debug)]
-pub(super) enum ShapeError {
-    Unsupported(UnsupportedDocument),
-    Field(BodyFault),
-}
-
-impl From<UnsupportedDocument> for ShapeError {
-    fn from(reason: UnsupportedDocument) -> Self {
-        Self::Unsupported(reason)
-    }
-}
-
-impl From<BodyFault> for ShapeError {
-    fn from(fault: BodyFault) -> Self {
-        Self::Field(fault)
-    }
-}
-
-/// Reason why a JSON document is not usable; completes a sentence after its name.
+/// Reason why a document cannot be negotiated; the text completes a sentence after its name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum UnsupportedDocument {
+pub(crate) enum DocumentFault {
+    /// Above the size limit.
+    #[error("is larger than {} MiB", limit >> 20)]
+    TooLarge { limit: u64 },
+    /// Not JSON.
+    #[error("is not valid JSON: {detail} at {position}")]
+    NotJson { detail: String, position: Position },
+    /// A field of the wrong type.
+    #[error("has an invalid field: {0}")]
+    Field(#[from] BodyFault),
     /// Not an object.
     #[error("is a JSON {0}, expected an object")]
     Kind(JsonKind),
@@ -75,10 +67,21 @@ fn parenthesized(method: Option<&str>) -> String {
     method.map_or_else(String::new, |method| format!(" (`{method}`)"))
 }
 
-impl UnsupportedDocument {
+impl DocumentFault {
+    /// Returns the whole message.
+    pub(crate) fn describe(&self, origin: &Source) -> String {
+        match self {
+            Self::Field(fault) => format!("invalid field in {origin}: {fault}"),
+            other => format!("{origin} {other}"),
+        }
+    }
+
     /// Returns the hint.
     pub(crate) const fn hint(&self) -> &'static str {
         match self {
+            Self::TooLarge { .. } => "pass only the handshake messages",
+            Self::NotJson { .. } => "expected one JSON object, without comments or trailing commas",
+            Self::Field(_) => "correct or remove the field",
             Self::Kind(_) => "pass one object: capabilities, or one handshake message",
             Self::Scan(_) => "fields must be unique and at most 128 levels deep",
             Self::ErrorResponse | Self::NoCapabilities(_) => {
@@ -104,7 +107,7 @@ const HANDSHAKE_FIELDS: [&str; 6] = [
 ];
 
 /// Extracts the declaration from a well-formed JSON text.
-pub(super) fn parse(side: Side, raw: &str) -> Result<Declaration<'_>, ShapeError> {
+pub(super) fn parse(side: Side, raw: &str) -> Result<Declaration<'_>, DocumentFault> {
     let top = object(raw)?;
     let is_message = top.get("jsonrpc").is_some()
         || top.get_str("method").is_some()
@@ -113,56 +116,53 @@ pub(super) fn parse(side: Side, raw: &str) -> Result<Declaration<'_>, ShapeError
         let body = body_of_message(side, &top)?;
         return match handshake(side, &body)? {
             Some(declaration) => Ok(declaration),
-            None => Err(no_capabilities(&top).into()),
+            None => Err(no_capabilities(&top)),
         };
     }
     match handshake(side, &top)? {
         Some(declaration) => Ok(declaration),
         None if looks_like_other_side(side, &top) => {
-            Err(UnsupportedDocument::WrongSide { expected: side }.into())
+            Err(DocumentFault::WrongSide { expected: side })
         }
         None if looks_like_capabilities(&top) => Ok(Declaration {
             capabilities: Some(raw.trim()),
             ..Declaration::default()
         }),
-        None => Err(UnsupportedDocument::Unrecognized.into()),
+        None => Err(DocumentFault::Unrecognized),
     }
 }
 
-fn object(raw: &str) -> Result<Object<'_>, UnsupportedDocument> {
+fn object(raw: &str) -> Result<Object<'_>, DocumentFault> {
     match JsonKind::of(raw) {
-        JsonKind::Object => Object::parse(raw).map_err(UnsupportedDocument::Scan),
-        other => Err(UnsupportedDocument::Kind(other)),
+        JsonKind::Object => Object::parse(raw).map_err(DocumentFault::Scan),
+        other => Err(DocumentFault::Kind(other)),
     }
 }
 
-fn no_capabilities(message: &Object<'_>) -> UnsupportedDocument {
-    UnsupportedDocument::NoCapabilities(message.get_str("method").map(Cow::into_owned))
+fn no_capabilities(message: &Object<'_>) -> DocumentFault {
+    DocumentFault::NoCapabilities(message.get_str("method").map(Cow::into_owned))
 }
 
 /// Returns `params` or `result` if the message comes from the right side.
-fn body_of_message<'a>(
-    side: Side,
-    message: &Object<'a>,
-) -> Result<Object<'a>, UnsupportedDocument> {
+fn body_of_message<'a>(side: Side, message: &Object<'a>) -> Result<Object<'a>, DocumentFault> {
     let (sender, body) = match (message.get("method"), message.get("result")) {
         (Some(_), _) => (Side::Client, message.get("params")),
         (None, Some(result)) => (Side::Server, Some(result)),
         (None, None) if message.get("error").is_some() => {
-            return Err(UnsupportedDocument::ErrorResponse);
+            return Err(DocumentFault::ErrorResponse);
         }
         (None, None) => return Err(no_capabilities(message)),
     };
     if sender != side {
-        return Err(UnsupportedDocument::WrongSide { expected: side });
+        return Err(DocumentFault::WrongSide { expected: side });
     }
     object(body.ok_or_else(|| no_capabilities(message))?)
 }
 
 /// Parses a handshake body or a modern envelope; `None` if it is neither.
-fn handshake<'a>(side: Side, body: &Object<'a>) -> Result<Option<Declaration<'a>>, ShapeError> {
+fn handshake<'a>(side: Side, body: &Object<'a>) -> Result<Option<Declaration<'a>>, DocumentFault> {
     let envelope = match body.get_present("_meta") {
-        Some(raw) => Object::parse(raw).map_err(UnsupportedDocument::Scan)?,
+        Some(raw) => Object::parse(raw).map_err(DocumentFault::Scan)?,
         None => Object::default(),
     };
     let is_modern_request = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES]
@@ -180,7 +180,7 @@ fn handshake<'a>(side: Side, body: &Object<'a>) -> Result<Option<Declaration<'a>
         Side::Server => is_modern_request,
     };
     if is_wrong_side || (body.get(other).is_some() && body.get(own).is_none()) {
-        return Err(UnsupportedDocument::WrongSide { expected: side }.into());
+        return Err(DocumentFault::WrongSide { expected: side });
     }
     let listed = match listed(body, "supportedVersions")? {
         None => listed(body, "protocolVersions")?,
@@ -210,10 +210,10 @@ fn handshake<'a>(side: Side, body: &Object<'a>) -> Result<Option<Declaration<'a>
 fn version<'a>(body: &Object<'a>, key: &str) -> Result<Option<Cow<'a, str>>, BodyFault> {
     match body.get_present(key) {
         None => Ok(None),
-        Some(raw) => match text(raw) {
-            Some(version) => Ok(Some(version)),
-            None => Err(BodyFault::at(key, "a string", Some(raw))),
-        },
+        Some(raw) => {
+            let fault = || BodyFault::at(key, "a string", Some(raw));
+            text(raw).map(Some).ok_or_else(fault)
+        }
     }
 }
 

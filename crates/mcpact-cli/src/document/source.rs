@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use mcpact_spec::Side;
 
+use super::DocumentFault;
 use crate::error::CliError;
 
 /// Size limit of a document.
@@ -48,13 +49,18 @@ impl Source {
             }),
             Err(error) => {
                 let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-                Err(CliError::NotJson {
-                    origin: self.clone(),
+                Err(self.fault(DocumentFault::NotJson {
                     detail: String::from("invalid UTF-8"),
                     position: Position::after(valid),
-                })
+                }))
             }
         }
+    }
+
+    /// Error for a document from this source.
+    pub(super) fn fault(&self, fault: DocumentFault) -> CliError {
+        let origin = self.clone();
+        CliError::Document { origin, fault }
     }
 
     fn bytes(&self, opened: std::io::Result<impl Read>) -> Result<Vec<u8>, CliError> {
@@ -65,10 +71,9 @@ impl Source {
                 origin: self.clone(),
                 cause,
             }),
-            Ok(length) if length as u64 > MAX_BYTES => Err(CliError::TooLarge {
-                origin: self.clone(),
-                limit: MAX_BYTES,
-            }),
+            Ok(length) if length as u64 > MAX_BYTES => {
+                Err(self.fault(DocumentFault::TooLarge { limit: MAX_BYTES }))
+            }
             Ok(_) => Ok(bytes),
         }
     }

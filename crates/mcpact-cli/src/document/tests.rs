@@ -1,8 +1,7 @@
 use mcpact_engine::revisions::RevisionId;
 use mcpact_spec::Side;
 
-use super::shape::{ShapeError, UnsupportedDocument};
-use super::{Document, DocumentError, compact};
+use super::{Document, DocumentFault, compact};
 
 /// Summarizes a document: versions, capabilities, name.
 fn summary(side: Side, text: &str) -> String {
@@ -11,16 +10,13 @@ fn summary(side: Side, text: &str) -> String {
     format!(
         "{} | {} | {}",
         versions.join(" "),
-        document.capabilities().unwrap_or("-"),
-        document.info().map_or("-", |info| info.name()),
+        document.capabilities.as_deref().unwrap_or("-"),
+        document.info.as_ref().map_or("-", |info| info.name()),
     )
 }
 
-fn unsupported(side: Side, text: &str) -> UnsupportedDocument {
-    match Document::parse(side, text).unwrap_err() {
-        DocumentError::Shape(ShapeError::Unsupported(reason)) => reason,
-        other => panic!("{other:?}"),
-    }
+fn unsupported(side: Side, text: &str) -> DocumentFault {
+    Document::parse(side, text).unwrap_err()
 }
 
 const ALL: &str = "2026-07-28 2025-11-25 2025-06-18 2025-03-26 2024-11-05";
@@ -134,7 +130,7 @@ fn swapped_sides_are_detected() {
     ] {
         assert_eq!(
             unsupported(side, text),
-            UnsupportedDocument::WrongSide { expected: side }
+            DocumentFault::WrongSide { expected: side }
         );
     }
     // Capabilities of both sides do not decide.

@@ -2,6 +2,7 @@ use mcpact_engine::capability::Trimmed;
 use mcpact_engine::pact::{IgnoreReason, IgnoredDeclaration, Pact};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{Capability, Presence, Revision, Side};
+use serde::Serialize;
 
 /// A capability in effect.
 #[derive(Debug)]
@@ -58,10 +59,10 @@ mcpact_spec::stable_strings! {
 }
 
 /// A declared capability without effect.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct IgnoredCapability {
     /// The side that declared it.
-    pub(crate) owner: Side,
+    pub(crate) side: &'static str,
     /// The dotted path.
     pub(crate) path: String,
     /// Stable reason code.
@@ -79,7 +80,7 @@ pub(crate) fn ignored(pact: &Pact) -> Vec<IgnoredCapability> {
         all.extend(own.map(|dropped| ignored_capability(pact, dropped)));
         let unknown = pact.party(side).capabilities.unknown();
         all.extend(unknown.map(|key| IgnoredCapability {
-            owner: side,
+            side: side.as_str(),
             path: key.to_owned(),
             reason: IgnoredReason::Unknown.as_str(),
             explanation: String::from("not in any revision; passed through unchanged"),
@@ -104,7 +105,7 @@ fn ignored_capability(pact: &Pact, dropped: &IgnoredDeclaration) -> IgnoredCapab
         IgnoreReason::BadIdentifier => (IgnoredReason::BadIdentifier, explanation(dropped)),
     };
     IgnoredCapability {
-        owner: dropped.owner,
+        side: dropped.owner.as_str(),
         path: String::from(&*dropped.path),
         reason: reason.as_str(),
         explanation,

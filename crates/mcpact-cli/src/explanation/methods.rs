@@ -1,12 +1,14 @@
 use mcpact_engine::gate::require_of_client;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::Policy;
-use mcpact_engine::reason::{Reason, Ruling};
+use mcpact_engine::reason::{Reason, Ruling, Verdict};
 use mcpact_engine::refusal::{Misbehaviour, Refusal};
 use mcpact_spec::{Capability, Era, Kind, Method, ParamGate, ParamProbe, Revision, Role, Side};
+use serde::Serialize;
 
 /// Kind of message that carries a method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum MessageKind {
     /// A JSON-RPC request.
     Request,
@@ -16,54 +18,50 @@ pub(crate) enum MessageKind {
     Question,
 }
 
-impl MessageKind {
-    /// Returns the stable name.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Notification => "notification",
-            Self::Question => "question",
-        }
-    }
-}
-
 /// Verdict on one method in one direction.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct MethodVerdict {
     /// The method.
-    pub(crate) method: Method,
-    /// The sender.
-    pub(crate) from: Side,
+    pub(crate) method: &'static str,
     /// The kind of message.
     pub(crate) kind: MessageKind,
-    /// True if the sender may send it.
-    pub(crate) is_allowed: bool,
-    /// True if the negotiated revision defines the method in this direction.
-    pub(crate) in_revision: bool,
+    /// The sender.
+    pub(crate) from: &'static str,
+    /// Open if the sender may send it.
+    pub(crate) verdict: Verdict,
     /// Stable reason code.
     pub(crate) reason: &'static str,
     /// The deciding capability, if any.
     pub(crate) capability: Option<String>,
-    /// Short reason for a table.
-    pub(crate) brief: String,
     /// Full reason.
     pub(crate) explanation: String,
     /// Change that would allow it.
     pub(crate) remedy: Option<String>,
-    /// Page of the specification; `None` for rules of the profile.
-    pub(crate) page: Option<&'static str>,
+    /// Revision and page of the specification; `None` for rules of the profile.
+    pub(crate) page: Option<String>,
     /// Parameters that must not be used in an allowed request.
-    pub(crate) params: Vec<DeniedParam>,
+    pub(crate) closed_params: Vec<DeniedParam>,
+    /// Page of the specification, without the revision.
+    #[serde(skip)]
+    pub(crate) path: Option<&'static str>,
+    /// Short reason for a table.
+    #[serde(skip)]
+    pub(crate) brief: String,
+    /// True if the negotiated revision defines the method in this direction.
+    #[serde(skip)]
+    pub(crate) in_revision: bool,
 }
 
 /// A parameter that must not be used in an allowed request.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct DeniedParam {
     /// The parameter, with its value where that matters.
     pub(crate) param: String,
     /// The required capability.
-    pub(crate) capability: Capability,
+    pub(crate) capability: &'static str,
     /// Reason why the capability is not in effect.
+    #[serde(skip)]
     pub(crate) explanation: String,
 }
 
@@ -103,7 +101,7 @@ fn message(pact: &Pact, policy: &Policy, from: Side, kind: Kind, method: Method)
         in_revision: method.role(pact.revision()).allows(from, kind),
         ..verdict(pact, method, &ruling, message_kind)
     };
-    if verdict.is_allowed && from == Side::Client {
+    if verdict.verdict == Verdict::Open && from == Side::Client {
         return with_profile_rule(verdict, pact, policy);
     }
     verdict
@@ -115,34 +113,36 @@ fn question(pact: &Pact, method: Method) -> MethodVerdict {
 }
 
 fn verdict(pact: &Pact, method: Method, ruling: &Ruling, kind: MessageKind) -> MethodVerdict {
+    let path = method.page(pact.revision());
     MethodVerdict {
-        method,
-        from: ruling.sender,
+        method: method.as_str(),
         kind,
-        is_allowed: ruling.is_open(),
-        in_revision: true,
+        from: ruling.sender.as_str(),
+        verdict: ruling.verdict,
         reason: reason_code(ruling.reason).as_str(),
         capability: deciding_capability(ruling.reason),
-        brief: brief(ruling),
         explanation: ruling.explain(),
         remedy: ruling.remedy(),
-        page: Some(method.page(pact.revision())),
-        params: if ruling.is_open() && kind != MessageKind::Notification {
+        page: Some(format!("{} {path}", pact.revision())),
+        closed_params: if ruling.is_open() && kind != MessageKind::Notification {
             denied_params(pact, method)
         } else {
             Vec::new()
         },
+        path: Some(path),
+        brief: brief(ruling),
+        in_revision: true,
     }
 }
 
 /// Applies the capability requirement of the profile, which the specification does not have.
 fn with_profile_rule(verdict: MethodVerdict, pact: &Pact, policy: &Policy) -> MethodVerdict {
-    let path = match require_of_client(pact, policy, verdict.method.as_str()) {
+    let path = match require_of_client(pact, policy, verdict.method) {
         Err(Refusal::PeerMisbehaved(Misbehaviour::ClientRequirement { path, .. })) => path,
         _ => return verdict,
     };
     MethodVerdict {
-        is_allowed: false,
+        verdict: Verdict::Closed,
         reason: MethodReason::ClientRequirement.as_str(),
         capability: Some(String::from(&*path)),
         brief: format!("client lacks `{path}` (profile rule)"),
@@ -151,6 +151,7 @@ fn with_profile_rule(verdict: MethodVerdict, pact: &Pact, policy: &Policy) -> Me
             "declare `{path}` in the client, or use another profile"
         )),
         page: None,
+        path: None,
         ..verdict
     }
 }
@@ -164,7 +165,7 @@ fn denied_params(pact: &Pact, method: Method) -> Vec<DeniedParam> {
                 ParamProbe::Equals(key, values) => format!("{key}: {}", values.join(" or ")),
                 ParamProbe::AbsentOr(key, value) => format!("{key}: {value}"),
             },
-            capability: gate.capability,
+            capability: gate.capability.path(),
             explanation: absence(pact, gate.capability),
         })
         .collect()
@@ -187,14 +188,7 @@ fn brief(ruling: &Ruling) -> String {
         Reason::Shared(extension) => format!("both have `{}`", extension.id()),
         Reason::NotShared(extension, side) => format!("{side} lacks `{}`", extension.id()),
         Reason::NotInRevision => format!("not in {}", ruling.revision),
-        Reason::Ungated
-        | Reason::PassedUnknown
-        | Reason::NoneDeclared(_)
-        | Reason::WrongSender
-        | Reason::WrongKind
-        | Reason::OnlyEmbedded
-        | Reason::NeverEmbedded
-        | Reason::Unknown => ruling.explain(),
+        _ => ruling.explain(),
     }
 }
 
@@ -259,13 +253,6 @@ fn deciding_capability(reason: Reason) -> Option<String> {
         Reason::Shared(extension) | Reason::NotShared(extension, _) => {
             Some(format!("extensions.{}", extension.id()))
         }
-        Reason::Ungated
-        | Reason::PassedUnknown
-        | Reason::NotInRevision
-        | Reason::WrongSender
-        | Reason::WrongKind
-        | Reason::OnlyEmbedded
-        | Reason::NeverEmbedded
-        | Reason::Unknown => None,
+        _ => None,
     }
 }

@@ -59,52 +59,42 @@ fn dialect(explanation: &Explanation) -> Dialect {
         revision: known(explanation.document(Side::Client))
             .newest()
             .unwrap_or(Revision::newest(Era::Legacy)),
-        errors: explanation.policy().policy.errors,
+        errors: explanation.policy.policy.errors,
     }
 }
 
 fn known(document: &Document) -> RevisionSet {
-    RevisionSet::of_listed(document.versions().iter().map(RevisionId::as_str))
+    RevisionSet::of_listed(document.versions.iter().map(RevisionId::as_str))
 }
 
 fn incompatibility(
     explanation: &Explanation,
     incompatible: &Incompatible,
 ) -> (String, Vec<String>) {
-    match incompatible {
-        Incompatible::Version { requested, why, .. } => {
-            let text = format!(
-                "{}: the client requests `{requested}`, the server supports {}",
-                why.text(),
-                versions(explanation.document(Side::Server)),
-            );
-            (text, version_fixes(explanation))
-        }
+    let [client, server] =
+        [Side::Client, Side::Server].map(|side| versions(explanation.document(side)));
+    let text = match incompatible {
+        Incompatible::Version { requested, why, .. } => format!(
+            "{}: the client requests `{requested}`, the server supports {server}",
+            why.text()
+        ),
         Incompatible::Answered { answered, .. } => {
-            let text = format!(
-                "the server responds with `{answered}`, the client supports only {}",
-                versions(explanation.document(Side::Client)),
-            );
-            (text, version_fixes(explanation))
+            format!("the server responds with `{answered}`, the client supports only {client}")
         }
         Incompatible::NoCommonVersion { .. } => {
-            let text = format!(
-                "no common version: the client supports {}, the server {}",
-                versions(explanation.document(Side::Client)),
-                versions(explanation.document(Side::Server)),
-            );
-            (text, version_fixes(explanation))
+            format!("no common version: the client supports {client}, the server {server}")
         }
         Incompatible::Capabilities { .. } => {
-            (incompatible.to_string(), vec![incompatible.advice()])
+            return (incompatible.to_string(), vec![incompatible.advice()]);
         }
-    }
+    };
+    (text, version_fixes(explanation))
 }
 
 /// Lists the versions of a side.
 fn versions(document: &Document) -> String {
     let all: Vec<String> = document
-        .versions()
+        .versions
         .iter()
         .map(|version| match version {
             RevisionId::Known(revision) => revision.to_string(),
@@ -118,10 +108,10 @@ fn versions(document: &Document) -> String {
 }
 
 fn version_fixes(explanation: &Explanation) -> Vec<String> {
-    let allowed = announced(&explanation.policy().policy.version);
+    let allowed = announced(&explanation.policy.policy.version);
     let client = known(explanation.document(Side::Client));
     let server = known(explanation.document(Side::Server));
-    let mut fixes: Vec<String> = profile_fix(explanation.policy()).into_iter().collect();
+    let mut fixes: Vec<String> = profile_fix(&explanation.policy).into_iter().collect();
     if client.is_empty() || server.is_empty() {
         fixes.push(format!(
             "use a known revision: {}",

@@ -1,6 +1,8 @@
 //! Text layout: aligned columns and wrapped text.
 
-use super::style::{Colour, Tone};
+use anstream::stream::RawStream;
+
+use super::style::{self, Tone};
 
 /// Default width.
 const DEFAULT_WIDTH: usize = 80;
@@ -20,49 +22,64 @@ pub(super) fn width() -> usize {
 /// A column before the text of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell<'t> {
-    pub(super) tone: Tone,
-    pub(super) text: &'t str,
-    /// Width of the column including the gap after it.
-    pub(super) width: usize,
+    tone: Tone,
+    text: &'t str,
+    width: usize,
+}
+
+/// Returns a column; `width` includes the gap after it.
+pub(super) const fn cell(tone: Tone, text: &str, width: usize) -> Cell<'_> {
+    Cell { tone, text, width }
 }
 
 /// Text under construction.
 #[derive(Debug)]
 pub(super) struct Layout {
     out: String,
-    colour: Colour,
     width: usize,
 }
 
 impl Layout {
-    pub(super) const fn new(colour: Colour, width: usize) -> Self {
-        Self {
-            out: String::new(),
-            colour,
-            width,
-        }
+    pub(super) const fn new(width: usize) -> Self {
+        let out = String::new();
+        Self { out, width }
     }
 
-    /// Returns the text.
-    pub(super) fn finish(self) -> String {
-        self.out
+    /// Returns the text, with styles if the stream shows them.
+    pub(super) fn finish(self, stream: &impl RawStream) -> String {
+        style::for_stream(self.out, stream)
+    }
+
+    /// Returns the text with all styles.
+    #[cfg(test)]
+    pub(super) fn styled(&self) -> &str {
+        &self.out
     }
 
     /// Adds a line without indentation.
     pub(super) fn title(&mut self, tone: Tone, text: &str) {
-        let painted = self.colour.paint(tone, text);
-        self.line(&painted);
+        self.line(&tone.paint(text));
     }
 
     /// Adds an empty line and a heading.
     pub(super) fn heading(&mut self, text: &str, note: &str) {
-        let mut line = self.colour.paint(Tone::Heading, text);
+        let mut line = Tone::Heading.paint(text);
         if !note.is_empty() {
             line.push(' ');
-            line.push_str(&self.colour.paint(Tone::Faint, &format!("({note})")));
+            line.push_str(&Tone::Faint.paint(&format!("({note})")));
         }
         self.line("");
         self.line(&line);
+    }
+
+    /// Adds an indented line with a label; `width` is the length of the longest label.
+    pub(super) fn field(&mut self, label: &str, width: usize, tone: Tone, text: &str) {
+        self.entry(2, &[cell(Tone::Name, label, width + 2)], tone, text);
+    }
+
+    /// Adds a hint after an arrow.
+    pub(super) fn hint(&mut self, indent: usize, text: &str) {
+        self.entry(indent, &[cell(Tone::Hint, "→", 2)], Tone::Hint, text);
     }
 
     /// Adds a line of columns and a text that wraps in its own column.
@@ -73,7 +90,7 @@ impl Layout {
         for cell in cells {
             let gap = hang.saturating_sub(at);
             line.push_str(&" ".repeat(gap));
-            line.push_str(&self.colour.paint(cell.tone, cell.text));
+            line.push_str(&cell.tone.paint(cell.text));
             at = hang.max(at) + length(cell.text);
             hang += cell.width;
         }
@@ -92,7 +109,7 @@ impl Layout {
         }
         for part in wrap(text, self.width.saturating_sub(hang)) {
             line.push_str(&" ".repeat(hang.saturating_sub(at)));
-            line.push_str(&self.colour.paint(tone, &part));
+            line.push_str(&tone.paint(&part));
             self.line(&line);
             line.clear();
             at = 0;
@@ -165,26 +182,14 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn cell(text: &str) -> Cell<'_> {
-        Cell {
-            tone: Tone::Name,
-            text,
-            width: 8,
-        }
-    }
-
     #[test]
     fn text_wraps_in_its_own_column() {
-        let mut layout = Layout::new(Colour::Off, 36);
-        layout.entry(
-            2,
-            &[cell("a"), cell("b")],
-            Tone::Plain,
-            "one two three four",
-        );
-        layout.entry(2, &[cell("a")], Tone::Plain, "");
+        let mut layout = Layout::new(36);
+        let cells = ["a", "b"].map(|text| cell(Tone::Name, text, 8));
+        layout.entry(2, &cells, Tone::Plain, "one two three four");
+        layout.entry(2, &cells[..1], Tone::Plain, "");
         assert_eq!(
-            layout.finish(),
+            layout.finish(&Vec::new()),
             concat!("  a       b\n", "      one two three four\n", "  a\n",)
         );
     }

@@ -13,7 +13,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt};
 
 use super::layout::in_one_line;
-use super::style::Colour;
+use super::style::is_coloured;
 use crate::args::LogFormat;
 use crate::error::CliError;
 
@@ -59,9 +59,8 @@ pub(crate) fn init(
     let targets = targets(flag, variable, verbose)?;
     let layer: Box<dyn Layer<_> + Send + Sync> = match format {
         LogFormat::Text => {
-            let colour = Colour::for_stream(&std::io::stderr());
             let text = fmt::layer().with_writer(std::io::stderr);
-            let text = text.with_ansi(colour == Colour::On);
+            let text = text.with_ansi(is_coloured(&std::io::stderr()));
             events_only(text.fmt_fields(debug_fn(field).delimited(" ")), targets)
         }
         LogFormat::Json => {

@@ -3,12 +3,12 @@
 use mcpact_gateway::control::LogLine;
 
 use super::layout::printable;
-use super::style::{Colour, Tone};
+use super::style::{Tone, for_stream};
 
 /// Minimum width of the server column.
 const NAME_WIDTH: usize = 16;
 
-/// Formats an entry as JSON.
+/// Formats an entry as JSON in one line.
 pub(crate) fn json(line: &LogLine) -> String {
     // Strings and numbers: serialization cannot fail.
     let mut text = serde_json::to_string(line).unwrap_or_default();
@@ -18,10 +18,6 @@ pub(crate) fn json(line: &LogLine) -> String {
 
 /// Formats an entry as text: `|` marks output of the server, `*` an event.
 pub(crate) fn text(line: &LogLine) -> String {
-    format_line(line, Colour::for_stream(&std::io::stdout()))
-}
-
-fn format_line(line: &LogLine, colour: Colour) -> String {
     let server = line.server.as_deref().unwrap_or("gateway");
     let source = match line.instance {
         Some(instance) => format!("{server}#{instance}"),
@@ -32,13 +28,14 @@ fn format_line(line: &LogLine, colour: Colour) -> String {
         Some(event) if event.ends_with("failure") => ("*", Tone::Bad),
         Some(_) => ("*", Tone::Hint),
     };
-    format!(
+    let text = format!(
         "{}  {}  {} {}\n",
-        colour.paint(Tone::Faint, &line.time),
-        colour.paint(Tone::Name, &format!("{source:NAME_WIDTH$}")),
-        colour.paint(tone, mark),
-        colour.paint(tone, &printable(&line.text)),
-    )
+        Tone::Faint.paint(&line.time),
+        Tone::Name.paint(&format!("{source:NAME_WIDTH$}")),
+        tone.paint(mark),
+        tone.paint(&printable(&line.text)),
+    );
+    for_stream(text, &std::io::stdout())
 }
 
 #[cfg(test)]
@@ -54,7 +51,7 @@ mod tests {
             event: event.map(str::to_owned),
             text: String::from("hello"),
         };
-        let shown = |event| format_line(&line(event), Colour::Off);
+        let shown = |event| text(&line(event));
         assert_eq!(
             shown(None),
             "2026-07-28T00:00:00.000Z  files#2           | hello\n"

@@ -5,52 +5,42 @@
 use mcpact_config::{Catalog, Launch, Problem, ReadOutcome, ServerConfig, Severity, Source};
 use serde::Serialize;
 
+use super::count;
 use super::layout::{length, printable, widest};
-use super::style::{Colour, Tone};
-
-/// A config and the result of reading it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Checked<'c> {
-    pub(crate) source: &'c Source,
-    pub(crate) outcome: &'c ReadOutcome,
-}
+use super::style::{Tone, for_stream};
 
 /// Formats problems, servers and a summary as text.
-pub(crate) fn text(checked: &Checked<'_>) -> String {
-    let colour = Colour::for_stream(&std::io::stdout());
-    let mut text = String::new();
-    for problem in &checked.outcome.problems {
-        text.push_str(&one(problem, checked.source, colour));
-        text.push('\n');
+pub(crate) fn text(source: &Source, outcome: &ReadOutcome) -> String {
+    let mut text = all(source, &outcome.problems);
+    if let Some(catalog) = &outcome.catalog {
+        text.push_str(&servers(catalog));
     }
-    if let Some(catalog) = &checked.outcome.catalog {
-        text.push_str(&servers(catalog, colour));
-    }
-    text.push_str(&summary(checked));
-    text
+    text.push_str(&summary(source, outcome));
+    for_stream(text, &std::io::stdout())
 }
 
 /// Formats only the problems, for stderr.
 pub(crate) fn list(source: &Source, problems: &[Problem]) -> String {
-    let colour = Colour::for_stream(&std::io::stderr());
-    let each = problems
-        .iter()
-        .map(|problem| one(problem, source, colour) + "\n");
-    each.collect()
+    for_stream(all(source, problems), &std::io::stderr())
 }
 
-fn one(problem: &Problem, source: &Source, colour: Colour) -> String {
+fn all(source: &Source, problems: &[Problem]) -> String {
+    let each = problems.iter();
+    each.map(|problem| one(problem, source) + "\n").collect()
+}
+
+fn one(problem: &Problem, source: &Source) -> String {
     let tone = match problem.severity {
         Severity::Error => Tone::Bad,
         Severity::Warning => Tone::Name,
         Severity::Note => Tone::Faint,
     };
-    let severity = colour.paint(tone, &format!("{}:", problem.severity.as_str()));
+    let severity = tone.paint(&format!("{}:", problem.severity.as_str()));
     let position = source.position(problem.span.start);
     let number = position.line.to_string();
     let margin = " ".repeat(number.len());
-    let bar = colour.paint(Tone::Faint, "|");
-    let arrow = colour.paint(Tone::Faint, "-->");
+    let bar = Tone::Faint.paint("|");
+    let arrow = Tone::Faint.paint("-->");
     let excerpt = excerpt(problem, source);
     let carets = "^".repeat(length(&excerpt.affected).max(1));
     let indent = " ".repeat(length(&excerpt.before));
@@ -61,10 +51,10 @@ fn one(problem: &Problem, source: &Source, colour: Colour) -> String {
         excerpt.before,
         excerpt.affected,
         excerpt.after,
-        colour.paint(tone, &carets),
+        tone.paint(&carets),
     );
     if let Some(remedy) = &problem.remedy {
-        let hint = colour.paint(Tone::Hint, "hint:");
+        let hint = Tone::Hint.paint("hint:");
         text.push_str(&format!("{margin} = {hint} {}\n", printable(remedy)));
     }
     text
@@ -125,16 +115,16 @@ fn key_of(before: &str) -> String {
 }
 
 /// Lists the servers: the full command or URL, and the names of variables and headers.
-fn servers(catalog: &Catalog, colour: Colour) -> String {
+fn servers(catalog: &Catalog) -> String {
     let names = catalog.servers.keys().map(|name| name.as_str());
     let width = widest(names) + 2;
     let mut text = String::new();
     for (name, server) in &catalog.servers {
         let gap = " ".repeat(width - length(name.as_str()));
-        let painted = colour.paint(Tone::Name, name.as_str());
+        let painted = Tone::Name.paint(name.as_str());
         text.push_str(&format!("  {painted}{gap}{}\n", printable(&launch(server))));
         for more in details(server) {
-            let more = colour.paint(Tone::Faint, &printable(&more));
+            let more = Tone::Faint.paint(&printable(&more));
             text.push_str(&format!("  {}{more}\n", " ".repeat(width)));
         }
     }
@@ -167,26 +157,18 @@ fn quoted(word: &str) -> String {
 
 fn details(server: &ServerConfig) -> Vec<String> {
     let mut details = Vec::new();
-    let named = |what: &str, names: Vec<&str>| format!("{what} {}", names.join(", "));
+    let mut name_all = |label: &str, names: Vec<&str>| {
+        if !names.is_empty() {
+            details.push(format!("{label}: {}", names.join(", ")));
+        }
+    };
     match &server.launch {
         Launch::Command(command) => {
-            if !command.env.is_empty() {
-                details.push(named(
-                    "env:",
-                    command.env.keys().map(String::as_str).collect(),
-                ));
-            }
-            if let Some(cwd) = &command.cwd {
-                details.push(format!("cwd: {cwd}"));
-            }
+            name_all("env", command.env.keys().map(String::as_str).collect());
+            name_all("cwd", command.cwd.iter().map(|cwd| cwd.written()).collect());
         }
         Launch::Url(url) => {
-            if !url.headers.is_empty() {
-                details.push(named(
-                    "headers:",
-                    url.headers.keys().map(String::as_str).collect(),
-                ));
-            }
+            name_all("headers", url.headers.keys().map(String::as_str).collect());
         }
         Launch::Builtin(_) => {}
     }
@@ -196,38 +178,27 @@ fn details(server: &ServerConfig) -> Vec<String> {
     details
 }
 
-fn summary(checked: &Checked<'_>) -> String {
-    let count = |severity| {
-        let problems = &checked.outcome.problems;
-        problems
-            .iter()
-            .filter(|problem| problem.severity == severity)
-            .count()
-    };
-    let counted = [Severity::Error, Severity::Warning, Severity::Note]
-        .into_iter()
-        .filter(|severity| count(*severity) > 0)
-        .map(|severity| plural(count(severity), severity.as_str()));
-    let found: Vec<String> = counted.collect();
+fn summary(source: &Source, outcome: &ReadOutcome) -> String {
+    let mut found = Vec::new();
+    for severity in [Severity::Error, Severity::Warning, Severity::Note] {
+        let problems = outcome.problems.iter();
+        let number = problems.filter(|one| one.severity == severity).count();
+        if number > 0 {
+            found.push(count(number, severity.as_str()));
+        }
+    }
     let found = if found.is_empty() {
         String::from("no problems")
     } else {
         found.join(", ")
     };
-    let name = printable(&checked.source.name);
-    match &checked.outcome.catalog {
+    let name = printable(&source.name);
+    match &outcome.catalog {
         Some(catalog) => format!(
             "{name}: {}, {found}\n",
-            plural(catalog.servers.len(), "server")
+            count(catalog.servers.len(), "server")
         ),
         None => format!("{name}: invalid, {found}\n"),
-    }
-}
-
-fn plural(count: usize, word: &str) -> String {
-    match count {
-        1 => format!("1 {word}"),
-        _ => format!("{count} {word}s"),
     }
 }
 
@@ -249,10 +220,10 @@ struct Row<'c> {
 }
 
 /// Formats everything as JSON. Every field is always present.
-pub(crate) fn json(checked: &Checked<'_>) -> String {
-    let catalog = checked.outcome.catalog.as_ref();
-    let rows = checked.outcome.problems.iter().map(|problem| {
-        let position = checked.source.position(problem.span.start);
+pub(crate) fn json(source: &Source, outcome: &ReadOutcome) -> String {
+    let catalog = outcome.catalog.as_ref();
+    let rows = outcome.problems.iter().map(|problem| {
+        let position = source.position(problem.span.start);
         Row {
             severity: problem.severity.as_str(),
             line: position.line,
@@ -262,17 +233,14 @@ pub(crate) fn json(checked: &Checked<'_>) -> String {
         }
     });
     let report = Report {
-        file: &checked.source.name,
+        file: &source.name,
         usable: catalog.is_some(),
         servers: catalog.map_or_else(Vec::new, |catalog| {
             catalog.servers.keys().map(|name| name.as_str()).collect()
         }),
         problems: rows.collect(),
     };
-    // Strings and numbers: serialization cannot fail.
-    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
-    text.push('\n');
-    text
+    super::json(&report)
 }
 
 #[cfg(test)]

@@ -3,29 +3,17 @@
 use mcpact_gateway::control::ReloadReport;
 
 use super::layout::printable;
-use super::style::{Colour, Tone};
-
-/// Formats the report as JSON.
-pub(crate) fn json(report: &ReloadReport) -> String {
-    // Strings and numbers: serialization cannot fail.
-    let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
-    text.push('\n');
-    text
-}
+use super::style::{Tone, for_stream};
 
 /// Formats the problems of the config, for stderr.
 pub(crate) fn problems(report: &ReloadReport) -> String {
-    list(report, Colour::for_stream(&std::io::stderr()))
-}
-
-fn list(report: &ReloadReport, colour: Colour) -> String {
     let mut text = String::new();
     for problem in &report.problems {
         let tone = match problem.severity.as_str() {
             "error" => Tone::Bad,
             _ => Tone::Name,
         };
-        let severity = colour.paint(tone, &format!("{}:", problem.severity));
+        let severity = tone.paint(&format!("{}:", problem.severity));
         let position = match (&report.config, problem.line, problem.column) {
             (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
             (Some(file), _, _) => format!("{file}: "),
@@ -34,11 +22,10 @@ fn list(report: &ReloadReport, colour: Colour) -> String {
         let message = printable(&format!("{position}{}", problem.message));
         text.push_str(&format!("{severity} {message}\n"));
         if let Some(remedy) = &problem.remedy {
-            let hint = colour.paint(Tone::Hint, "hint:");
-            text.push_str(&format!("  {hint} {}\n", printable(remedy)));
+            text.push_str(&super::hint_line(&printable(remedy)));
         }
     }
-    text
+    for_stream(text, &std::io::stderr())
 }
 
 /// Formats the changes as text.
@@ -111,7 +98,7 @@ mod tests {
             ..ReloadReport::default()
         };
         assert_eq!(
-            list(&report, Colour::Off),
+            problems(&report),
             "error: mcpact.toml:2:1: unknown key `commnad`\n  hint: did you mean `command`?\n"
         );
         let rejected = "config rejected; the previous config stays in effect\n";

@@ -1,21 +1,13 @@
 //! Overview that `mcpact serve` prints at startup.
 
 use std::fmt::Write;
+use std::io::stderr;
 use std::path::{Path, PathBuf};
 
 use mcpact_gateway::{FilterReport, ServerReport, ServerState};
 
-use super::layout::{Cell, Layout, in_one_line, width};
-use super::style::{Colour, Tone};
-
-/// Source of the config.
-#[derive(Clone, Debug)]
-pub(crate) enum ConfigOrigin {
-    /// No config; built-in servers.
-    Builtin,
-    /// A file.
-    File(PathBuf),
-}
+use super::layout::{Cell, Layout, cell, in_one_line, width};
+use super::style::Tone;
 
 /// Facts for the config of a client, besides the URL.
 #[derive(Clone, Debug)]
@@ -87,37 +79,30 @@ impl TokenReference {
 /// Variable to suggest if the config names none.
 const DEFAULT_VARIABLE: &str = "MCPACT_TOKEN";
 
-/// Servers and filters of a gateway.
-#[derive(Clone, Debug)]
-pub(crate) struct Served {
-    /// All servers.
-    pub(crate) servers: Vec<ServerReport>,
-    /// Filters that are not approved.
-    pub(crate) filters: Vec<FilterReport>,
-}
-
-/// Formats the servers, the endpoints and the config for clients.
+/// Formats the servers, the unapproved filters, the endpoints and the config for clients. Without a config, the servers
+/// are built-in ones.
 pub(crate) fn text(
     url: &str,
-    origin: &ConfigOrigin,
+    config: Option<&Path>,
     setup: &ClientSetup,
-    served: &Served,
+    servers: &[ServerReport],
+    filters: &[FilterReport],
 ) -> String {
-    let mut layout = new_layout();
+    let mut layout = Layout::new(width());
     layout.blank();
-    let title = match origin {
-        ConfigOrigin::Builtin => String::from("No config found; serving built-in demo servers"),
-        ConfigOrigin::File(path) => format!("Serving {}", path.display()),
+    let title = match config {
+        None => String::from("No config found; serving built-in demo servers"),
+        Some(path) => format!("Serving {}", path.display()),
     };
     layout.title(Tone::Plain, &title);
     layout.blank();
-    if served.servers.is_empty() {
+    if servers.is_empty() {
         let empty = "no servers yet: add one to the config, which is reloaded at once, or run `mcpact import`";
         layout.entry(2, &[], Tone::Plain, empty);
     } else {
-        table(&mut layout, &served.servers);
+        table(&mut layout, servers);
     }
-    for filter in &served.filters {
+    for filter in filters {
         let FilterReport { name, failure, .. } = filter;
         let effect = match filter.is_required {
             true => "matching requests are refused",
@@ -127,7 +112,7 @@ pub(crate) fn text(
         layout.blank();
         layout.entry(2, &[], Tone::Bad, &in_one_line(&text));
     }
-    let mut out = layout.finish();
+    let mut out = layout.finish(&stderr());
     endpoints(&mut out, url, &setup.hosts);
     client_configs(&mut out, url, setup);
     if let Some(host) = setup.hosts.first() {
@@ -139,10 +124,6 @@ pub(crate) fn text(
         );
     }
     out
-}
-
-fn new_layout() -> Layout {
-    Layout::new(Colour::for_stream(&std::io::stderr()), width())
 }
 
 fn endpoints(out: &mut String, url: &str, hosts: &[String]) {
@@ -197,11 +178,11 @@ fn client_configs(out: &mut String, url: &str, setup: &ClientSetup) {
 
 /// Formats a server that started after the overview; nothing for a failed one.
 pub(crate) fn late(server: &ServerReport, servers: &[ServerReport]) -> String {
-    let mut layout = new_layout();
+    let mut layout = Layout::new(width());
     if server.failure.is_none() {
         row(&mut layout, server, name_width(servers));
     }
-    layout.finish()
+    layout.finish(&stderr())
 }
 
 fn quoted(text: &str) -> String {
@@ -210,12 +191,13 @@ fn quoted(text: &str) -> String {
 
 fn table(layout: &mut Layout, servers: &[ServerReport]) {
     let width = name_width(servers);
-    let header = cells(("SERVER", width), "REVISION", "ERA");
-    let header = header.map(|cell| Cell {
-        tone: Tone::Faint,
-        ..cell
-    });
-    layout.entry(2, &header, Tone::Faint, "STATE");
+    let header = cell(Tone::Faint, "SERVER", width + 2);
+    entry(
+        layout,
+        header,
+        [Tone::Faint; 2],
+        ["REVISION", "ERA", "STATE"],
+    );
     for server in servers {
         row(layout, server, width);
     }
@@ -224,15 +206,6 @@ fn table(layout: &mut Layout, servers: &[ServerReport]) {
 fn name_width(servers: &[ServerReport]) -> usize {
     let names = servers.iter().map(|server| server.name.len());
     names.max().unwrap_or(0).max("SERVER".len())
-}
-
-fn cells<'t>((name, width): (&'t str, usize), revision: &'t str, era: &'t str) -> [Cell<'t>; 3] {
-    let cell = |tone, text, width| Cell { tone, text, width };
-    [
-        cell(Tone::Name, name, width + 2),
-        cell(Tone::Plain, revision, 12),
-        cell(Tone::Plain, era, 8),
-    ]
 }
 
 fn row(layout: &mut Layout, server: &ServerReport, width: usize) {
@@ -250,7 +223,14 @@ fn row(layout: &mut Layout, server: &ServerReport, width: usize) {
         }
         (None, None) => (Tone::Plain, String::from("not started")),
     };
-    let cells = cells((&server.name, width), revision, era);
+    let name = cell(Tone::Name, &server.name, width + 2);
     // The state may contain text of the server.
-    layout.entry(2, &cells, tone, &in_one_line(&state));
+    let state = in_one_line(&state);
+    entry(layout, name, [Tone::Plain, tone], [revision, era, &state]);
+}
+
+fn entry(layout: &mut Layout, name: Cell<'_>, tones: [Tone; 2], texts: [&str; 3]) {
+    let ([tone, last], [revision, era, state]) = (tones, texts);
+    let cells = [name, cell(tone, revision, 12), cell(tone, era, 8)];
+    layout.entry(2, &cells, last, state);
 }

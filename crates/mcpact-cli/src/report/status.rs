@@ -1,35 +1,19 @@
 //! Output of `mcpact status`.
 
-use mcpact_gateway::control::{
-    Bundle, GatewayStatus, InstanceLine, ReloadReport, ServerLine, Status,
-};
+use std::io::stdout;
 
-use super::layout::{Cell, Layout, in_one_line, length, widest, width};
-use super::style::{Colour, Tone};
+use mcpact_gateway::control::{GatewayStatus, InstanceLine, ReloadReport, ServerLine, Status};
+
+use super::count;
+use super::layout::{Cell, Layout, cell, in_one_line, length, widest, width};
+use super::style::Tone;
 
 /// Gap between two columns.
 const GAP: usize = 2;
 
-/// Formats the status as JSON.
-pub(crate) fn json(status: &Status) -> String {
-    // Strings and numbers: serialization cannot fail.
-    let mut text = serde_json::to_string_pretty(status).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
-/// Formats a diagnostic bundle as indented JSON.
-pub(crate) fn bundle(bundle: &Bundle) -> String {
-    // Strings and numbers: serialization cannot fail.
-    let mut text = serde_json::to_string_pretty(bundle).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
 /// Formats the gateway and a row for each server as text.
 pub(crate) fn text(status: &Status) -> String {
-    let colour = Colour::for_stream(&std::io::stdout());
-    let mut layout = Layout::new(colour, width());
+    let mut layout = Layout::new(width());
     gateway(&mut layout, &status.gateway);
     layout.blank();
     if status.servers.is_empty() {
@@ -37,13 +21,12 @@ pub(crate) fn text(status: &Status) -> String {
     } else {
         servers(&mut layout, &status.servers);
     }
-    layout.finish()
+    layout.finish(&stdout())
 }
 
 /// Formats one server and its instances as text.
 pub(crate) fn server(status: &Status) -> String {
-    let colour = Colour::for_stream(&std::io::stdout());
-    let mut layout = Layout::new(colour, width());
+    let mut layout = Layout::new(width());
     for server in &status.servers {
         details(&mut layout, server);
         if !server.instances.is_empty() {
@@ -51,25 +34,20 @@ pub(crate) fn server(status: &Status) -> String {
             instances(&mut layout, &server.instances);
         }
     }
-    layout.finish()
+    layout.finish(&stdout())
 }
 
 /// Adds labelled lines.
-fn fields(layout: &mut Layout, rows: &[(&str, Tone, String)]) {
-    let width = widest(rows.iter().map(|(name, _, _)| *name)) + GAP;
-    for (name, tone, text) in rows {
-        let cell = Cell {
-            tone: Tone::Name,
-            text: name,
-            width,
-        };
-        layout.entry(0, &[cell], *tone, &in_one_line(text));
+fn fields(layout: &mut Layout, rows: &[(&str, (Tone, String))]) {
+    let width = widest(rows.iter().map(|(name, _)| *name)) + GAP;
+    for (name, (tone, text)) in rows {
+        let name = cell(Tone::Name, name, width);
+        layout.entry(0, &[name], *tone, &in_one_line(text));
     }
 }
 
 fn gateway(layout: &mut Layout, gateway: &GatewayStatus) {
     let url = gateway.url.as_deref();
-    let url = url.unwrap_or("stdio (one client)");
     let config = match (&gateway.config, gateway.watching) {
         (None, _) => String::from("none (built-in servers)"),
         (Some(config), true) => format!("{config} (reloaded on change)"),
@@ -79,43 +57,35 @@ fn gateway(layout: &mut Layout, gateway: &GatewayStatus) {
         "serving" => "running",
         _ => "stopping",
     };
+    let state = format!(
+        "{state} for {}, pid {}, version {}",
+        age(gateway.state_seconds),
+        gateway.pid,
+        gateway.version
+    );
+    let clients = format!(
+        "{}, {} in flight",
+        count(gateway.sessions, "session"),
+        count(gateway.in_flight, "request")
+    );
     let mut rows = vec![
-        ("gateway", Tone::Plain, url.to_owned()),
-        ("config", Tone::Plain, config),
-        (
-            "state",
-            Tone::Plain,
-            format!(
-                "{state} for {}, pid {}, version {}",
-                age(gateway.state_seconds),
-                gateway.pid,
-                gateway.version
-            ),
-        ),
-        (
-            "clients",
-            Tone::Plain,
-            format!(
-                "{}, {} in flight",
-                count(gateway.sessions, "session"),
-                count(gateway.in_flight, "request")
-            ),
-        ),
+        ("gateway", plain(url.unwrap_or("stdio (one client)"))),
+        ("config", plain(config)),
+        ("state", plain(state)),
+        ("clients", plain(clients)),
     ];
-    if let Some(reload) = &gateway.last_reload {
-        rows.push(last_reload(reload));
-    }
+    rows.extend(gateway.last_reload.as_ref().map(last_reload));
     fields(layout, &rows);
 }
 
-fn last_reload(reload: &ReloadReport) -> (&'static str, Tone, String) {
+fn last_reload(reload: &ReloadReport) -> (&'static str, (Tone, String)) {
     let tone = if reload.applied {
         Tone::Plain
     } else {
         Tone::Bad
     };
     let text = format!("{} ({}): {}", reload.time, reload.cause, reload.summary());
-    ("reload", tone, text)
+    ("reload", (tone, text))
 }
 
 /// A row of a table with notes below it.
@@ -156,11 +126,7 @@ fn line(layout: &mut Layout, cells: &[(Tone, String)], widths: &[usize]) {
     let cells: Vec<Cell<'_>> = cells
         .iter()
         .zip(widths)
-        .map(|((tone, text), width)| Cell {
-            tone: *tone,
-            text,
-            width: *width,
-        })
+        .map(|((tone, text), width)| cell(*tone, text, *width))
         .collect();
     layout.entry(0, &cells, Tone::Plain, "");
 }
@@ -270,16 +236,13 @@ fn unhealthy_instances(server: &ServerLine) -> impl Iterator<Item = (Tone, Strin
 fn hidden_tools(server: &ServerLine) -> Option<(Tone, String)> {
     let tools = server.hidden_tools.iter().map(|tool| format!("`{tool}`"));
     let tools: Vec<String> = tools.collect();
-    let text = match tools.len() {
-        0 => return None,
-        number => format!(
-            "{} hidden because of a changed definition: {}; run `mcpact approve --tools {}`",
-            count(number, "tool"),
-            tools.join(", "),
-            server.name
-        ),
-    };
-    Some((Tone::Bad, text))
+    let text = format!(
+        "{} hidden because of a changed definition: {}; run `mcpact approve --tools {}`",
+        count(tools.len(), "tool"),
+        tools.join(", "),
+        server.name
+    );
+    (!tools.is_empty()).then_some((Tone::Bad, text))
 }
 
 fn details(layout: &mut Layout, server: &ServerLine) {
@@ -305,42 +268,21 @@ fn details(layout: &mut Layout, server: &ServerLine) {
         [] => String::from("unknown (not listed yet)"),
         items => items.join(", "),
     };
+    let calls = format!("{} in flight, {} queued", server.in_flight, server.queued);
+    let failures = count(server.failures, "recent failure");
+    let sessions = count(server.sessions, "session");
     let mut rows = vec![
-        ("server", Tone::Name, server.name.clone()),
-        ("state", tone(&server.state), server.state.clone()),
-        ("revision", Tone::Plain, revision),
-        (
-            "transport",
-            Tone::Plain,
-            server.transport.as_str().to_owned(),
-        ),
-        ("offers", Tone::Plain, items),
-        (
-            "calls",
-            Tone::Plain,
-            format!("{} in flight, {} queued", server.in_flight, server.queued),
-        ),
-        (
-            "starts",
-            Tone::Plain,
-            format!(
-                "{}, {}",
-                server.starts,
-                count(server.failures, "recent failure")
-            ),
-        ),
-        (
-            "clients",
-            Tone::Plain,
-            format!("{} at its own endpoint", count(server.sessions, "session")),
-        ),
+        ("server", (Tone::Name, server.name.clone())),
+        ("state", (tone(&server.state), server.state.clone())),
+        ("revision", plain(revision)),
+        ("transport", plain(server.transport.as_str())),
+        ("offers", plain(items)),
+        ("calls", plain(calls)),
+        ("starts", plain(format!("{}, {failures}", server.starts))),
+        ("clients", plain(format!("{sessions} at its own endpoint"))),
     ];
-    if let Some((tone, text)) = problem(server) {
-        rows.push(("problem", tone, text));
-    }
-    if let Some((tone, text)) = hidden_tools(server) {
-        rows.push(("hidden", tone, text));
-    }
+    rows.extend(problem(server).map(|problem| ("problem", problem)));
+    rows.extend(hidden_tools(server).map(|hidden| ("hidden", hidden)));
     fields(layout, &rows);
 }
 
@@ -370,14 +312,6 @@ fn instances(layout: &mut Layout, instances: &[InstanceLine]) {
         })
         .collect();
     table(layout, &names, &rows);
-}
-
-/// Formats a count with its noun.
-fn count(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
-    }
 }
 
 /// Formats a duration in at most two units.
@@ -417,7 +351,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_with_the_header() {
-        let mut layout = Layout::new(Colour::Off, 80);
+        let mut layout = Layout::new(80);
         let row = |name: &str, state: &str, note: Option<&str>| Row {
             cells: vec![plain(name), plain(state)],
             notes: Vec::from_iter(note.map(plain)),
@@ -425,7 +359,7 @@ mod tests {
         let rows = [row("files", "ready", None), row("x", "failed", Some("why"))];
         table(&mut layout, &["server", "state"], &rows);
         assert_eq!(
-            layout.finish(),
+            layout.finish(&Vec::new()),
             "server  state\nfiles   ready\nx       failed\n    why\n"
         );
     }

@@ -1,13 +1,9 @@
-use std::ffi::OsStr;
+//! Styles of the output.
 
+use anstream::adapter::strip_str;
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-
-/// Coloured or plain output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colour {
-    On,
-    Off,
-}
 
 /// Meaning of a piece of text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,28 +29,28 @@ impl Tone {
             Self::Faint => Style::new().dimmed(),
         }
     }
+
+    /// Styles a text.
+    pub(super) fn paint(self, text: &str) -> String {
+        if self == Self::Plain || text.is_empty() {
+            return text.to_owned();
+        }
+        let style = self.style();
+        format!("{style}{text}{style:#}")
+    }
 }
 
-impl Colour {
-    /// Returns `On` unless `NO_COLOR` is set or `TERM` is `dumb`.
-    pub(super) fn on_terminal(no_color: Option<&OsStr>, term: Option<&OsStr>) -> Self {
-        let is_dumb = term.is_some_and(|term| term == "dumb");
-        if no_color.is_none_or(OsStr::is_empty) && !is_dumb {
-            Self::On
-        } else {
-            Self::Off
-        }
-    }
+/// Returns whether the output of a stream is coloured: on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
+pub(super) fn is_coloured(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
 
-    /// Styles a text if colour is on.
-    pub(super) fn paint(self, tone: Tone, text: &str) -> String {
-        match self {
-            Self::On if tone != Tone::Plain && !text.is_empty() => {
-                let style = tone.style();
-                format!("{style}{text}{style:#}")
-            }
-            Self::On | Self::Off => text.to_owned(),
-        }
+/// Removes the styles if the output of the stream is not coloured.
+pub(super) fn for_stream(text: String, stream: &impl RawStream) -> String {
+    if is_coloured(stream) {
+        text
+    } else {
+        strip_str(&text).to_string()
     }
 }
 
@@ -63,20 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_color_disables_colour() {
-        let choose = |no_color: Option<&str>, term: &str| {
-            Colour::on_terminal(no_color.map(OsStr::new), Some(OsStr::new(term)))
-        };
-        assert_eq!(choose(None, "xterm"), Colour::On);
-        assert_eq!(choose(Some(""), "xterm"), Colour::On);
-        assert_eq!(choose(Some("1"), "xterm"), Colour::Off);
-        assert_eq!(choose(None, "dumb"), Colour::Off);
-    }
-
-    #[test]
     fn plain_text_is_never_styled() {
-        assert_eq!(Colour::On.paint(Tone::Plain, "a"), "a");
-        assert_eq!(Colour::Off.paint(Tone::Bad, "a"), "a");
-        assert_ne!(Colour::On.paint(Tone::Bad, "a"), "a");
+        assert_eq!(Tone::Plain.paint("a"), "a");
+        assert_ne!(Tone::Bad.paint("a"), "a");
+        assert_eq!(strip_str(&Tone::Bad.paint("a")).to_string(), "a");
     }
 }

@@ -1,9 +1,8 @@
 use mcpact_engine::policy::Profile;
 use mcpact_spec::{Revision, Side};
 
+use super::explain;
 use super::layout::{Layout, length};
-use super::style::Colour;
-use super::{Detail, pact, refusal};
 use crate::document::{Document, Source};
 use crate::explanation::{Explanation, ServerPolicy};
 
@@ -33,12 +32,10 @@ fn explanations() -> Vec<Explanation> {
     all
 }
 
-fn formatted(explanation: &Explanation, detail: Detail, colour: Colour, width: usize) -> String {
-    let layout = Layout::new(colour, width);
-    match explanation.pact() {
-        Ok(pact) => pact::write(layout, explanation, pact, detail),
-        Err(refusal) => refusal::write(layout, explanation, refusal),
-    }
+fn formatted(explanation: &Explanation, show_all: bool, width: usize) -> Layout {
+    let mut layout = Layout::new(width);
+    explain::write(&mut layout, explanation, show_all);
+    layout
 }
 
 fn without_colour(text: &str) -> String {
@@ -54,8 +51,9 @@ fn without_colour(text: &str) -> String {
 #[test]
 fn colour_does_not_change_the_text() {
     for explanation in explanations() {
-        let plain = formatted(&explanation, Detail::Defined, Colour::Off, 80);
-        let coloured = formatted(&explanation, Detail::Defined, Colour::On, 80);
+        let layout = formatted(&explanation, false, 80);
+        let coloured = layout.styled().to_owned();
+        let plain = layout.finish(&Vec::new());
         assert!(!plain.contains('\u{1b}'));
         assert!(coloured.contains('\u{1b}'));
         assert_eq!(without_colour(&coloured), plain);
@@ -66,7 +64,7 @@ fn colour_does_not_change_the_text() {
 fn lines_fit_the_width_without_trailing_space() {
     for width in [80, 100] {
         for explanation in explanations() {
-            let text = formatted(&explanation, Detail::All, Colour::Off, width);
+            let text = formatted(&explanation, true, width).finish(&Vec::new());
             for line in text.lines() {
                 assert!(length(line) <= width, "{width}: {line}");
                 assert_eq!(line, line.trim_end());

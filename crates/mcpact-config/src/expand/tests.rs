@@ -1,6 +1,7 @@
 use super::*;
 use crate::host_environment::{ProgramFacts, ProgramLookup};
 use crate::problem::Severity;
+use crate::secret::ExpandedText;
 
 struct TestHost;
 
@@ -267,5 +268,24 @@ fn non_utf8_variables_are_errors() {
             let expected = "variable `BYTES` is not valid UTF-8; set it to a UTF-8 value";
             assert!(told[0].ends_with(expected), "{text}: {told:?}");
         }
+    }
+}
+
+#[test]
+fn values_of_variables_are_recorded() {
+    for (written, expected) in [
+        ("plain", &[][..]),
+        ("${TOKEN}", &["hunter2"]),
+        ("--key=${TOKEN}!", &["hunter2"]),
+        ("${TOKEN}/${NOPE:-two}", &["hunter2", "two"]),
+        ("${TOKEN}${HOME}", &["hunter2", "/home/ada"]),
+    ] {
+        let text = format!("[servers.a]\ncommand = \"a\"\nargs = [\"{written}\"]");
+        let catalog = crate::read::tests::taken_from("mcpact.toml", &text);
+        let crate::Launch::Command(command) = &catalog.servers["a"].launch else {
+            panic!("no command");
+        };
+        let values: Vec<&str> = command.args[0].variable_values().collect();
+        assert_eq!(values, expected, "{written}");
     }
 }

@@ -1,6 +1,7 @@
 //! Keys of other clients and their native equivalents.
 
 use crate::keys;
+use crate::policy::has;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
@@ -38,83 +39,58 @@ use KeyMapping::{
     Strategy, Transport, Unused,
 };
 
-/// Server keys of other clients and gateways.
-const SERVER: &[(&str, KeyMapping)] = &[
-    ("serverUrl", As("url")),
-    ("httpUrl", As("url")),
-    ("baseUrl", As("url")),
-    ("endpoint", As("url")),
-    ("uri", As("url")),
-    ("cmd", As("command")),
-    ("path", As("command")),
-    ("arguments", As("args")),
-    ("environment", As("env")),
-    ("envs", As("env")),
-    ("envFile", As("env_file")),
-    ("env_vars", As("inherit")),
-    ("env_keys", As("inherit")),
-    ("workingDirectory", As("cwd")),
-    ("isActive", As("enabled")),
-    ("disabled", Not("enabled")),
-    ("enabled_tools", As("tools")),
-    ("enabledTools", As("tools")),
-    ("includeTools", As("tools")),
-    ("exposeTools", As("tools")),
-    ("available_tools", As("tools")),
-    ("disabled_tools", As("hidden_tools")),
-    ("disabledTools", As("hidden_tools")),
-    ("excludeTools", As("hidden_tools")),
-    ("startup_timeout_sec", As("start_seconds")),
-    ("tool_timeout_sec", As("call_seconds")),
-    ("idleSeconds", As("idle_seconds")),
-    ("maxConcurrent", As("max_concurrent")),
-    ("maxInstances", As("max_instances")),
-    ("minReady", As("min_ready")),
-    ("drainTimeoutSeconds", As("drain_seconds")),
-    ("sessionTTLSeconds", As("session_seconds")),
-    ("protocolVersion", As("era")),
-    ("protocol_version", As("era")),
-    ("protocolEra", As("era")),
-    ("sticky", Strategy("stateful")),
-    ("persistent", Strategy("persistent")),
-    ("activationMode", Activation),
-    ("headers", Headers),
-    ("http_headers", Headers),
-    ("env_http_headers", HeadersFromVariables),
-    ("bearer_token_env_var", BearerFromVariable),
-    ("apiKey", Bearer),
-    ("http", Inner),
-    ("requestOptions", Inner),
-    ("type", Transport),
-    ("transport", Transport),
-    ("transportType", Transport),
-    ("name", Silent),
-    ("displayName", Silent),
-    ("display_name", Silent),
-    ("description", Silent),
-    ("title", Silent),
-    ("icon", Silent),
-    ("source", Silent),
-    ("gallery", Silent),
-    ("version", Silent),
-    ("bundled", Silent),
-    ("timeout", Unused),
-    ("startup_timeout_ms", Unused),
-    ("autoApprove", Unused),
-    ("alwaysAllow", Unused),
-    ("trust", Unused),
-    ("oauth", Unused),
-    ("auth", Unused),
-    ("settings", Unused),
-    ("dev", Unused),
-    ("maxRetries", Unused),
-    ("required", Unused),
+/// Server keys of other clients and gateways, separated by spaces.
+const SERVER: &[(KeyMapping, &str)] = &[
+    (As("url"), "serverUrl httpUrl baseUrl endpoint uri"),
+    (As("command"), "cmd path"),
+    (As("args"), "arguments"),
+    (As("env"), "environment envs"),
+    (As("env_file"), "envFile"),
+    (As("inherit"), "env_vars env_keys"),
+    (As("cwd"), "workingDirectory"),
+    (As("enabled"), "isActive"),
+    (Not("enabled"), "disabled"),
+    (
+        As("tools"),
+        "enabled_tools enabledTools includeTools exposeTools available_tools",
+    ),
+    (
+        As("hidden_tools"),
+        "disabled_tools disabledTools excludeTools",
+    ),
+    (As("start_seconds"), "startup_timeout_sec"),
+    (As("call_seconds"), "tool_timeout_sec"),
+    (As("idle_seconds"), "idleSeconds"),
+    (As("max_concurrent"), "maxConcurrent"),
+    (As("max_instances"), "maxInstances"),
+    (As("min_ready"), "minReady"),
+    (As("drain_seconds"), "drainTimeoutSeconds"),
+    (As("session_seconds"), "sessionTTLSeconds"),
+    (As("era"), "protocolVersion protocol_version protocolEra"),
+    (Strategy("stateful"), "sticky"),
+    (Strategy("persistent"), "persistent"),
+    (Activation, "activationMode"),
+    (Headers, "headers http_headers"),
+    (HeadersFromVariables, "env_http_headers"),
+    (BearerFromVariable, "bearer_token_env_var"),
+    (Bearer, "apiKey"),
+    (Inner, "http requestOptions"),
+    (Transport, "type transport transportType"),
+    (
+        Silent,
+        "name displayName display_name description title icon source gallery version bundled",
+    ),
+    (
+        Unused,
+        "timeout startup_timeout_ms autoApprove alwaysAllow trust oauth auth settings dev \
+         maxRetries required",
+    ),
 ];
 
 /// Mapping of a non-native key.
 pub(super) fn key_mapping(key: &str) -> Option<KeyMapping> {
-    let row = SERVER.iter().find(|(name, _)| *name == key);
-    row.map(|(_, key_mapping)| *key_mapping)
+    let row = SERVER.iter().find(|(_, names)| has(names, key));
+    row.map(|(key_mapping, _)| *key_mapping)
 }
 
 /// Returns whether the value of a server key is used.
@@ -145,27 +121,22 @@ pub(super) enum TransportKind {
     Foreign,
 }
 
-const CARRIERS: &[(&str, TransportKind)] = &[
-    ("stdio", TransportKind::Program),
-    ("local", TransportKind::Program),
-    ("http", TransportKind::Address),
-    ("streamable-http", TransportKind::Address),
-    ("streamable_http", TransportKind::Address),
-    ("streamableHttp", TransportKind::Address),
-    ("sse", TransportKind::Address),
-    ("remote", TransportKind::Address),
-    ("ws", TransportKind::Foreign),
-    ("websocket", TransportKind::Foreign),
-    ("builtin", TransportKind::Foreign),
-    ("platform", TransportKind::Foreign),
-    ("frontend", TransportKind::Foreign),
-    ("inline_python", TransportKind::Foreign),
+const TRANSPORTS: &[(TransportKind, &str)] = &[
+    (TransportKind::Program, "stdio local"),
+    (
+        TransportKind::Address,
+        "http streamable-http streamable_http streamableHttp sse remote",
+    ),
+    (
+        TransportKind::Foreign,
+        "ws websocket builtin platform frontend inline_python",
+    ),
 ];
 
 /// Parses a transport name.
 pub(super) fn transport_kind(word: &str) -> Option<TransportKind> {
-    let row = CARRIERS.iter().find(|(name, _)| *name == word);
-    row.map(|(_, transport_kind)| *transport_kind)
+    let row = TRANSPORTS.iter().find(|(_, names)| has(names, word));
+    row.map(|(transport_kind, _)| *transport_kind)
 }
 
 /// Top-level keys that apply to every server.

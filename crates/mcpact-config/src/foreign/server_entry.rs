@@ -9,7 +9,6 @@ use crate::fields::warn_of_nulls;
 use crate::keys::{self, Kind};
 use crate::nearest::nearest;
 use crate::problem::{Findings, Problem};
-use crate::secret::ExpandedText;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
@@ -29,22 +28,20 @@ struct Draft<'t> {
     first_unused: Option<Span>,
 }
 
-/// Reason for skipping a server.
-pub(super) enum SkippedServer {
-    /// Disabled, or of a kind that only its client supports.
-    Unwanted,
-    /// Invalid.
-    Wrong(Problem),
-}
-
-/// Converts a server to the native format, if mcpact can run it.
+/// Converts a server to the native format, if mcpact can run it. `text` is that of the config.
+///
+/// # Errors
+/// The server is skipped, with its problem unless it is disabled or of a kind that only its client supports.
 pub(super) fn convert(
-    name: &str,
-    span: Span,
-    theirs: &Table,
+    entry: &Member,
     text: &str,
     findings: &mut Findings,
-) -> Result<Table, SkippedServer> {
+) -> Result<Table, Option<Problem>> {
+    let name = &entry.key;
+    let Some(theirs) = entry.node.table() else {
+        let message = format!("`{name}` is not a server and is ignored");
+        return Err(Some(findings.warning(entry.key_span, message).clone()));
+    };
     let mut draft = Draft {
         text,
         members: Vec::new(),
@@ -74,25 +71,19 @@ pub(super) fn convert(
     let has_launch = ["command", "url", "builtin"]
         .iter()
         .any(|key| table.member(key).is_some());
+    let mut skipped = None;
     if !has_launch {
         let message = format!(
             "server `{name}` has neither a command nor a URL that mcpact can use, and is ignored"
         );
-        let problem = findings.warning(span, message);
+        let problem = findings.warning(entry.key_span, message);
         problem.remedy = meant;
-        let left_out = match is_foreign || is_off {
-            true => SkippedServer::Unwanted,
-            false => SkippedServer::Wrong(problem.clone()),
-        };
-        if is_off {
-            findings.soften(before);
-        }
-        return Err(left_out);
+        skipped = Some((!is_foreign && !is_off).then(|| problem.clone()));
     }
     if is_off {
         findings.soften(before);
     }
-    Ok(table)
+    skipped.map_or(Ok(table), Err)
 }
 
 impl Draft<'_> {
@@ -307,7 +298,7 @@ impl Draft<'_> {
         match &node.value {
             Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {
                 let written = self.text.get(node.span.start..node.span.end);
-                node.value = Value::Text(ExpandedText::from(written.unwrap_or_default()));
+                node.value = Value::from(written.unwrap_or_default());
             }
             Value::Null | Value::Text(_) | Value::List(_) | Value::Table(_) => {}
         }
@@ -323,15 +314,8 @@ fn by_name(item: &mut Node) {
 }
 
 fn inner(member: &Member) -> Vec<Member> {
-    match &member.node.value {
-        Value::Table(table) => table.0.clone(),
-        Value::Null
-        | Value::Flag(_)
-        | Value::Whole(_)
-        | Value::Fraction(_)
-        | Value::Text(_)
-        | Value::List(_) => Vec::new(),
-    }
+    let table = member.node.table();
+    table.map_or_else(Vec::new, |table| table.0.clone())
 }
 
 fn negated(member: &Member, key: &str) -> Member {
@@ -344,7 +328,7 @@ fn negated(member: &Member, key: &str) -> Member {
 
 fn with_text(member: &Member, text: &str) -> Member {
     let mut member = member.clone();
-    member.node.value = Value::Text(ExpandedText::from(text));
+    member.node.value = Value::from(text);
     member
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::host_environment::HostEnvironment;
-use crate::policy::program_name;
+use crate::policy::runs_scripts;
 use crate::problem::Findings;
 use crate::secret::ExpandedText;
 use crate::source::Span;
@@ -11,12 +11,6 @@ use crate::tree::{Member, Node, Table, Value};
 
 /// Keys with paths relative to the config.
 const PATHS: [&str; 2] = ["env_file", "cwd"];
-
-/// Interpreters that take a script as first operand.
-const INTERPRETERS: &[&str] = &[
-    "node", "deno", "bun", "tsx", "ts-node", "python", "pypy", "uv", "ruby", "perl", "php", "lua",
-    "bash", "sh", "zsh",
-];
 
 /// Extensions of scripts.
 const SCRIPTS: &[&str] = &[
@@ -69,70 +63,47 @@ fn resolve_server(
     server.0.push(Member::new(String::from("cwd"), span, node));
 }
 
-/// Returns whether the program or its arguments depend on the working directory.
+/// Returns whether the program, its arguments or its variables depend on the working directory.
 fn uses_relative_paths(server: &Table, host: &dyn HostEnvironment) -> bool {
-    let told = |key: &str| server.member(key).map(|member| &member.node);
-    let program = told("command").and_then(Node::text);
-    program.is_some_and(|program| {
-        let program = program.value();
-        program.contains('/') && is_relative(program)
-    }) || told("args").is_some_and(|args| any(args, &|arg| is_relative_path(arg, host)))
-        || has_script(&words(server))
-        || told("env").is_some_and(|env| any(env, &|value| is_dotted(value)))
-}
-
-/// The program and its arguments.
-fn words(server: &Table) -> Vec<&str> {
-    let args = server.member("args").map(|args| &args.node.value);
-    let args = match args {
-        Some(Value::List(items)) => items.as_slice(),
-        Some(_) | None => &[],
+    let texts = |key: &str| match server.member(key).map(|member| &member.node.value) {
+        Some(Value::Text(text)) => vec![text.value()],
+        Some(Value::List(items)) => items.iter().filter_map(text_of).collect(),
+        Some(Value::Table(table)) => {
+            let members = table.0.iter();
+            members.filter_map(|member| text_of(&member.node)).collect()
+        }
+        _ => Vec::new(),
     };
-    let program = server.member("command").map(|program| &program.node);
-    let words = program.into_iter().chain(args);
-    words
-        .filter_map(|word| Some(word.text()?.value()))
-        .collect()
+    let (program, args) = (texts("command"), texts("args"));
+    program
+        .iter()
+        .any(|word| word.contains('/') && is_relative(word))
+        || args.iter().any(|arg| is_relative_path(arg, host))
+        || has_script(&[program, args].concat())
+        || texts("env").iter().any(|value| is_dotted(value))
 }
 
-/// Returns whether a word is a relative script path. The file may not exist yet.
+fn text_of(node: &Node) -> Option<&str> {
+    Some(node.text()?.value())
+}
+
+/// Returns whether an argument is a relative script path. The file may not exist yet.
 fn has_script(words: &[&str]) -> bool {
     let is_path =
         |word: &str| is_relative(word) && !word.starts_with(['-', '@']) && !word.contains("://");
     let has_ending = |word: &str| {
-        let ending = Path::new(word)
-            .extension()
-            .and_then(|ending| ending.to_str());
+        let ending = Path::new(word).extension().and_then(|end| end.to_str());
         ending.is_some_and(|ending| SCRIPTS.contains(&ending))
     };
-    let run = words
-        .iter()
-        .enumerate()
-        .filter(|(_, word)| is_interpreter(word));
-    let mut run = run.filter_map(|(at, _)| {
-        let mut behind = words[at + 1..].iter();
-        behind.find(|word| !word.starts_with('-') && **word != "run")
-    });
-    words
-        .iter()
-        .skip(1)
-        .any(|word| is_path(word) && has_ending(word))
-        || run.any(|word| is_path(word) && word.contains('/'))
-}
-
-fn is_interpreter(word: &str) -> bool {
-    let name = program_name(word);
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.contains(&name)
-}
-
-fn any(node: &Node, is: &dyn Fn(&str) -> bool) -> bool {
-    match &node.value {
-        Value::Text(text) => is(text.value()),
-        Value::List(items) => items.iter().any(|item| any(item, is)),
-        Value::Table(table) => table.0.iter().any(|member| any(&member.node, is)),
-        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => false,
-    }
+    let is_run = |at: usize| {
+        let is_option = |word: &str| word.starts_with('-') || word == "run";
+        let mut before = words[..at].iter().rev();
+        before
+            .find(|word| !is_option(word))
+            .is_some_and(|word| runs_scripts(word))
+    };
+    let mut args = words.iter().enumerate().skip(1);
+    args.any(|(at, word)| is_path(word) && (has_ending(word) || word.contains('/') && is_run(at)))
 }
 
 /// Returns whether an argument is a relative path: by its form, or because the file exists.

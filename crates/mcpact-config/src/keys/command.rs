@@ -1,31 +1,37 @@
 //! Keys of commands and filters.
 
-use super::{Key, choices, count, flag, seconds, text, text_table, texts};
+use super::Kind::{Choices, Count, Flag, Seconds, Text, TextTable, Texts};
+use super::{Key, key};
 
-pub(super) const COMMAND: Key = text(
+pub(super) const COMMAND: Key = key(
     "command",
+    Text(None),
     "Program to start: a path, or a name to look up in `PATH`. Runs without a shell.",
 );
 
-pub(super) const ARGS: Key = texts("args", "Arguments, passed unchanged.");
+pub(super) const ARGS: Key = key("args", Texts, "Arguments, passed unchanged.");
 
-pub(super) const ENV: Key = text_table(
+pub(super) const ENV: Key = key(
     "env",
+    TextTable,
     "Environment variables, besides `PATH`, `HOME`, `LANG`, `TZ` and `TERM`, which every server inherits.",
 );
 
-pub(super) const ENV_FILE: Key = text(
+pub(super) const ENV_FILE: Key = key(
     "env_file",
+    Text(None),
     "File with more variables, as lines `NAME=value`; `env` wins.",
 );
 
-pub(super) const INHERIT: Key = texts(
+pub(super) const INHERIT: Key = key(
     "inherit",
+    Texts,
     "Names of variables to inherit from the gateway, if set.",
 );
 
-pub(super) const CWD: Key = text(
+pub(super) const CWD: Key = key(
     "cwd",
+    Text(None),
     "Working directory; a relative path starts at the folder of the config.",
 );
 
@@ -37,30 +43,29 @@ pub const FILTER: &[Key] = &[
     ENV_FILE,
     INHERIT,
     CWD,
-    count(
+    key(
         "order",
-        [0, 1_000],
-        100,
+        Count([0, 1_000], 100),
         "Order of execution: smaller numbers run first, equal ones by name.",
     ),
-    choices(
+    key(
         "on",
-        &["request", "response"],
+        Choices(&["request", "response"]),
         "Inspected stages: `request`, `response`. Empty means both.",
     ),
-    texts(
+    key(
         "methods",
+        Texts,
         "Inspected methods, such as `tools/call`; `*` matches anything. Empty means all.",
     ),
-    flag(
+    key(
         "required",
-        true,
+        Flag(true),
         "Reject requests while the filter is unavailable; otherwise they pass.",
     ),
-    seconds(
+    key(
         "seconds",
-        [0.01, 600.0],
-        5.0,
+        Seconds([0.01, 600.0], 5.0),
         "Timeout of a decision, including time in the queue.",
     ),
 ];

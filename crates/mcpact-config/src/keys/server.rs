@@ -2,10 +2,8 @@
 
 use mcpact_spec::Revision;
 
-use super::{
-    ANSWERS, Key, choice, command, count, flag, seconds, table, text, text_or, text_table, texts,
-    texts_table,
-};
+use super::Kind::{Choice, Count, Flag, Seconds, Table, Text, TextTable, Texts, TextsTable};
+use super::{ANSWERS, Key, command, key};
 
 /// The demo server with all protocol features.
 pub const EVERYTHING: &str = "everything";
@@ -42,180 +40,177 @@ pub const SERVER: &[Key] = &[
     command::ENV_FILE,
     command::INHERIT,
     command::CWD,
-    flag(
+    key(
         "no_new_privileges",
-        false,
+        Flag(false),
         "Prevent its processes from gaining privileges, for example through setuid programs (Linux only).",
     ),
-    count(
+    key(
         "max_open_files",
-        [0, 1_000_000],
-        0,
+        Count([0, 1_000_000], 0),
         "Maximum number of open files per process (Linux only); 0 means the limit of the gateway.",
     ),
-    count(
+    key(
         "max_memory_mb",
-        [0, 1_000_000],
-        0,
+        Count([0, 1_000_000], 0),
         "Maximum address space per process in MiB (Linux only); 0 means unlimited. Some runtimes reserve much more than they use.",
     ),
-    text("url", "URL of an HTTP server."),
-    text_table("headers", "Headers of every request."),
-    text("builtin", "Name of a built-in server: `everything`."),
-    flag("enabled", true, "Serve this server."),
-    texts(
+    key("url", Text(None), "URL of an HTTP server."),
+    key("headers", TextTable, "Headers of every request."),
+    key(
+        "builtin",
+        Text(None),
+        "Name of a built-in server: `everything`.",
+    ),
+    key("enabled", Flag(true), "Serve this server."),
+    key(
         "tags",
+        Texts,
         "Tags that clients select servers by: `/tags/TAG/mcp`.",
     ),
-    text(
+    key(
         "prefix",
+        Text(None),
         "Prefix of its tool names, instead of the server name.",
     ),
-    texts(
+    key(
         "tools",
+        Texts,
         "Tools to serve; `*` matches anything. Empty means all.",
     ),
-    texts("hidden_tools", "Tools to hide; `*` matches anything."),
-    texts_table(
+    key(
+        "hidden_tools",
+        Texts,
+        "Tools to hide; `*` matches anything.",
+    ),
+    key(
         "needs",
+        TextsTable,
         "Client capabilities required by tools, such as `{ \"ask_*\" = [\"elicitation\"] }`; other clients can neither see nor call the tool.",
     ),
-    choice(
+    key(
         "changed_tools",
-        &["warn", "hide", "serve"],
-        "warn",
+        Choice(&["warn", "hide", "serve"], "warn"),
         "Treatment of a tool whose definition has changed since it was first seen: serve it with a warning (`warn`), hide it until `mcpact approve --tools` (`hide`), or `serve` it.",
     ),
-    choice(
+    key(
         "era",
-        &ERAS,
-        "auto",
+        Choice(&ERAS, "auto"),
         "Protocol era: `auto` probes the server, `legacy` uses the handshake, `modern` does not. A revision such as `2025-11-25` allows that one only.",
     ),
-    texts(
+    key(
         "require",
+        Texts,
         "Capabilities required from the server, such as `tools`.",
     ),
-    texts(
+    key(
         "declare",
+        Texts,
         "Client capabilities declared to a `singleton`, such as `roots`. Default: none.",
     ),
-    table(
+    key(
         "answers",
-        ANSWERS,
+        Table(ANSWERS),
         "Default answers for this server; replaces all of `[gateway.answers]`.",
     ),
-    flag(
+    key(
         "public_results",
-        false,
+        Flag(false),
         "Allow caches to share results that the server marks `public`, at its own URL; otherwise they are `private`.",
     ),
-    choice(
+    key(
         "strategy",
-        STRATEGIES,
-        "stateless",
+        Choice(STRATEGIES, "stateless"),
         "Sharing of instances: all clients share several (`stateless`), one per client (`stateful`), shared and never stopped when idle (`persistent`), or one for all clients (`singleton`).",
     ),
-    seconds(
+    key(
         "idle_seconds",
-        [0.05, DAY],
-        300.0,
+        Seconds([0.05, DAY], 300.0),
         "Idle time before an instance is stopped. Its lists are still served, from a cache.",
     ),
-    count(
+    key(
         "max_concurrent",
-        [1, 10_000],
-        8,
+        Count([1, 10_000], 8),
         "Maximum number of concurrent calls per instance.",
     ),
-    count(
+    key(
         "max_instances",
-        [1, 1_000],
-        4,
+        Count([1, 1_000], 4),
         "Maximum number of running instances.",
     ),
-    count(
+    key(
         "min_ready",
-        [0, 1_000],
-        0,
+        Count([0, 1_000], 0),
         "Number of instances kept running without calls.",
     ),
-    count(
+    key(
         "queue",
-        [0, 100_000],
-        64,
+        Count([0, 100_000], 64),
         "Maximum number of queued calls; further calls are rejected.",
     ),
-    seconds(
+    key(
         "queue_seconds",
-        [0.05, 3600.0],
-        30.0,
+        Seconds([0.05, 3600.0], 30.0),
         "Maximum time of a call in the queue.",
     ),
-    seconds(
+    key(
         "start_seconds",
-        [0.05, 3600.0],
-        60.0,
+        Seconds([0.05, 3600.0], 60.0),
         "Timeout of a start, including negotiation.",
     ),
-    seconds(
+    key(
         "call_seconds",
-        [0.05, DAY],
-        600.0,
+        Seconds([0.05, DAY], 600.0),
         "Timeout of a call, including requests to the client.",
     ),
-    seconds(
+    key(
         "drain_seconds",
-        [0.0, 3600.0],
-        10.0,
+        Seconds([0.0, 3600.0], 10.0),
         "Time for running calls to finish when an instance is stopped.",
     ),
-    seconds(
+    key(
         "session_seconds",
-        [0.05, DAY],
-        1800.0,
+        Seconds([0.05, DAY], 1800.0),
         "Time a `stateful` instance is kept after the last request of its client, instead of `idle_seconds`. It stops earlier if the client's session or connection ends.",
     ),
-    text_or(
+    key(
         "health",
-        "auto",
+        Text(Some("auto")),
         "Health check: `auto`, `off`, `ping`, `discover`, `tool:NAME` or `resource:URI`. While calls are running, the last two are replaced by `auto`.",
     ),
-    seconds(
+    key(
         "health_seconds",
-        [0.05, DAY],
-        30.0,
+        Seconds([0.05, DAY], 30.0),
         "Interval of health checks.",
     ),
-    count(
+    key(
         "health_failures",
-        [1, 100],
-        3,
+        Count([1, 100], 3),
         "Consecutive failed checks after which an instance is failed.",
     ),
-    seconds(
+    key(
         "backoff_seconds",
-        [0.01, 3600.0],
-        1.0,
+        Seconds([0.01, 3600.0], 1.0),
         "Backoff before a failed server is restarted; it doubles with every failure.",
     ),
-    seconds("backoff_max_seconds", [0.01, DAY], 60.0, "Maximum backoff."),
-    count(
+    key(
+        "backoff_max_seconds",
+        Seconds([0.01, DAY], 60.0),
+        "Maximum backoff.",
+    ),
+    key(
         "failures",
-        [1, 1_000],
-        5,
+        Count([1, 1_000], 5),
         "Failures within `failure_seconds` that suspend the server.",
     ),
-    seconds(
+    key(
         "failure_seconds",
-        [0.05, DAY],
-        120.0,
+        Seconds([0.05, DAY], 120.0),
         "Time during which a failure counts.",
     ),
-    seconds(
+    key(
         "suspend_seconds",
-        [0.05, DAY],
-        60.0,
+        Seconds([0.05, DAY], 60.0),
         "Time a suspended server is not started; it doubles with every failed attempt, up to 16 times.",
     ),
 ];

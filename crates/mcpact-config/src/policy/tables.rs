@@ -241,12 +241,12 @@ const MANAGERS: &[(&str, &str)] = &[
 ];
 
 /// Returns whether a space-separated list contains a name.
-pub(super) fn has(list: &str, name: &str) -> bool {
+pub(crate) fn has(list: &str, name: &str) -> bool {
     list.split(' ').any(|one| one == name)
 }
 
 /// Name of a program: the last part of its path in lower case, without an extension of Windows.
-pub(crate) fn program_name(program: &str) -> String {
+fn program_name(program: &str) -> String {
     let last = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let name = last.to_ascii_lowercase();
     let ends = [".exe", ".cmd", ".bat"];
@@ -295,6 +295,12 @@ pub(super) fn inline_options(program: &str) -> Option<&'static str> {
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let row = INTERPRETERS.iter().find(|(names, _)| has(names, family));
     row.map(|(_, options)| *options)
+}
+
+/// Returns whether a program runs the script that is its first operand.
+pub(crate) fn runs_scripts(program: &str) -> bool {
+    let is_shell = kind(program) == Some(Kind::Shell);
+    is_shell || inline_options(program).is_some() || program_name(program) == "uv"
 }
 
 /// Returns whether an option makes a shell run the text that follows.

@@ -21,8 +21,9 @@ pub(super) fn read(
     let file = fields.text("env_file");
     if let Some(host) = host {
         for name in inherited {
-            if let Some(value) = host.raw_variable(name).filter(|value| is_new(name, value)) {
-                env.insert(name.to_owned(), Secret::of_variable(value));
+            let value = host.raw_variable(&name);
+            if let Some(value) = value.filter(|value| is_new(&name, value)) {
+                env.insert(name, Secret::of_variable(value));
             }
         }
         if let Some(text) = file {
@@ -35,7 +36,7 @@ pub(super) fn read(
             fields.findings.error(text.span, message);
         }
         warn_of(name, text.span, fields);
-        env.insert(name.to_owned(), Secret::new(text.filled.value()));
+        env.insert(name.to_owned(), Secret::new(text.value()));
     }
     env
 }
@@ -47,21 +48,12 @@ fn is_new(name: &str, value: &OsStr) -> bool {
 }
 
 /// Names in `inherit`.
-fn inherited<'t>(fields: &mut Fields<'t, '_>) -> Vec<&'t str> {
-    let texts = fields.texts("inherit");
-    let mut names = Vec::new();
-    for Text { filled, span } in texts {
-        let name = filled.value();
+fn inherited(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    fields.checked_words("inherit", "is not a variable name", |name| {
         let is_name = !name.is_empty()
             && !name.contains(|c: char| !c.is_ascii_graphic() || "=*?".contains(c));
-        if !is_name {
-            let message = format!("`{filled}` is not a variable name");
-            let problem = fields.findings.error(span, message);
-            problem.remedy("list each variable by name; wildcards are not supported");
-        }
-        names.push(name);
-    }
-    names
+        (!is_name).then_some("list each variable by name; wildcards are not supported")
+    })
 }
 
 /// Warns of variables that decide which code runs.
@@ -79,7 +71,7 @@ fn from_file(
     fields: &mut Fields<'_, '_>,
     env: &mut BTreeMap<String, Secret>,
 ) {
-    let lines = match host.file(path.filled.value()) {
+    let lines = match host.file(path.value()) {
         Ok(text) => text,
         Err(why) => {
             let message = format!("cannot read `{}`: {why}", path.filled);

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::{Revision, Side};
+use mcpact_translate::input::{DefaultAnswers, Dismissal};
 
-use super::answers_table;
 use crate::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
 use crate::expand::OnMissing;
 use crate::exposing_keys::exposing_keys;
 use crate::fields::Fields;
 use crate::host_environment::HostEnvironment;
-use crate::hosts::{host_hint, is_host, origin_problem};
+use crate::hosts::{host_problem, origin_problem};
 use crate::keys;
 use crate::problem::Findings;
 use crate::secret::Secret;
@@ -33,11 +33,10 @@ pub(super) fn read(
 ) -> GatewayConfig {
     let mut fields = Fields::new(table, keys::GATEWAY, "`[gateway]`", findings);
     let listen = listen(&mut fields);
-    let Token {
-        value: token,
-        written: token_written,
-        variable: token_variable,
-    } = token(&mut fields);
+    let (token, written) = token(&mut fields).unzip();
+    let token_variable = written.as_deref().and_then(variable_with_default);
+    let token_variable = token_variable.map(str::to_owned);
+    let token_written = written.filter(|written| is_plain_reference(written));
     let allow_remote = fields.flag("allow_remote");
     if !(listen.ip().is_loopback() || allow_remote || token.is_some()) {
         remote(&mut fields);
@@ -50,14 +49,14 @@ pub(super) fn read(
         token_written,
         token_variable,
         allow_remote,
-        allow_hosts: hosts(&mut fields),
-        allow_origins: origins(&mut fields),
+        allow_hosts: fields.checked_words("allow_hosts", "is not a host", host_problem),
+        allow_origins: fields.checked_words("allow_origins", "is not an origin", origin_problem),
         tls: tls(host, &mut fields),
         sse: fields.flag("sse"),
         websocket: fields.flag("websocket"),
         control: fields
             .text("control")
-            .map(|text| super::path(host, text.filled.value())),
+            .map(|text| super::path(host, text.value())),
         names: match fields.choice("names") {
             "flat" => NameStyle::Flat,
             _ => NameStyle::Prefix,
@@ -66,7 +65,11 @@ pub(super) fn read(
         watch: fields.flag("watch"),
         drain: fields.seconds("drain_seconds"),
         list_wait: fields.seconds("list_seconds"),
-        revisions: revisions(&mut fields),
+        revisions: fields
+            .choices("revisions")
+            .into_iter()
+            .filter_map(Revision::parse)
+            .collect(),
         profile: Profile::parse(fields.choice("profile")).unwrap_or(Profile::Spec),
         strict: fields.flag("strict"),
         lenient: fields.flag("lenient"),
@@ -82,11 +85,9 @@ pub(super) fn read(
             "keep" => OnMissing::Keep,
             _ => OnMissing::Refuse,
         },
-        answers: answers_table::read(
-            answers.unwrap_or(&Table::default()),
-            "`[gateway.answers]`",
-            fields.findings,
-        ),
+        answers: answers.map_or_else(DefaultAnswers::default, |table| {
+            read_answers(table, "`[gateway.answers]`", fields.findings)
+        }),
         answers_shared: answers.map_or_else(Vec::new, |table| {
             shared_values(table, "gateway.answers.", &[])
         }),
@@ -109,10 +110,8 @@ fn listen(fields: &mut Fields<'_, '_>) -> SocketAddr {
     let given = fields.text_or_default("listen");
     given.parse().unwrap_or_else(|_| {
         if let Some(text) = fields.text("listen") {
-            let message = format!("`{}` is not a listen address", text.filled);
-            let problem = fields.findings.error(text.span, message);
-            problem
-                .remedy("use an IP address and a port from 0 to 65535, such as `127.0.0.1:6272`");
+            let remedy = "use an IP address and a port from 0 to 65535, such as `127.0.0.1:6272`";
+            fields.reject(&text, "is not a listen address", remedy);
         }
         USUAL
     })
@@ -132,19 +131,10 @@ fn remote(fields: &mut Fields<'_, '_>) {
     );
 }
 
-/// The token, and its form for messages.
-#[derive(Default)]
-struct Token {
-    value: Option<Secret>,
-    written: Option<String>,
-    variable: Option<String>,
-}
-
-fn token(fields: &mut Fields<'_, '_>) -> Token {
-    let Some(text) = fields.text("token") else {
-        return Token::default();
-    };
-    let value = text.filled.value();
+/// Reads the token and its written form.
+fn token(fields: &mut Fields<'_, '_>) -> Option<(Secret, String)> {
+    let text = fields.text("token")?;
+    let value = text.value();
     if value.len() < SHORTEST_TOKEN || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
         let at = fields
             .member("token")
@@ -154,12 +144,7 @@ fn token(fields: &mut Fields<'_, '_>) -> Token {
             "use at least {SHORTEST_TOKEN} visible ASCII characters; `openssl rand -hex 32` generates one"
         ));
     }
-    let written = text.filled.written();
-    Token {
-        value: Some(Secret::new(value)),
-        written: is_plain_reference(written).then(|| written.to_owned()),
-        variable: variable_with_default(written).map(str::to_owned),
-    }
+    Some((Secret::new(value), text.filled.written().to_owned()))
 }
 
 /// Returns whether a text is a single variable or file reference without default.
@@ -178,30 +163,6 @@ fn variable_with_default(written: &str) -> Option<&str> {
     is_all.then(|| name.strip_prefix("env:").unwrap_or(name))
 }
 
-fn hosts(fields: &mut Fields<'_, '_>) -> Vec<String> {
-    let texts = fields.texts("allow_hosts");
-    for text in texts.iter().filter(|text| !is_host(text.filled.value())) {
-        let message = format!("`{}` is not a host", text.filled);
-        let problem = fields.findings.error(text.span, message);
-        problem.remedy(host_hint(text.filled.value()));
-    }
-    let texts = texts.into_iter();
-    texts.map(|text| text.filled.value().to_owned()).collect()
-}
-
-fn origins(fields: &mut Fields<'_, '_>) -> Vec<String> {
-    let texts = fields.texts("allow_origins");
-    for text in &texts {
-        if let Some(remedy) = origin_problem(text.filled.value()) {
-            let message = format!("`{}` is not an origin", text.filled);
-            let problem = fields.findings.error(text.span, message);
-            problem.remedy(remedy);
-        }
-    }
-    let texts = texts.into_iter();
-    texts.map(|text| text.filled.value().to_owned()).collect()
-}
-
 /// Path of a file that must exist.
 fn file(
     name: &str,
@@ -209,7 +170,7 @@ fn file(
     fields: &mut Fields<'_, '_>,
 ) -> Option<PathBuf> {
     let text = fields.text(name)?;
-    let path = super::path(host, text.filled.value());
+    let path = super::path(host, text.value());
     if host.is_some_and(|host| !host.exists(&path.to_string_lossy())) {
         let message = format!("file `{}` not found", path.display());
         let problem = fields.findings.error(text.span, message);
@@ -250,16 +211,10 @@ fn separator(fields: &mut Fields<'_, '_>) -> String {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     if !fits && let Some(text) = fields.text("separator") {
-        let message = format!("`{}` is not valid in tool names", text.filled);
-        let problem = fields.findings.error(text.span, message);
-        problem.remedy("use one to four ASCII letters, digits, `-`, `_` or `.`");
+        let remedy = "use one to four ASCII letters, digits, `-`, `_` or `.`";
+        fields.reject(&text, "is not valid in tool names", remedy);
     }
     separator
-}
-
-fn revisions(fields: &mut Fields<'_, '_>) -> Vec<Revision> {
-    let words = fields.choices("revisions").into_iter();
-    words.filter_map(Revision::parse).collect()
 }
 
 fn command_rules(table: &Table, findings: &mut Findings) -> CommandRules {
@@ -270,5 +225,25 @@ fn command_rules(table: &Table, findings: &mut Findings) -> CommandRules {
             "warn" => ShellRule::Warn,
             _ => ShellRule::Refuse,
         },
+    }
+}
+
+/// Reads `[gateway.answers]` or `[servers.NAME.answers]`.
+pub(super) fn read_answers(table: &Table, what: &str, findings: &mut Findings) -> DefaultAnswers {
+    let mut fields = Fields::new(table, keys::ANSWERS, what, findings);
+    let is_root = |uri: &str| uri.starts_with("file://");
+    let remedy = "use a `file://` URI, such as `file:///home/ann/work`";
+    let roots = fields.checked_words("roots", "is not a root URI", |uri| {
+        (!is_root(uri)).then_some(remedy)
+    });
+    DefaultAnswers {
+        elicitation: match fields.choice("elicitation") {
+            "decline" => Some(Dismissal::Decline),
+            "cancel" => Some(Dismissal::Cancel),
+            _ => None,
+        },
+        sampling: fields.text("sampling").map(|text| text.value().to_owned()),
+        // An empty list is a valid answer.
+        roots: fields.member("roots").map(|_| roots),
     }
 }

@@ -9,7 +9,8 @@ use mcpact_spec::{Revision, Side};
 use mcpact_transport::http::client::StaticHeaders;
 use mcpact_transport::stdio::child::Confinement;
 
-use super::{answers_table, environment};
+use super::environment;
+use super::gateway_table::read_answers;
 use crate::config::{
     ChangedTools, CommandLaunch, GatewayConfig, Health, Launch, Probe, Restarts, RunSettings,
     ServerConfig, Strategy, ToolFilter, UrlLaunch,
@@ -64,7 +65,7 @@ pub(super) fn read(
     let launch = launch(name, span, table, context, &mut fields);
     let declare = declare(&mut fields);
     let answers = match fields.table("answers") {
-        Some(table) => answers_table::read(table, &format!("`answers` of {what}"), fields.findings),
+        Some(table) => read_answers(table, &format!("`answers` of {what}"), fields.findings),
         None => context.gateway.answers.clone(),
     };
     let config = ServerConfig {
@@ -164,7 +165,7 @@ pub(super) fn command(
         // An allow-list refers to programs found by the gateway itself.
         let own_path = env.get("PATH").filter(|_| !is_listed);
         let facts = host.program(&ProgramLookup {
-            program: program.filled.value(),
+            program: program.value(),
             path: own_path.map(Secret::reveal),
             folder: cwd.as_ref().map(ExpandedText::value),
         });
@@ -177,7 +178,7 @@ pub(super) fn command(
         policy::check(&program, &args, &facts, &policy, fields.findings);
         if let Some(path) = facts.path.filter(|_| is_listed) {
             // Starts the program that was checked, regardless of the server's `PATH`.
-            chosen = ExpandedText::new(path, program.filled.written());
+            chosen = program.filled.with_value(path);
         }
     }
     Some(CommandLaunch {
@@ -210,13 +211,10 @@ fn confinement(fields: &mut Fields<'_, '_>) -> Confinement {
         ("max_open_files", files, 32),
         ("max_memory_mb", memory, LEAST_MIB),
     ] {
-        if let Some(member) = fields.member(name)
-            && given.is_some_and(|given| given < least)
-        {
+        if given.is_some_and(|given| given < least) {
             let message =
                 format!("`{name}` must be at least {least}: programs do not start with less");
-            let problem = fields.findings.error(member.node.span, message);
-            problem.remedy("increase it or remove it");
+            fields.reject_key(name, message, "increase it or remove it");
         }
     }
     let confinement = Confinement {
@@ -237,7 +235,7 @@ fn confinement(fields: &mut Fields<'_, '_>) -> Confinement {
 
 fn cwd(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Option<ExpandedText> {
     let text = fields.text("cwd")?;
-    let path = super::path(context.host, text.filled.value());
+    let path = super::path(context.host, text.value());
     let path = path.to_string_lossy();
     // Unexpanded variables cannot be checked.
     let is_open = path.contains("${");
@@ -247,27 +245,23 @@ fn cwd(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Option<Expande
         let problem = fields.findings.warning(text.span, message);
         problem.remedy("create it or correct `cwd`");
     }
-    Some(ExpandedText::new(path, text.filled.written()))
+    Some(text.filled.with_value(path))
 }
 
 fn url(shared_values: Vec<SharedValue>, fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
     let headers = headers(fields);
     let text = fields.text("url")?;
+    // The URL may contain a secret, so the position is that of the key.
+    let at = fields
+        .member("url")
+        .map_or(text.span, |member| member.key_span);
     if !shared_values.is_empty() {
         let message = "values of this host are sent to this URL: needs `mcpact approve`, unless the config is passed with `--config`";
-        // The URL may contain a secret, so the position is that of the key.
-        let at = fields
-            .member("url")
-            .map_or(text.span, |member| member.key_span);
         fields.findings.note(at, message);
     }
     // Unexpanded variables cannot be checked.
-    let is_open = text.filled.value().contains("${");
-    if let Some(fault) = url_fault(text.filled.value()).filter(|_| !is_open) {
-        // An invalid URL may contain a secret, so the position is that of the key.
-        let at = fields
-            .member("url")
-            .map_or(text.span, |member| member.key_span);
+    let is_open = text.value().contains("${");
+    if let Some(fault) = url_fault(text.value()).filter(|_| !is_open) {
         let problem = fields.findings.error(at, format!("`url` {fault}"));
         problem.remedy("use a URL such as `https://tickets.example/mcp`");
     }
@@ -348,11 +342,11 @@ fn declare(fields: &mut Fields<'_, '_>) -> Vec<String> {
 
 fn prefix(fields: &mut Fields<'_, '_>) -> Option<String> {
     let text = fields.text("prefix")?;
-    if let Err(fault) = ServerName::parse(text.filled.value()) {
+    if let Err(fault) = ServerName::parse(text.value()) {
         let problem = fields.findings.error(text.span, fault.to_string());
         problem.remedy("use ASCII letters, digits, `-` and `_`");
     }
-    Some(text.filled.value().to_owned())
+    Some(text.value().to_owned())
 }
 
 /// Tags must be usable in a URL path and in comma-separated lists.
@@ -433,10 +427,8 @@ fn probe(fields: &mut Fields<'_, '_>) -> Probe {
         _ => {
             if let Some(text) = fields.text("health") {
                 let message = format!("unknown value `{}` for `health`", text.filled);
-                let problem = fields.findings.error(text.span, message);
-                problem.remedy(
-                    "possible values: `auto`, `off`, `ping`, `discover`, `tool:NAME`, `resource:URI`",
-                );
+                let remedy = "possible values: `auto`, `off`, `ping`, `discover`, `tool:NAME`, `resource:URI`";
+                fields.reject_key("health", message, remedy);
             }
             Probe::Auto
         }
@@ -449,34 +441,25 @@ fn contradictions(run: &RunSettings, fields: &mut Fields<'_, '_>) {
         Strategy::Singleton => 1,
         Strategy::Stateless | Strategy::Stateful | Strategy::Persistent => run.max_instances,
     };
-    if run.min_ready > most
-        && let Some(member) = fields.member("min_ready")
-    {
+    if run.min_ready > most {
         let message = format!(
             "`min_ready` is {}, but at most {most} instances may run",
             run.min_ready
         );
-        let problem = fields.findings.error(member.node.span, message);
-        problem.remedy("decrease `min_ready` or increase `max_instances`");
+        let remedy = "decrease `min_ready` or increase `max_instances`";
+        fields.reject_key("min_ready", message, remedy);
     }
-    if run.strategy == Strategy::Singleton
-        && run.max_instances > 1
-        && let Some(member) = fields.member("max_instances")
-    {
-        let problem = fields
-            .findings
-            .error(member.node.span, "a `singleton` has one instance");
-        problem.remedy("remove `max_instances` or set `strategy = \"stateless\"`");
+    if run.strategy == Strategy::Singleton && run.max_instances > 1 {
+        let remedy = "remove `max_instances` or set `strategy = \"stateless\"`";
+        fields.reject_key("max_instances", "a `singleton` has one instance", remedy);
     }
-    if run.restarts.backoff > run.restarts.backoff_max
-        && let Some(member) = fields
-            .member("backoff_max_seconds")
-            .or_else(|| fields.member("backoff_seconds"))
-    {
-        let problem = fields.findings.error(
-            member.node.span,
-            "`backoff_max_seconds` is less than `backoff_seconds`",
-        );
-        problem.remedy("increase `backoff_max_seconds` or decrease `backoff_seconds`");
+    if run.restarts.backoff > run.restarts.backoff_max {
+        let key = match fields.member("backoff_max_seconds") {
+            Some(_) => "backoff_max_seconds",
+            None => "backoff_seconds",
+        };
+        let message = "`backoff_max_seconds` is less than `backoff_seconds`";
+        let remedy = "increase `backoff_max_seconds` or decrease `backoff_seconds`";
+        fields.reject_key(key, message, remedy);
     }
 }

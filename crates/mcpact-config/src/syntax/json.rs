@@ -2,7 +2,6 @@
 
 use super::broken;
 use crate::problem::Problem;
-use crate::secret::ExpandedText;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
@@ -85,7 +84,7 @@ impl Reader<'_> {
         let value = match self.peek() {
             Some('{') => Value::Table(self.table(depth)?),
             Some('[') => Value::List(self.list(depth)?),
-            Some('"') => Value::Text(ExpandedText::from(self.string()?.as_str())),
+            Some('"') => Value::from(self.string()?.as_str()),
             Some(_) | None => self.word()?,
         };
         Ok(Node::new(Span::new(start, self.at), value))
@@ -93,46 +92,52 @@ impl Reader<'_> {
 
     fn table(&mut self, depth: usize) -> Result<Table, Problem> {
         let mut members: Vec<Member> = Vec::new();
-        self.at += 1;
-        loop {
-            self.skip()?;
-            if self.eat('}') {
-                return Ok(Table(members));
+        self.items('}', |reader| {
+            let start = reader.at;
+            if reader.peek() != Some('"') {
+                return Err(reader.unexpected("a quoted key or `}`"));
             }
-            let start = self.at;
-            if self.peek() != Some('"') {
-                return Err(self.unexpected("a quoted key or `}`"));
-            }
-            let key = self.string()?;
-            let key_span = Span::new(start, self.at);
+            let key = reader.string()?;
+            let key_span = Span::new(start, reader.at);
             if members.iter().any(|member| member.key == key) {
-                return Err(self.fail(start, &format!("duplicate key `{key}`")));
+                return Err(reader.fail(start, &format!("duplicate key `{key}`")));
             }
-            self.skip()?;
-            if !self.eat(':') {
-                return Err(self.unexpected("`:`"));
+            reader.skip()?;
+            if !reader.eat(':') {
+                return Err(reader.unexpected("`:`"));
             }
-            let node = self.value(depth + 1)?;
+            let node = reader.value(depth + 1)?;
             members.push(Member::new(key, key_span, node));
-            self.skip()?;
-            if !self.eat(',') && self.peek() != Some('}') {
-                return Err(self.unexpected("`,` or `}`"));
-            }
-        }
+            Ok(())
+        })?;
+        Ok(Table(members))
     }
 
     fn list(&mut self, depth: usize) -> Result<Vec<Node>, Problem> {
         let mut items = Vec::new();
+        self.items(']', |reader| {
+            items.push(reader.value(depth + 1)?);
+            Ok(())
+        })?;
+        Ok(items)
+    }
+
+    /// Reads items separated by commas, up to the closing bracket.
+    fn items(
+        &mut self,
+        close: char,
+        mut item: impl FnMut(&mut Self) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
         self.at += 1;
         loop {
             self.skip()?;
-            if self.eat(']') {
-                return Ok(items);
+            if self.eat(close) {
+                return Ok(());
             }
-            items.push(self.value(depth + 1)?);
+            item(self)?;
             self.skip()?;
-            if !self.eat(',') && self.peek() != Some(']') {
-                return Err(self.unexpected("`,` or `]`"));
+            if !self.eat(',') && self.peek() != Some(close) {
+                return Err(self.unexpected(&format!("`,` or `{close}`")));
             }
         }
     }

@@ -5,7 +5,6 @@ use toml::de::{DeTable, DeValue};
 
 use super::broken;
 use crate::problem::Problem;
-use crate::secret::ExpandedText;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
@@ -38,7 +37,7 @@ fn members(table: &DeTable<'_>) -> Table {
 fn node(value: &Spanned<DeValue<'_>>) -> Node {
     let span = value.span().into();
     let value = match value.get_ref() {
-        DeValue::String(text) => Value::Text(ExpandedText::from(text.as_ref())),
+        DeValue::String(text) => Value::from(text.as_ref()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map_or(Value::Fraction(f64::INFINITY), Value::Whole),
         DeValue::Float(number) => number
@@ -46,7 +45,7 @@ fn node(value: &Spanned<DeValue<'_>>) -> Node {
             .parse()
             .map_or(Value::Fraction(f64::NAN), Value::Fraction),
         DeValue::Boolean(flag) => Value::Flag(*flag),
-        DeValue::Datetime(time) => Value::Text(ExpandedText::from(time.to_string().as_str())),
+        DeValue::Datetime(time) => Value::from(time.to_string().as_str()),
         DeValue::Array(items) => Value::List(items.iter().map(node).collect()),
         DeValue::Table(table) => Value::Table(members(table)),
     };

@@ -6,7 +6,6 @@ use granit_parser::{Event, Parser, ScalarStyle};
 
 use super::broken;
 use crate::problem::Problem;
-use crate::secret::ExpandedText;
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
 
@@ -79,7 +78,7 @@ impl<'t> Reader<'t> {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = style != ScalarStyle::Plain || tag.is_some();
                 let value = if is_text {
-                    Value::Text(ExpandedText::from(text.as_ref()))
+                    Value::from(text.as_ref())
                 } else {
                     plain(&text)
                 };
@@ -160,11 +159,7 @@ impl Table {
                     }
                 }
                 Value::List(items) => self.fill(items),
-                Value::Null
-                | Value::Flag(_)
-                | Value::Whole(_)
-                | Value::Fraction(_)
-                | Value::Text(_) => {}
+                _ => {}
             }
         }
     }
@@ -176,11 +171,7 @@ impl Node {
         match &self.value {
             Value::Table(_) => true,
             Value::List(items) => items.iter().all(|item| item.table().is_some()),
-            Value::Null
-            | Value::Flag(_)
-            | Value::Whole(_)
-            | Value::Fraction(_)
-            | Value::Text(_) => false,
+            _ => false,
         }
     }
 
@@ -189,11 +180,7 @@ impl Node {
         1 + match &self.value {
             Value::List(items) => items.iter().map(Self::size).sum(),
             Value::Table(table) => table.0.iter().map(|member| member.node.size()).sum(),
-            Value::Null
-            | Value::Flag(_)
-            | Value::Whole(_)
-            | Value::Fraction(_)
-            | Value::Text(_) => 0,
+            _ => 0,
         }
     }
 }
@@ -204,7 +191,7 @@ fn plain(text: &str) -> Value {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Flag(true),
         "false" | "False" | "FALSE" => Value::Flag(false),
-        _ => number(text).unwrap_or_else(|| Value::Text(ExpandedText::from(text))),
+        _ => number(text).unwrap_or_else(|| Value::from(text)),
     }
 }
 

@@ -1,18 +1,19 @@
-//! Output of `mcpact explain` for a successful negotiation.
+//! Text output of `mcpact explain`.
 
 use mcpact_engine::capability::Trimmed;
 use mcpact_engine::pact::{IgnoreReason, Pact};
 use mcpact_engine::policy::Profile;
+use mcpact_engine::reason::Verdict;
+use mcpact_engine::refusal::Refusal;
 use mcpact_engine::version::Chosen;
 use mcpact_spec::{Era, Shape, Side};
 
-use super::Detail;
-use super::layout::{Cell, Layout, length, printable, widest};
+use super::layout::{Layout, cell, length, printable, widest};
 use super::style::Tone;
 use crate::document::{Document, VersionBasis};
 use crate::explanation::{
-    EffectiveCapability, Explanation, IgnoredCapability, MessageKind, MethodVerdict, effective,
-    ignored, sent, verdicts,
+    EffectiveCapability, Explanation, IgnoredCapability, MessageKind, MethodVerdict, Rejection,
+    effective, ignored, sent, verdicts,
 };
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
@@ -21,54 +22,80 @@ const SIDE: usize = 6;
 /// Longer paths have their own line.
 const LONG_PATH: usize = 28;
 
-/// Formats a successful negotiation.
-pub(super) fn write(
-    mut layout: Layout,
-    explanation: &Explanation,
-    pact: &Pact,
-    detail: Detail,
-) -> String {
-    layout.title(Tone::Good, &format!("negotiated {}", pact.revision()));
-    header(&mut layout, explanation, pact);
-    for side in SIDES {
-        effective_capabilities(&mut layout, side, effective(pact, side));
+/// Formats the result of a negotiation.
+pub(super) fn write(layout: &mut Layout, explanation: &Explanation, show_all: bool) {
+    match explanation.pact() {
+        Ok(pact) => agreement(layout, explanation, pact, show_all),
+        Err(refusal) => rejection(layout, explanation, refusal),
     }
-    ignored_capabilities(&mut layout, &ignored(pact), detail);
-    shared(&mut layout, pact);
-    omitted(&mut layout, explanation, pact);
-    let all = verdicts(pact, &explanation.policy().policy);
-    for section in sections(pact) {
-        methods(&mut layout, pact, &section, &all, detail);
-    }
-    layout.finish()
 }
 
-/// A label column; `width` is the length of its longest label.
-pub(super) fn label(text: &str, width: usize) -> Cell<'_> {
-    Cell {
-        tone: Tone::Name,
-        text,
-        width: width + 2,
+fn agreement(layout: &mut Layout, explanation: &Explanation, pact: &Pact, show_all: bool) {
+    layout.title(Tone::Good, &format!("negotiated {}", pact.revision()));
+    parties(layout, explanation);
+    layout.field("selected", 8, Tone::Plain, &selection(explanation, pact));
+    let era = match pact.era() {
+        Era::Legacy => "legacy (negotiated once, in the `initialize` handshake)",
+        Era::Modern => "modern (declared in `_meta` of every request)",
+    };
+    layout.field("era", 8, Tone::Plain, era);
+    profile(layout, explanation);
+    for side in SIDES {
+        effective_capabilities(layout, side, effective(pact, side));
+    }
+    ignored_capabilities(layout, &ignored(pact), show_all);
+    shared(layout, pact);
+    omitted(layout, explanation, pact);
+    let all = verdicts(pact, &explanation.policy.policy);
+    for section in SECTIONS {
+        if section.2 != MessageKind::Question || pact.era() == Era::Modern {
+            methods(layout, pact, section, &all, show_all);
+        }
+    }
+}
+
+/// Formats a refused negotiation: both offers, the cause and possible fixes.
+fn rejection(layout: &mut Layout, explanation: &Explanation, refusal: &Refusal) {
+    let rejection = Rejection::new(explanation, refusal);
+    layout.title(Tone::Bad, &format!("refused ({})", rejection.reason));
+    parties(layout, explanation);
+    profile(layout, explanation);
+    layout.heading("Cause", "");
+    layout.entry(2, &[], Tone::Plain, &printable(&rejection.cause));
+    layout.heading("How to fix it", "");
+    for fix in &rejection.fixes {
+        layout.hint(2, &printable(fix));
+    }
+    let Some(side) = rejection.receiver else {
+        layout.heading("Error sent", "");
+        return layout.entry(2, &[], Tone::Plain, "none: the client disconnects");
+    };
+    layout.heading(&format!("Error sent to the {side}"), "");
+    let wire = &rejection.wire;
+    layout.field("code", 7, Tone::Plain, &wire.code.to_string());
+    layout.field("message", 7, Tone::Plain, &printable(&wire.message));
+    if let Some(data) = &wire.data {
+        layout.field("data", 7, Tone::Plain, &printable(data));
     }
 }
 
 /// Returns name, version and source of a side.
-pub(super) fn identity(document: &Document) -> String {
-    let name = document.info().map_or_else(
-        || format!("unnamed {}", document.side()),
+fn identity(document: &Document) -> String {
+    let name = document.info.as_ref().map_or_else(
+        || format!("unnamed {}", document.side),
         |info| format!("{} {}", printable(info.name()), printable(info.version())),
     );
-    format!("{name} ({})", document.source())
+    format!("{name} ({})", document.source)
 }
 
 /// Returns the supported versions of a side.
-pub(super) fn supports(document: &Document) -> String {
+fn supports(document: &Document) -> String {
     let all: Vec<String> = document
-        .versions()
+        .versions
         .iter()
         .map(|version| printable(version.as_str()))
         .collect();
-    let note = match document.basis() {
+    let note = match document.basis {
         VersionBasis::Offered if all.len() > 1 => " (older ones assumed)",
         VersionBasis::Declared | VersionBasis::Offered => "",
         VersionBasis::Assumed => " (assumed, none in the document)",
@@ -80,36 +107,18 @@ pub(super) fn supports(document: &Document) -> String {
     format!("supports {}{note}", all.join(", "))
 }
 
-fn header(layout: &mut Layout, explanation: &Explanation, pact: &Pact) {
+fn parties(layout: &mut Layout, explanation: &Explanation) {
     for side in SIDES {
         let document = explanation.document(side);
-        layout.entry(
-            2,
-            &[label(side.as_str(), 8)],
-            Tone::Plain,
-            &identity(document),
-        );
-        layout.entry(2, &[label("", 8)], Tone::Faint, &supports(document));
+        layout.field(side.as_str(), 8, Tone::Plain, &identity(document));
+        layout.field("", 8, Tone::Faint, &supports(document));
     }
-    layout.entry(
-        2,
-        &[label("selected", 8)],
-        Tone::Plain,
-        &selection(explanation, pact),
-    );
-    let era = match pact.era() {
-        Era::Legacy => "legacy (negotiated once, in the `initialize` handshake)",
-        Era::Modern => "modern (declared in `_meta` of every request)",
-    };
-    layout.entry(2, &[label("era", 8)], Tone::Plain, era);
-    let policy = explanation.policy();
-    if policy.profile != Profile::Spec {
-        layout.entry(
-            2,
-            &[label("profile", 8)],
-            Tone::Plain,
-            policy.profile.as_str(),
-        );
+}
+
+fn profile(layout: &mut Layout, explanation: &Explanation) {
+    let profile = explanation.policy.profile;
+    if profile != Profile::Spec {
+        layout.field("profile", 8, Tone::Plain, profile.as_str());
     }
 }
 
@@ -156,12 +165,7 @@ fn effective_capabilities(layout: &mut Layout, side: Side, all: Vec<EffectiveCap
         let description = one.capability.description().trim_end_matches('.');
         let predicate = description.strip_prefix(&subject).unwrap_or(description);
         let text = format!("{predicate}{note}");
-        layout.entry(
-            2,
-            &[label(one.capability.path(), width)],
-            Tone::Plain,
-            &text,
-        );
+        layout.field(one.capability.path(), width, Tone::Plain, &text);
     }
 }
 
@@ -172,16 +176,16 @@ const fn is_own(one: &EffectiveCapability) -> bool {
     }
 }
 
-fn ignored_capabilities(layout: &mut Layout, all: &[IgnoredCapability], detail: Detail) {
+fn ignored_capabilities(layout: &mut Layout, all: &[IgnoredCapability], show_all: bool) {
     if all.is_empty() {
         return;
     }
     let shown: Vec<(&IgnoredCapability, String)> = all
         .iter()
-        .filter(|one| detail == Detail::All || parent(one, all).is_none())
-        .map(|one| match (detail, below(one, all)) {
-            (Detail::All, _) | (Detail::Defined, 0) => (one, printable(&one.path)),
-            (Detail::Defined, n) => (one, format!("{} (and {n} below)", printable(&one.path))),
+        .filter(|one| show_all || !all.iter().any(|other| is_below(one, other)))
+        .map(|one| match below(one, all) {
+            n if n > 0 && !show_all => (one, format!("{} (and {n} below)", printable(&one.path))),
+            _ => (one, printable(&one.path)),
         })
         .collect();
     layout.heading("Declared without effect", "");
@@ -189,35 +193,20 @@ fn ignored_capabilities(layout: &mut Layout, all: &[IgnoredCapability], detail: 
     let paths = shown.iter().map(|(_, path)| path.as_str());
     let width = widest(paths.filter(|path| length(path) <= LONG_PATH));
     for (one, path) in &shown {
-        let owner = Cell {
-            tone: Tone::Faint,
-            text: one.owner.as_str(),
-            width: SIDE + 2,
-        };
-        layout.entry(
-            2,
-            &[owner, label(path, width)],
-            Tone::Plain,
-            &one.explanation,
-        );
+        let side = cell(Tone::Faint, one.side, SIDE + 2);
+        let path = cell(Tone::Name, path, width + 2);
+        layout.entry(2, &[side, path], Tone::Plain, &one.explanation);
     }
 }
 
-/// Returns the entry that already covers this one.
-fn parent<'a>(
-    one: &IgnoredCapability,
-    all: &'a [IgnoredCapability],
-) -> Option<&'a IgnoredCapability> {
-    all.iter().find(|other| is_below(one, other))
-}
-
+/// Returns the number of entries that this one covers.
 fn below(one: &IgnoredCapability, all: &[IgnoredCapability]) -> usize {
     all.iter().filter(|other| is_below(other, one)).count()
 }
 
 fn is_below(child: &IgnoredCapability, parent: &IgnoredCapability) -> bool {
     let rest = child.path.strip_prefix(&parent.path);
-    child.owner == parent.owner
+    child.side == parent.side
         && child.reason == parent.reason
         && rest.is_some_and(|rest| rest.starts_with('.'))
 }
@@ -235,12 +224,7 @@ fn shared(layout: &mut Layout, pact: &Pact) {
                 None => printable(&one.id),
             })
             .collect();
-        let (tone, text) = if names.is_empty() {
-            (Tone::Faint, String::from("none"))
-        } else {
-            (Tone::Plain, names.join(", "))
-        };
-        layout.entry(2, &[label(kind, 12)], tone, &text);
+        list(layout, (kind, 12), &names);
     }
 }
 
@@ -248,14 +232,17 @@ fn omitted(layout: &mut Layout, explanation: &Explanation, pact: &Pact) {
     let title = format!("Omitted when sent to a {} peer", pact.revision());
     layout.heading(&title, "");
     for side in SIDES {
-        let sent = sent(pact, side, &explanation.policy().policy);
+        let sent = sent(pact, side, &explanation.policy.policy);
         let paths: Vec<String> = sent.trimmed.iter().map(omitted_path).collect();
-        let (tone, text) = if paths.is_empty() {
-            (Tone::Faint, String::from("none"))
-        } else {
-            (Tone::Plain, paths.join(", "))
-        };
-        layout.entry(2, &[label(side.as_str(), SIDE)], tone, &text);
+        list(layout, (side.as_str(), SIDE), &paths);
+    }
+}
+
+/// Adds a line with a label and all items.
+fn list(layout: &mut Layout, (label, width): (&str, usize), items: &[String]) {
+    match items {
+        [] => layout.field(label, width, Tone::Faint, "none"),
+        items => layout.field(label, width, Tone::Plain, &items.join(", ")),
     }
 }
 
@@ -268,76 +255,70 @@ fn omitted_path(one: &Trimmed) -> String {
     format!("{path} ({})", one.why)
 }
 
-/// A section of methods.
-struct Section {
-    title: &'static str,
-    from: Side,
-    kind: MessageKind,
-}
+/// Title, sender and kind of message of a section of methods.
+type Section = (&'static str, Side, MessageKind);
 
-fn sections(pact: &Pact) -> Vec<Section> {
-    let section = |title, from, kind| Section { title, from, kind };
-    let mut all = vec![
-        section(
-            "Requests, client → server",
-            Side::Client,
-            MessageKind::Request,
-        ),
-        section(
-            "Requests, server → client",
-            Side::Server,
-            MessageKind::Request,
-        ),
-    ];
-    if pact.era() == Era::Modern {
-        all.push(section(
-            "Input requests in results, server → client",
-            Side::Server,
-            MessageKind::Question,
-        ));
-    }
-    let notes = MessageKind::Notification;
-    all.push(section(
+const SECTIONS: [Section; 5] = [
+    (
+        "Requests, client → server",
+        Side::Client,
+        MessageKind::Request,
+    ),
+    (
+        "Requests, server → client",
+        Side::Server,
+        MessageKind::Request,
+    ),
+    (
+        "Input requests in results, server → client",
+        Side::Server,
+        MessageKind::Question,
+    ),
+    (
         "Notifications, client → server",
         Side::Client,
-        notes,
-    ));
-    all.push(section(
+        MessageKind::Notification,
+    ),
+    (
         "Notifications, server → client",
         Side::Server,
-        notes,
-    ));
-    all
-}
+        MessageKind::Notification,
+    ),
+];
 
 fn methods(
     layout: &mut Layout,
     pact: &Pact,
-    section: &Section,
+    (title, from, kind): Section,
     all: &[MethodVerdict],
-    detail: Detail,
+    show_all: bool,
 ) {
     let own = all
         .iter()
-        .filter(|one| one.from == section.from && one.kind == section.kind);
+        .filter(|one| one.from == from.as_str() && one.kind == kind);
     let (shown, folded): (Vec<&MethodVerdict>, Vec<&MethodVerdict>) =
-        own.partition(|one| detail == Detail::All || one.in_revision);
-    let allowed = shown.iter().filter(|one| one.is_allowed).count();
+        own.partition(|one| show_all || one.in_revision);
+    let allowed = shown
+        .iter()
+        .filter(|one| one.verdict == Verdict::Open)
+        .count();
     let count = match shown.len() - allowed {
         0 => format!("{allowed} allowed"),
         denied => format!("{allowed} allowed, {denied} denied"),
     };
-    layout.heading(section.title, &count);
-    let width = widest(shown.iter().map(|one| one.method.as_str()));
+    layout.heading(title, &count);
+    let width = widest(shown.iter().map(|one| one.method));
     for (at, verdict) in shown.iter().enumerate() {
         method(layout, verdict, width);
         let next = shown.get(at + 1);
-        if next.is_none_or(|next| remedy(next) != remedy(verdict)) {
-            remedy_line(layout, verdict);
+        if let Some(remedy) = remedy(verdict)
+            && next.and_then(|next| self::remedy(next)).as_ref() != Some(&remedy)
+        {
+            layout.hint(4, &remedy);
         }
     }
     if !folded.is_empty() {
-        let names: Vec<&str> = folded.iter().map(|one| one.method.as_str()).collect();
+        let names: Vec<&str> = folded.iter().map(|one| one.method).collect();
         let text = format!(
             "not in {} in this direction: {}",
             pact.revision(),
@@ -348,42 +329,23 @@ fn methods(
 }
 
 fn method(layout: &mut Layout, verdict: &MethodVerdict, width: usize) {
-    let (mark, tone, text) = if verdict.is_allowed {
-        ("✓", Tone::Good, Tone::Faint)
-    } else {
-        ("✗", Tone::Bad, Tone::Plain)
+    let (mark, text) = match verdict.verdict {
+        Verdict::Open => (cell(Tone::Good, "✓", 2), Tone::Faint),
+        Verdict::Closed => (cell(Tone::Bad, "✗", 2), Tone::Plain),
     };
-    let mark = Cell {
-        tone,
-        text: mark,
-        width: 2,
-    };
-    let name = label(verdict.method.as_str(), width);
+    let name = cell(Tone::Name, verdict.method, width + 2);
     layout.entry(2, &[mark, name], text, &verdict.brief);
-    for denied in &verdict.params {
+    for denied in &verdict.closed_params {
         let text = format!("not with `{}`: {}", denied.param, denied.explanation);
         layout.entry(4, &[], Tone::Plain, &text);
     }
 }
 
 /// Returns remedy and page; adjacent methods with the same remedy share one line.
-fn remedy(verdict: &MethodVerdict) -> Option<(&str, Option<&str>)> {
-    let remedy = verdict.remedy.as_deref();
-    remedy.map(|remedy| (remedy, verdict.page))
-}
-
-fn remedy_line(layout: &mut Layout, verdict: &MethodVerdict) {
-    let Some((remedy, page)) = remedy(verdict) else {
-        return;
-    };
-    let text = match page {
-        Some(page) => format!("{remedy}; see {page}"),
+fn remedy(verdict: &MethodVerdict) -> Option<String> {
+    let remedy = verdict.remedy.as_deref()?;
+    Some(match verdict.path {
+        Some(path) => format!("{remedy}; see {path}"),
         None => remedy.to_owned(),
-    };
-    let arrow = Cell {
-        tone: Tone::Hint,
-        text: "→",
-        width: 2,
-    };
-    layout.entry(4, &[arrow], Tone::Hint, &text);
+    })
 }

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use crate::document::Document;
 use crate::explanation::{
-    DeniedParam, Explanation, IgnoredCapability, MethodVerdict, Rejection, SentCapabilities,
-    effective, ignored, sent, verdicts,
+    Explanation, IgnoredCapability, MethodVerdict, Rejection, SentCapabilities, effective, ignored,
+    sent, verdicts,
 };
 
 /// Formats an explanation as JSON. Every field is always present.
@@ -26,10 +26,7 @@ pub(crate) fn write(explanation: &Explanation) -> String {
             ..base(explanation)
         },
     };
-    // Strings, numbers and checked raw values: serialization cannot fail.
-    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
-    text.push('\n');
-    text
+    super::json(&report)
 }
 
 #[derive(Serialize)]
@@ -42,11 +39,11 @@ struct Report<'e> {
     client: Peer<'e>,
     server: Peer<'e>,
     capabilities: BySide<BTreeMap<&'static str, Effective>>,
-    dropped: Vec<Dropped>,
+    dropped: Vec<IgnoredCapability>,
     trimmed: BySide<Vec<Trimmed>>,
     experimental: Vec<Shared<'e>>,
     extensions: Vec<Shared<'e>>,
-    methods: Vec<Method>,
+    methods: Vec<MethodVerdict>,
     trail: &'e [TranscriptEvent],
     refusal: Option<Refused>,
 }
@@ -74,40 +71,11 @@ struct Effective {
 }
 
 #[derive(Serialize)]
-struct Dropped {
-    side: &'static str,
-    path: String,
-    reason: &'static str,
-    explanation: String,
-}
-
-#[derive(Serialize)]
 struct Shared<'e> {
     id: &'e str,
     version: Option<&'e str>,
     client: Box<RawValue>,
     server: Box<RawValue>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Method {
-    method: &'static str,
-    kind: &'static str,
-    from: &'static str,
-    verdict: &'static str,
-    reason: &'static str,
-    capability: Option<String>,
-    explanation: String,
-    remedy: Option<String>,
-    page: Option<String>,
-    closed_params: Vec<Param>,
-}
-
-#[derive(Serialize)]
-struct Param {
-    param: String,
-    capability: &'static str,
 }
 
 #[derive(Serialize)]
@@ -127,7 +95,7 @@ fn base(explanation: &Explanation) -> Report<'_> {
         revision: None,
         era: None,
         chosen: None,
-        profile: explanation.policy().profile.as_str(),
+        profile: explanation.policy.profile.as_str(),
         client: Peer::new(explanation.document(Side::Client)),
         server: Peer::new(explanation.document(Side::Server)),
         capabilities: BySide::default(),
@@ -142,7 +110,7 @@ fn base(explanation: &Explanation) -> Report<'_> {
 }
 
 fn agreed<'e>(explanation: &'e Explanation, pact: &'e Pact) -> Report<'e> {
-    let policy = &explanation.policy().policy;
+    let policy = &explanation.policy.policy;
     let base = base(explanation);
     let by_side = |side| sent(pact, side, policy);
     let (client, server) = (by_side(Side::Client), by_side(Side::Server));
@@ -156,17 +124,14 @@ fn agreed<'e>(explanation: &'e Explanation, pact: &'e Pact) -> Report<'e> {
             client: capabilities(pact, Side::Client),
             server: capabilities(pact, Side::Server),
         },
-        dropped: ignored(pact).into_iter().map(Dropped::new).collect(),
+        dropped: ignored(pact),
         trimmed: BySide {
             client: client.trimmed,
             server: server.trimmed,
         },
         experimental: pact.experimental().iter().map(Shared::new).collect(),
         extensions: pact.extensions().iter().map(Shared::new).collect(),
-        methods: verdicts(pact, policy)
-            .into_iter()
-            .map(|verdict| Method::new(verdict, pact))
-            .collect(),
+        methods: verdicts(pact, policy),
         ..base
     }
 }
@@ -192,11 +157,11 @@ fn raw(text: &str) -> Box<RawValue> {
 impl<'e> Peer<'e> {
     fn new(document: &'e Document) -> Self {
         Self {
-            name: document.info().map(|info| info.name()),
-            version: document.info().map(|info| info.version()),
-            source: document.source().name(),
-            speaks: document.versions().iter().map(|v| v.as_str()).collect(),
-            declared: raw(document.capabilities().unwrap_or("null")),
+            name: document.info.as_ref().map(|info| info.name()),
+            version: document.info.as_ref().map(|info| info.version()),
+            source: document.source.name(),
+            speaks: document.versions.iter().map(|v| v.as_str()).collect(),
+            declared: raw(document.capabilities.as_deref().unwrap_or("null")),
             sent: None,
         }
     }
@@ -209,17 +174,6 @@ impl<'e> Peer<'e> {
     }
 }
 
-impl Dropped {
-    fn new(ignored: IgnoredCapability) -> Self {
-        Self {
-            side: ignored.owner.as_str(),
-            path: ignored.path,
-            reason: ignored.reason,
-            explanation: ignored.explanation,
-        }
-    }
-}
-
 impl<'e> Shared<'e> {
     fn new(shared: &'e SharedExtension) -> Self {
         Self {
@@ -227,34 +181,6 @@ impl<'e> Shared<'e> {
             version: shared.version.as_deref(),
             client: raw(&shared.client_settings),
             server: raw(&shared.server_settings),
-        }
-    }
-}
-
-impl Method {
-    fn new(verdict: MethodVerdict, pact: &Pact) -> Self {
-        Self {
-            method: verdict.method.as_str(),
-            kind: verdict.kind.as_str(),
-            from: verdict.from.as_str(),
-            verdict: if verdict.is_allowed { "open" } else { "closed" },
-            reason: verdict.reason,
-            capability: verdict.capability,
-            explanation: verdict.explanation,
-            remedy: verdict.remedy,
-            page: verdict
-                .page
-                .map(|page| format!("{} {page}", pact.revision())),
-            closed_params: verdict.params.into_iter().map(Param::new).collect(),
-        }
-    }
-}
-
-impl Param {
-    fn new(denied: DeniedParam) -> Self {
-        Self {
-            param: denied.param,
-            capability: denied.capability.path(),
         }
     }
 }
