@@ -6,18 +6,18 @@ use alloc::string::String;
 use mcpact_spec::{Era, Kind, Method, Side};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
-use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::envelope::{Envelope, Notification, Request, Response};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
 use super::{Client, Phase, Serving, TransportKind};
 use crate::effect::{Call, DropCause, Effect, Effects, End, IncomingNotification, Severity};
+use crate::gate::{check_server_notification, check_server_request, may_send};
 use crate::outstanding::{AddError, RequestTimeout};
 use crate::pact::Pact;
 use crate::policy::OnUndeclared;
 use crate::refusal::{ApiMisuse, Dialect, Misbehaviour, Refusal, WireError};
-use crate::server::{cancelled_message, check_params, may_send, progress_token, undeclared};
+use crate::server::{cancelled_message, progress_token, undeclared};
 use crate::time::Moment;
 
 impl Client {
@@ -119,15 +119,8 @@ impl Client {
     }
 
     fn admit(&mut self, pact: &Pact, request: &Request<'_>) -> Result<(), Refusal> {
-        let unknown = self.terms.policy.unknown;
-        let ruling = pact.rule_with(unknown, Side::Server, Kind::Request, &request.method);
-        if !ruling.is_open() {
-            let method = Box::from(request.method.as_ref());
-            return Err(Misbehaviour::Method { method, ruling }.into());
-        }
-        if let Some(method) = ruling.method {
-            check_params(pact, method, request.params.raw)?;
-        }
+        let (method, params) = (&request.method, request.params.raw);
+        check_server_request(pact, &self.terms.policy, method, params)?;
         let limit = self.terms.in_flight_limit;
         if self.serving.len() >= limit {
             let what = "requests in flight";
@@ -150,23 +143,18 @@ impl Client {
         if method == Some(Method::Cancelled) {
             return self.server_cancelled(note, effects);
         }
-        let unknown = self.terms.policy.unknown;
-        let ruling = match method {
-            Some(method) => pact.rule_on(Side::Server, Kind::Notification, method),
-            None => pact.rule_with(unknown, Side::Server, Kind::Notification, &note.method),
-        };
-        if !ruling.is_open() {
-            let refusal = Misbehaviour::Method {
-                method: note.method.as_ref().into(),
-                ruling,
-            };
-            let policy = self.terms.policy.undeclared;
-            undeclared(policy, &note.method, refusal.into(), effects);
-            if policy == OnUndeclared::Disconnect {
-                self.phase = Phase::Closing;
+        let policy = &self.terms.policy;
+        let method = match check_server_notification(&pact, policy, &note.method) {
+            Ok(method) => method,
+            Err(refusal) => {
+                let policy = policy.undeclared;
+                undeclared(policy, &note.method, refusal, effects);
+                if policy == OnUndeclared::Disconnect {
+                    self.phase = Phase::Closing;
+                }
+                return;
             }
-            return;
-        }
+        };
         if method == Some(Method::Progress) {
             let object = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
             if let Some(token) = object.get("progressToken") {
@@ -253,7 +241,7 @@ impl Client {
         let text = match pact.era() {
             Era::Legacy => codec::call(Some(id.as_ref()), method, params),
             Era::Modern => {
-                let params = self.stamp(&pact, params)?;
+                let params = self.terms.stamp(pact.revision(), params)?;
                 codec::call(Some(id.as_ref()), method, Some(&params))
             }
         };
@@ -271,36 +259,6 @@ impl Client {
                 limit: self.asked.limit(),
             }),
         }
-    }
-
-    fn stamp(&self, pact: &Pact, params: Option<&str>) -> Result<String, ApiMisuse> {
-        let revision = pact.revision();
-        let (capabilities, _) = self
-            .terms
-            .party
-            .capabilities
-            .encode(revision, &self.terms.policy);
-        let info = self
-            .terms
-            .party
-            .info
-            .as_ref()
-            .map(|info| info.encode(revision));
-        // The log level is the owner's to set, in the parameters that it hands over.
-        let level = params
-            .and_then(|raw| Object::parse(raw).ok()?.get("_meta"))
-            .and_then(|raw| {
-                Object::parse(raw)
-                    .ok()?
-                    .get_str(mcpact_spec::tables::meta::LOG_LEVEL)
-            });
-        let stamp = Stamp {
-            version: revision.as_str(),
-            capabilities: &capabilities,
-            client_info: info.as_deref(),
-            log_level: level.as_deref(),
-        };
-        stamp.apply(params).map_err(|_| ApiMisuse::Params)
     }
 
     pub(super) fn notify(&mut self, method: &str, params: Option<&str>, effects: &mut Effects<'_>) {

@@ -228,7 +228,11 @@ impl Caller {
             Method::Initialized => lane.confirmed(),
             Method::RootsListChanged => {
                 let params = params.map(str::to_owned);
-                tokio::spawn(async move { lane.upstream.notify(method, params.as_deref()).await });
+                tokio::spawn(async move {
+                    lane.upstream
+                        .notify(method.as_str(), params.as_deref())
+                        .await
+                });
             }
             _ => {}
         }

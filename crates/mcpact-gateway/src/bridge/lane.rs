@@ -248,7 +248,7 @@ impl Lane {
         let order = RawRequest {
             method: Some(method),
             name: method.as_str(),
-            params,
+            params: Some(params),
             trace: None,
         };
         let number = self.upstream.next_id();
