@@ -36,48 +36,11 @@ pub(super) struct SessionHandler {
 
 impl MessageHandler for SessionHandler {
     fn notification(&self, note: &RawNotification<'_>) {
-        let policy = &self.shared.terms.policy;
-        let method = match check_server_notification(&self.pact, policy, &note.method) {
-            Ok(method) => method,
-            // Unknown requests are dropped below.
-            Err(_) if note.method == Method::Cancelled.as_str() => Some(Method::Cancelled),
-            Err(refusal) => return self.undeclared(&refusal),
-        };
-        let params = note.params.raw;
-        if !self.is_valid(note) {
-            return;
+        let receiving = AssertUnwindSafe(|| self.receive(note));
+        if std::panic::catch_unwind(receiving).is_err() {
+            let server = &self.shared.target;
+            tracing::error!(%server, method = %note.method, "a callback panicked");
         }
-        match method {
-            Some(Method::Cancelled) if !self.cancelled(params) => {
-                return tracing::debug!("cancellation of an unknown request dropped");
-            }
-            Some(Method::Progress) => {
-                let params = params.unwrap_or("{}");
-                let body = Object::parse(params).unwrap_or_default();
-                if let Some(token) = body.get("progressToken") {
-                    self.shared.pending.progress(token, params);
-                }
-            }
-            Some(Method::LoggingMessage) => log::write_message(&self.shared.target, params),
-            Some(_) | None => {}
-        }
-        let subscription = note.params.meta.subscription_id;
-        let subscribed = subscription
-            .and_then(IdRef::from_token)
-            .and_then(number)
-            .and_then(|id| self.shared.pending.subscription(id));
-        if method == Some(Method::SubscriptionsAcknowledged)
-            && let Some(queue) = &subscribed
-        {
-            queue.acknowledge(params);
-        }
-        if let Some(change) = method.and_then(|method| Change::of(method, params)) {
-            match subscription {
-                Some(_) => subscribed.iter().for_each(|queue| queue.push(&change)),
-                None => self.shared.push_change(&change),
-            }
-        }
-        self.observe(note);
     }
 
     fn request(&self, request: ServerRequest) {
@@ -133,6 +96,51 @@ impl SessionHandler {
             pact,
             serving: Arc::default(),
         }
+    }
+
+    fn receive(&self, note: &RawNotification<'_>) {
+        let policy = &self.shared.terms.policy;
+        let method = match check_server_notification(&self.pact, policy, &note.method) {
+            Ok(method) => method,
+            // Unknown requests are dropped below.
+            Err(_) if note.method == Method::Cancelled.as_str() => Some(Method::Cancelled),
+            Err(refusal) => return self.undeclared(&refusal),
+        };
+        let params = note.params.raw;
+        if !self.is_valid(note) {
+            return;
+        }
+        match method {
+            Some(Method::Cancelled) if !self.cancelled(params) => {
+                return tracing::debug!("cancellation of an unknown request dropped");
+            }
+            Some(Method::Progress) => {
+                let params = params.unwrap_or("{}");
+                let body = Object::parse(params).unwrap_or_default();
+                if let Some(token) = body.get("progressToken") {
+                    self.shared.pending.progress(token, params);
+                }
+            }
+            Some(Method::LoggingMessage) => log::write_message(&self.shared.target, params),
+            Some(_) | None => {}
+        }
+        let subscription = note.params.meta.subscription_id;
+        let subscribed = subscription
+            .and_then(IdRef::from_token)
+            .and_then(number)
+            .and_then(|id| self.shared.pending.subscription(id));
+        if method == Some(Method::SubscriptionsAcknowledged)
+            && let Some(queue) = &subscribed
+        {
+            queue.acknowledge(params);
+        }
+        if let Some(change) = method.and_then(|method| Change::of(method, params)) {
+            match subscription {
+                Some(_) => subscribed.iter().for_each(|queue| queue.push(&change)),
+                None => self.shared.push_change(&change),
+            }
+        }
+        self.observe(note);
     }
 
     /// Cancels the answers to requests of an ended session.
