@@ -18,7 +18,7 @@ use crate::document::Document;
 pub(crate) use capabilities::{
     EffectiveCapability, IgnoredCapability, SentCapabilities, effective, ignored, sent,
 };
-pub(crate) use methods::{MessageKind, MethodVerdict, verdicts};
+pub(crate) use methods::{MessageKind, MethodVerdict, Verdict, verdicts};
 pub(crate) use rejection::Rejection;
 #[cfg(test)]
 pub(crate) use {capabilities::IgnoredReason, methods::MethodReason};

@@ -11,16 +11,19 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method, Revision};
+use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::implementation::Implementation;
+use mcpact_wire::raw::Object;
 
 use crate::capability::CapabilitySet;
 use crate::effect::{Effect, Effects, End, Step};
 use crate::outstanding::{PendingRequests, RequestTimeout};
 use crate::pact::{Pact, Party};
 use crate::policy::Policy;
-use crate::refusal::WireError;
+use crate::refusal::{ApiMisuse, WireError};
 use crate::revisions::RevisionSet;
 use crate::time::Moment;
 use crate::transcript::Transcript;
@@ -110,6 +113,28 @@ impl ClientTerms {
             .iter()
             .filter(|r| self.floor.is_none_or(|floor| *r >= floor))
             .collect()
+    }
+}
+
+impl ClientTerms {
+    /// Adds to the parameters of a modern request what every request declares. The log level is taken from them.
+    ///
+    /// # Errors
+    /// The parameters are no object.
+    pub fn stamp(&self, revision: Revision, params: Option<&str>) -> Result<String, ApiMisuse> {
+        let (capabilities, _) = self.party.capabilities.encode(revision, &self.policy);
+        let info = self.party.info.as_ref();
+        let info = info.map(|info| info.encode(revision));
+        let level = params
+            .and_then(|raw| Object::parse(raw).ok()?.get("_meta"))
+            .and_then(|raw| Object::parse(raw).ok()?.get_str(meta::LOG_LEVEL));
+        let stamp = Stamp {
+            version: revision.as_str(),
+            capabilities: &capabilities,
+            client_info: info.as_deref(),
+            log_level: level.as_deref(),
+        };
+        stamp.apply(params).map_err(|_| ApiMisuse::Params)
     }
 }
 

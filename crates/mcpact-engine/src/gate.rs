@@ -7,9 +7,9 @@ use mcpact_wire::raw::Object;
 use mcpact_wire::scan::text;
 
 use crate::pact::Pact;
-use crate::policy::{OnUnknown, Policy};
+use crate::policy::{Enforcement, OnUnknown, Policy};
 use crate::reason::{Reason, Ruling};
-use crate::refusal::{Misbehaviour, Refusal};
+use crate::refusal::{ApiMisuse, Misbehaviour, Refusal};
 
 impl Pact {
     /// Rules on a message by its name.
@@ -201,5 +201,104 @@ pub fn require_of_client(pact: &Pact, policy: &Policy, method: &str) -> Result<(
             path: Box::from(rule.path.as_ref()),
         }
         .into()),
+    }
+}
+
+/// Checks a message before it is written.
+///
+/// # Errors
+/// The parameters are no object, or the pact does not allow the message or one of its parameters.
+pub fn may_send(
+    pact: &Pact,
+    policy: &Policy,
+    sender: Side,
+    kind: Kind,
+    method: &str,
+    params: Option<&str>,
+) -> Result<(), ApiMisuse> {
+    if params.is_some_and(|raw| Object::parse(raw).is_err()) {
+        return Err(ApiMisuse::Params);
+    }
+    if policy.outgoing == Enforcement::Lenient {
+        return Ok(());
+    }
+    let ruling = pact.rule_with(policy.unknown, sender, kind, method);
+    if !ruling.is_open() {
+        return Err(ApiMisuse::NotNegotiated {
+            method: Box::from(method),
+            ruling,
+        });
+    }
+    let Some(known) = ruling.method else {
+        return Ok(());
+    };
+    match pact.rule_on_params(known, params) {
+        None => Ok(()),
+        Some(gate) => Err(ApiMisuse::ParamNotNegotiated {
+            method: known,
+            member: member(gate.probe),
+            capability: gate.capability,
+            revision: pact.revision(),
+        }),
+    }
+}
+
+/// Checks a request of the server.
+///
+/// # Errors
+/// The pact does not allow the request or one of its parameters.
+pub fn check_server_request(
+    pact: &Pact,
+    policy: &Policy,
+    method: &str,
+    params: Option<&str>,
+) -> Result<(), Refusal> {
+    let ruling = pact.rule_with(policy.unknown, Side::Server, Kind::Request, method);
+    if !ruling.is_open() {
+        let method = Box::from(method);
+        return Err(Misbehaviour::Method { method, ruling }.into());
+    }
+    match ruling.method {
+        Some(method) => check_params(pact, method, params),
+        None => Ok(()),
+    }
+}
+
+/// Checks a notification of the server and returns its method; none if no revision defines it.
+///
+/// # Errors
+/// The pact does not allow the notification.
+pub fn check_server_notification(
+    pact: &Pact,
+    policy: &Policy,
+    name: &str,
+) -> Result<Option<Method>, Refusal> {
+    let method = Method::parse(name).or_else(|| Method::parse_alias(name));
+    let ruling = match method {
+        Some(method) => pact.rule_on(Side::Server, Kind::Notification, method),
+        None => pact.rule_with(policy.unknown, Side::Server, Kind::Notification, name),
+    };
+    if ruling.is_open() {
+        return Ok(method);
+    }
+    let method = Box::from(name);
+    Err(Misbehaviour::Method { method, ruling }.into())
+}
+
+/// Refuses a parameter that uses something undeclared, unless the rule is to ignore it.
+pub(crate) fn check_params(
+    pact: &Pact,
+    method: Method,
+    params: Option<&str>,
+) -> Result<(), Refusal> {
+    match pact.refused_params(method, params) {
+        Some(gate) => Err(Misbehaviour::Param {
+            method,
+            member: member(gate.probe),
+            capability: gate.capability,
+            revision: pact.revision(),
+        }
+        .into()),
+        None => Ok(()),
     }
 }

@@ -31,8 +31,8 @@ use crate::transcript::Transcript;
 use in_flight::Serving;
 use listen::Subscriptions;
 
-pub(crate) use incoming::{cancelled_id, check_params, undeclared};
-pub(crate) use outgoing::{cancelled as cancelled_message, may_send, progress_token};
+pub(crate) use incoming::{cancelled_id, undeclared};
+pub(crate) use outgoing::{cancelled as cancelled_message, progress_token};
 
 /// Settings of a server for every connection.
 #[derive(Clone, Debug)]

@@ -44,30 +44,32 @@ async fn attempt(
     let (endpoint, name) = match target {
         Target::Command(command) => (Endpoint::Command(command), &*command.name),
         Target::Url { url, settings } => (Endpoint::Http { url, settings }, name.as_str()),
-        Target::Local(local) => (Endpoint::Link(&*local.0), name.as_str()),
+        Target::Local(local) => (Endpoint::Link((local.0)()), name.as_str()),
     };
-    let connected = connection::connect(endpoint, name, offer, &hooks).await;
+    let connected = connection::connect(endpoint, name, offer.into(), &hooks).await;
     connected.map_err(|error| classify(error, target))
 }
 
 /// Adds what the gateway knows about the target.
 fn classify(error: ConnectError, target: &Target) -> UpstreamErrorKind {
     match error {
-        ConnectError::HttpStatus { status } if status == LOOP_DETECTED => UpstreamErrorKind::Loop,
+        ConnectError::HttpStatus(refusal) if refusal.status == LOOP_DETECTED => {
+            UpstreamErrorKind::Loop
+        }
         ConnectError::Exited { stderr, .. } | ConnectError::Negotiation { stderr, .. }
             if StartLoop::is_in(&stderr) =>
         {
             UpstreamErrorKind::StartLoop
         }
         ConnectError::Transport(error) => error.into(),
-        ConnectError::NotMcp { status } => UpstreamErrorKind::NotMcp { status },
-        ConnectError::HttpStatus { status } => UpstreamErrorKind::HttpStatus {
-            status,
+        ConnectError::NotMcp { status, .. } => UpstreamErrorKind::NotMcp { status },
+        ConnectError::HttpStatus(refusal) => UpstreamErrorKind::HttpStatus {
+            status: refusal.status,
             has_credentials: target.has_credentials(),
         },
-        ConnectError::Exited { status, stderr } => UpstreamErrorKind::Exited { status, stderr },
-        ConnectError::Negotiation { failure, stderr } => {
-            UpstreamErrorKind::Negotiation { failure, stderr }
-        }
+        ConnectError::Exited { status, stderr, .. } => UpstreamErrorKind::Exited { status, stderr },
+        ConnectError::Negotiation {
+            failure, stderr, ..
+        } => UpstreamErrorKind::Negotiation { failure, stderr },
     }
 }

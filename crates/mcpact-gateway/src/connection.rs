@@ -262,7 +262,7 @@ impl UpstreamConnection {
         let order = RawRequest {
             method: Some(method),
             name: method.as_str(),
-            params,
+            params: Some(params),
             trace: None,
         };
         let number = self.upstream.next_id();

@@ -253,7 +253,7 @@ impl Exchange {
         let order = RawRequest {
             method: job.method,
             name: &job.name,
-            params: &params,
+            params: Some(&params),
             trace: job.trace.as_deref(),
         };
         self.is_given.store(true, Ordering::Relaxed);

@@ -4,19 +4,21 @@
 //! pact before anything is sent. The handlers of the [`ClientBuilder`] answer questions of the server, as requests
 //! (legacy) or inside of results (modern).
 //!
-//! A background job owns the state machine and the transport; [`Client`] is a cheap handle. The connection ends with
-//! the last handle.
+//! [`Client`] is a cheap handle of a [`connection`](crate::connection). Each request is driven by its caller; what the
+//! server sends on its own goes to the handlers in the order of its arrival. The connection ends with the last handle.
 
 mod calls;
 mod changes;
 mod client_builder;
 mod client_error;
-mod core;
-mod driver;
 mod era_cache;
 mod handlers;
+mod incoming;
 mod options;
+mod pending;
+mod requests;
 mod rounds;
+mod session;
 mod shared;
 mod target;
 mod tasks;
@@ -24,17 +26,12 @@ mod tasks;
 use std::fmt;
 use std::sync::Arc;
 
-use mcpact_engine::outstanding::RequestTimeout;
-use mcpact_spec::tables::meta;
 use mcpact_spec::{Kind, Side};
 use mcpact_wire::model::implementation::Implementation;
-use mcpact_wire::raw::{Object, ObjectWriter};
-use tokio::sync::{mpsc, oneshot};
 
-use self::changes::ChangeQueue;
-use self::core::{Ask, Command};
-use self::shared::{Agreement, Shared};
-use crate::model::Progress;
+use self::requests::Outgoing;
+use self::session::Sessions;
+use self::shared::Shared;
 
 pub use changes::{Change, Changes, Watch};
 pub use client_builder::ClientBuilder;
@@ -57,10 +54,7 @@ pub use tasks::{TaskCall, TaskOptions};
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
-    commands: mpsc::Sender<Command>,
-    give_up: mpsc::UnboundedSender<u64>,
-    /// The negotiation precedes the client.
-    first: Arc<Agreement>,
+    sessions: Arc<Sessions>,
 }
 
 impl fmt::Debug for Client {
@@ -87,15 +81,10 @@ impl Client {
         ClientBuilder::new(name, version)
     }
 
-    fn agreement(&self) -> Arc<Agreement> {
-        let newest = self.shared.agreement();
-        newest.unwrap_or_else(|| Arc::clone(&self.first))
-    }
-
     /// Returns the negotiated pact; after a lost legacy session, the pact of the new session.
     #[must_use]
     pub fn pact(&self) -> Arc<Pact> {
-        Arc::clone(&self.agreement().pact)
+        Arc::clone(&self.sessions.current().connection.pact)
     }
 
     /// Returns name and version of the server.
@@ -107,19 +96,21 @@ impl Client {
     /// Returns the instructions of the server.
     #[must_use]
     pub fn instructions(&self) -> Option<String> {
-        self.agreement().instructions.clone()
+        let session = self.sessions.current();
+        let instructions = session.connection.introduction.instructions.as_deref();
+        instructions.map(str::to_owned)
     }
 
     /// Returns the steps of the negotiation.
     #[must_use]
     pub fn transcript(&self) -> Transcript {
-        self.agreement().transcript.clone()
+        self.sessions.current().transcript.clone()
     }
 
     /// Returns `true` if the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.commands.is_closed()
+        self.sessions.is_closed()
     }
 
     /// Returns `true` if the pact allows this client to send a request.
@@ -132,11 +123,9 @@ impl Client {
 
     /// Waits for requests in flight, ends the session and waits until that is done.
     pub async fn close(self) {
-        let (done, is_done) = oneshot::channel();
-        if self.commands.send(Command::Close(done)).await.is_ok() {
-            // An error means that the driver has ended already.
-            let _ = is_done.await;
-        }
+        self.shared.pending.close();
+        self.shared.pending.drained().await;
+        self.sessions.close().await;
     }
 
     /// Sends a request and returns the raw result. Questions in a modern result are not answered.
@@ -153,151 +142,6 @@ impl Client {
     /// # Errors
     /// The pact does not allow it, or the connection is closed.
     pub async fn notify(&self, method: &str, params: Option<&str>) -> Result<(), ClientError> {
-        let (reply, outcome) = oneshot::channel();
-        let command = Command::Notify {
-            method: method.to_owned(),
-            params: params.map(str::to_owned),
-            reply,
-        };
-        let sent = self.commands.send(command).await;
-        sent.map_err(|_| ClientError::Closed)?;
-        outcome.await.map_err(|_| ClientError::Closed)?
+        self.send_notification(method, params).await
     }
-
-    async fn ask(
-        &self,
-        method: &str,
-        params: Option<String>,
-        options: &CallOptions,
-    ) -> Result<String, ClientError> {
-        let timeout = options.request_timeout(self.shared.timeout);
-        let prepared = self.prepare(method.to_owned(), params, timeout, options.progress.clone());
-        self.send(prepared, options.cancel.as_ref()).await
-    }
-
-    /// Prepares a request, with the client's `_meta` members.
-    fn prepare(
-        &self,
-        method: String,
-        params: Option<String>,
-        timeout: RequestTimeout,
-        progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
-    ) -> PreparedRequest {
-        let ticket = self.shared.ticket();
-        let is_modern = self.pact().era() == Era::Modern;
-        let level = self.shared.log_level().filter(|_| is_modern);
-        let mut added = Vec::new();
-        if progress.is_some() {
-            added.push((meta::PROGRESS_TOKEN, ticket.to_string()));
-        }
-        if let Some(level) = level {
-            added.push((meta::LOG_LEVEL, format!("\"{}\"", level.as_str())));
-        }
-        let params = match added.as_slice() {
-            [] => params,
-            added => Some(with_meta(params, added)),
-        };
-        let (reply, answer) = oneshot::channel();
-        let ask = Ask {
-            ticket,
-            method,
-            params,
-            patience: timeout,
-            reply,
-            progress,
-            changes: None,
-            is_second: false,
-        };
-        PreparedRequest { ask, answer }
-    }
-
-    async fn send(
-        &self,
-        prepared: PreparedRequest,
-        cancel: Option<&CancelToken>,
-    ) -> Result<String, ClientError> {
-        let PreparedRequest { ask, answer } = prepared;
-        let mut guard = CancelOnDrop {
-            ticket: Some(ask.ticket),
-            give_up: &self.give_up,
-        };
-        let sent = self.commands.send(Command::Ask(ask)).await;
-        sent.map_err(|_| ClientError::Closed)?;
-        let cancelled = async {
-            match cancel {
-                Some(token) => token.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            answer = answer => {
-                guard.ticket = None;
-                answer.map_err(|_| ClientError::Closed)?
-            }
-            () = cancelled => Err(ClientError::Cancelled),
-        }
-    }
-
-    /// Sends a request and ignores the response.
-    fn send_detached(&self, method: Method, params: String) {
-        let timeout = CallOptions::new().request_timeout(self.shared.timeout);
-        let prepared = self.prepare(method.as_str().to_owned(), Some(params), timeout, None);
-        let this = self.clone();
-        // Without a runtime the driver is gone, too.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { this.send(prepared, None).await });
-        }
-    }
-}
-
-/// Request ready to be sent.
-struct PreparedRequest {
-    ask: Ask,
-    answer: oneshot::Receiver<Result<String, ClientError>>,
-}
-
-impl PreparedRequest {
-    fn with_changes(mut self, queue: Arc<ChangeQueue>) -> Self {
-        self.ask.changes = Some(queue);
-        self
-    }
-}
-
-/// Cancels a request when its caller drops it before the response.
-struct CancelOnDrop<'a> {
-    ticket: Option<u64>,
-    give_up: &'a mpsc::UnboundedSender<u64>,
-}
-
-impl Drop for CancelOnDrop<'_> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            // The driver may have ended.
-            let _ = self.give_up.send(ticket);
-        }
-    }
-}
-
-/// Adds members to `_meta` of the parameters. Unreadable parameters are left for the engine to refuse.
-fn with_meta(params: Option<String>, added: &[(&str, String)]) -> String {
-    let raw = params.as_deref().unwrap_or("{}");
-    let Ok(body) = Object::parse(raw) else {
-        return raw.to_owned();
-    };
-    let existing = Object::parse(body.get("_meta").unwrap_or("{}")).unwrap_or_default();
-    let mut inner = ObjectWriter::new();
-    for (key, value) in existing.iter() {
-        if !added.iter().any(|(name, _)| *name == key) {
-            inner = inner.raw(key, value);
-        }
-    }
-    for (key, value) in added {
-        inner = inner.raw(key, value);
-    }
-    let mut out = ObjectWriter::new();
-    for (key, value) in body.iter().filter(|(key, _)| *key != "_meta") {
-        out = out.raw(key, value);
-    }
-    out.raw("_meta", &inner.finish()).finish()
 }

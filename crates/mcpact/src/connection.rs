@@ -16,8 +16,8 @@ mod server_request;
 mod sse_link;
 mod stdio;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
 use mcpact_engine::pact::Pact;
@@ -27,9 +27,9 @@ use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;
 
-pub use self::error::{ConnectError, Delivery, FailureText};
+pub use self::error::{ConnectError, Delivery, FailureText, HttpFailure, HttpRefusal};
 pub use self::headers::ToolHeaders;
-pub use self::hooks::{CallObserver, DeliveryFailure, DropReason, Hooks};
+pub use self::hooks::{CallObserver, DeliveryFailure, DropReason, Hooks, MessageHandler};
 pub use self::inbox::{
     AmbiguousRefusal, CallEvent, CallFailure, ServerNotification, ServerResponse, Unsolicited,
     related_task,
@@ -79,7 +79,7 @@ pub struct RawRequest<'a> {
     /// Name of the method.
     pub name: &'a str,
     /// Raw parameters, with the `_meta` of a modern request.
-    pub params: &'a str,
+    pub params: Option<&'a str>,
     /// Trace context from `_meta`.
     pub trace: Option<&'a TraceContext>,
 }
@@ -158,7 +158,7 @@ impl Connection {
         tool_headers: &ToolHeaders,
     ) -> Call {
         let id = Id::number(number);
-        let text = codec::call(Some(id.as_ref()), request.name, Some(request.params));
+        let text = codec::call(Some(id.as_ref()), request.name, request.params);
         let kind = match &self.transport {
             Transport::Stdio(connection) => {
                 Kind::Stdio(connection.call(number, request, text).await)
@@ -171,8 +171,8 @@ impl Connection {
     }
 
     /// Sends a notification.
-    pub async fn notify(&self, method: Method, params: Option<&str>) {
-        let text = codec::call(None, method.as_str(), params);
+    pub async fn notify(&self, method: &str, params: Option<&str>) {
+        let text = codec::call(None, method, params);
         match &self.transport {
             Transport::Stdio(connection) => connection.send(text).await,
             Transport::Http(connection) => Box::pin(connection.post(text)).await,
@@ -201,6 +201,22 @@ impl Call {
         delivery
     }
 
+    /// Returns the details of a failed exchange over HTTP.
+    pub fn take_http_failure(&mut self) -> Option<HttpFailure> {
+        match &mut self.kind {
+            Kind::Stdio(_) => None,
+            Kind::Http(call) => call.take_failure(),
+        }
+    }
+
+    /// Drops the call without cancelling it at the server, which has ended it.
+    pub fn forget(mut self) {
+        match &mut self.kind {
+            Kind::Stdio(call) => call.forget(),
+            Kind::Http(call) => call.forget(),
+        }
+    }
+
     /// Returns the next event of the call. Cancel safe.
     pub async fn next(&mut self) -> CallEvent {
         if let Some(event) = self.peeked.take() {
@@ -219,9 +235,4 @@ fn part(source: &ByteString, raw: Option<&str>) -> ByteString {
         || ByteString::from_static("{}"),
         |raw| source.slice_ref(raw),
     )
-}
-
-/// Locks a mutex. The data stays valid even if a holder panicked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

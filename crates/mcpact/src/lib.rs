@@ -36,3 +36,10 @@ pub use mcpact_transport::memory;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/manual/library.md")]
 mod guide {}
+
+/// Locks a mutex. The data stays valid even if a holder panicked.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -25,7 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use client_negotiation::NegotiationLog;
 pub(crate) use messages::{remote, write_message};
 pub(crate) use negotiation::ServerNegotiationLog;
-pub(crate) use process::{ProcessEvent, ProcessLog};
+pub use process::ProcessEvent;
+pub(crate) use process::ProcessLog;
 
 /// Target of negotiations.
 pub const NEGOTIATION: &str = "mcpact::negotiation";

@@ -1,7 +1,7 @@
 use mcpact_engine::gate::require_of_client;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::Policy;
-use mcpact_engine::reason::{Reason, Ruling, Verdict};
+use mcpact_engine::reason::{Reason, Ruling};
 use mcpact_engine::refusal::{Misbehaviour, Refusal};
 use mcpact_spec::{Capability, Era, Kind, Method, ParamGate, ParamProbe, Revision, Role, Side};
 use serde::Serialize;
@@ -16,6 +16,24 @@ pub(crate) enum MessageKind {
     Notification,
     /// An input request inside a result of the server.
     Question,
+}
+
+/// Whether a message may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    Open,
+    Closed,
+}
+
+impl Verdict {
+    const fn of(ruling: &Ruling) -> Self {
+        if ruling.is_open() {
+            Self::Open
+        } else {
+            Self::Closed
+        }
+    }
 }
 
 /// Verdict on one method in one direction.
@@ -118,7 +136,7 @@ fn verdict(pact: &Pact, method: Method, ruling: &Ruling, kind: MessageKind) -> M
         method: method.as_str(),
         kind,
         from: ruling.sender.as_str(),
-        verdict: ruling.verdict,
+        verdict: Verdict::of(ruling),
         reason: reason_code(ruling.reason).as_str(),
         capability: deciding_capability(ruling.reason),
         explanation: ruling.explain(),

@@ -3,7 +3,6 @@
 use mcpact_engine::capability::Trimmed;
 use mcpact_engine::pact::{IgnoreReason, Pact};
 use mcpact_engine::policy::Profile;
-use mcpact_engine::reason::Verdict;
 use mcpact_engine::refusal::Refusal;
 use mcpact_engine::version::Chosen;
 use mcpact_spec::{Era, Shape, Side};
@@ -13,7 +12,7 @@ use super::style::Tone;
 use crate::document::{Document, VersionBasis};
 use crate::explanation::{
     EffectiveCapability, Explanation, IgnoredCapability, MessageKind, MethodVerdict, Rejection,
-    effective, ignored, sent, verdicts,
+    Verdict, effective, ignored, sent, verdicts,
 };
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];

@@ -6,19 +6,17 @@ use alloc::sync::Arc;
 use mcpact_spec::{Era, Kind, Method, Side};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
-use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::envelope::{Envelope, Notification, Request, Response};
 use mcpact_wire::id::Id;
-use mcpact_wire::raw::Object;
 
 use super::{Client, Phase, Serving, TransportKind};
 use crate::effect::{Call, DropCause, Effect, Effects, End, Severity};
+use crate::gate::{check_server_notification, check_server_request, may_send};
 use crate::outstanding::RequestTimeout;
 use crate::pact::Pact;
 use crate::policy::OnUndeclared;
 use crate::refusal::{ApiMisuse, Dialect, Misbehaviour, Refusal, WireError};
-use crate::server::{cancelled_id, cancelled_message, check_params, may_send};
-use crate::server::{progress_token, undeclared};
+use crate::server::{cancelled_id, cancelled_message, progress_token, undeclared};
 use crate::time::Moment;
 
 impl Client {
@@ -109,14 +107,8 @@ impl Client {
     }
 
     fn admit(&mut self, pact: &Pact, request: &Request<'_>) -> Result<(), Refusal> {
-        let unknown = self.terms.policy.unknown;
-        let ruling = pact.rule_with(unknown, Side::Server, Kind::Request, &request.method);
-        if !ruling.is_open() {
-            return Err(Refusal::not_allowed(&request.method, ruling));
-        }
-        if let Some(method) = ruling.method {
-            check_params(pact, method, request.params.raw)?;
-        }
+        let (method, params) = (&request.method, request.params.raw);
+        check_server_request(pact, &self.terms.policy, method, params)?;
         let limit = self.terms.in_flight_limit;
         if self.serving.len() >= limit {
             let what = "requests in flight";
@@ -139,20 +131,18 @@ impl Client {
         if method == Some(Method::Cancelled) {
             return self.server_cancelled(note, effects);
         }
-        let unknown = self.terms.policy.unknown;
-        let ruling = match method {
-            Some(method) => pact.rule_on(Side::Server, Kind::Notification, method),
-            None => pact.rule_with(unknown, Side::Server, Kind::Notification, &note.method),
-        };
-        if !ruling.is_open() {
-            let refusal = Refusal::not_allowed(&note.method, ruling);
-            let policy = self.terms.policy.undeclared;
-            undeclared(policy, &note.method, refusal, effects);
-            if policy == OnUndeclared::Disconnect {
-                self.phase = Phase::Closing;
+        let policy = &self.terms.policy;
+        let method = match check_server_notification(&pact, policy, &note.method) {
+            Ok(method) => method,
+            Err(refusal) => {
+                let policy = policy.undeclared;
+                undeclared(policy, &note.method, refusal, effects);
+                if policy == OnUndeclared::Disconnect {
+                    self.phase = Phase::Closing;
+                }
+                return;
             }
-            return;
-        }
+        };
         if method == Some(Method::Progress) {
             self.asked.note_progress(note.params.raw, now);
         }
@@ -204,7 +194,7 @@ impl Client {
         let text = match pact.era() {
             Era::Legacy => codec::call(Some(id.as_ref()), method, params),
             Era::Modern => {
-                let params = self.stamp(&pact, params)?;
+                let params = self.terms.stamp(pact.revision(), params)?;
                 codec::call(Some(id.as_ref()), method, Some(&params))
             }
         };
@@ -220,26 +210,6 @@ impl Client {
             method: method.into(),
             state: self.phase.word(),
         })
-    }
-
-    fn stamp(&self, pact: &Pact, params: Option<&str>) -> Result<String, ApiMisuse> {
-        let revision = pact.revision();
-        let (capabilities, _, info) = self.declaration(revision);
-        // The log level is the owner's to set, in the parameters that it hands over.
-        let level = params
-            .and_then(|raw| Object::parse(raw).ok()?.get("_meta"))
-            .and_then(|raw| {
-                Object::parse(raw)
-                    .ok()?
-                    .get_str(mcpact_spec::tables::meta::LOG_LEVEL)
-            });
-        let stamp = Stamp {
-            version: revision.as_str(),
-            capabilities: &capabilities,
-            client_info: info.as_deref(),
-            log_level: level.as_deref(),
-        };
-        stamp.apply(params).map_err(|_| ApiMisuse::Params)
     }
 
     pub(super) fn notify(&mut self, method: &str, params: Option<&str>, effects: &mut Effects<'_>) {

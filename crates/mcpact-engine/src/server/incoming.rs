@@ -16,7 +16,7 @@ use super::outgoing::level_of;
 use super::{Listening, Phase, Server, is, name};
 use crate::classify::{ModernCall, PactSource, Route, TransportFacts, admit, route};
 use crate::effect::{Call, DropCause, Effect, Effects, End, Severity};
-use crate::gate::require_of_client;
+use crate::gate::{check_params, require_of_client};
 use crate::pact::Pact;
 use crate::policy::{OnEarly, OnUndeclared};
 use crate::reason::Reason;
@@ -394,24 +394,6 @@ pub(crate) fn cancelled_id(note: &Notification<'_>) -> Option<Id> {
     let params = Object::parse(note.params.raw?).ok()?;
     let id = params.get("requestId").and_then(IdRef::from_token)?;
     Some(id.to_id())
-}
-
-/// Refuses a parameter that uses something undeclared, unless the rule is to ignore it.
-pub(crate) fn check_params(
-    pact: &Pact,
-    method: Method,
-    params: Option<&str>,
-) -> Result<(), Refusal> {
-    match pact.refused_params(method, params) {
-        Some(gate) => Err(Misbehaviour::Param {
-            method,
-            member: crate::gate::member(gate.probe),
-            capability: gate.capability,
-            revision: pact.revision(),
-        }
-        .into()),
-        None => Ok(()),
-    }
 }
 
 /// Applies the policy to a notification that was not negotiated.

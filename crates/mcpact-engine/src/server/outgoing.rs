@@ -11,9 +11,8 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use super::listen::ListenFilter;
 use super::{Listening, Phase, Scope, Server, is, name};
 use crate::effect::{DropCause, Effect, Effects, End};
+use crate::gate::may_send;
 use crate::outstanding::RequestTimeout;
-use crate::pact::Pact;
-use crate::policy::{Enforcement, Policy};
 use crate::refusal::{ApiMisuse, WireError};
 use crate::time::Moment;
 
@@ -269,40 +268,4 @@ pub(crate) fn progress_token(params: Option<&str>) -> Option<String> {
     let body = Object::parse(params?).ok()?;
     let inner = Object::parse(body.get("_meta")?).ok()?;
     inner.get(meta::PROGRESS_TOKEN).map(String::from)
-}
-
-/// The outgoing gate: what was not negotiated is not written.
-pub(crate) fn may_send(
-    pact: &Pact,
-    policy: &Policy,
-    sender: Side,
-    kind: Kind,
-    method: &str,
-    params: Option<&str>,
-) -> Result<(), ApiMisuse> {
-    if params.is_some_and(|raw| Object::parse(raw).is_err()) {
-        return Err(ApiMisuse::Params);
-    }
-    if policy.outgoing == Enforcement::Lenient {
-        return Ok(());
-    }
-    let ruling = pact.rule_with(policy.unknown, sender, kind, method);
-    if !ruling.is_open() {
-        return Err(ApiMisuse::NotNegotiated {
-            method: name(method),
-            ruling,
-        });
-    }
-    let Some(known) = ruling.method else {
-        return Ok(());
-    };
-    match pact.rule_on_params(known, params) {
-        None => Ok(()),
-        Some(gate) => Err(ApiMisuse::ParamNotNegotiated {
-            method: known,
-            member: crate::gate::member(gate.probe),
-            capability: gate.capability,
-            revision: pact.revision(),
-        }),
-    }
 }

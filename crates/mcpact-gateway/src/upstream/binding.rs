@@ -235,9 +235,12 @@ impl ServerBinding {
             Method::Initialized => connection.confirmed(),
             Method::RootsListChanged => {
                 let params = params.map(str::to_owned);
-                tokio::spawn(
-                    async move { connection.upstream.notify(method, params.as_deref()).await },
-                );
+                tokio::spawn(async move {
+                    connection
+                        .upstream
+                        .notify(method.as_str(), params.as_deref())
+                        .await
+                });
             }
             _ => {}
         }

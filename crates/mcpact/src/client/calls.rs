@@ -1,7 +1,6 @@
 //! Typed calls of the protocol.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
 use mcpact_engine::classify::param_headers::annotations;
 use mcpact_spec::{Era, ErrorCode, LogLevel, Method};
@@ -64,29 +63,20 @@ impl Client {
         if !self.mirrors_params() {
             return Ok(tools);
         }
-        let mut annotated = HashMap::new();
-        let all = std::mem::take(&mut tools.items);
-        let mut usable = Vec::with_capacity(all.len());
-        for tool in all {
-            // 2026-07-28 basic/transports/streamable-http#schema-extension
-            match annotations(&tool.input_schema.to_string()) {
-                Ok(found) => {
-                    annotated.insert(tool.name.clone(), Arc::from(found));
-                    usable.push(tool);
-                }
-                Err(error) => {
-                    tracing::warn!(tool = %tool.name, %error, "tool with invalid header annotations left out");
-                }
+        // 2026-07-28 basic/transports/streamable-http#schema-extension
+        tools.items.retain(|tool| {
+            let checked = annotations(&tool.input_schema.to_string());
+            if let Err(error) = &checked {
+                tracing::warn!(tool = %tool.name, %error, "tool with invalid header annotations left out");
             }
-        }
-        self.shared.remember_annotations(annotated);
-        tools.items = usable;
+            checked.is_ok()
+        });
         Ok(tools)
     }
 
     /// Returns `true` if tool parameters are mirrored into headers.
     fn mirrors_params(&self) -> bool {
-        self.shared.is_http && self.pact().era() == Era::Modern
+        self.sessions.current().connection.has_own_streams() && self.pact().era() == Era::Modern
     }
 
     /// Lists all resources, over all pages.
@@ -128,6 +118,9 @@ impl Client {
             let raw = self
                 .ask(method.as_str(), params, &CallOptions::new())
                 .await?;
+            if method == Method::ToolsList && self.mirrors_params() {
+                self.shared.tool_headers.learn(&raw);
+            }
             let page: Vec<T> = read_member(method, &raw, key)?;
             let body = Object::parse(&raw).unwrap_or_default();
             let hints = CacheHints::parse(body.get("ttlMs"), body.get("cacheScope"));

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use mcpact_engine::effect::IncomingNotification;
 use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, Method};
@@ -13,9 +12,10 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use super::Client;
 use super::client_error::ClientError;
 use super::options::CallOptions;
+use super::{Client, Outgoing};
+use crate::lock;
 
 /// Maximum number of unread changes; duplicates are merged.
 const LIMIT: usize = 1024;
@@ -43,13 +43,13 @@ pub enum Change {
 }
 
 impl Change {
-    pub(super) fn of(note: &IncomingNotification<'_>) -> Option<Self> {
-        match note.method? {
+    pub(super) fn of(method: Method, params: Option<&str>) -> Option<Self> {
+        match method {
             Method::ToolsListChanged => Some(Self::Tools),
             Method::PromptsListChanged => Some(Self::Prompts),
             Method::ResourcesListChanged => Some(Self::Resources),
             Method::ResourcesUpdated => {
-                let uri = Object::parse(note.params.raw?).ok()?.get_str("uri")?;
+                let uri = Object::parse(params?).ok()?.get_str("uri")?;
                 let uri = uri.into_owned();
                 Some(Self::Updated { uri })
             }
@@ -128,7 +128,7 @@ impl ChangeQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Change>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     pub(super) fn wants(&self, change: &Change) -> bool {
@@ -145,10 +145,10 @@ impl ChangeQueue {
         }
     }
 
-    pub(super) fn push(&self, change: Change) {
+    pub(super) fn push(&self, change: &Change) {
         let mut waiting = self.lock();
-        if !waiting.contains(&change) && waiting.len() < LIMIT {
-            waiting.push_back(change);
+        if !waiting.contains(change) && waiting.len() < LIMIT {
+            waiting.push_back(change.clone());
         }
         drop(waiting);
         self.arrived.notify_one();
@@ -176,10 +176,10 @@ impl ChangeQueue {
             (granted.resources, Change::Resources),
         ];
         for (_, change) in lists.into_iter().filter(|(is_granted, _)| *is_granted) {
-            self.push(change);
+            self.push(&change);
         }
         for uri in granted.uris {
-            self.push(Change::Updated { uri: uri.into() });
+            self.push(&Change::Updated { uri: uri.into() });
         }
     }
 }
@@ -351,9 +351,10 @@ impl Client {
             maximum: Duration::MAX,
             on_progress: OnProgress::Ignore,
         };
-        let method = Method::SubscriptionsListen.as_str().to_owned();
-        let prepared = self.prepare(method, Some(params.to_owned()), endless, None);
-        self.send(prepared.with_changes(Arc::clone(queue)), None)
-            .await
+        let outgoing = Outgoing {
+            changes: Some(Arc::clone(queue)),
+            ..Outgoing::new(Method::SubscriptionsListen.as_str(), Some(params), endless)
+        };
+        self.send(outgoing).await
     }
 }

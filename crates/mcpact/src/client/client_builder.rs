@@ -6,24 +6,24 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_engine::client::{ClientTerms, EraMode, EraVerdict, TransportKind};
+use mcpact_engine::client::{ClientTerms, EraMode, EraVerdict};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{LogLevel, Revision};
 use mcpact_transport::address::shown;
 use mcpact_transport::error::TransportError;
-use mcpact_transport::http::client::{HttpClient, HttpSettings};
+use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::{tcp, websocket};
 use mcpact_wire::model::implementation::Implementation;
 use serde_json::{Map, Value};
 
 use super::Client;
 use super::client_error::{AnswerError, ClientError, DEFAULT_TIMEOUT};
-use super::core::{Core, Handles};
-use super::driver;
 use super::era_cache::EraCache;
 use super::handlers::{Handlers, Notification};
+use super::session::{Session, Sessions};
 use super::shared::{Limits, Shared};
 use super::target::{Scheme, Target};
+use crate::connection::Endpoint;
 use crate::model::{
     CreateMessageRequest, CreateMessageResult, ElicitResult, FormRequest, Root, UrlRequest,
 };
@@ -297,32 +297,21 @@ impl ClientBuilder {
             stderr: String::new(),
             source,
         };
-        let transport = match &target {
-            Target::Url(url) => match Scheme::of(url) {
-                Scheme::Http => TransportKind::Http,
-                Scheme::WebSocket | Scheme::Tcp => TransportKind::Stream,
-            },
-            #[cfg(unix)]
-            Target::Child(_) => TransportKind::Child,
-            Target::Link(_) => TransportKind::Stream,
-        };
         let mut terms = ClientTerms::new(self.info, self.handlers.capabilities(), self.policy);
         terms.mode = self.mode;
         terms.floor = self.floor;
-        terms.prior = prior;
-        terms.transport = transport;
         terms.init_timeout = self.limits.timeout;
         terms.silence_limit = self.silence_limit.unwrap_or(terms.silence_limit);
         let shared = Arc::new(Shared::new(
-            name.clone(),
+            &name,
+            terms,
             self.handlers,
             self.limits,
-            transport == TransportKind::Http,
             self.log_level,
             self.validation,
         ));
-        let (core, handles) = Core::new(Arc::new(terms), Arc::clone(&shared));
-        match target {
+        let mut http = None;
+        let endpoint = match target {
             Target::Url(url) => {
                 let mut settings = self.http;
                 for (name, value) in &self.headers {
@@ -330,47 +319,32 @@ impl ClientBuilder {
                 }
                 match Scheme::of(&url) {
                     Scheme::Http => {
-                        let http = HttpClient::new(&url, settings).map_err(unreachable)?;
-                        tokio::spawn(driver::http::run(core, http));
+                        let (url, settings) = http.insert((url, settings));
+                        Endpoint::Http { url, settings }
                     }
                     Scheme::WebSocket => {
                         let link = websocket::connect(&url, &settings).await;
-                        tokio::spawn(driver::lines::run(core, link.map_err(unreachable)?));
+                        Endpoint::Link(link.map_err(unreachable)?)
                     }
                     Scheme::Tcp => {
                         let host = url.trim_start_matches("tcp://").trim_end_matches('/');
-                        let link = tcp::connect(host).await.map_err(unreachable)?;
-                        tokio::spawn(driver::lines::run(core, link));
+                        Endpoint::Link(tcp::connect(host).await.map_err(unreachable)?)
                     }
                 }
             }
             #[cfg(unix)]
-            Target::Child(command) => {
-                tokio::spawn(driver::child::run(core, command));
-            }
-            Target::Link(link) => {
-                tokio::spawn(driver::lines::run(core, link));
-            }
-        }
-        let Handles {
-            commands,
-            give_up,
-            opened,
-        } = handles;
-        let opened = opened.await.map_err(|_| ClientError::Closed)??;
-        let first = shared.agreement().ok_or(ClientError::Closed)?;
-        let client = Client {
-            shared,
-            commands,
-            give_up,
-            first,
+            Target::Child(ref command) => Endpoint::Command(command),
+            Target::Link(link) => Endpoint::Link(link),
         };
+        let (session, verdict) = Session::open(&shared, endpoint, prior).await?;
+        let sessions = Sessions::new(Arc::clone(&shared), session, http);
+        let client = Client { shared, sessions };
         if let Some(level) = self.log_level {
             // Many servers have no log.
             if let Err(error) = client.set_log_level(level).await {
                 tracing::debug!(%error, "cannot set the log level");
             }
         }
-        Ok((client, opened.verdict))
+        Ok((client, verdict))
     }
 }

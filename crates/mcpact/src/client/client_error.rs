@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use mcpact_engine::client::{Failure, ProbeFailure};
+use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::ApiMisuse;
 use mcpact_engine::transcript::Transcript;
 use mcpact_spec::ErrorCode;
 use mcpact_transport::error::TransportError;
+use mcpact_wire::model::error::ErrorBody;
 use serde_json::Value;
 
+use crate::connection::HttpRefusal;
 use crate::model::{ElicitRequest, UrlRequest};
 use crate::validation::ValidationError;
 
@@ -151,6 +153,22 @@ pub struct RpcError {
 }
 
 impl RpcError {
+    /// Reads a raw error. An unreadable one becomes the message.
+    pub(super) fn parse(raw: &str) -> Self {
+        match ErrorBody::parse(raw) {
+            Some(body) => Self {
+                code: body.code,
+                message: body.message.into_owned(),
+                data: body.data.and_then(|raw| serde_json::from_str(raw).ok()),
+            },
+            None => Self {
+                code: 0,
+                message: raw.to_owned(),
+                data: None,
+            },
+        }
+    }
+
     /// Returns the URLs that must be visited before a retry; empty for other errors.
     #[must_use]
     pub fn pending_urls(&self) -> Vec<UrlRequest> {
@@ -217,21 +235,24 @@ impl ClientError {
         }
     }
 
-    /// Converts a failure of the state machine.
-    pub(super) fn failed(target: &str, failure: Failure, transcript: &Transcript) -> Self {
-        match failure {
-            Failure::Probe(ProbeFailure::Authentication(status)) => Self::Auth {
+    /// Converts a refusal with an HTTP status.
+    pub(super) fn refused(refusal: HttpRefusal) -> Self {
+        match refusal {
+            HttpRefusal {
+                error: Some(raw), ..
+            } => RpcError::parse(&raw).into(),
+            HttpRefusal {
+                status: status @ (401 | 403),
+                challenge,
+                ..
+            } => Self::Auth { status, challenge },
+            HttpRefusal {
                 status,
-                challenge: None,
-            },
-            Failure::Probe(ProbeFailure::TooManyRequests) => Self::Http {
-                status: 429,
-                retry_after: None,
-            },
-            failure => Self::Refused {
-                target: target.to_owned(),
-                failure,
-                transcript: Box::new(transcript.clone()),
+                retry_after,
+                ..
+            } => Self::Http {
+                status,
+                retry_after,
             },
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcpact_engine::client::EraVerdict;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use super::client_error::ClientError;
+use crate::lock;
 
 const LIMIT: usize = 1024;
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -115,10 +116,7 @@ impl EraCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.inner
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.state)
     }
 
     fn learn(&self, key: &str, verdict: EraVerdict) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use tokio::sync::watch;
 
+use super::pending::ProgressCallback;
 use crate::model::Progress;
 
 /// Cancels calls from elsewhere; clones are the same token.
@@ -45,7 +46,7 @@ impl CancelToken {
 /// Options of a single call.
 #[derive(Clone, Default)]
 pub struct CallOptions {
-    pub(super) progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    pub(super) progress: Option<ProgressCallback>,
     pub(super) timeout: Option<Duration>,
     pub(super) maximum: Option<Duration>,
     pub(super) cancel: Option<CancelToken>,
@@ -93,6 +94,14 @@ impl CallOptions {
     pub fn cancel(mut self, token: CancelToken) -> Self {
         self.cancel = Some(token);
         self
+    }
+
+    /// Waits for the cancellation of the call.
+    pub(super) async fn cancelled(&self) {
+        match &self.cancel {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
     }
 
     pub(super) fn request_timeout(&self, timeout: Duration) -> RequestTimeout {

@@ -1,48 +1,39 @@
-//! State shared by the handles of a client and its driver.
+//! State of a client that does not depend on the session.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use mcpact_engine::classify::param_headers::Annotation;
-use mcpact_engine::pact::Pact;
-use mcpact_engine::transcript::Transcript;
+use mcpact_engine::client::ClientTerms;
 use mcpact_spec::LogLevel;
 
-use super::changes::ChangeQueue;
+use super::changes::{Change, ChangeQueue};
 use super::handlers::Handlers;
+use super::pending::PendingRequests;
+use super::session::Sessions;
+use crate::connection::ToolHeaders;
+use crate::lock;
 use crate::validation::Validation;
 
-/// Result of a negotiation.
-#[derive(Debug)]
-pub(super) struct Agreement {
-    pub(super) pact: Arc<Pact>,
-    pub(super) instructions: Option<String>,
-    pub(super) transcript: Transcript,
-}
-
-/// State shared by the handles of a client and its driver. No lock is held across an await.
+/// State shared by the handles of a client and the handlers of its sessions. No lock is held across an await.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// Name of the server in logs and errors.
-    pub(super) target: String,
+    pub(super) target: Arc<str>,
+    pub(super) terms: ClientTerms,
     pub(super) handlers: Handlers,
     pub(super) timeout: Duration,
     pub(super) page_limit: usize,
     pub(super) round_limit: usize,
-    pub(super) is_http: bool,
     pub(super) validation: Validation,
-    agreement: RwLock<Option<Arc<Agreement>>>,
+    pub(super) tool_headers: ToolHeaders,
+    pub(super) pending: PendingRequests,
     listeners: Mutex<Vec<Weak<ChangeQueue>>>,
-    annotations: Mutex<HashMap<String, Arc<[Annotation]>>>,
     subscribed: Mutex<HashMap<String, usize>>,
     log_level: Mutex<Option<LogLevel>>,
-    tickets: AtomicU64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    last_id: AtomicI64,
+    sessions: OnceLock<Weak<Sessions>>,
 }
 
 /// Limits of a client.
@@ -55,47 +46,49 @@ pub(super) struct Limits {
 
 impl Shared {
     pub(super) fn new(
-        target: String,
+        target: &str,
+        terms: ClientTerms,
         handlers: Handlers,
         limits: Limits,
-        is_http: bool,
         log_level: Option<LogLevel>,
         validation: Validation,
     ) -> Self {
         Self {
-            target,
+            target: Arc::from(target),
+            terms,
             handlers,
             timeout: limits.timeout,
             page_limit: limits.pages,
             round_limit: limits.rounds,
-            is_http,
             validation,
-            agreement: RwLock::new(None),
+            tool_headers: ToolHeaders::default(),
+            pending: PendingRequests::default(),
             listeners: Mutex::default(),
-            annotations: Mutex::default(),
             subscribed: Mutex::default(),
             log_level: Mutex::new(log_level),
-            tickets: AtomicU64::new(1),
+            last_id: AtomicI64::new(0),
+            sessions: OnceLock::new(),
         }
     }
 
-    /// Returns a unique number for a call.
-    pub(super) fn ticket(&self) -> u64 {
-        self.tickets.fetch_add(1, Ordering::Relaxed)
+    /// Returns the id for the next request, unique over all sessions.
+    pub(super) fn next_id(&self) -> i64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    pub(super) fn agreement(&self) -> Option<Arc<Agreement>> {
-        self.agreement
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    pub(super) fn set_sessions(&self, sessions: &Arc<Sessions>) {
+        self.sessions.get_or_init(|| Arc::downgrade(sessions));
+        if self.pending.is_closed() {
+            sessions.stop();
+        }
     }
 
-    pub(super) fn agree(&self, agreement: Agreement) {
-        *self
-            .agreement
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(agreement));
+    /// Closes the connection because of a message of the server.
+    pub(super) fn disconnect(&self) {
+        self.pending.close();
+        if let Some(sessions) = self.sessions.get().and_then(Weak::upgrade) {
+            sessions.stop();
+        }
     }
 
     pub(super) fn log_level(&self) -> Option<LogLevel> {
@@ -107,22 +100,31 @@ impl Shared {
     }
 
     pub(super) fn add_listener(&self, queue: &Arc<ChangeQueue>) {
-        lock(&self.listeners).push(Arc::downgrade(queue));
+        let mut all = lock(&self.listeners);
+        all.retain(|listener| listener.strong_count() > 0);
+        all.push(Arc::downgrade(queue));
     }
 
     /// Returns the live subscriptions.
-    pub(super) fn listeners(&self) -> Vec<Arc<ChangeQueue>> {
-        let mut all = lock(&self.listeners);
-        all.retain(|listener| listener.strong_count() > 0);
+    fn listeners(&self) -> Vec<Arc<ChangeQueue>> {
+        let all = lock(&self.listeners);
         all.iter().filter_map(Weak::upgrade).collect()
     }
 
-    pub(super) fn annotations(&self, tool: &str) -> Option<Arc<[Annotation]>> {
-        lock(&self.annotations).get(tool).cloned()
+    /// Passes a change on to the subscriptions that want it.
+    pub(super) fn push_change(&self, change: &Change) {
+        for queue in self.listeners() {
+            if queue.wants(change) {
+                queue.push(change);
+            }
+        }
     }
 
-    pub(super) fn remember_annotations(&self, all: HashMap<String, Arc<[Annotation]>>) {
-        *lock(&self.annotations) = all;
+    /// Ends all subscriptions, with the connection.
+    pub(super) fn end_changes(&self) {
+        for queue in self.listeners() {
+            queue.end();
+        }
     }
 
     /// Counts a subscription to a resource; `true` for the first.

@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use super::Client;
 use super::calls::{call_params, read};
-use super::client_error::ClientError;
-use super::core::rpc_error;
+use super::client_error::{ClientError, RpcError};
 use super::options::CallOptions;
 use crate::model::{Task, TaskStatus, ToolResult};
 
@@ -127,7 +126,7 @@ impl Client {
                     }
                     TaskStatus::Failed => {
                         let error = task.extra.get("error").map(Value::to_string);
-                        return Err(rpc_error(&error.unwrap_or_default()).into());
+                        return Err(RpcError::parse(&error.unwrap_or_default()).into());
                     }
                     TaskStatus::Cancelled => return Err(ClientError::Cancelled),
                     TaskStatus::InputRequired => self.update(&task, &mut answered).await?,
@@ -138,15 +137,9 @@ impl Client {
                 task = self.task(&task.task_id).await?;
             }
         };
-        let cancelled = async {
-            match &options.cancel {
-                Some(token) => token.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             outcome = polling => outcome,
-            () = cancelled => Err(ClientError::Cancelled),
+            () = options.cancelled() => Err(ClientError::Cancelled),
             () = tokio::time::sleep(options.maximum.unwrap_or(MAXIMUM)) => {
                 Err(ClientError::Timeout { method: Method::TasksGet.as_str().to_owned() })
             }

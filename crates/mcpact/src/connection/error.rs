@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use bytestring::ByteString;
 use mcpact_engine::client::Failure;
+use mcpact_engine::transcript::Transcript;
 use mcpact_transport::error::TransportError;
+use mcpact_transport::http::client::ClientResponse;
 
 const STDERR: &str = "; stderr: ";
 
@@ -21,13 +24,12 @@ pub enum ConnectError {
     NotMcp {
         /// HTTP status of the first message.
         status: u16,
+        /// Failure of the older HTTP+SSE transport.
+        source: TransportError,
     },
     /// The server refused the handshake with an HTTP status that does not depend on the revision.
-    #[error("the server answered with status {status}")]
-    HttpStatus {
-        /// HTTP status.
-        status: u16,
-    },
+    #[error("the server answered with status {}", .0.status)]
+    HttpStatus(HttpRefusal),
     /// The process exited before the negotiation had finished.
     #[error("the server exited during startup ({status})")]
     Exited {
@@ -35,6 +37,8 @@ pub enum ConnectError {
         status: String,
         /// End of the server's stderr.
         stderr: String,
+        /// Steps of the negotiation.
+        transcript: Box<Transcript>,
     },
     /// The negotiation failed.
     #[error("negotiation with the server failed")]
@@ -44,7 +48,42 @@ pub enum ConnectError {
         failure: Failure,
         /// End of the server's stderr.
         stderr: String,
+        /// Steps of the negotiation.
+        transcript: Box<Transcript>,
     },
+}
+
+/// Refusal with an HTTP status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRefusal {
+    /// HTTP status.
+    pub status: u16,
+    /// `WWW-Authenticate` header.
+    pub challenge: Option<String>,
+    /// `Retry-After` header.
+    pub retry_after: Option<String>,
+    /// Raw error of a server that rejects the revision.
+    pub error: Option<ByteString>,
+}
+
+impl HttpRefusal {
+    pub(super) fn of(answer: &ClientResponse) -> Self {
+        Self {
+            status: answer.status,
+            challenge: answer.header("www-authenticate").map(str::to_owned),
+            retry_after: answer.header("retry-after").map(str::to_owned),
+            error: None,
+        }
+    }
+}
+
+/// Details of a failed exchange over HTTP.
+#[derive(Debug)]
+pub enum HttpFailure {
+    /// The server refused the request with a status.
+    Refused(HttpRefusal),
+    /// The request was not delivered, or its response not received.
+    Transport(TransportError),
 }
 
 /// Fate of a request that failed.

@@ -1,7 +1,7 @@
 //! Headers of requests over HTTP, derived from the body.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact_engine::classify::param_headers::{Annotation, annotations, argument, header_for};
@@ -13,6 +13,7 @@ use mcpact_wire::raw::{Object, elements, member};
 use mcpact_wire::scan::text;
 
 use super::RawRequest;
+use crate::lock;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -32,7 +33,7 @@ pub struct ToolHeaders {
 
 impl ToolHeaders {
     fn tools(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<[Annotation]>>> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tools)
     }
 
     /// Reads a page of the tool list. Tools with invalid annotations are skipped, as modern clients do.
@@ -93,14 +94,15 @@ pub(super) fn modern(
     let Some(key) = request.method.and_then(Method::name_param) else {
         return headers;
     };
-    let Some(name) = member(request.params, key).and_then(text) else {
+    let params = request.params.unwrap_or("{}");
+    let Some(name) = member(params, key).and_then(text) else {
         return headers;
     };
     insert(&mut headers, NAME, &header_value::encode(&name));
     if request.method == Some(Method::ToolsCall)
         && let Some(annotations) = tool_headers.of(&name)
     {
-        let arguments = member(request.params, "arguments");
+        let arguments = member(params, "arguments");
         for annotation in annotations.iter() {
             let value = argument(annotation, arguments).and_then(header_for);
             match (value, HeaderName::try_from(&*annotation.header)) {
@@ -113,8 +115,8 @@ pub(super) fn modern(
     headers
 }
 
-/// Returns the headers of all requests in a legacy session.
-pub(super) fn legacy(revision: Revision, session: Option<&HeaderValue>) -> HeaderMap {
+/// Returns the headers of all messages in a session, and of notifications without one.
+pub(super) fn of_session(revision: Revision, session: Option<&HeaderValue>) -> HeaderMap {
     use mcpact_spec::HeaderRule;
     let mut headers = HeaderMap::with_capacity(4);
     if let HeaderRule::AfterInitialize | HeaderRule::Required =
@@ -147,7 +149,7 @@ pub(super) fn opening(message: &str) -> HeaderMap {
             let request = RawRequest {
                 method: Method::parse(&request.method),
                 name: &request.method,
-                params: request.params.raw.unwrap_or("{}"),
+                params: request.params.raw,
                 trace: None,
             };
             modern(request, revision, &ToolHeaders::default())

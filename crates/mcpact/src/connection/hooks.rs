@@ -4,9 +4,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use mcpact_engine::negotiation::Negotiation;
+use mcpact_engine::pact::Pact;
 use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
+use mcpact_wire::envelope::Notification;
 
 use super::error::FailureText;
+use super::server_request::ServerRequest;
+use crate::log::ProcessEvent;
 
 /// What the owner of a connection provides and observes.
 ///
@@ -26,7 +30,18 @@ pub trait Hooks: Debug + Send + Sync {
     }
 
     /// Returns the observer of calls. It is kept by calls, so it must not keep the hooks.
-    fn observer(&self) -> Arc<dyn CallObserver>;
+    fn observer(&self) -> Arc<dyn CallObserver> {
+        Arc::new(NoObserver)
+    }
+
+    /// Returns the handler of the server's messages after the negotiation. Without one, messages go to the call that
+    /// they belong to, or to [`Connected::unsolicited`](super::Connected::unsolicited).
+    fn message_handler(&self, _pact: &Arc<Pact>) -> Option<Arc<dyn MessageHandler>> {
+        None
+    }
+
+    /// A process starts or stops. [`spawned`](Self::spawned) follows a start.
+    fn process_event(&self, _event: ProcessEvent<'_>) {}
 
     /// A process was started.
     fn spawned(&self, _process: &Process) {}
@@ -37,6 +52,20 @@ pub trait Hooks: Debug + Send + Sync {
     /// The connection was lost. Called before pending calls fail.
     fn lost(&self, _why: FailureText) {}
 }
+
+/// Handler of all notifications and requests of a server, called in the order of their arrival. It must not block.
+pub trait MessageHandler: Debug + Send + Sync {
+    /// A notification, of any method.
+    fn notification(&self, notification: &Notification<'_>);
+
+    /// A request.
+    fn request(&self, request: ServerRequest);
+}
+
+#[derive(Debug)]
+struct NoObserver;
+
+impl CallObserver for NoObserver {}
 
 /// Observer of calls and messages.
 pub trait CallObserver: Debug + Send + Sync {

@@ -4,6 +4,7 @@ mod refusal;
 mod resumable;
 mod session_stream;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
+use mcpact_engine::pact::Pact;
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::{ClientResponse, ClientResponseBody, HttpClient};
@@ -21,17 +23,19 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use self::refusal::{may_reject_revision, rejects_revision, session_unknown};
+use self::refusal::{may_reject_revision, raw_error, rejects_revision, session_unknown};
 use self::resumable::{DEFAULT_PAUSE, EventReader, Resume, TooLong};
 use self::session_stream::{UnsolicitedSink, listen};
 use super::inbox::{
-    AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, Unsolicited, parse,
+    AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, Unsolicited, batch, parse,
 };
 use super::server_request::{ReplyPath, ServerRequest};
 use super::{
-    CallObserver, DeliveryFailure, DropReason, Hooks, RawRequest, ToolHeaders, headers, lock,
+    CallObserver, DeliveryFailure, DropReason, Hooks, HttpFailure, HttpRefusal, MessageHandler,
+    RawRequest, ToolHeaders, headers,
 };
 use crate::error::with_causes;
+use crate::lock;
 
 /// Status of a request that would come back to its sender.
 const LOOP_DETECTED: u16 = 508;
@@ -49,26 +53,29 @@ const MAX_ATTEMPTS: u32 = 6;
 pub(super) struct HttpConnection {
     http: HttpClient,
     revision: Revision,
-    /// Headers of all requests in a legacy session.
+    /// Headers of all messages, except for modern requests.
     headers: Arc<HeaderMap>,
     is_gone: Arc<AtomicBool>,
     stream: Option<AbortHandle>,
     can_push: bool,
     observer: Arc<dyn CallObserver>,
+    handler: Option<Arc<dyn MessageHandler>>,
     /// Dropped on close.
     hooks: Mutex<Option<Arc<dyn Hooks>>>,
 }
 
 impl HttpConnection {
-    pub(super) fn modern(http: HttpClient, revision: Revision, hooks: Arc<dyn Hooks>) -> Self {
+    pub(super) fn modern(http: HttpClient, pact: &Arc<Pact>, hooks: Arc<dyn Hooks>) -> Self {
+        let revision = pact.revision();
         Self {
             http,
             revision,
-            headers: Arc::default(),
+            headers: Arc::new(headers::of_session(revision, None)),
             is_gone: Arc::default(),
             stream: None,
             can_push: false,
             observer: hooks.observer(),
+            handler: hooks.message_handler(pact),
             hooks: Mutex::new(Some(hooks)),
         }
     }
@@ -76,16 +83,17 @@ impl HttpConnection {
     /// Creates a legacy session. Its SSE stream is opened at once, because the server may send requests there.
     pub(super) async fn legacy(
         http: HttpClient,
-        revision: Revision,
+        pact: &Arc<Pact>,
         headers: HeaderMap,
         unsolicited: mpsc::Sender<Unsolicited>,
         hooks: Arc<dyn Hooks>,
     ) -> Self {
+        let mut connection = Self::modern(http.clone(), pact, hooks);
         let sink = UnsolicitedSink {
             unsolicited,
-            observer: hooks.observer(),
+            handler: connection.handler.clone(),
+            observer: Arc::clone(&connection.observer),
         };
-        let mut connection = Self::modern(http.clone(), revision, hooks);
         connection.headers = Arc::new(headers);
         let (open, opened) = tokio::sync::oneshot::channel();
         let (headers, is_gone) = (&connection.headers, &connection.is_gone);
@@ -135,6 +143,9 @@ impl HttpConnection {
             id: id.clone(),
             is_gone: Arc::clone(&self.is_gone),
             observer: Arc::clone(&self.observer),
+            handler: self.handler.clone(),
+            failure: None,
+            batch: VecDeque::new(),
             state: State::Posting(posting),
         }
     }
@@ -179,12 +190,18 @@ pub(super) struct HttpCall {
     id: Id,
     is_gone: Arc<AtomicBool>,
     observer: Arc<dyn CallObserver>,
+    handler: Option<Arc<dyn MessageHandler>>,
+    failure: Option<Box<HttpFailure>>,
+    /// Rest of a batch.
+    batch: VecDeque<Bytes>,
     state: State,
 }
 
 enum State {
     Posting(BoxFuture<'static, Result<ClientResponse, TransportError>>),
     EventReader(EventReader),
+    /// The response is a batch.
+    Batch,
     /// Waits, then resumes a broken stream.
     Resuming(
         BoxFuture<'static, Result<ClientResponse, TransportError>>,
@@ -207,8 +224,22 @@ impl HttpCall {
         self.headers.contains_key(SESSION)
     }
 
+    pub(super) fn take_failure(&mut self) -> Option<HttpFailure> {
+        self.failure.take().map(|failure| *failure)
+    }
+
+    /// Prevents the cancellation of the request.
+    pub(super) fn forget(&mut self) {
+        self.state = State::Over;
+    }
+
     pub(super) async fn next(&mut self) -> CallEvent {
         loop {
+            while let Some(bytes) = self.batch.pop_front() {
+                if let Some(event) = self.received(&bytes) {
+                    return event;
+                }
+            }
             match &mut self.state {
                 State::Posting(posting) => {
                     let answer = posting.await;
@@ -217,11 +248,14 @@ impl HttpCall {
                     }
                 }
                 State::EventReader(reading) => match reading.next().await {
-                    Some(Ok(bytes)) => {
-                        if let Some(event) = self.received(&bytes) {
-                            return event;
+                    Some(Ok(bytes)) => match batch(&bytes) {
+                        Some(all) => self.batch.extend(all),
+                        None => {
+                            if let Some(event) = self.received(&bytes) {
+                                return event;
+                            }
                         }
-                    }
+                    },
                     // Only a response can be this long, and no other will come.
                     Some(Err(TooLong(limit))) => {
                         self.state = State::Over;
@@ -240,6 +274,11 @@ impl HttpCall {
                     if let Some(event) = self.resumed(opened, resume) {
                         return event;
                     }
+                }
+                State::Batch => {
+                    self.state = State::Over;
+                    let why = String::from("the batch contains no response to the request");
+                    return CallEvent::Failed(CallFailure::ProtocolViolation(why));
                 }
                 State::Over => return std::future::pending().await,
             }
@@ -285,18 +324,29 @@ impl HttpCall {
                 self.observer.undelivered(failure, &why);
                 let loss = match error.is_unconnected() {
                     true => CallFailure::Unreachable(Arc::new(error)),
-                    false => CallFailure::ConnectionLost(why.into()),
+                    false => {
+                        self.failure = Some(Box::new(HttpFailure::Transport(error)));
+                        CallFailure::ConnectionLost(why.into())
+                    }
                 };
                 return self.over(CallEvent::Failed(loss));
             }
         };
+        let is_revision_refused = rejects_revision(&answer);
+        if answer.status >= 300 {
+            let mut refusal = HttpRefusal::of(&answer);
+            if is_revision_refused {
+                refusal.error = raw_error(&answer);
+            }
+            self.failure = Some(Box::new(HttpFailure::Refused(refusal)));
+        }
         if answer.status == LOOP_DETECTED {
             return self.stale(CallFailure::LoopDetected);
         }
         if self.has_session() && session_unknown(&answer) {
             return self.stale(CallFailure::SessionLost);
         }
-        if rejects_revision(&answer) {
+        if is_revision_refused {
             return self.stale(CallFailure::RevisionRefused);
         }
         if let Some(refusal) = may_reject_revision(self.era, &answer) {
@@ -310,24 +360,34 @@ impl HttpCall {
                 });
                 None
             }
-            ClientResponseBody::Json(bytes) => match parse(&bytes) {
-                Incoming::Response(id, reply)
-                    if self.matches(id.as_ref(), &reply, answer.status) =>
-                {
-                    self.over(CallEvent::Response(reply))
+            ClientResponseBody::Json(bytes) => match batch(&bytes) {
+                Some(all) => {
+                    self.batch.extend(all);
+                    self.state = State::Batch;
+                    None
                 }
-                Incoming::Response(..) => {
-                    self.observer.dropped(DropReason::WrongId);
-                    let why = String::from("the response has the id of another request");
-                    self.over(CallEvent::Failed(CallFailure::ProtocolViolation(why)))
-                }
-                Incoming::Notification(_) | Incoming::Request(_) | Incoming::Invalid(_) => {
-                    self.over(CallEvent::Failed(CallFailure::HttpStatus(answer.status)))
-                }
+                None => self.answered_json(&bytes, answer.status),
             },
             ClientResponseBody::Empty | ClientResponseBody::Other(_) => {
                 self.over(CallEvent::Failed(CallFailure::HttpStatus(answer.status)))
             }
+        }
+    }
+
+    fn answered_json(&mut self, bytes: &Bytes, status: u16) -> Option<CallEvent> {
+        match parse(bytes, None) {
+            Incoming::Response(id, reply) if self.matches(id.as_ref(), &reply, status) => {
+                self.over(CallEvent::Response(reply))
+            }
+            Incoming::Response(..) => {
+                self.observer.dropped(DropReason::WrongId);
+                let why = String::from("the response has the id of another request");
+                self.over(CallEvent::Failed(CallFailure::ProtocolViolation(why)))
+            }
+            Incoming::Notification(_)
+            | Incoming::Request(_)
+            | Incoming::Handled
+            | Incoming::Invalid(_) => self.over(CallEvent::Failed(CallFailure::HttpStatus(status))),
         }
     }
 
@@ -340,7 +400,7 @@ impl HttpCall {
     }
 
     fn received(&mut self, bytes: &Bytes) -> Option<CallEvent> {
-        match parse(bytes) {
+        match parse(bytes, self.handler.as_deref()) {
             Incoming::Response(Some(id), reply) if id == self.id => {
                 self.over(CallEvent::Response(reply))
             }
@@ -353,7 +413,17 @@ impl HttpCall {
                 None
             }
             Incoming::Notification(notification) => Some(CallEvent::Notification(notification)),
-            Incoming::Request(request) => Some(CallEvent::Request(self.with_reply_path(request))),
+            Incoming::Request(request) => {
+                let request = self.with_reply_path(request);
+                match &self.handler {
+                    Some(handler) => {
+                        handler.request(request);
+                        None
+                    }
+                    None => Some(CallEvent::Request(request)),
+                }
+            }
+            Incoming::Handled => None,
         }
     }
 
@@ -400,6 +470,7 @@ impl HttpCall {
                 None
             }
             Ok(answer) => {
+                self.failure = Some(Box::new(HttpFailure::Refused(HttpRefusal::of(&answer))));
                 let why = format!(
                     "{TRUNCATED}, and could not be resumed (HTTP {})",
                     answer.status

@@ -1,7 +1,7 @@
 //! Messages from a server, and the inbox of a call.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -13,10 +13,11 @@ use mcpact_transport::error::TransportError;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::raw::Object;
+use mcpact_wire::raw::{Object, elements};
 
 use super::server_request::ServerRequest;
-use super::{Delivery, DropReason, FailureText, part};
+use super::{Delivery, DropReason, FailureText, MessageHandler, part};
+use crate::lock;
 
 /// Event of a call.
 #[derive(Debug)]
@@ -123,18 +124,24 @@ pub(super) enum Incoming {
     Notification(ServerNotification),
     Request(ServerRequest),
     Response(Option<Id>, ServerResponse),
+    /// The handler of the owner took the message.
+    Handled,
     /// A message that cannot be passed on.
     Invalid(DropReason),
 }
 
-/// Parses one message.
-pub(super) fn parse(bytes: &Bytes) -> Incoming {
+/// Parses one message. A handler takes notifications; the caller passes it requests, with their reply path.
+pub(super) fn parse(bytes: &Bytes, handler: Option<&dyn MessageHandler>) -> Incoming {
     let Ok(bytes) = &ByteString::try_from(bytes.clone()) else {
         tracing::warn!("invalid message from the server: not UTF-8");
         return Incoming::Invalid(DropReason::NotAMessage);
     };
     match Envelope::read(bytes) {
         Ok(Envelope::Notification(notification)) => {
+            if let Some(handler) = handler {
+                handler.notification(&notification);
+                return Incoming::Handled;
+            }
             match Method::parse(&notification.method)
                 .or_else(|| Method::parse_alias(&notification.method))
             {
@@ -147,7 +154,7 @@ pub(super) fn parse(bytes: &Bytes) -> Incoming {
         }
         Ok(Envelope::Request(request)) => Incoming::Request(ServerRequest::new(
             request.id.to_id(),
-            Method::parse(&request.method),
+            Box::from(request.method.as_ref()),
             part(bytes, request.params.raw),
         )),
         Ok(Envelope::Response(response)) => {
@@ -162,6 +169,19 @@ pub(super) fn parse(bytes: &Bytes) -> Incoming {
             Incoming::Invalid(DropReason::NotAMessage)
         }
     }
+}
+
+/// Returns the messages of a batch, which 2025-03-26 servers may send; none for a single message.
+pub(super) fn batch(bytes: &Bytes) -> Option<Vec<Bytes>> {
+    if bytes.first() != Some(&b'[') {
+        return None;
+    }
+    let all = elements(std::str::from_utf8(bytes).ok()?).unwrap_or_default();
+    Some(
+        all.into_iter()
+            .map(|one| bytes.slice_ref(one.as_bytes()))
+            .collect(),
+    )
 }
 
 /// Returns the server's task id that a message of 2025-11-25 belongs to.
@@ -234,7 +254,7 @@ impl Waiting {
 
 impl Inbox {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     /// Adds an event. Returns the number of older events that were dropped for it.

@@ -6,18 +6,20 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::log::NegotiationLog;
+use crate::log::{NegotiationLog, ProcessEvent};
 use bytes::Bytes;
 use http::HeaderValue;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::{
-    Client as Machine, ClientTerms, EraMode, EraVerdict, Failure, Input, Phase, TransportKind,
+    Client as Machine, ClientTerms, EraMode, EraVerdict, Failure, Input, Phase, ProbeFailure,
+    TransportKind,
 };
 use mcpact_engine::effect::{Effect, Severity};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::{Policy, Reading};
-use mcpact_engine::shutdown::Grace;
+use mcpact_engine::refusal::Incompatible;
 use mcpact_engine::time::Moment;
+use mcpact_engine::transcript::Transcript;
 use mcpact_spec::Era;
 use mcpact_translate::lifecycle::Introduction;
 use mcpact_transport::http::client::{
@@ -32,8 +34,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::http::HttpConnection;
-use super::stdio::{StdioConnection, exit_text};
-use super::{ConnectError, Connection, Hooks, Transport, Unsolicited, headers, inbox, sse_link};
+use super::stdio::{StdioConnection, exit_text, stop};
+use super::{
+    ConnectError, Connection, Hooks, HttpRefusal, Transport, Unsolicited, headers, inbox, sse_link,
+};
 
 /// Maximum number of queued messages that belong to no call.
 const MAX_UNSOLICITED: usize = 256;
@@ -56,6 +60,19 @@ pub struct Offer {
     pub prior: Option<EraVerdict>,
 }
 
+impl From<&Offer> for ClientTerms {
+    fn from(offer: &Offer) -> Self {
+        let policy = Policy {
+            required: offer.require.clone(),
+            ..Policy::default()
+        };
+        let mut terms = Self::new(offer.info.clone(), offer.capabilities.clone(), policy);
+        terms.mode = offer.mode;
+        terms.prior = offer.prior;
+        terms
+    }
+}
+
 /// A connection after the negotiation.
 #[derive(Debug)]
 pub struct Connected {
@@ -63,12 +80,14 @@ pub struct Connected {
     pub connection: Connection,
     /// Era of the server, to be remembered.
     pub verdict: Option<EraVerdict>,
+    /// Steps of the negotiation.
+    pub transcript: Transcript,
     /// Messages that belong to no call.
     pub unsolicited: mpsc::Receiver<Unsolicited>,
 }
 
 /// Location of a server.
-#[derive(Clone, Copy)]
+#[derive(Debug)]
 pub enum Endpoint<'a> {
     /// Program on stdio.
     Command(&'a ChildCommand),
@@ -79,28 +98,28 @@ pub enum Endpoint<'a> {
         /// Settings of the HTTP client.
         settings: &'a HttpSettings,
     },
-    /// Factory of links, for a server in this process.
-    Link(&'a (dyn Fn() -> Link + Send + Sync)),
+    /// Open line-based connection, such as a socket or memory.
+    Link(Link),
 }
 
-/// Connects to a server, starting it if needed, and negotiates. A server that does not name itself is called `name`.
+/// Connects to a server, starting it if needed, and negotiates these terms. A server that does not name itself is called `name`.
 ///
 /// # Errors
 /// [`ConnectError`] if the server cannot be started or reached, or refuses all revisions.
 pub async fn connect(
     endpoint: Endpoint<'_>,
     name: &str,
-    offer: &Offer,
+    terms: ClientTerms,
     hooks: &Arc<dyn Hooks>,
 ) -> Result<Connected, ConnectError> {
-    let new = |transport| Negotiator::new(offer, transport, name, Arc::clone(hooks));
+    let new = |transport| Negotiator::new(terms, transport, name, Arc::clone(hooks));
     match endpoint {
         Endpoint::Command(command) => new(TransportKind::Child).over_stdio(command).await,
         Endpoint::Http { url, settings } => {
             let http = HttpClient::new(url, settings.clone())?;
             new(TransportKind::Http).over_http(&http).await
         }
-        Endpoint::Link(open) => new(TransportKind::Stream).over_link(open()).await,
+        Endpoint::Link(link) => new(TransportKind::Stream).over_link(link).await,
     }
 }
 
@@ -117,6 +136,7 @@ struct Negotiator {
     verdict: Option<EraVerdict>,
     /// HTTP status of the last response.
     status: Option<u16>,
+    has_retried: bool,
     log: NegotiationLog,
     hooks: Arc<dyn Hooks>,
 }
@@ -153,14 +173,12 @@ enum Ended {
 }
 
 impl Negotiator {
-    fn new(offer: &Offer, transport: TransportKind, name: &str, hooks: Arc<dyn Hooks>) -> Self {
-        let policy = Policy {
-            required: offer.require.clone(),
-            ..Policy::default()
-        };
-        let mut terms = ClientTerms::new(offer.info.clone(), offer.capabilities.clone(), policy);
-        terms.mode = offer.mode;
-        terms.prior = offer.prior;
+    fn new(
+        mut terms: ClientTerms,
+        transport: TransportKind,
+        name: &str,
+        hooks: Arc<dyn Hooks>,
+    ) -> Self {
         terms.transport = transport;
         let terms = Arc::new(terms);
         Self {
@@ -170,6 +188,7 @@ impl Negotiator {
             zero: Instant::now(),
             verdict: None,
             status: None,
+            has_retried: false,
             log: NegotiationLog::new(transport).with_masks(hooks.masks()),
             hooks,
         }
@@ -181,7 +200,11 @@ impl Negotiator {
             command = command.with_stderr_sink(sink);
         }
         loop {
-            let Child { mut link, process } = command.spawn()?;
+            self.hooks.process_event(ProcessEvent::StartAttempt);
+            let Child { mut link, process } = command.spawn().inspect_err(|error| {
+                let event = ProcessEvent::StartFailure(error);
+                self.hooks.process_event(event);
+            })?;
             self.hooks.spawned(&process);
             let arrived = process.first_byte();
             let first_byte = async move {
@@ -204,15 +227,19 @@ impl Negotiator {
                 }
             };
             let stderr = process.stderr_tail();
-            drop(link);
-            if let Err(error) = process.shutdown(Grace::default()).await {
-                tracing::warn!(%error, "failed to stop the server process");
+            if !must_respawn {
+                self.hooks.process_event(ProcessEvent::InitializeFailure);
             }
+            drop(link);
+            stop(process, &*self.hooks).await;
             match exit {
                 _ if must_respawn => {}
                 Some(Ok(status)) => {
-                    let status = exit_text(status);
-                    return Err(ConnectError::Exited { status, stderr });
+                    return Err(ConnectError::Exited {
+                        status: exit_text(status),
+                        stderr,
+                        transcript: self.transcript(),
+                    });
                 }
                 Some(Err(_)) | None => return Err(self.error(stderr)),
             }
@@ -229,17 +256,21 @@ impl Negotiator {
                 Next::Continue => {}
             }
             if let Some(negotiated) = progress.negotiated {
-                let revision = negotiated.pact.revision();
+                let pact = &negotiated.pact;
                 let (sender, unsolicited) = mpsc::channel(MAX_UNSOLICITED);
                 let (http, hooks) = (http.clone(), Arc::clone(&self.hooks));
-                let connection = match negotiated.pact.era() {
-                    Era::Modern => HttpConnection::modern(http, revision, hooks),
+                let connection = match pact.era() {
+                    Era::Modern => HttpConnection::modern(http, pact, hooks),
                     Era::Legacy => {
-                        let headers = headers::legacy(revision, session.as_ref());
+                        let headers = headers::of_session(pact.revision(), session.as_ref());
                         for message in progress.writes {
-                            let _ = http.post(&headers, Bytes::from(message)).await?;
+                            let answer = http.post(&headers, Bytes::from(message)).await?;
+                            if answer.status >= 300 {
+                                let status = answer.status;
+                                tracing::warn!(status, "`notifications/initialized` rejected");
+                            }
                         }
-                        HttpConnection::legacy(http, revision, headers, sender, hooks).await
+                        HttpConnection::legacy(http, pact, headers, sender, hooks).await
                     }
                 };
                 let transport = Transport::Http(Box::new(connection));
@@ -261,7 +292,7 @@ impl Negotiator {
         match (sse_link::open(http).await, self.status) {
             (Ok(link), _) => self.over_link(link).await,
             // The response to the first message is more useful than the failure of the older transport.
-            (Err(_), Some(status)) => Err(ConnectError::NotMcp { status }),
+            (Err(source), Some(status)) => Err(ConnectError::NotMcp { status, source }),
             (Err(error), None) => Err(error.into()),
         }
     }
@@ -281,8 +312,8 @@ impl Negotiator {
         process: Option<Process>,
     ) -> Connected {
         let (sender, unsolicited) = mpsc::channel(MAX_UNSOLICITED);
-        let (era, hooks) = (negotiated.pact.era(), Arc::clone(&self.hooks));
-        let connection = StdioConnection::new(link, era, process, sender, hooks);
+        let hooks = Arc::clone(&self.hooks);
+        let connection = StdioConnection::new(link, &negotiated.pact, process, sender, hooks);
         self.connected(negotiated, Transport::Stdio(connection), unsolicited)
     }
 
@@ -296,6 +327,7 @@ impl Negotiator {
         Connected {
             connection: Connection::new(pact, introduction, transport),
             verdict: self.verdict,
+            transcript: self.machine.transcript().clone(),
             unsolicited,
         }
     }
@@ -348,6 +380,12 @@ impl Negotiator {
                 | Effect::Abandon(_) => {}
             }
         }
+        if !self.has_retried && self.offers_what_we_speak() {
+            // The server refuses a version and lists that very version.
+            self.has_retried = true;
+            self.machine = Machine::new(Arc::clone(&self.terms));
+            return self.start();
+        }
         if let Some(negotiation) = &negotiated {
             self.hooks.negotiated(negotiation);
         }
@@ -375,12 +413,33 @@ impl Negotiator {
         }
     }
 
+    /// Returns true if the negotiation failed although the server offers a revision of ours.
+    fn offers_what_we_speak(&self) -> bool {
+        let Phase::Failed(Failure::Probe(ProbeFailure::Incompatible(
+            Incompatible::NoCommonVersion { offered, .. },
+        ))) = self.machine.phase()
+        else {
+            return false;
+        };
+        let supported = self.terms.supported();
+        let is_supported = |offer: &str| supported.iter().any(|ours| ours.as_str() == offer);
+        offered.iter().any(|offer| is_supported(offer))
+    }
+
+    fn transcript(&self) -> Box<Transcript> {
+        Box::new(self.machine.transcript().clone())
+    }
+
     fn error(&self, stderr: String) -> ConnectError {
         let failure = match self.machine.phase() {
             Phase::Failed(failure) => failure.clone(),
             _ => Failure::ConnectionClosed,
         };
-        ConnectError::Negotiation { failure, stderr }
+        ConnectError::Negotiation {
+            failure,
+            stderr,
+            transcript: self.transcript(),
+        }
     }
 
     async fn negotiate(&mut self, link: &mut Link, first_byte: impl Future<Output = ()>) -> Ended {
@@ -443,7 +502,7 @@ impl Negotiator {
         self.status = Some(status);
         // These do not depend on the era.
         if matches!(status, 401 | 403 | 429 | 508) {
-            return Err(ConnectError::HttpStatus { status });
+            return Err(ConnectError::HttpStatus(HttpRefusal::of(&answer)));
         }
         if let Some(id) = answer.headers.get("mcp-session-id")
             && status < 300

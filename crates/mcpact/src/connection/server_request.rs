@@ -22,6 +22,8 @@ pub struct ServerRequest {
     pub id: Id,
     /// None for a method that no revision defines.
     pub method: Option<Method>,
+    /// Name of the method.
+    pub name: Box<str>,
     /// Raw parameters.
     pub params: ByteString,
     /// None if no reply is due.
@@ -37,10 +39,11 @@ pub(super) enum ReplyPath {
 
 impl ServerRequest {
     /// Creates a request to which no reply is due.
-    pub(super) const fn new(id: Id, method: Option<Method>, params: ByteString) -> Self {
+    pub(super) fn new(id: Id, name: Box<str>, params: ByteString) -> Self {
         Self {
             id,
-            method,
+            method: Method::parse(&name),
+            name,
             params,
             path: None,
         }

@@ -10,25 +10,29 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpact_engine::pact::Pact;
 use mcpact_engine::shutdown::Grace;
 use mcpact_spec::{Era, Method};
+use mcpact_transport::error::TransportError;
 use mcpact_transport::link::{LineSink, LineSource, Link};
 use mcpact_transport::stdio::child::Process;
 use mcpact_wire::codec;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::frame::unreadable::{answered, is_answer};
 use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::raw::{Object, ObjectWriter, elements};
+use mcpact_wire::raw::{Object, ObjectWriter};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
 use self::write_queue::WriteQueue;
 use super::inbox::{
-    CallEvent, CallFailure, Inbox, Incoming, ServerNotification, Unsolicited, parse, related_task,
+    CallEvent, CallFailure, Inbox, Incoming, ServerNotification, Unsolicited, batch, parse,
+    related_task,
 };
 use super::server_request::{ReplyPath, ServerRequest};
-use super::{CallObserver, DropReason, FailureText, Hooks};
-use super::{RawRequest, lock};
+use super::{CallObserver, DropReason, FailureText, Hooks, MessageHandler, RawRequest};
+use crate::lock;
+use crate::log::ProcessEvent;
 
 /// Time to wait for the exit status of a process that has closed its output.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -41,6 +45,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 struct Shared {
     era: Era,
     observer: Arc<dyn CallObserver>,
+    handler: Option<Arc<dyn MessageHandler>>,
     calls: Mutex<Calls>,
     writes: Mutex<WriteQueue>,
     written: Notify,
@@ -94,14 +99,15 @@ impl StdioConnection {
     /// Takes over a link after the negotiation.
     pub(super) fn new(
         link: Link,
-        era: Era,
+        pact: &Arc<Pact>,
         process: Option<Process>,
         unsolicited: mpsc::Sender<Unsolicited>,
         hooks: Arc<dyn Hooks>,
     ) -> Self {
         let shared = Arc::new(Shared {
-            era,
+            era: pact.era(),
             observer: hooks.observer(),
+            handler: hooks.message_handler(pact),
             calls: Mutex::default(),
             writes: Mutex::default(),
             written: Notify::new(),
@@ -219,6 +225,14 @@ impl Shared {
         }
     }
 
+    /// Ends all calls after an oversized message that ended the connection.
+    fn fail_all_oversized(&self, limit: usize) {
+        for (_, pending) in lock(&self.calls).pending.drain() {
+            let failure = CallFailure::ResponseTooLarge(limit);
+            pending.inbox.put(CallEvent::Failed(failure));
+        }
+    }
+
     /// Ends the connection with all calls. Later calls fail at once.
     fn end(&self, why: &FailureText) {
         let mut calls = lock(&self.calls);
@@ -241,6 +255,12 @@ impl StdioCall {
     /// Returns true if the connection ended before the request was sent.
     pub(super) const fn was_unsent(&self) -> bool {
         self.is_unsent
+    }
+
+    /// Prevents the cancellation of the request.
+    pub(super) fn forget(&mut self) {
+        self.is_over = true;
+        lock(&self.shared.calls).pending.remove(&self.id);
     }
 
     pub(super) async fn next(&mut self) -> CallEvent {
@@ -276,10 +296,10 @@ async fn run(
     stopped: oneshot::Receiver<()>,
     hooks: Arc<dyn Hooks>,
 ) {
-    let Link { source, sink } = link;
+    let Link { mut source, sink } = link;
     let mut writer = tokio::spawn(write(sink, Arc::clone(&shared)));
     let was_lost = tokio::select! {
-        () = read(source, &shared, &unsolicited) => true,
+        () = read(&mut source, &shared, &unsolicited) => true,
         _ = stopped => false,
     };
     // Writes pause until the exit status is known.
@@ -304,13 +324,35 @@ async fn run(
     // Signals the end of unsolicited messages.
     drop(unsolicited);
     // The writer closes the pipe after its last message, which asks the process to exit.
-    if timeout(FLUSH_TIMEOUT, &mut writer).await.is_err() {
-        writer.abort();
+    let flush = async {
+        if timeout(FLUSH_TIMEOUT, &mut writer).await.is_err() {
+            writer.abort();
+        }
+    };
+    // A server that still writes must not block.
+    let discard = async {
+        while source.fill().await.unwrap_or_default() {
+            while source.next_line().is_some() {}
+        }
+    };
+    match process {
+        Some(process) => tokio::select! {
+            () = async { flush.await; stop(process, &*hooks).await } => {}
+            () = async { discard.await; std::future::pending().await } => {}
+        },
+        None => drop(tokio::join!(flush, timeout(FLUSH_TIMEOUT, discard))),
     }
-    if let Some(process) = process
-        && let Err(error) = process.shutdown(Grace::default()).await
-    {
-        tracing::warn!(%error, "failed to stop the server process");
+}
+
+/// Stops a process that was asked to exit.
+pub(super) async fn stop(process: Process, hooks: &dyn Hooks) {
+    hooks.process_event(ProcessEvent::StopAttempt);
+    match process.shutdown(Grace::default()).await {
+        Ok(_) => hooks.process_event(ProcessEvent::StopSuccess),
+        Err(error) => {
+            tracing::warn!(%error, "failed to stop the server process");
+            hooks.process_event(ProcessEvent::StopFailure(&error));
+        }
     }
 }
 
@@ -339,7 +381,7 @@ async fn write(mut sink: LineSink, shared: Arc<Shared>) {
 
 /// Reads until the server closes its side.
 async fn read(
-    mut source: LineSource,
+    source: &mut LineSource,
     shared: &Arc<Shared>,
     unsolicited: &mpsc::Sender<Unsolicited>,
 ) {
@@ -364,24 +406,30 @@ async fn read(
         match source.fill().await {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => return tracing::debug!(%error, "connection lost"),
+            Err(error) => {
+                if let TransportError::TooLarge { limit } = error {
+                    shared.fail_all_oversized(limit);
+                }
+                return tracing::debug!(%error, "connection lost");
+            }
         }
     }
 }
 
 fn receive(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsolicited>) {
-    // 2025-03-26 servers may answer in batches.
-    if bytes.first() == Some(&b'[') {
-        for one in elements(std::str::from_utf8(bytes).unwrap_or("[]")).unwrap_or_default() {
-            deliver(&bytes.slice_ref(one.as_bytes()), shared, unsolicited);
+    match batch(bytes) {
+        Some(all) => {
+            for one in &all {
+                deliver(one, shared, unsolicited);
+            }
         }
-        return;
+        None => deliver(bytes, shared, unsolicited),
     }
-    deliver(bytes, shared, unsolicited);
 }
 
 fn deliver(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsolicited>) {
-    let message = match parse(bytes) {
+    let handler = shared.handler.as_deref();
+    let message = match parse(bytes, handler) {
         Incoming::Response(id, reply) => {
             let id = id.and_then(|id| id.raw().parse::<i64>().ok());
             let pending = id.and_then(|id| lock(&shared.calls).pending.remove(&id));
@@ -402,12 +450,16 @@ fn deliver(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsol
                 None => Unsolicited::Notification(notification),
             }
         }
-        Incoming::Request(request) if request.method == Some(Method::Ping) => {
+        Incoming::Handled => return,
+        Incoming::Request(request) if request.method == Some(Method::Ping) && handler.is_none() => {
             return shared.push(codec::result(request.id.as_ref(), "{}"));
         }
         Incoming::Request(request) => {
             let path = StdioReplyPath(Arc::clone(shared));
             let request = request.reply_to(ReplyPath::Stdio(path));
+            if let Some(handler) = handler {
+                return handler.request(request);
+            }
             match owner_of_request(&request, shared) {
                 Some(inbox) => return shared.deliver(&inbox, CallEvent::Request(request)),
                 None => Unsolicited::Request(request),
@@ -452,7 +504,7 @@ fn fail_oversized(ends: &[u8], limit: usize, shared: &Shared) {
 /// Returns the task id of a `tasks/result` request.
 fn task_of_result(request: RawRequest<'_>) -> Option<Box<str>> {
     request.method.filter(|m| *m == Method::TasksResult)?;
-    let params = Object::parse(request.params).ok()?;
+    let params = Object::parse(request.params?).ok()?;
     params.get_str("taskId").map(|id| Box::from(id.as_ref()))
 }
 

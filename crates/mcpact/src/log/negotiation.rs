@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use mcpact_engine::negotiation::Negotiation;
@@ -14,6 +14,7 @@ use tracing::field::Empty;
 use tracing::{Level, Span};
 
 use super::{NEGOTIATION, field, sanitize};
+use crate::lock;
 
 /// Number of distinct negotiations remembered to recognize repetitions.
 const MAX_REMEMBERED: usize = 256;
@@ -48,7 +49,7 @@ impl ServerNegotiationLog {
         let mut hasher = DefaultHasher::new();
         facts.offer().hash(&mut hasher);
         let hash = hasher.finish();
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = lock(&self.logged);
         if logged.contains(&hash) {
             return false;
         }

@@ -6,15 +6,22 @@ use std::time::Instant;
 use super::{CHILD, event};
 use crate::error::with_causes;
 
-/// Lifecycle event of a process.
-#[derive(Clone, Copy)]
-pub(crate) enum ProcessEvent<'a> {
+/// Lifecycle event of a process, with the names of [`event`].
+#[derive(Clone, Copy, Debug)]
+pub enum ProcessEvent<'a> {
+    /// The process is about to start.
     StartAttempt,
+    /// The process runs.
     StartSuccess,
+    /// The process could not be started.
     StartFailure(&'a dyn Error),
+    /// The process is stopped without an agreement.
     InitializeFailure,
+    /// The process is being stopped.
     StopAttempt,
+    /// The process has exited.
     StopSuccess,
+    /// The process did not stop cleanly.
     StopFailure(&'a dyn Error),
 }
 

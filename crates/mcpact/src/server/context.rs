@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use mcpact_engine::pact::Pact;
@@ -12,6 +12,7 @@ use super::outbox::{Outbox, Outgoing};
 use super::session::Session;
 use super::subscribers::Subscribers;
 use super::task_store::TaskHandle;
+use crate::lock;
 use crate::model::LogMessage;
 
 /// Request being served.
@@ -73,10 +74,7 @@ impl Context {
     }
 
     pub(super) fn rounds(&self) -> MutexGuard<'_, Rounds> {
-        self.call
-            .rounds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.call.rounds)
     }
 
     /// Reports progress, if the client requested it.

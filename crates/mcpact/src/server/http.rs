@@ -8,7 +8,7 @@ mod sse_transport;
 mod websocket;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use http::Method as Verb;
@@ -33,6 +33,7 @@ use super::raw_params::utf8_text;
 use super::serving;
 use super::session::Session;
 use super::sse_replay_log::{STANDALONE, SseReplayLog};
+use crate::lock;
 use crate::log::{self, ServerNegotiationLog};
 use header_fields::{METHOD, NAME, SESSION_ID, VERSION, header_fields};
 use running_calls::RunningCalls;
@@ -54,16 +55,16 @@ struct HttpSession<S> {
 
 impl<S> HttpSession<S> {
     fn running(&self) -> MutexGuard<'_, RunningCalls> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.running)
     }
 
     fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.used) = Instant::now();
     }
 
     /// Returns `true` if the session had no request and no connected stream for this long.
     fn is_idle_for(&self, idle: Duration) -> bool {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = *lock(&self.used);
         used.elapsed() >= idle && self.running().calls.is_empty() && !self.log.is_connected()
     }
 
@@ -178,14 +179,12 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession<B::State>>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sessions)
     }
 
     /// Pact of the last modern request; most requests come from the same few clients.
     fn pact_cache(&self) -> MutexGuard<'_, Option<CachedTerms>> {
-        self.pact_cache
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pact_cache)
     }
 
     /// Returns the cached pact for these terms.

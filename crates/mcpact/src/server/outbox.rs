@@ -5,10 +5,11 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::lock;
 use futures_util::task::AtomicWaker;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -39,7 +40,7 @@ struct Queue {
 
 impl Queue {
     fn items(&self) -> MutexGuard<'_, VecDeque<Outgoing>> {
-        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.items)
     }
 
     fn push(&self, item: Outgoing) {

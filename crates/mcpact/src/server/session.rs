@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use bytestring::ByteString;
 use mcpact_engine::classify::{CachedPact, TransportFacts};
@@ -28,6 +28,7 @@ use super::client_identity::ClientIdentity;
 use super::outbox::Outbox;
 use super::raw_params::RawParams;
 use super::settings::{DecisionObserver, Settings};
+use crate::lock;
 use crate::validation::Validation;
 
 /// Owned effect of the engine.
@@ -374,11 +375,11 @@ impl<S> Session<S> {
     }
 
     fn machine(&self) -> MutexGuard<'_, Server> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.machine)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Option<HashMap<String, oneshot::Sender<QuestionOutcome>>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     /// Removes the sender of a pending answer.

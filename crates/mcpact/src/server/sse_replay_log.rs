@@ -1,9 +1,10 @@
 //! Replay buffer for the SSE streams of a legacy HTTP session.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::lock;
 use bytes::Bytes;
 use mcpact_wire::frame::sse::{EventParts, write_event};
 use tokio::sync::mpsc;
@@ -58,7 +59,7 @@ impl EventId {
 
 impl SseReplayLog {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     /// Opens a stream for a request.

@@ -1,6 +1,6 @@
 //! Subscribers to change notifications.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use mcpact_engine::server::Scope;
 use mcpact_spec::Method;
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::outbox::{ClientGone, Outbox, Outgoing};
 use super::session::Session;
+use crate::lock;
 
 /// Subscriber: a legacy connection, or one modern listen request.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl Subscribers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Subscriber>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.all)
     }
 
     /// Notifies every subscriber that may and wants to receive it, as the engine decides.

@@ -5,7 +5,7 @@ mod outcome;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -23,6 +23,7 @@ use super::handler_error::HandlerError;
 use super::input::Question;
 use super::outbox::Outbox;
 use super::subscribers::Subscribers;
+use crate::lock;
 use crate::model::{TaskStatus, ToolResult};
 
 /// Maximum number of stored tasks.
@@ -70,7 +71,7 @@ struct TaskState {
 
 impl TaskHandle {
     fn state(&self) -> MutexGuard<'_, TaskState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Returns `true` if the caller may access it: same principal, and not expired.
@@ -195,7 +196,7 @@ impl TaskState {
 
 impl TaskStore {
     fn tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<TaskHandle>>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tasks)
     }
 
     /// Starts a call as a task and returns the result that announces it.

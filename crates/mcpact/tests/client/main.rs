@@ -8,6 +8,7 @@
 
 mod child;
 mod era_cache;
+mod gate;
 mod http_legacy;
 mod http_modern;
 mod http_server;

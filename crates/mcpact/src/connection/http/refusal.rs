@@ -9,15 +9,16 @@ use mcpact_wire::model::error::ErrorBody;
 use crate::connection::inbox::{AmbiguousRefusal, Incoming, ServerResponse, parse};
 
 /// Returns the raw error of a response.
-fn raw_error(answer: &ClientResponse) -> Option<ByteString> {
+pub(super) fn raw_error(answer: &ClientResponse) -> Option<ByteString> {
     let ClientResponseBody::Json(bytes) = &answer.body else {
         return None;
     };
-    match parse(bytes) {
+    match parse(bytes, None) {
         Incoming::Response(_, ServerResponse::Error(raw)) => Some(raw),
         Incoming::Response(_, ServerResponse::Result(_))
         | Incoming::Notification(_)
         | Incoming::Request(_)
+        | Incoming::Handled
         | Incoming::Invalid(_) => None,
     }
 }

@@ -11,11 +11,12 @@ use super::refusal::{rejects_revision, session_unknown};
 use super::resumable::{EventReader, Resume};
 use super::{HttpReplyPath, MAX_ATTEMPTS};
 use crate::connection::inbox::{Incoming, Unsolicited, parse};
-use crate::connection::{CallObserver, DropReason};
+use crate::connection::{CallObserver, DropReason, MessageHandler};
 
 /// Destination of messages that belong to no call.
 pub(super) struct UnsolicitedSink {
     pub(super) unsolicited: mpsc::Sender<Unsolicited>,
+    pub(super) handler: Option<Arc<dyn MessageHandler>>,
     pub(super) observer: Arc<dyn CallObserver>,
 }
 
@@ -49,14 +50,19 @@ pub(super) async fn listen(
                         sink.observer.dropped(DropReason::TooLong);
                         continue;
                     };
-                    let message = match parse(&bytes) {
+                    let message = match parse(&bytes, sink.handler.as_deref()) {
                         Incoming::Notification(notification) => {
                             Unsolicited::Notification(notification)
                         }
                         Incoming::Request(request) => {
                             let request = HttpReplyPath::set(&http, &headers, request);
+                            if let Some(handler) = &sink.handler {
+                                handler.request(request);
+                                continue;
+                            }
                             Unsolicited::Request(request)
                         }
+                        Incoming::Handled => continue,
                         Incoming::Response(..) => {
                             sink.observer.dropped(DropReason::LateAnswer);
                             continue;

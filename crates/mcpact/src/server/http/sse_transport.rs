@@ -3,7 +3,7 @@
 //! Each session is a line-based connection in memory, so that the protocol is implemented once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -15,6 +15,7 @@ use mcpact_wire::frame::sse::{EventParts, write_event};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::random_id;
+use crate::lock;
 use crate::server::backend::Backend;
 use crate::server::connection;
 use crate::server::session_end::SessionSwitches;
@@ -48,12 +49,6 @@ impl Drop for SseStream {
     fn drop(&mut self) {
         lock(&self.sessions).remove(&self.id);
     }
-}
-
-fn lock(
-    sessions: &Mutex<HashMap<String, SseSession>>,
-) -> MutexGuard<'_, HashMap<String, SseSession>> {
-    sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SseSessions {

@@ -1,0 +1,348 @@
+//! Requests and notifications to the server: checked against the pact, sent, and awaited.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use mcpact_engine::gate::may_send;
+use mcpact_engine::outstanding::RequestTimeout;
+use mcpact_engine::pact::Pact;
+use mcpact_spec::tables::meta;
+use mcpact_spec::{Era, Kind, Method, Side};
+use mcpact_transport::error::TransportError;
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use super::Client;
+use super::changes::ChangeQueue;
+use super::client_error::{ClientError, RpcError};
+use super::options::CallOptions;
+use super::pending::{Pending, PendingEnd, ProgressCallback};
+use super::session::Session;
+use crate::connection::{
+    AmbiguousRefusal, Call, CallEvent, CallFailure, HttpFailure, RawRequest, ServerResponse,
+};
+
+/// A request to be sent.
+pub(super) struct Outgoing<'a> {
+    pub(super) method: &'a str,
+    pub(super) params: Option<&'a str>,
+    pub(super) timeout: RequestTimeout,
+    pub(super) progress: Option<ProgressCallback>,
+    pub(super) changes: Option<Arc<ChangeQueue>>,
+}
+
+impl<'a> Outgoing<'a> {
+    pub(super) const fn new(
+        method: &'a str,
+        params: Option<&'a str>,
+        timeout: RequestTimeout,
+    ) -> Self {
+        Self {
+            method,
+            params,
+            timeout,
+            progress: None,
+            changes: None,
+        }
+    }
+}
+
+impl Client {
+    pub(super) async fn ask(
+        &self,
+        method: &str,
+        params: Option<String>,
+        options: &CallOptions,
+    ) -> Result<String, ClientError> {
+        let timeout = options.request_timeout(self.shared.timeout);
+        let outgoing = Outgoing {
+            progress: options.progress.clone(),
+            ..Outgoing::new(method, params.as_deref(), timeout)
+        };
+        tokio::select! {
+            biased;
+            answer = self.send(outgoing) => answer,
+            () = options.cancelled() => Err(ClientError::Cancelled),
+        }
+    }
+
+    /// Sends a request in the background and ignores the response.
+    pub(super) fn send_detached(&self, method: Method, params: String) {
+        let this = self.clone();
+        // Without a runtime the connection is gone, too.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let options = CallOptions::new();
+                this.ask(method.as_str(), Some(params), &options).await
+            });
+        }
+    }
+
+    pub(super) async fn send_notification(
+        &self,
+        method: &str,
+        params: Option<&str>,
+    ) -> Result<(), ClientError> {
+        let (session, _) = self.sessions.ready().await?;
+        let pact = &session.connection.pact;
+        let policy = &self.shared.terms.policy;
+        may_send(
+            pact,
+            policy,
+            Side::Client,
+            Kind::Notification,
+            method,
+            params,
+        )?;
+        self.validate(pact, "the notification", method, params)?;
+        if self.is_closed() {
+            return Err(ClientError::Closed);
+        }
+        session.connection.notify(method, params).await;
+        Ok(())
+    }
+
+    /// Sends a request and waits for its result. Dropping the future cancels the request.
+    ///
+    /// `2025-11-25 basic/transports#session-management`: a request that was refused because the server does not know
+    /// the session was not served. It is resent once, in a new session.
+    pub(super) async fn send(&self, outgoing: Outgoing<'_>) -> Result<String, ClientError> {
+        let (session, is_new) = self.sessions.ready().await?;
+        self.restore(is_new);
+        if let Some(result) = self.attempt(&session, &outgoing).await? {
+            return Ok(result);
+        }
+        let (session, is_new) = self.sessions.reopen(&session).await?;
+        self.restore(is_new);
+        let result = self.attempt(&session, &outgoing).await?;
+        result.ok_or(ClientError::SessionLost)
+    }
+
+    /// Restores the subscriptions and the log level in a new session.
+    fn restore(&self, is_new: bool) {
+        if !is_new {
+            return;
+        }
+        for uri in self.shared.subscribed() {
+            let params = ObjectWriter::new().text("uri", &uri).finish();
+            self.send_detached(Method::ResourcesSubscribe, params);
+        }
+        if let Some(level) = self.shared.log_level() {
+            let params = ObjectWriter::new().text("level", level.as_str()).finish();
+            self.send_detached(Method::LoggingSetLevel, params);
+        }
+    }
+
+    /// Sends a request in a session. Returns none if the server does not know the session.
+    async fn attempt(
+        &self,
+        session: &Session,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<Option<String>, ClientError> {
+        let (shared, connection) = (&self.shared, &session.connection);
+        let (pact, method) = (&connection.pact, outgoing.method);
+        let id = shared.next_id();
+        let params = self.params(pact, id, outgoing)?;
+        let params = params.as_deref();
+        self.validate(pact, "the request", method, params)?;
+        let pending = Pending::new(
+            outgoing.timeout,
+            progress_token(params),
+            outgoing.progress.clone(),
+            outgoing.changes.clone(),
+        );
+        let limit = shared.terms.in_flight_limit;
+        let guard = shared.pending.add(id, pending, limit)?;
+        let mut ended = pin!(guard.pending.ended());
+        let request = RawRequest {
+            method: Method::parse(method),
+            name: method,
+            params,
+            trace: None,
+        };
+        let mut call = tokio::select! {
+            biased;
+            call = connection.call(id, request, &shared.tool_headers) => call,
+            end = &mut ended => return Err(end_error(end, method)),
+        };
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = call.next() => event,
+                end = &mut ended => {
+                    if end == PendingEnd::ByServer {
+                        call.forget();
+                    }
+                    return Err(end_error(end, method));
+                }
+            };
+            match event {
+                // The handler of the session takes these.
+                CallEvent::Notification(_) | CallEvent::Request(_) => {}
+                CallEvent::Response(response) => {
+                    let result = received(response, &mut call)?;
+                    self.validate_result(pact, method, &result)?;
+                    return Ok(Some(result));
+                }
+                CallEvent::Failed(CallFailure::SessionLost) => return Ok(None),
+                CallEvent::Failed(failure) => {
+                    return Err(self.failed(session, failure, call.take_http_failure()));
+                }
+            }
+        }
+    }
+
+    /// Returns the parameters with the client's `_meta` members, if the pact allows the request.
+    fn params(
+        &self,
+        pact: &Pact,
+        id: i64,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<Option<String>, ClientError> {
+        let terms = &self.shared.terms;
+        let (method, params) = (outgoing.method, outgoing.params);
+        may_send(
+            pact,
+            &terms.policy,
+            Side::Client,
+            Kind::Request,
+            method,
+            params,
+        )?;
+        let is_modern = pact.era() == Era::Modern;
+        let token = outgoing.progress.is_some().then(|| id.to_string());
+        let level = self.shared.log_level().filter(|_| is_modern);
+        let level = level.map(|level| format!("\"{}\"", level.as_str()));
+        let added = [(meta::PROGRESS_TOKEN, token), (meta::LOG_LEVEL, level)];
+        let params = match added.iter().any(|(_, value)| value.is_some()) {
+            true => Some(with_meta(params, &added)),
+            false => params.map(str::to_owned),
+        };
+        Ok(match is_modern {
+            true => Some(terms.stamp(pact.revision(), params.as_deref())?),
+            false => params,
+        })
+    }
+
+    /// Validates an outgoing message against the official schema.
+    fn validate(
+        &self,
+        pact: &Pact,
+        what: &'static str,
+        method: &str,
+        params: Option<&str>,
+    ) -> Result<(), ClientError> {
+        let validation = &self.shared.validation;
+        validation
+            .params("client", pact.revision(), method, params)
+            .map_err(|source| ClientError::SchemaViolation {
+                what,
+                method: method.to_owned(),
+                source,
+            })
+    }
+
+    /// Validates a result of the server against the official schema.
+    fn validate_result(&self, pact: &Pact, method: &str, raw: &str) -> Result<(), ClientError> {
+        let validation = &self.shared.validation;
+        validation
+            .result("server", pact.revision(), method, raw)
+            .map_err(|source| ClientError::SchemaViolation {
+                what: "the answer to",
+                method: method.to_owned(),
+                source,
+            })
+    }
+
+    fn failed(
+        &self,
+        session: &Session,
+        failure: CallFailure,
+        details: Option<HttpFailure>,
+    ) -> ClientError {
+        let unreachable = |source: TransportError| ClientError::Unreachable {
+            target: self.shared.target.to_string(),
+            stderr: String::new(),
+            source,
+        };
+        match (failure, details) {
+            (CallFailure::ResponseTooLarge(limit), _) => {
+                ClientError::Transport(TransportError::TooLarge { limit })
+            }
+            (CallFailure::Unreachable(error), _) => {
+                let error = Arc::try_unwrap(error);
+                unreachable(error.unwrap_or_else(|error| TransportError::Http(error.to_string())))
+            }
+            (
+                CallFailure::Ambiguous(AmbiguousRefusal {
+                    error: Some(raw), ..
+                }),
+                _,
+            ) => RpcError::parse(&raw).into(),
+            (_, Some(HttpFailure::Transport(error))) => unreachable(error),
+            (_, Some(HttpFailure::Refused(refusal))) => ClientError::refused(refusal),
+            (CallFailure::HttpStatus(status), None) => ClientError::Http {
+                status,
+                retry_after: None,
+            },
+            (CallFailure::ProtocolViolation(_), None) => {
+                ClientError::ProtocolViolation("an answer does not belong to its request")
+            }
+            _ if session.connection.has_own_streams() => {
+                ClientError::ProtocolViolation("an answer ended without a result")
+            }
+            _ if session.connection.is_gone() => ClientError::Closed,
+            _ => ClientError::ProtocolViolation("an answer cannot be read"),
+        }
+    }
+}
+
+fn end_error(end: PendingEnd, method: &str) -> ClientError {
+    match end {
+        PendingEnd::TimedOut => ClientError::Timeout {
+            method: method.to_owned(),
+        },
+        PendingEnd::ByServer => ClientError::Closed,
+        PendingEnd::Closing => ClientError::Cancelled,
+    }
+}
+
+/// Returns the result of a response. Statuses about credentials take precedence over its error.
+fn received(response: ServerResponse, call: &mut Call) -> Result<String, ClientError> {
+    match response {
+        ServerResponse::Result(raw) => Ok(raw.into()),
+        ServerResponse::Error(raw) => match call.take_http_failure() {
+            Some(HttpFailure::Refused(refusal)) if matches!(refusal.status, 401 | 403) => {
+                Err(ClientError::refused(refusal))
+            }
+            _ => Err(RpcError::parse(&raw).into()),
+        },
+    }
+}
+
+/// Returns the raw progress token of a request.
+fn progress_token(params: Option<&str>) -> Option<String> {
+    let raw = params.filter(|raw| raw.contains(meta::PROGRESS_TOKEN))?;
+    let inner = Object::parse(Object::parse(raw).ok()?.get("_meta")?).ok()?;
+    inner.get(meta::PROGRESS_TOKEN).map(str::to_owned)
+}
+
+/// Adds members to `_meta` of the parameters, which are an object.
+fn with_meta(params: Option<&str>, added: &[(&str, Option<String>)]) -> String {
+    let body = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
+    let existing = Object::parse(body.get("_meta").unwrap_or("{}")).unwrap_or_default();
+    let mut inner = ObjectWriter::new();
+    for (key, value) in existing.iter() {
+        let is_replaced = |(name, value): &(&str, Option<String>)| *name == key && value.is_some();
+        if !added.iter().any(is_replaced) {
+            inner = inner.raw(key, value);
+        }
+    }
+    for (key, value) in added {
+        inner = inner.maybe_raw(key, value.as_deref());
+    }
+    let mut out = ObjectWriter::new();
+    for (key, value) in body.iter().filter(|(key, _)| *key != "_meta") {
+        out = out.raw(key, value);
+    }
+    out.raw("_meta", &inner.finish()).finish()
+}
