@@ -74,7 +74,7 @@ pub(crate) struct Supervisor {
     /// Notified when an instance or a call starts or ends.
     pub(super) changed: Notify,
     /// Notified when maintenance is needed earlier than planned.
-    wake: Arc<Notify>,
+    pub(super) wake: Arc<Notify>,
 }
 
 impl Supervisor {

@@ -25,6 +25,8 @@ struct Queued<'a>(&'a Supervisor);
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.0.instances().dequeue();
+        // The minimum number of instances is not kept while calls are queued.
+        self.0.wake.notify_one();
     }
 }
 

@@ -33,7 +33,8 @@ impl InstanceSet {
 
     /// Returns the cause for which an instance should be started.
     fn missing(&self) -> Option<StartCause> {
-        if self.is_closed {
+        // A queued call starts what it needs. Competing with it for the last place could stop its instance for ever.
+        if self.is_closed || self.queued > 0 {
             return None;
         }
         let running = self.instances().filter(|one| one.is_running()).count();

@@ -607,3 +607,22 @@ fn surplus_instances_stop() {
     }
     assert_eq!(set.maintain(at(6)).close, []);
 }
+
+#[test]
+fn queued_call_gets_the_place_of_a_persistent_instance() {
+    let mut set = InstanceSet::new(RunSettings {
+        strategy: Keeping::Persistent,
+        max_instances: 1,
+        ..settings()
+    });
+    let kept = admitted(&mut set, StartCause::Persistent, at(0));
+    ready(&mut set, kept, at(0));
+    let Admission::Wait { close, .. } = admit(&mut set, at(0)) else {
+        panic!("a second instance was started");
+    };
+    assert_eq!(close, Some(kept));
+    assert_eq!(set.enqueue(), Ok(()));
+    crash(&mut set, kept, at(0));
+    assert_eq!(set.maintain(at(10)).start, None, "the call goes first");
+    assert!(matches!(admit(&mut set, at(10)), Admission::Start(_)));
+}
