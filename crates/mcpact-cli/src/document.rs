@@ -8,6 +8,7 @@ use mcpact_engine::negotiate::Offer;
 use mcpact_engine::revisions::RevisionId;
 use mcpact_spec::{Revision, Side};
 use mcpact_wire::model::implementation::Implementation;
+use mcpact_wire::raw::compact;
 use serde::de::IgnoredAny;
 
 use crate::error::CliError;
@@ -111,25 +112,6 @@ fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&position).unwrap_or(&text).to_owned()
-}
-
-/// Removes whitespace between tokens; the tokens stay unchanged.
-fn compact(raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    let mut in_text = false;
-    let mut is_escaped = false;
-    for c in raw.chars() {
-        if in_text {
-            in_text = is_escaped || c != '"';
-            is_escaped = c == '\\' && !is_escaped;
-        } else if c.is_ascii_whitespace() {
-            continue;
-        } else {
-            in_text = c == '"';
-        }
-        out.push(c);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 mod args;
 mod commands;
 #[cfg(test)]
-mod contract;
+mod contract_tests;
 mod document;
 mod error;
 mod exit;

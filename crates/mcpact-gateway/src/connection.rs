@@ -11,8 +11,11 @@ pub(crate) mod unanswered;
 pub(crate) mod unasked;
 pub(crate) mod usage;
 
+use crate::subscriptions::listen;
+use crate::sync::lock;
+use crate::tasks::kept;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -245,9 +248,7 @@ impl UpstreamConnection {
 
     /// Which URLs the server has called visited.
     pub(crate) fn completions(&self) -> MutexGuard<'_, Completions> {
-        self.completions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.completions)
     }
 
     pub(crate) fn complete(&self, note: &ServerNotification) {
@@ -298,11 +299,7 @@ impl UpstreamConnection {
     /// Hears what belongs to no call, as long as there is somebody to tell; `slot` is told when the
     /// connection is lost.
     pub(crate) fn serve_unsolicited(self: &Arc<Self>, slot: Weak<ConnectionSlot>) {
-        let unsolicited = self
-            .unsolicited
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let unsolicited = lock(&self.unsolicited).take();
         let connection = Arc::downgrade(self);
         if let Some(mut unsolicited) = unsolicited {
             tokio::spawn(async move {
@@ -317,7 +314,7 @@ impl UpstreamConnection {
                                 slot.tell(note.method, connection.era());
                             }
                             connection.tell_of_task(&note).await;
-                            connection.changed(&note).await;
+                            listen::changed(&connection, &note).await;
                         }
                         Unsolicited::Request(ask) => connection.asked(ask),
                     }
@@ -356,7 +353,7 @@ impl UpstreamConnection {
                 let mapping = self.mapping.upgrade();
                 let detailed = mapping.and_then(|mapping| mapping.told(self, note));
                 if let Some(detailed) = detailed {
-                    self.announce(&detailed).await;
+                    listen::announce(self, &detailed).await;
                 }
             }
             _ => {}
@@ -372,7 +369,7 @@ impl UpstreamConnection {
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
         if note.method == Method::TasksStatus && is_shared {
-            self.tell_task_owner(note);
+            kept::tell_task_owner(self, note);
         } else if note.method == Method::LoggingMessage {
             self.tell_log(note);
         } else if !is_between_us {

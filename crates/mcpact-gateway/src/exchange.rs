@@ -5,6 +5,8 @@ pub(crate) mod refusal;
 pub(crate) mod rounds;
 pub(crate) mod trace;
 
+use crate::subscriptions::log_levels;
+use crate::tasks::kept;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -203,7 +205,7 @@ impl Exchange {
 
     /// Acquires a connection with capacity for a call.
     pub(crate) async fn acquire(&mut self) -> Result<(), ServeError> {
-        self.check_place()?;
+        kept::check_place(self)?;
         let lease = match (&self.turn, self.inbound.job.method) {
             (Some(turn), _) => self.binding.acquire_at(&turn.slot).await,
             // Subscriptions and the log level are set on the connection that delivers the client's notifications.
@@ -240,7 +242,7 @@ impl Exchange {
         {
             let request = u64::try_from(number).unwrap_or_default();
             // Boxed: this is rare, and would otherwise enlarge the future of every call.
-            self.hearing = Some(Box::pin(self.connection.hear(request, level)).await);
+            self.hearing = Some(Box::pin(log_levels::hear(&self.connection, request, level)).await);
         }
         let job = &self.inbound.job;
         let upstream = &self.connection.upstream;

@@ -4,7 +4,7 @@
 //! tag at `/tags/TAG/mcp`. A reload applies the difference to another catalog.
 
 mod build;
-mod bundle;
+pub(crate) mod bundle;
 mod config_reload;
 mod draining;
 mod loop_check;
@@ -16,6 +16,7 @@ mod reload;
 mod routing;
 mod snapshot;
 
+use crate::handover;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -205,7 +206,7 @@ impl Gateway {
     }
 
     fn apply(&self, mut catalog: Catalog) -> Result<Changes, GatewayError> {
-        self.skip_own_url(&mut catalog);
+        own_url::skip_own_url(self, &mut catalog);
         let mut state = self.state();
         let state = &mut *state;
         let changes = state.catalog.changes_to(&catalog);
@@ -226,7 +227,7 @@ impl Gateway {
             let server = served.entry.server();
             match state.servers.get(&name).map(|next| next.entry.server()) {
                 Some(next) if Arc::ptr_eq(next, server) => continue,
-                Some(next) => server.succeeded_by(next),
+                Some(next) => handover::succeeded_by(server, next),
                 None => {}
             }
             state.draining.add(name, server);
@@ -317,7 +318,7 @@ impl Gateway {
         // The address at startup: a reload does not move the listener.
         let server = RoutedServer::bind(Arc::clone(self), self.first.listen).await?;
         let _ = self.origin.set(server.origin());
-        self.set_address(server.address());
+        own_url::set_address(self, server.address());
         Ok(server)
     }
 
@@ -366,6 +367,11 @@ impl Gateway {
     /// Returns the number of connected stdio clients.
     fn stdio_clients(&self) -> usize {
         Arc::strong_count(&self.stdio_client) - 1
+    }
+
+    /// Reloads the config whenever its file changes, while this is awaited.
+    pub async fn watch(&self) {
+        config_reload::watch(self).await;
     }
 
     /// Approves the current tools of these servers, or of all if none are named; returns the approved changes by server.
@@ -430,7 +436,7 @@ impl GroupTerms {
         let server = self.entry.server();
         Arc::clone(server).close().await;
         // Calls that moved to the successor are still answered on this route.
-        if !server.is_succeeded() {
+        if !handover::is_succeeded(server) {
             self.route.close();
         }
     }

@@ -3,6 +3,8 @@
 pub(crate) mod removed;
 pub(crate) mod subscriptions;
 
+use crate::tasks::hosted;
+use crate::upstream::tool_filter;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
@@ -124,112 +126,111 @@ impl MovedBinding {
     }
 }
 
-impl UpstreamServer {
-    /// Sets the successor that serves clients in place of this server.
-    pub(crate) fn succeeded_by(&self, next: &Arc<Self>) {
-        // Each server has at most one successor and one predecessor.
-        let _ = self.succession.next.set(Arc::downgrade(next));
-        let suspended_registries = self.suspended_registries().take(FORMER).cloned().collect();
-        let _ = next.succession.before.set(suspended_registries);
-        let _ = next.hosted.set(Arc::clone(self.hosted()));
-    }
+/// Sets the successor that serves clients in place of this server.
+pub(crate) fn succeeded_by(server: &UpstreamServer, next: &Arc<UpstreamServer>) {
+    // Each server has at most one successor and one predecessor.
+    let _ = server.succession.next.set(Arc::downgrade(next));
+    let suspended_registries = suspended_registries(server).take(FORMER).cloned().collect();
+    let _ = next.succession.before.set(suspended_registries);
+    let _ = next.hosted.set(Arc::clone(hosted::hosted(server)));
+}
 
-    /// Returns the registries of suspended calls: this server's own, then those of its predecessors.
-    pub(crate) fn suspended_registries(&self) -> impl Iterator<Item = &Arc<SuspendedRegistry>> {
-        let before = self.succession.before.get().into_iter().flatten();
-        std::iter::once(&self.suspended).chain(before)
-    }
+/// Returns the registries of suspended calls: this server's own, then those of its predecessors.
+pub(crate) fn suspended_registries(
+    server: &UpstreamServer,
+) -> impl Iterator<Item = &Arc<SuspendedRegistry>> {
+    let before = server.succession.before.get().into_iter().flatten();
+    std::iter::once(&server.suspended).chain(before)
+}
 
-    /// Returns the last server in the chain of successors.
-    pub(crate) fn successor(&self) -> Option<Arc<Self>> {
-        let next = |server: &Self| server.succession.next.get().and_then(Weak::upgrade);
-        let mut last = next(self)?;
-        while let Some(one) = next(&last) {
-            last = one;
-        }
-        Some(last)
+/// Returns the last server in the chain of successors.
+pub(crate) fn successor(server: &UpstreamServer) -> Option<Arc<UpstreamServer>> {
+    let next = |server: &UpstreamServer| server.succession.next.get().and_then(Weak::upgrade);
+    let mut last = next(server)?;
+    while let Some(one) = next(&last) {
+        last = one;
     }
+    Some(last)
+}
 
-    /// Returns true if this server has a successor.
-    pub(crate) fn is_succeeded(&self) -> bool {
-        self.successor().is_some()
-    }
+/// Returns true if this server has a successor.
+pub(crate) fn is_succeeded(server: &UpstreamServer) -> bool {
+    successor(server).is_some()
+}
 
-    /// Accepts a new client at the successor of this server.
-    pub(crate) async fn welcome_onward(
-        &self,
-        hello: ClientHello<'_>,
-        identity: &ClientIdentity,
-    ) -> Option<Result<ClientSetup<ClientState>, ServeError>> {
-        let next = self.successor()?;
-        let welcome = match next.admit(hello, identity).await {
-            Ok(welcome) => welcome,
-            Err(error) => return Some(Err(error)),
+/// Accepts a new client at the successor of this server.
+pub(crate) async fn welcome_onward(
+    server: &UpstreamServer,
+    hello: ClientHello<'_>,
+    identity: &ClientIdentity,
+) -> Option<Result<ClientSetup<ClientState>, ServeError>> {
+    let next = successor(server)?;
+    let welcome = match next.admit(hello, identity).await {
+        Ok(welcome) => welcome,
+        Err(error) => return Some(Err(error)),
+    };
+    let ClientSetup { terms, state } = welcome;
+    let binding = state.and_then(|state| state.bound().cloned());
+    let place = binding.map(|binding| MovedBinding {
+        server: next,
+        binding,
+    });
+    Some(Ok(ClientSetup {
+        terms,
+        state: place.map(|place| ClientState(ClientKind::Moved(Arc::new(place)))),
+    }))
+}
+
+/// Serves an unsent request at the successors of this server.
+pub(crate) async fn attend_onward(
+    server: &UpstreamServer,
+    job: BackendRequest,
+    sink: ClientSink,
+) -> Result<ByteString, ServeError> {
+    for moves in 1..=RetryPolicy::REMOTE.successors {
+        let Some(next) = successor(server) else {
+            break;
         };
-        let ClientSetup { terms, state } = welcome;
-        let binding = state.and_then(|state| state.bound().cloned());
-        let place = binding.map(|binding| MovedBinding {
-            server: next,
-            binding,
-        });
-        Some(Ok(ClientSetup {
-            terms,
-            state: place.map(|place| ClientState(ClientKind::Moved(Arc::new(place)))),
-        }))
-    }
-
-    /// Serves an unsent request at the successors of this server.
-    pub(crate) async fn attend_onward(
-        &self,
-        job: BackendRequest,
-        sink: ClientSink,
-    ) -> Result<ByteString, ServeError> {
-        for moves in 1..=RetryPolicy::REMOTE.successors {
-            let Some(next) = self.successor() else {
-                break;
-            };
-            next.check_served(job.method, &job.params, job.pact.revision())?;
-            let goes_on = || Handover {
-                has_successor: next.is_succeeded(),
-                moves,
-            };
-            let undone = match self.caller_at(&next, &job, &sink).await {
-                Ok(binding) => {
-                    let (job, sink) = (job.clone(), sink.clone());
-                    match next.attend_for(job, binding, sink, goes_on).await {
-                        Ok(raw) => return Ok(raw),
-                        Err(undone) => undone,
-                    }
+        tool_filter::check_served(&next, job.method, &job.params, job.pact.revision())?;
+        let goes_on = || Handover {
+            has_successor: is_succeeded(&next),
+            moves,
+        };
+        let undone = match caller_at(&next, &job, &sink).await {
+            Ok(binding) => {
+                let (job, sink) = (job.clone(), sink.clone());
+                match next.attend_for(job, binding, sink, goes_on).await {
+                    Ok(raw) => return Ok(raw),
+                    Err(undone) => undone,
                 }
-                Err(error) => Unserved::of(error, goes_on),
-            };
-            if let Unserved::DeclaredTasks(error) = undone {
-                return Err(error);
             }
-        }
-        Err(self.shared.error(UpstreamErrorKind::Retired).into())
-    }
-
-    /// Returns the binding of a client of this server to the next one.
-    async fn caller_at(
-        &self,
-        next: &Arc<Self>,
-        job: &BackendRequest,
-        sink: &ClientSink,
-    ) -> Result<Arc<ServerBinding>, ServeError> {
-        let binding = match sink.state().map(|state| &state.0) {
-            Some(ClientKind::Pending(pending)) => return pending.follow(next).await,
-            Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.binding)),
-            Some(ClientKind::Bound(binding)) => Some(Arc::clone(binding)),
-            Some(ClientKind::Aggregate(_)) | None => None,
+            Err(error) => Unserved::of(error, goes_on),
         };
-        match binding
-            .as_ref()
-            .and_then(|binding| Some((binding, binding.rebind()?)))
-        {
-            Some((binding, rebind)) => rebind.follow(next, binding).await,
-            None => introduced(job).receive(next, sink.identity()).await,
+        if let Unserved::DeclaredTasks(error) = undone {
+            return Err(error);
         }
+    }
+    Err(server.shared.error(UpstreamErrorKind::Retired).into())
+}
+
+/// Returns the binding of a client of this server to the next one.
+async fn caller_at(
+    next: &Arc<UpstreamServer>,
+    job: &BackendRequest,
+    sink: &ClientSink,
+) -> Result<Arc<ServerBinding>, ServeError> {
+    let binding = match sink.state().map(|state| &state.0) {
+        Some(ClientKind::Pending(pending)) => return pending.follow(next).await,
+        Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.binding)),
+        Some(ClientKind::Bound(binding)) => Some(Arc::clone(binding)),
+        Some(ClientKind::Aggregate(_)) | None => None,
+    };
+    match binding
+        .as_ref()
+        .and_then(|binding| Some((binding, binding.rebind()?)))
+    {
+        Some((binding, rebind)) => rebind.follow(next, binding).await,
+        None => introduced(job).receive(next, sink.identity()).await,
     }
 }
 

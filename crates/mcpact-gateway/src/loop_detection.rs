@@ -13,9 +13,10 @@
 
 pub(crate) mod start;
 
+use crate::sync::lock;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -105,7 +106,7 @@ pub(crate) struct LoopDetector {
 
 impl LoopDetector {
     fn users(&self) -> MutexGuard<'_, BTreeMap<(RouteId, Option<ServerName>), ConnectionUser>> {
-        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.users)
     }
 
     /// Creates the route to a server; `None` if the system has no randomness.

@@ -1,5 +1,19 @@
 //! Processing order of a request.
 
+use crate::exchange::cache_scope;
+use crate::exchange::rounds;
+use crate::handover;
+use crate::lists::server_list;
+use crate::subscriptions::legacy;
+use crate::subscriptions::listen;
+use crate::suspended;
+use crate::suspended::modern;
+use crate::tasks::hosted;
+use crate::tasks::kept;
+use crate::tasks::mapped;
+use crate::upstream::pending;
+use crate::upstream::rebind;
+use crate::upstream::tool_filter;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,11 +76,11 @@ impl Backend for UpstreamServer {
             return Err(draining_error());
         }
         // A server with a known profile is not started before it is needed.
-        match self.welcome_asleep(&hello, identity) {
+        match pending::welcome_asleep(self, &hello, identity) {
             Some(welcome) => Ok(welcome),
             None => match self.admit(hello, identity).await {
                 Err(error) if error.is_retired() => {
-                    let onward = Box::pin(self.welcome_onward(hello, identity)).await;
+                    let onward = Box::pin(handover::welcome_onward(self, hello, identity)).await;
                     onward.unwrap_or(Err(error))
                 }
                 welcome => welcome,
@@ -86,7 +100,7 @@ impl Backend for UpstreamServer {
         let filtered_method = self.settings.filters.result_method(&job);
         let job = self.settings.filters.filter_request(job).await?;
         let (method, client) = (job.method, job.pact.revision());
-        self.check_served(method, &job.params, client)
+        tool_filter::check_served(&self, method, &job.params, client)
             .map_err(ServeError::into_wire)?;
         let sink = ClientSink::new(session, outbox);
         let again = (job.clone(), sink.clone());
@@ -95,7 +109,7 @@ impl Backend for UpstreamServer {
             Err(Unserved::DeclaredTasks(error)) => return Err(error.into_wire()),
             Err(Unserved::Unseen) => {
                 let (job, sink) = again;
-                let onward = Box::pin(self.attend_onward(job, sink)).await;
+                let onward = Box::pin(handover::attend_onward(&self, job, sink)).await;
                 onward.map_err(ServeError::into_wire)?
             }
         };
@@ -148,7 +162,7 @@ impl UpstreamServer {
         sink: ClientSink,
     ) -> Result<ByteString, Unserved> {
         let goes_on = || Handover {
-            has_successor: self.is_succeeded(),
+            has_successor: handover::is_succeeded(self),
             moves: 0,
         };
         // The state is set when the client is accepted.
@@ -192,7 +206,7 @@ impl UpstreamServer {
                 .add(&sink, Scope::Request(job.id.clone()));
         }
         let raw = self.carry_unless(job, binding, sink, goes_on).await?;
-        Ok(self.served_only(method, declared, raw))
+        Ok(tool_filter::served_only(self, method, declared, raw))
     }
 
     /// Serves one request of a client, without moving it to a successor.
@@ -220,7 +234,7 @@ impl UpstreamServer {
         sink: ClientSink,
         goes_on: impl FnOnce() -> Handover,
     ) -> Result<ByteString, Unserved> {
-        self.check_able(&job)?;
+        tool_filter::check_able(self, &job)?;
         let (method, client) = (job.method, job.pact.revision());
         let trace = ExchangeTrace::begin(&self.shared, &job);
         let served = self
@@ -230,7 +244,7 @@ impl UpstreamServer {
         match served.map_err(|error| Unserved::of(error, goes_on)) {
             Ok(raw) => {
                 trace.end(Ok(()));
-                Ok(self.in_private(method, client, raw))
+                Ok(cache_scope::in_private(self, method, client, raw))
             }
             Err(Unserved::Unseen) => {
                 trace.goes_on();
@@ -252,7 +266,7 @@ impl UpstreamServer {
         mut sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
         // A replaced local process means a new connection, which is detected before anything is sent.
-        let policy = match self.is_remote() {
+        let policy = match server_list::is_remote(self) {
             true => RetryPolicy::REMOTE,
             false => RetryPolicy::LOCAL,
         };
@@ -271,7 +285,7 @@ impl UpstreamServer {
                 ..refused.attempt()
             };
             let decision = policy.decide(attempt);
-            if decision != Retry::IfServerChanged || !self.is_another(refused, &by).await {
+            if decision != Retry::IfServerChanged || !refusal::is_another(refused, &by).await {
                 return served;
             }
             (job, binding, sink) = again;
@@ -292,13 +306,13 @@ impl UpstreamServer {
             return Ok(ByteString::from_static("{}"));
         }
         // A hosted task is answered without the server.
-        if self.hosts(&job, &sink) {
-            return Box::pin(self.about_hosted(&Inbound { job, sink })).await;
+        if hosted::hosts(self, &job, &sink) {
+            return Box::pin(hosted::about_hosted(self, &Inbound { job, sink })).await;
         }
         // Report lost server state before the request has any effect.
         binding.check_kept(job.method)?;
         // Use an open connection or create a new one.
-        let (binding, connection) = self.current(binding).await?;
+        let (binding, connection) = rebind::current(self, binding).await?;
         let exchange = Exchange {
             inbound: Inbound { job, sink },
             binding,
@@ -325,7 +339,8 @@ impl UpstreamServer {
                 late.unless(self.cross(exchange)).await
             }
             Plan::Emulate(Machine::TasksExtension) => {
-                late.unless(Box::pin(self.about_mapped(exchange))).await
+                late.unless(Box::pin(mapped::about_mapped(self, exchange)))
+                    .await
             }
             Plan::Emulate(machine) => Box::pin(self.emulate(machine, exchange)).await,
         }
@@ -342,7 +357,7 @@ impl UpstreamServer {
         // The server may have shut down as idle since the client was accepted.
         match (
             of_lane.or(binding.rebind().map(Rebind::era)),
-            self.profile(),
+            server_list::profile(self),
         ) {
             (Some(Era::Legacy), _) => binding.subscribers().belong_to(sink),
             (Some(Era::Modern), Some(profile)) => {
@@ -360,40 +375,42 @@ impl UpstreamServer {
         exchange: Exchange,
     ) -> BoxFuture<'_, Result<ByteString, ServeError>> {
         let job = &exchange.inbound.job;
-        if let Some(wish) = Self::wished_task(&exchange) {
-            return Box::pin(ready(self.host(exchange, &wish)));
+        if let Some(wish) = hosted::wished_task(&exchange) {
+            return Box::pin(ready(hosted::host(self, exchange, &wish)));
         }
         let may_ask = job.method.is_some_and(Method::may_ask_for_input);
         match (exchange.downstream().era(), exchange.upstream().era()) {
-            (Era::Legacy, Era::Modern) if may_ask => Box::pin(self.in_rounds(exchange)),
-            (Era::Modern, Era::Legacy) if may_ask => Box::pin(self.with_parking(exchange)),
-            (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
-                Box::pin(self.subscribing_along(exchange))
+            (Era::Legacy, Era::Modern) if may_ask => Box::pin(rounds::in_rounds(self, exchange)),
+            (Era::Modern, Era::Legacy) if may_ask => {
+                Box::pin(suspended::with_parking(self, exchange))
             }
-            (Era::Legacy, Era::Legacy) => Box::pin(self.asking_along(exchange)),
-            (Era::Modern, Era::Legacy) => Box::pin(self.asking_nobody(exchange)),
+            (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
+                Box::pin(legacy::subscribing_along(self, exchange))
+            }
+            (Era::Legacy, Era::Legacy) => Box::pin(rounds::asking_along(self, exchange)),
+            (Era::Modern, Era::Legacy) => Box::pin(suspended::without_questions(exchange)),
             (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(exchange)),
         }
     }
 
     /// Sends a request and returns its response. Configured default answers may add input rounds in between.
     async fn plainly(&self, mut exchange: Exchange) -> Result<ByteString, ServeError> {
-        let mut params = match exchange.go_to_task().await? {
+        let mut params = match kept::go_to_task(&mut exchange).await? {
             Some(params) => self.introduced(&exchange, params.into())?,
             None => self.introduced(&exchange, exchange.params()?)?,
         };
-        let _awake = self.comes_back_for(&exchange);
+        let _awake = modern::comes_back_for(self, &exchange);
         for _ in 0..=self.settings.rounds.rounds {
             let mut call = exchange.send(&params).await?;
             let reply = exchange.reply(&mut call).await?;
             match self.settled(&exchange, &params, &reply) {
                 AnsweredResult::Pass => {
                     let finished = exchange.finished(&reply)?;
-                    self.note_question(&exchange, &finished);
-                    return Ok(exchange.keeping_tasks(finished));
+                    modern::note_question(self, &exchange, &finished);
+                    return Ok(kept::keeping_tasks(&exchange, finished));
                 }
                 AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
-                    self.note_question(&exchange, &raw);
+                    modern::note_question(self, &exchange, &raw);
                     return Ok(raw.into());
                 }
                 AnsweredResult::Fail(error) => return Err(error.into()),
@@ -454,7 +471,7 @@ impl UpstreamServer {
                 Ok(ByteString::from_static("{}"))
             }
             Machine::Ping => Ok(ByteString::from_static("{}")),
-            Machine::Listen => self.stream_changes(exchange).await,
+            Machine::Listen => listen::stream_changes(self, exchange).await,
             Machine::Subscribe | Machine::Unsubscribe => {
                 let emulated = exchange.binding.emulated().cloned();
                 match emulated {
@@ -463,7 +480,7 @@ impl UpstreamServer {
                 }
             }
             // A request for the result waits as long as the task is retained.
-            Machine::TasksCore => self.about_hosted(&exchange.inbound).await,
+            Machine::TasksCore => hosted::about_hosted(self, &exchange.inbound).await,
             _ => Err(refused(&exchange)),
         }
     }

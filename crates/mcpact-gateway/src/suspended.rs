@@ -10,6 +10,9 @@ pub(crate) mod modern;
 pub(crate) mod registry;
 pub(crate) mod resume;
 
+use crate::tasks::mapped;
+use crate::tasks::tool_support;
+use crate::tasks::waited;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,161 +62,167 @@ pub(crate) struct Open {
     started: Option<Started>,
 }
 
-impl UpstreamServer {
-    pub(crate) async fn with_parking(
-        self: &Arc<Self>,
-        exchange: Exchange,
-    ) -> Result<ByteString, ServeError> {
-        let raw = &exchange.inbound.job.params;
-        if raw.is_plain_call() {
-            return self.call_and_park(exchange).await;
-        }
-        let params = Object::parse(raw).unwrap_or_default();
-        match params.get_str("requestState") {
-            Some(state) => {
-                let state = state.into_owned();
-                let responses = params.get_present("inputResponses").map(str::to_owned);
-                Box::pin(self.resume(exchange, &state, responses.as_deref())).await
-            }
-            None => self.call_and_park(exchange).await,
-        }
+pub(crate) async fn with_parking(
+    server: &Arc<UpstreamServer>,
+    exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let raw = &exchange.inbound.job.params;
+    if raw.is_plain_call() {
+        return call_and_park(server, exchange).await;
     }
+    let params = Object::parse(raw).unwrap_or_default();
+    match params.get_str("requestState") {
+        Some(state) => {
+            let state = state.into_owned();
+            let responses = params.get_present("inputResponses").map(str::to_owned);
+            Box::pin(resume::resume(
+                server,
+                exchange,
+                &state,
+                responses.as_deref(),
+            ))
+            .await
+        }
+        None => call_and_park(server, exchange).await,
+    }
+}
 
-    async fn call_and_park(
-        self: &Arc<Self>,
-        mut exchange: Exchange,
-    ) -> Result<ByteString, ServeError> {
-        let way = self.way(&exchange).await;
-        if way == CallMode::Task {
-            return Box::pin(self.call_as_task(exchange)).await;
-        }
-        take_turn(&mut exchange).await?;
-        let params = exchange.params()?;
-        if let Some(turn) = &mut exchange.turn {
-            turn.begin();
-        }
-        let connection = Arc::clone(&exchange.connection);
-        let mut asked = connection.askable.enter();
-        let mut early = None;
-        let (call, started) = match way {
-            CallMode::Waited => match Box::pin(exchange.begin(&params)).await? {
-                Begun::Waiting(call, started) => (call, Some(started)),
-                Begun::Answered(reply) => {
-                    if let Some(turn) = &mut exchange.turn {
-                        turn.end();
-                    }
-                    return exchange.finished(&reply);
+async fn call_and_park(
+    server: &Arc<UpstreamServer>,
+    mut exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let way = tool_support::way(server, &exchange).await;
+    if way == CallMode::Task {
+        return Box::pin(mapped::call_as_task(server, exchange)).await;
+    }
+    take_turn(&mut exchange).await?;
+    let params = exchange.params()?;
+    if let Some(turn) = &mut exchange.turn {
+        turn.begin();
+    }
+    let connection = Arc::clone(&exchange.connection);
+    let mut asked = connection.askable.enter();
+    let mut early = None;
+    let (call, started) = match way {
+        CallMode::Waited => match Box::pin(waited::begin(&mut exchange, &params)).await? {
+            Begun::Waiting(call, started) => (call, Some(started)),
+            Begun::Answered(reply) => {
+                if let Some(turn) = &mut exchange.turn {
+                    turn.end();
                 }
-            },
-            CallMode::Plain | CallMode::Task => {
-                let seen = async { early = asked.recv().await };
-                (exchange.send_until(&params, seen).await?, None)
+                return exchange.finished(&reply);
             }
-        };
-        if !Arc::ptr_eq(&connection, &exchange.connection) {
-            asked = exchange.connection.askable.enter();
+        },
+        CallMode::Plain | CallMode::Task => {
+            let seen = async { early = asked.recv().await };
+            (exchange.send_until(&params, seen).await?, None)
         }
-        let mut open = Open {
-            exchange,
-            call,
-            asked,
-            missing: Vec::new(),
-            unanswered: UnansweredQuestions::default(),
-            gathered: Vec::new(),
-            until: None,
-            is_parked: false,
-            started,
+    };
+    if !Arc::ptr_eq(&connection, &exchange.connection) {
+        asked = exchange.connection.askable.enter();
+    }
+    let mut open = Open {
+        exchange,
+        call,
+        asked,
+        missing: Vec::new(),
+        unanswered: UnansweredQuestions::default(),
+        gathered: Vec::new(),
+        until: None,
+        is_parked: false,
+        started,
+    };
+    let mut early = early.map(CallEvent::Request);
+    loop {
+        let event = match early.take() {
+            Some(early) => Some(early),
+            None => open.event().await,
         };
-        let mut early = early.map(CallEvent::Request);
-        loop {
-            let event = match early.take() {
-                Some(early) => Some(early),
-                None => open.event().await,
-            };
-            let questions = match open.take(event, &mut []).await {
-                None => continue,
-                Some(CallOutcome::Ended(reply)) => return self.conclude(&open, reply),
-                Some(CallOutcome::Asked(questions)) => questions,
-            };
-            let id = new_id();
-            let (revision, now) = (open.exchange.upstream(), self.clock.now());
-            let binding = binding(&open.exchange.inbound);
-            let parked = {
-                let mut suspend_limits = self.suspended.suspend_limits();
-                suspend_limits.limit_calls(self.shared.run().call_timeout);
-                suspend_limits.suspend(id, binding, revision, questions, now)
-            };
-            if let Some(round) = self.begun(&mut open, parked).await {
-                let asked = self.suspended.asked(&round)?;
-                open.is_parked = true;
-                SuspendedCall::start(self, id, open);
-                return Ok(asked);
-            }
+        let questions = match open.take(event, &mut []).await {
+            None => continue,
+            Some(CallOutcome::Ended(reply)) => return conclude(server, &open, reply),
+            Some(CallOutcome::Asked(questions)) => questions,
+        };
+        let id = new_id();
+        let (revision, now) = (open.exchange.upstream(), server.clock.now());
+        let binding = binding(&open.exchange.inbound);
+        let parked = {
+            let mut suspend_limits = server.suspended.suspend_limits();
+            suspend_limits.limit_calls(server.shared.run().call_timeout);
+            suspend_limits.suspend(id, binding, revision, questions, now)
+        };
+        if let Some(round) = begun(&mut open, parked).await {
+            let asked = server.suspended.asked(&round)?;
+            open.is_parked = true;
+            SuspendedCall::start(server, id, open);
+            return Ok(asked);
         }
     }
+}
 
-    /// Returns the new round. If the limit is reached, the server gets its answers at once, without the client.
-    async fn begun(&self, open: &mut Open, parked: SuspendOutcome) -> Option<Round> {
-        match parked {
-            SuspendOutcome::Asked(round) => Some(round),
-            SuspendOutcome::Held => None,
-            SuspendOutcome::Full(answers) => {
-                tracing::warn!("too many calls wait for input; the server gets no answers");
-                open.unanswered.due(answers).tell().await;
-                None
-            }
+/// Returns the new round. If the limit is reached, the server gets its answers at once, without the client.
+async fn begun(open: &mut Open, parked: SuspendOutcome) -> Option<Round> {
+    match parked {
+        SuspendOutcome::Asked(round) => Some(round),
+        SuspendOutcome::Held => None,
+        SuspendOutcome::Full(answers) => {
+            tracing::warn!("too many calls wait for input; the server gets no answers");
+            open.unanswered.due(answers).tell().await;
+            None
         }
     }
+}
 
-    /// Translates the final response of the server for the client.
-    fn conclude(
-        &self,
-        open: &Open,
-        reply: Result<ServerResponse, ServeError>,
-    ) -> Result<ByteString, ServeError> {
-        let exchange = &open.exchange;
-        let reply = reply?;
-        let ServerResponse::Error(raw) = &reply else {
-            return exchange.finished(&reply);
+/// Translates the final response of the server for the client.
+fn conclude(
+    server: &UpstreamServer,
+    open: &Open,
+    reply: Result<ServerResponse, ServeError>,
+) -> Result<ByteString, ServeError> {
+    let exchange = &open.exchange;
+    let reply = reply?;
+    let ServerResponse::Error(raw) = &reply else {
+        return exchange.finished(&reply);
+    };
+    if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
+        let pact = &exchange.inbound.job.pact;
+        let ttl = server.settings.suspend_limits.ttl;
+        return match url_required(
+            raw,
+            binding(&exchange.inbound),
+            pact,
+            ttl,
+            server.clock.now(),
+        ) {
+            UrlRequired::Ask {
+                ticket,
+                input_requests,
+            } => server.suspended.sealed(&input_requests, &ticket.encode()),
+            UrlRequired::Fail(error) => Err(error.into()),
         };
-        if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
-            let pact = &exchange.inbound.job.pact;
-            let ttl = self.settings.suspend_limits.ttl;
-            return match url_required(raw, binding(&exchange.inbound), pact, ttl, self.clock.now())
-            {
-                UrlRequired::Ask {
-                    ticket,
-                    input_requests,
-                } => self.suspended.sealed(&input_requests, &ticket.encode()),
-                UrlRequired::Fail(error) => Err(error.into()),
-            };
-        }
-        if open.missing.is_empty() {
-            return exchange.finished(&reply);
-        }
-        Err(missing_capabilities_error(&open.missing, exchange.downstream()).into())
     }
+    if open.missing.is_empty() {
+        return exchange.finished(&reply);
+    }
+    Err(missing_capabilities_error(&open.missing, exchange.downstream()).into())
+}
 
-    /// Runs a method that allows no input requests: questions of the server are refused.
-    pub(crate) async fn asking_nobody(
-        &self,
-        mut exchange: Exchange,
-    ) -> Result<ByteString, ServeError> {
-        let params = exchange.params()?;
-        let mut call = exchange.send(&params).await?;
-        loop {
-            match call.next().await {
-                CallEvent::Notification(note) => {
-                    exchange.inbound.tell(&note, &mut exchange.progress).await
-                }
-                CallEvent::Response(reply) => return exchange.finished(&reply),
-                CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
-                CallEvent::Request(ask) => {
-                    exchange
-                        .connection
-                        .refuse_during(ask, exchange.inbound.job.method)
-                        .await
-                }
+/// Runs a method that allows no input requests: questions of the server are refused.
+pub(crate) async fn without_questions(mut exchange: Exchange) -> Result<ByteString, ServeError> {
+    let params = exchange.params()?;
+    let mut call = exchange.send(&params).await?;
+    loop {
+        match call.next().await {
+            CallEvent::Notification(note) => {
+                exchange.inbound.tell(&note, &mut exchange.progress).await
+            }
+            CallEvent::Response(reply) => return exchange.finished(&reply),
+            CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
+            CallEvent::Request(ask) => {
+                exchange
+                    .connection
+                    .refuse_during(ask, exchange.inbound.job.method)
+                    .await
             }
         }
     }
@@ -340,19 +349,22 @@ impl Open {
     }
 }
 
-impl Exchange {
-    /// Returns the client connection that ends all questions of the call when it closes. This applies if no other
-    /// connection can answer, or if the server's instance ends with the connection.
-    pub(crate) fn connection(&self) -> Option<ClientKey> {
-        let ClientIdentity {
-            principal,
-            key: mark,
-        } = self.inbound.sink.identity();
-        let has_own = || self.binding.pool().is_some_and(|pool| !pool.is_shared());
-        let ends_with_it =
-            matches!(mark, ClientKey::Connection(_)) && (principal.is_empty() || has_own());
-        ends_with_it.then(|| mark.clone())
-    }
+/// Returns the client connection that ends all questions of the call when it closes. This applies if no other
+/// connection can answer, or if the server's instance ends with the connection.
+pub(crate) fn connection(exchange: &Exchange) -> Option<ClientKey> {
+    let ClientIdentity {
+        principal,
+        key: mark,
+    } = exchange.inbound.sink.identity();
+    let has_own = || {
+        exchange
+            .binding
+            .pool()
+            .is_some_and(|pool| !pool.is_shared())
+    };
+    let ends_with_it =
+        matches!(mark, ClientKey::Connection(_)) && (principal.is_empty() || has_own());
+    ends_with_it.then(|| mark.clone())
 }
 
 /// Waits for exclusive use of a connection. Without a stream per call, a question does not name its call, so only one

@@ -8,6 +8,8 @@ pub(crate) mod pending;
 pub(crate) mod rebind;
 pub(crate) mod tool_filter;
 
+use crate::sync::lock;
+use crate::tasks::hosted;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +27,7 @@ use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::server::ServerTerms;
 use mcpact_engine::time::Moment;
-use mcpact_spec::Side;
+use mcpact_spec::{Method, Side};
 use mcpact_translate::input::{Backoff, DefaultAnswers, RoundLimits, SuspendLimits};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Masks;
@@ -173,20 +175,20 @@ pub struct UpstreamServer {
     pub(crate) tools: Mutex<Arc<ToolFilter>>,
     /// Whether caches may keep for everybody what the server calls public.
     pub(crate) is_public: AtomicBool,
-    /// ClientRef is told if those become others.
+    /// Clients at the server's own address, notified when the served tools change.
     pub(crate) direct_clients: DirectClients,
     /// Route for loop detection, if the server is reached over HTTP.
     pub(crate) route: Option<Arc<Route>>,
-    /// Tells it from one to a server that had the same name before.
+    /// Number that no earlier server of the same name had.
     pub(crate) number: u64,
-    /// ClientRef takes its place.
+    /// The server that replaced this one after a reload, and the one it replaced.
     pub(crate) succession: HandoverLinks,
 }
 
-/// What tells bridges from each other.
+/// Source of the numbers that distinguish servers of one name.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// The server's own time.
+/// Clock that starts with the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) zero: Instant,
@@ -199,6 +201,17 @@ impl Clock {
 }
 
 impl UpstreamServer {
+    /// Replaces the filter for tools, and notifies clients at the server's own address.
+    pub fn serve_tools(&self, tools: ToolFilter) {
+        let mut served = lock(&self.tools);
+        let is_other = **served != tools;
+        *served = Arc::new(tools);
+        drop(served);
+        if is_other {
+            self.direct_clients.tell(Method::ToolsListChanged);
+        }
+    }
+
     /// A server to a server, which is reached or started when the first client comes.
     ///
     /// # Errors
@@ -283,7 +296,7 @@ impl UpstreamServer {
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&server) as Weak<dyn Starter>;
         server.shared.supervisor.set_starter(starter);
-        server.introduce_latecomers();
+        pending::introduce_latecomers(&server);
         Ok(server)
     }
 
@@ -298,7 +311,7 @@ impl UpstreamServer {
     }
 
     pub(crate) fn guests(&self) -> MutexGuard<'_, AffinityGroups> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.guests)
     }
 
     /// The ways to a modern server that everybody shares, where everybody does.
@@ -358,10 +371,10 @@ impl UpstreamServer {
             false => ShutdownMode::Graceful,
         };
         if shutdown_mode == ShutdownMode::Graceful {
-            self.outlast_hosted();
+            hosted::outlast_hosted(&self);
         }
         self.shared.supervisor.close(shutdown_mode).await;
-        self.lose_hosted();
+        hosted::lose_hosted(&self);
     }
 
     /// How the server and its instances are.
@@ -415,7 +428,7 @@ impl UpstreamServer {
         self.shared.retune(&config.run);
         let is_public = config.public_results;
         self.is_public.store(is_public, Ordering::Relaxed);
-        self.treat_changed(config.changed_tools);
+        tool_filter::treat_changed(self, config.changed_tools);
     }
 
     /// What it says, for others than whoever has asked it: what it was given is covered.

@@ -4,6 +4,8 @@
 //! sockets or a real clock, within limits. [`model`] predicts the outcome from its own tables. [`trial`] compares the
 //! two.
 //!
+//! [`test_client`] is the raw client of integration tests, on a real transport.
+//!
 //! This crate may use std and prints nothing. Read [`pair::Pair`] first, then [`model`] and [`trial::Trial`].
 
 pub mod clock;
@@ -18,3 +20,5 @@ pub mod model;
 
 pub mod operations;
 pub mod trial;
+
+pub mod test_client;

@@ -24,7 +24,7 @@ mod tests;
 mod ticket;
 
 pub use answer::{Outcome, ServerAnswer, unanswered};
-pub use attribution::{Attribution, AttributionFailure, QuestionSource, attribute};
+pub use attribution::AttributionFailure;
 pub use backoff::Backoff;
 pub use claims::{Binding, Claims, SuspendedCallId};
 pub use default_answers::{AnsweredResult, DefaultAnswers, Dismissal};

@@ -1,64 +1,9 @@
-//! Log levels: of a session for legacy peers, of one request for modern ones.
-//!
-//! [`SessionLogLevel`] keeps what a legacy client set, for the stamp of each request to a modern
-//! server. [`RequestLogLevels`] keeps what modern requests ask for, for the one level of a legacy session.
+//! Log levels that modern requests ask for, combined to the one level of a legacy session.
 
 use alloc::collections::BTreeMap;
-use alloc::format;
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Capability, ErrorCode, LogLevel, Revision};
-use mcpact_wire::raw::Object;
-
-use crate::wire_error::wire_error;
-
-/// The level that a legacy client set for its session; silence until it sets one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionLogLevel {
-    level: Option<LogLevel>,
-}
-
-impl SessionLogLevel {
-    /// Takes the parameters of `logging/setLevel`; the answer is an empty result.
-    ///
-    /// # Errors
-    /// The server sends no log messages, or there is no such level.
-    pub fn set(
-        &mut self,
-        params: Option<&str>,
-        server: &CapabilitySet,
-        client: Revision,
-    ) -> Result<(), WireError> {
-        if !server.declared().has(Capability::Logging) {
-            let message = "the server did not declare `logging`";
-            return Err(wire_error(ErrorCode::MethodNotFound, message, client));
-        }
-        let Some(level) = level_in(params) else {
-            let message = format!("`level` must be one of {}", names());
-            return Err(wire_error(ErrorCode::InvalidParams, message, client));
-        };
-        self.level = Some(level);
-        Ok(())
-    }
-
-    /// Level for the next request.
-    #[must_use]
-    pub const fn stamp(self) -> Option<LogLevel> {
-        self.level
-    }
-}
-
-fn names() -> alloc::string::String {
-    let names = LogLevel::ALL.map(LogLevel::as_str);
-    format!("`{}`", names.join("`, `"))
-}
-
-/// The level that parameters name.
-fn level_in(params: Option<&str>) -> Option<LogLevel> {
-    let params = Object::parse(params?).ok()?;
-    LogLevel::parse(&params.get_str("level")?)
-}
+use mcpact_spec::{Capability, LogLevel};
 
 /// The levels that the open requests of modern clients ask of one legacy session.
 ///
@@ -108,12 +53,6 @@ impl RequestLogLevels {
         self.current = None;
     }
 
-    /// Level that a new session needs for the open requests.
-    pub fn restore(&mut self) -> Option<LogLevel> {
-        self.current = self.open.values().min().copied();
-        self.current
-    }
-
     /// The request is over.
     pub fn close(&mut self, request: u64) {
         self.open.remove(&request);
@@ -124,34 +63,10 @@ impl RequestLogLevels {
 mod tests {
     use super::*;
     use LogLevel::{Debug, Error, Info, Warning};
-    use Revision::V2025_06_18;
     use mcpact_spec::Side;
 
     fn server(rows: &[Capability]) -> CapabilitySet {
         CapabilitySet::declaring(Side::Server, rows.iter().copied())
-    }
-
-    /// BA-16: without a level that the client set, nothing is stamped.
-    #[test]
-    fn a_session_is_silent_until_it_has_a_level() {
-        let logs = server(&[Capability::Logging]);
-        let mut session = SessionLogLevel::default();
-        assert_eq!(session.stamp(), None);
-        session
-            .set(Some(r#"{"level":"info"}"#), &logs, V2025_06_18)
-            .unwrap();
-        assert_eq!(session.stamp(), Some(Info));
-        let cells = [
-            (None, &logs, -32602),
-            (Some("{}"), &logs, -32602),
-            (Some(r#"{"level":"loud"}"#), &logs, -32602),
-            (Some(r#"{"level":"debug"}"#), &server(&[]), -32601),
-        ];
-        for (params, server, code) in cells {
-            let error = session.set(params, server, V2025_06_18).unwrap_err();
-            assert_eq!(error.code, code, "{params:?}");
-            assert_eq!(session.stamp(), Some(Info), "{params:?}");
-        }
     }
 
     /// BB-22: the session is set before the call, to the most verbose of what is open.
@@ -173,7 +88,7 @@ mod tests {
         book.close(4);
         assert_eq!(book.open(5, Some(Info), &logs), None, "verbose enough");
         book.forget();
-        assert_eq!(book.restore(), Some(Info), "a new session");
+        assert_eq!(book.open(7, Some(Info), &logs), Some(Info), "a new session");
         assert_eq!(book.open(6, Some(Debug), &server(&[])), None);
     }
 }

@@ -9,7 +9,7 @@ mod params;
 use mcpact_spec::{Era, Feature, Method, Revision, Role};
 
 pub use params::{
-    progress_token, request_params, with_capabilities, with_progress_token, with_reported_token,
+    request_params, with_capabilities, with_progress_token, with_reported_token,
     without_progress_token,
 };
 
@@ -36,7 +36,7 @@ pub enum Machine {
     Discover,
     /// An empty result, from either side.
     Ping,
-    /// The level of a session, kept here ([`logging::SessionLogLevel`](crate::logging::SessionLogLevel)).
+    /// The level of a session, kept by the gateway.
     SetLevel,
     /// Log messages, filtered for the request that wants them
     /// ([`logging::RequestLogLevels`](crate::logging::RequestLogLevels)).

@@ -28,7 +28,7 @@ mod tool;
 
 pub use answer::adapt_client_result;
 pub use elicitation::with_elicitation_id;
-pub use error::{error, error_to_legacy, error_to_modern, unattributed_error};
+pub use error::{error, error_to_legacy, error_to_modern};
 pub use request::adapt_params;
 pub use result::{result, result_to_legacy, result_to_modern};
 pub use shape_error::{ShapeError, Unrepresentable};

@@ -121,12 +121,6 @@ impl LineSink {
         write_line(&mut self.buffer, message);
     }
 
-    /// Returns whether the buffer is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.buffer.is_empty()
-    }
-
     /// Returns whether the buffer is large enough to be written before more messages are ready.
     #[must_use]
     pub fn is_worth_a_write(&self) -> bool {

@@ -1,7 +1,6 @@
 //! Writing of messages. The envelope is the same in both eras; the content of `params` and `result`
-//! is not, and each era has its own file for that.
+//! is not; the modern members have their own file.
 
-pub mod legacy;
 pub mod modern;
 
 use alloc::string::String;

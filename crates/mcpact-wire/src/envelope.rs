@@ -268,16 +268,6 @@ impl<'a> Envelope<'a> {
             Self::Response(_) => None,
         }
     }
-
-    /// The id, where there is one.
-    #[must_use]
-    pub const fn id(&self) -> Option<IdRef<'a>> {
-        match self {
-            Self::Request(request) => Some(request.id),
-            Self::Notification(_) => None,
-            Self::Response(response) => response.id,
-        }
-    }
 }
 
 impl Layout {

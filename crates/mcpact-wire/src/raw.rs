@@ -323,6 +323,25 @@ impl ObjectWriter {
     }
 }
 
+/// The value without white space between its tokens.
+#[must_use]
+pub fn compact(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let (mut in_text, mut escaped) = (false, false);
+    for c in raw.chars() {
+        if in_text {
+            in_text = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+        } else if c == '"' {
+            in_text = true;
+        } else if c.is_ascii_whitespace() {
+            continue;
+        }
+        out.push(c);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

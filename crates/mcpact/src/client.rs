@@ -17,7 +17,6 @@ mod incoming;
 mod options;
 mod pending;
 mod requests;
-mod rounds;
 mod session;
 mod shared;
 mod target;

@@ -15,16 +15,14 @@
 //!
 //! [`ClientLog`](crate::server::ClientLog) works in the other direction: it sends the log of handlers to clients.
 
-mod client_negotiation;
 mod messages;
 mod negotiation;
 mod process;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use client_negotiation::NegotiationLog;
 pub(crate) use messages::{remote, write_message};
-pub(crate) use negotiation::ServerNegotiationLog;
+pub(crate) use negotiation::{NegotiationLog, ServerNegotiationLog};
 pub use process::ProcessEvent;
 pub(crate) use process::ProcessLog;
 

@@ -1,5 +1,5 @@
 //! The contract, as a running gateway shows it: metrics, and the fields of everything that is JSON.
-//! `src/contract.rs` has the rest.
+//! `src/contract_tests.rs` has the rest.
 
 #[path = "../contract/pin.rs"]
 mod pin;

@@ -4,8 +4,6 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use mcpact_spec::Revision;
-
 use crate::time::Moment;
 
 /// Detected era of a server.
@@ -117,16 +115,5 @@ impl EraCache {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-}
-
-impl EraVerdict {
-    /// The verdict that a revision proves.
-    #[must_use]
-    pub const fn of(revision: Revision) -> Self {
-        match revision.era() {
-            mcpact_spec::Era::Modern => Self::Modern,
-            mcpact_spec::Era::Legacy => Self::Legacy,
-        }
     }
 }

@@ -4,8 +4,13 @@
 //! decides which server a request is for, under which name the server knows the thing, and what a client
 //! sees of all of them together. Read `aggregator/pump.rs` first: the order in which things happen.
 
+use crate::handover::subscriptions;
+use crate::lists::own;
+use crate::lists::refresh;
+use crate::subscriptions::list_changes;
+use crate::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact::error::Error;
@@ -102,10 +107,6 @@ pub struct Aggregator {
 /// What clients are told of a server that is left out.
 pub(crate) const ABSENT: &str = "its config is wrong, as `mcpact status` tells";
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Aggregator {
     /// These servers, seen as one.
     ///
@@ -143,7 +144,7 @@ impl Aggregator {
         if !entries.is_empty() {
             aggregator.replace(entries, &aggregator.settings.separator);
         }
-        aggregator.watch();
+        refresh::watch(&aggregator);
         Ok(aggregator)
     }
 
@@ -170,9 +171,9 @@ impl Aggregator {
         let before = std::mem::replace(&mut *lock(&self.server_set), Arc::clone(&server_set));
         self.forget(&before, &server_set);
         self.departed.note(&before, &server_set);
-        self.follow();
+        subscriptions::follow(self);
         if version > 1 {
-            self.announce_all();
+            list_changes::announce_all(self);
         }
     }
 
@@ -200,7 +201,7 @@ impl Aggregator {
         // Whoever is naming things of the servers from before is done after this, and no other begins.
         self.merges.keep_names(&origins.unwrap_or_default());
         self.forget_merged();
-        for guest in self.guests() {
+        for guest in own::guests(self) {
             guest.own.stay_at(|number| now.place(number).is_some());
         }
         *lock(&self.seen) = MentionedUris::default();
@@ -209,7 +210,7 @@ impl Aggregator {
     /// What is made of lists is made anew.
     pub(crate) fn forget_merged(&self) {
         self.merges.clear();
-        for guest in self.guests() {
+        for guest in own::guests(self) {
             guest.own.merges.clear();
         }
     }

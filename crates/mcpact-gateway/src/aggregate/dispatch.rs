@@ -1,5 +1,11 @@
 //! The order in which things happen to a request.
 
+use crate::aggregate::sealed_state;
+use crate::handover::removed;
+use crate::handover::subscriptions;
+use crate::lists::merge;
+use crate::subscriptions::aggregate_listen;
+use crate::tasks::aggregate_tasks;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +23,6 @@ use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::link::Link;
 
 use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::aggregate::rewriter::Rewriter;
@@ -34,6 +39,7 @@ use crate::handover::Handover;
 use crate::handover::Unserved;
 use crate::pipeline::level_of;
 use crate::subscriptions::watched_uris::SubscriptionChange;
+use crate::sync::lock;
 use crate::upstream::pending::again;
 
 impl Backend for Aggregator {
@@ -178,13 +184,13 @@ impl Aggregator {
         // What all servers have in common is answered here.
         if let Some(kind) = ListKind::of(method) {
             let client = job.pact.revision();
-            return self.page(guest, kind, &job.params, client).await;
+            return merge::page(self, guest, kind, &job.params, client).await;
         }
         match method {
             Method::Ping => Ok(ByteString::from_static("{}")),
             Method::LoggingSetLevel => self.set_level(&job, guest, &sink).await,
-            Method::SubscriptionsListen => self.listen(job, guest, sink).await,
-            Method::TasksList => self.list_tasks(&job, guest, &sink).await,
+            Method::SubscriptionsListen => aggregate_listen::listen(self, job, guest, sink).await,
+            Method::TasksList => aggregate_tasks::list_tasks(self, &job, guest, &sink).await,
             // What no server is to be told ends here.
             Method::ResourcesUnsubscribe if self.forgets(guest, &job.params) => {
                 Ok(ByteString::from_static("{}"))
@@ -210,7 +216,7 @@ impl Aggregator {
             let routed = match routed {
                 Ok(routed) => routed,
                 Err(error) => {
-                    let departed = self.ask_departed(&job, method, guest, &sink).await;
+                    let departed = removed::ask_departed(self, &job, method, guest, &sink).await;
                     return departed.unwrap_or_else(|| {
                         self.settings.metrics.unrouted(method);
                         Err(error)
@@ -220,7 +226,7 @@ impl Aggregator {
             let entry = Arc::clone(&routed.entry);
             let again = (job.clone(), sink.clone());
             let goes_on = || Handover {
-                has_successor: self.is_succeeded(&entry),
+                has_successor: subscriptions::is_succeeded(self, &entry),
                 moves,
             };
             match self
@@ -250,9 +256,9 @@ impl Aggregator {
         if let Some(params) = routed.params {
             job.params = params.into();
         }
-        self.check_task(&entry, method, &job.params, client)?;
+        aggregate_tasks::check_task(&entry, method, &job.params, client)?;
         // What the client carries for a server is that server's.
-        let opened = self.unsealed(&entry, guest.principal(), &job.params)?;
+        let opened = sealed_state::unsealed(self, &entry, guest.principal(), &job.params)?;
         if let Cow::Owned(params) = opened {
             job.params = params.into();
         }
@@ -273,8 +279,8 @@ impl Aggregator {
                 let carried = entry.server.carry_unless(job, binding, sink, goes_on).await;
                 watching.end(carried.is_ok());
                 // The server may have gone before it was known that somebody would miss it.
-                if self.numbered(entry.number).is_none() {
-                    self.follow_for(guest);
+                if subscriptions::numbered(self, entry.number).is_none() {
+                    subscriptions::follow_for(self, guest);
                 }
                 carried
             }
@@ -283,7 +289,7 @@ impl Aggregator {
         match carried {
             Ok(raw) => {
                 let called = || ItemNames::by(method, &given, &sent);
-                let sealed = self.sealed(&entry, guest.principal(), called, raw);
+                let sealed = sealed_state::sealed(self, &entry, guest.principal(), called, raw);
                 Ok(view.result(method, sealed))
             }
             Err(Unserved::Unseen) => Err(Unserved::Unseen),
@@ -315,7 +321,7 @@ impl Aggregator {
         let Subject::Uri(uri) = subject(Method::ResourcesUnsubscribe, params) else {
             return false;
         };
-        let is_there = |number| self.numbered(number).is_some();
+        let is_there = |number| subscriptions::numbered(self, number).is_some();
         guest.watched.forget(&uri, is_there)
     }
 

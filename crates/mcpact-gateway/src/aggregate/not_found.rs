@@ -1,5 +1,6 @@
 //! What is told of something that there is not, or of which nobody can say whether it is there.
 
+use crate::upstream::tool_filter;
 use std::fmt::Write;
 
 use mcpact_config::{listed, shortened};
@@ -23,124 +24,122 @@ const fn word(kind: ListKind) -> &'static str {
     }
 }
 
-impl Aggregator {
-    /// What is told of a name that is in no list: whose it may be, if that server cannot say so, and else that
-    /// there is nothing of the kind.
-    pub(crate) fn not_found(
-        &self,
-        kind: ListKind,
-        name: &str,
-        merged_view: &MergedView,
-        client: Revision,
-    ) -> ServeError {
-        match self.unwell_owner(kind, name) {
-            Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
-            None => self.unknown(kind, name, merged_view, client),
-        }
+/// What is told of a name that is in no list: whose it may be, if that server cannot say so, and else that
+/// there is nothing of the kind.
+pub(crate) fn not_found(
+    aggregator: &Aggregator,
+    kind: ListKind,
+    name: &str,
+    merged_view: &MergedView,
+    client: Revision,
+) -> ServeError {
+    match unwell_owner(aggregator, kind, name) {
+        Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
+        None => unknown(aggregator, kind, name, merged_view, client),
     }
+}
 
-    /// The server that a name belongs to by its prefix, if it cannot say now what it has; one without a prefix
-    /// where no other's fits.
-    fn unwell_owner(&self, kind: ListKind, name: &str) -> Option<(Box<str>, Unwell)> {
-        let server_set = self.server_set();
-        let entries = server_set.entries.iter();
-        let fitting = server_set
-            .style
-            .guess(name, entries.map(|entry| &*entry.prefix).enumerate());
-        let fitting: Vec<&ServerEntry> = fitting
-            .iter()
-            .filter_map(|route| Some(&**server_set.entries.get(route.server)?))
-            .collect();
-        let has_prefix = |entry: &&ServerEntry| !entry.prefix.is_empty();
-        let is_named = fitting.iter().any(has_prefix);
-        let mut owners = fitting
-            .into_iter()
-            .filter(|entry| has_prefix(entry) || !is_named);
-        let unwell = owners.find_map(|entry| Some((entry.name.clone(), entry.unwell(kind)?)));
-        unwell.or_else(|| {
-            let absent = server_set.absent.iter().map(|name| &**name).enumerate();
-            let guessed = server_set.style.guess(name, absent);
-            let name = server_set.absent.get(guessed.first()?.server)?;
-            Some((name.clone(), wrong()))
+/// The server that a name belongs to by its prefix, if it cannot say now what it has; one without a prefix
+/// where no other's fits.
+fn unwell_owner(aggregator: &Aggregator, kind: ListKind, name: &str) -> Option<(Box<str>, Unwell)> {
+    let server_set = aggregator.server_set();
+    let entries = server_set.entries.iter();
+    let fitting = server_set
+        .style
+        .guess(name, entries.map(|entry| &*entry.prefix).enumerate());
+    let fitting: Vec<&ServerEntry> = fitting
+        .iter()
+        .filter_map(|route| Some(&**server_set.entries.get(route.server)?))
+        .collect();
+    let has_prefix = |entry: &&ServerEntry| !entry.prefix.is_empty();
+    let is_named = fitting.iter().any(has_prefix);
+    let mut owners = fitting
+        .into_iter()
+        .filter(|entry| has_prefix(entry) || !is_named);
+    let unwell = owners.find_map(|entry| Some((entry.name.clone(), entry.unwell(kind)?)));
+    unwell.or_else(|| {
+        let absent = server_set.absent.iter().map(|name| &**name).enumerate();
+        let guessed = server_set.style.guess(name, absent);
+        let name = server_set.absent.get(guessed.first()?.server)?;
+        Some((name.clone(), wrong()))
+    })
+}
+
+/// Nobody is told of what it is not shown.
+pub(crate) fn unknown(
+    aggregator: &Aggregator,
+    kind: ListKind,
+    name: &str,
+    merged_view: &MergedView,
+    client: Revision,
+) -> ServeError {
+    let what = word(kind);
+    let all = merged_view.keys(kind);
+    let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
+    why.push_str(&match all.as_slice() {
+        [] => format!("There is no {what} at all"),
+        all => format!("There are: {}", listed_of(name, all)),
+    });
+    why.push_str(&missing(aggregator, kind));
+    if kind == ListKind::Tools {
+        why.push_str(&withheld(aggregator));
+    }
+    refusal(ErrorCode::InvalidParams.code(), why, None, client)
+}
+
+pub(crate) fn unknown_resource(
+    aggregator: &Aggregator,
+    uri: &str,
+    all: &[String],
+    client: Revision,
+) -> ServeError {
+    let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
+    why.push_str(&match all {
+        [] => String::from("No server lists any"),
+        all => format!("There are: {}", listed_of(uri, all)),
+    });
+    let servers = aggregator.server_names();
+    let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
+    why.push_str(&missing(aggregator, ListKind::Resources));
+    let code = if ErrorCode::ResourceNotFound.emitted_in(client) {
+        ErrorCode::ResourceNotFound
+    } else {
+        ErrorCode::InvalidParams
+    };
+    let data = ObjectWriter::new().text("uri", uri).finish();
+    refusal(code.code(), why, Some(data), client)
+}
+
+/// Of which servers tools are kept back: what is not found may be one of them.
+fn withheld(aggregator: &Aggregator) -> String {
+    let server_set = aggregator.server_set();
+    let withheld = server_set.entries.iter().filter_map(|entry| {
+        let withheld = tool_filter::withheld(&entry.server)?;
+        Some(format!("; `{}`: {withheld}", entry.name))
+    });
+    withheld.collect()
+}
+
+/// Which servers are missing, and why: what is not found may be theirs.
+fn missing(aggregator: &Aggregator, kind: ListKind) -> String {
+    let server_set = aggregator.server_set();
+    let missing: Vec<String> = server_set
+        .entries
+        .iter()
+        .filter_map(|entry| {
+            let why = entry.unwell(kind)?.why.in_short();
+            Some(format!("`{}` ({why})", entry.name))
         })
-    }
-
-    /// Nobody is told of what it is not shown.
-    pub(crate) fn unknown(
-        &self,
-        kind: ListKind,
-        name: &str,
-        merged_view: &MergedView,
-        client: Revision,
-    ) -> ServeError {
-        let what = word(kind);
-        let all = merged_view.keys(kind);
-        let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
-        why.push_str(&match all.as_slice() {
-            [] => format!("There is no {what} at all"),
-            all => format!("There are: {}", listed_of(name, all)),
-        });
-        why.push_str(&self.missing(kind));
-        if kind == ListKind::Tools {
-            why.push_str(&self.withheld());
-        }
-        refusal(ErrorCode::InvalidParams.code(), why, None, client)
-    }
-
-    pub(crate) fn unknown_resource(
-        &self,
-        uri: &str,
-        all: &[String],
-        client: Revision,
-    ) -> ServeError {
-        let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
-        why.push_str(&match all {
-            [] => String::from("No server lists any"),
-            all => format!("There are: {}", listed_of(uri, all)),
-        });
-        let servers = self.server_names();
-        let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
-        why.push_str(&self.missing(ListKind::Resources));
-        let code = if ErrorCode::ResourceNotFound.emitted_in(client) {
-            ErrorCode::ResourceNotFound
-        } else {
-            ErrorCode::InvalidParams
-        };
-        let data = ObjectWriter::new().text("uri", uri).finish();
-        refusal(code.code(), why, Some(data), client)
-    }
-
-    /// Of which servers tools are kept back: what is not found may be one of them.
-    fn withheld(&self) -> String {
-        let server_set = self.server_set();
-        let withheld = server_set.entries.iter().filter_map(|entry| {
-            let withheld = entry.server.withheld()?;
-            Some(format!("; `{}`: {withheld}", entry.name))
-        });
-        withheld.collect()
-    }
-
-    /// Which servers are missing, and why: what is not found may be theirs.
-    fn missing(&self, kind: ListKind) -> String {
-        let server_set = self.server_set();
-        let missing: Vec<String> = server_set
-            .entries
-            .iter()
-            .filter_map(|entry| {
-                let why = entry.unwell(kind)?.why.in_short();
-                Some(format!("`{}` ({why})", entry.name))
-            })
-            .chain(
-                server_set
-                    .absent
-                    .iter()
-                    .map(|name| format!("`{name}` ({ABSENT})")),
-            )
-            .collect();
-        match missing.as_slice() {
-            [] => String::new(),
-            some => format!("; missing servers: {}", some.join(", ")),
-        }
+        .chain(
+            server_set
+                .absent
+                .iter()
+                .map(|name| format!("`{name}` ({ABSENT})")),
+        )
+        .collect();
+    match missing.as_slice() {
+        [] => String::new(),
+        some => format!("; missing servers: {}", some.join(", ")),
     }
 }
 

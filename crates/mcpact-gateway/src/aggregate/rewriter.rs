@@ -1,5 +1,6 @@
 //! What a client sees of one server among several.
 
+use crate::handover::subscriptions;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -12,7 +13,6 @@ use mcpact_wire::scan::text;
 use smallvec::{SmallVec, smallvec};
 
 use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
 use crate::aggregate::server_entry::ServerEntry;
@@ -20,6 +20,7 @@ use crate::aggregate::task_ids::{TaskMap, qualified_id};
 use crate::aggregate::uri_table::{MentionedUris, is_qualified, qualified};
 use crate::downstream::sink::MessageRewriter;
 use crate::subscriptions::watched_uris::WatchedUris;
+use crate::sync::lock;
 
 /// One server, as part of a aggregator.
 #[derive(Clone, Debug)]
@@ -107,7 +108,9 @@ impl Rewriter {
     /// Whether the server is one of those that the client sees.
     fn is_there(&self) -> bool {
         let aggregator = self.aggregator.upgrade();
-        aggregator.is_some_and(|aggregator| aggregator.numbered(self.entry.number).is_some())
+        aggregator.is_some_and(|aggregator| {
+            subscriptions::numbered(&aggregator, self.entry.number).is_some()
+        })
     }
 
     /// Whether another server may have the same addresses, as far as anybody knows.

@@ -1,5 +1,10 @@
 //! Which server a request is for.
 
+use crate::aggregate::not_found;
+use crate::handover::subscriptions;
+use crate::lists::merge;
+use crate::lists::refresh;
+use crate::tasks::aggregate_tasks;
 use std::sync::Arc;
 
 use crate::error::ServeError;
@@ -11,7 +16,6 @@ use mcpact_wire::scan::text;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::aggregator::ServerSet;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_table::may_have_hash_suffix;
 use crate::aggregate::not_found::listed_of;
@@ -25,6 +29,7 @@ use crate::lists::merged::ResourceRoutes;
 use crate::lists::request::ListRequest;
 use crate::lists::scope::InstanceKnown;
 use crate::lists::scope::ListScope;
+use crate::sync::lock;
 
 /// A server, and the parameters as it understands them.
 #[derive(Debug)]
@@ -59,7 +64,7 @@ impl Aggregator {
                     .await?
             }
             Subject::Uri(uri) => self.by_uri(guest, &uri, client).await?,
-            Subject::Task(task) => self.by_task(&task, client)?,
+            Subject::Task(task) => aggregate_tasks::by_task(self, &task, client)?,
             Subject::Nothing => return self.only_one(method, client),
         };
         if let Some(missing) = entry.lacks(method) {
@@ -139,13 +144,13 @@ impl Aggregator {
         if let Some((entry, _)) = &guessed {
             self.look_into_own(guest, entry, kind).await;
         }
-        let merged_view = self.merged_view(guest, kind, client).await?;
+        let merged_view = merge::merged_view(self, guest, kind, client).await?;
         if let Some(found) = self.listed_for(guest, kind, name) {
             return Ok(found);
         }
         // It may be about to be there by now.
         let coming = guessed.filter(|(entry, _)| entry.is_coming(kind));
-        coming.ok_or_else(|| self.not_found(kind, name, &merged_view, client))
+        coming.ok_or_else(|| not_found::not_found(self, kind, name, &merged_view, client))
     }
 
     /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
@@ -180,13 +185,19 @@ impl Aggregator {
         names: Names<'_>,
         client: Revision,
     ) -> Result<(), ServeError> {
-        let listing = self.filtered_method(entry, guest, kind).await;
+        let listing = refresh::filtered_method(self, entry, guest, kind).await;
         // ClientRef does not say what it has is believed.
         if listing.is_none_or(|listing| listing.names().iter().any(|name| name == names.inner)) {
             return Ok(());
         }
-        let merged_view = self.merged_view(guest, kind, client).await?;
-        Err(self.unknown(kind, names.outer, &merged_view, client))
+        let merged_view = merge::merged_view(self, guest, kind, client).await?;
+        Err(not_found::unknown(
+            self,
+            kind,
+            names.outer,
+            &merged_view,
+            client,
+        ))
     }
 
     /// A client's own instance, which is started if it has none, may have what is in no list that the client was shown.
@@ -198,9 +209,7 @@ impl Aggregator {
     ) {
         if entry.whose(InstanceKnown::Yes) == ListScope::Own {
             // Whoever cannot be asked is told of when nothing is found.
-            let _ = self
-                .asked_for(ListRequest::of_own(entry, guest, kind))
-                .await;
+            let _ = refresh::asked_for(self, ListRequest::of_own(entry, guest, kind)).await;
         }
     }
 
@@ -258,7 +267,7 @@ impl Aggregator {
         if let Some(found) = self.addressed_for(guest, uri) {
             return Ok(found);
         }
-        let merged_view = self.merged_view(guest, ListKind::Resources, client).await?;
+        let merged_view = merge::merged_view(self, guest, ListKind::Resources, client).await?;
         if let Some(found) = self.addressed_for(guest, uri) {
             return Ok(found);
         }
@@ -272,16 +281,16 @@ impl Aggregator {
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
-        let templates = self.merged_view(guest, ListKind::Templates, client).await?;
+        let templates = merge::merged_view(self, guest, ListKind::Templates, client).await?;
         let mut all = merged_view.keys(ListKind::Resources);
         all.extend(templates.keys(ListKind::Templates));
-        Err(self.unknown_resource(uri, &all, client))
+        Err(not_found::unknown_resource(self, uri, &all, client))
     }
 
     /// The server of which a client has subscribed to an address, as long as it is there.
     fn meant(&self, guest: &DownstreamClient, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
         let meant = guest.watched.meant(uri)?;
-        Some((self.numbered(meant.server()?)?, meant.inner))
+        Some((subscriptions::numbered(self, meant.server()?)?, meant.inner))
     }
 
     fn addressed(&self, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {

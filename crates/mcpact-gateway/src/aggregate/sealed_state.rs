@@ -18,76 +18,83 @@ use crate::aggregate::server_entry::ServerEntry;
 
 const STATE: &str = "requestState";
 
-impl Aggregator {
-    /// A result whose state, if it has one, names its server and what was called there.
-    pub(crate) fn sealed(
-        &self,
-        entry: &ServerEntry,
-        principal: &str,
-        called: impl FnOnce() -> ItemNames,
-        raw: ByteString,
-    ) -> ByteString {
-        // Most results ask nothing, and are not looked into.
-        if !raw.contains("requestState\"") {
-            return raw;
-        }
-        let sealed = edit(&raw, STATE, |state| {
-            let ItemNames { outer, inner } = called();
-            let claims = ObjectWriter::new()
-                .text("server", &entry.name)
-                .text("principal", principal)
-                .text("outer", &outer)
-                .text("inner", &inner)
-                .text("state", &text(state)?)
-                .finish();
-            Some(quoted(&self.sealer.seal(claims.as_bytes())?))
-        });
-        sealed.map_or(raw, Into::into)
+/// A result whose state, if it has one, names its server and what was called there.
+pub(crate) fn sealed(
+    aggregator: &Aggregator,
+    entry: &ServerEntry,
+    principal: &str,
+    called: impl FnOnce() -> ItemNames,
+    raw: ByteString,
+) -> ByteString {
+    // Most results ask nothing, and are not looked into.
+    if !raw.contains("requestState\"") {
+        return raw;
     }
+    let sealed = edit(&raw, STATE, |state| {
+        let ItemNames { outer, inner } = called();
+        let claims = ObjectWriter::new()
+            .text("server", &entry.name)
+            .text("principal", principal)
+            .text("outer", &outer)
+            .text("inner", &inner)
+            .text("state", &text(state)?)
+            .finish();
+        Some(quoted(&aggregator.sealer.seal(claims.as_bytes())?))
+    });
+    sealed.map_or(raw, Into::into)
+}
 
-    /// Parameters with the state as the server gave it.
-    pub(crate) fn unsealed<'a>(
-        &self,
-        entry: &ServerEntry,
-        principal: &str,
-        params: &'a str,
-    ) -> Result<Cow<'a, str>, ServeError> {
-        let carried = Object::parse(params).unwrap_or_default();
-        let Some(carried) = carried.get_str(STATE) else {
-            return Ok(Cow::Borrowed(params));
-        };
-        let state = self.opened(entry, principal, &carried);
-        let state = state.ok_or_else(invalid_state)?;
-        let edited = edit(params, STATE, |_| Some(quoted(&state)));
-        Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
-    }
+/// Parameters with the state as the server gave it.
+pub(crate) fn unsealed<'a>(
+    aggregator: &Aggregator,
+    entry: &ServerEntry,
+    principal: &str,
+    params: &'a str,
+) -> Result<Cow<'a, str>, ServeError> {
+    let carried = Object::parse(params).unwrap_or_default();
+    let Some(carried) = carried.get_str(STATE) else {
+        return Ok(Cow::Borrowed(params));
+    };
+    let state = opened(aggregator, entry, principal, &carried);
+    let state = state.ok_or_else(invalid_state)?;
+    let edited = edit(params, STATE, |_| Some(quoted(&state)));
+    Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
+}
 
-    /// The state in these parameters, if it was given to this client.
-    pub(crate) fn carried_in(&self, principal: &str, params: &str) -> Option<SealedState> {
-        let params = Object::parse(params).ok()?;
-        self.carried(principal, &params.get_str(STATE)?)
-    }
+/// The state in these parameters, if it was given to this client.
+pub(crate) fn carried_in(
+    aggregator: &Aggregator,
+    principal: &str,
+    params: &str,
+) -> Option<SealedState> {
+    let params = Object::parse(params).ok()?;
+    carried(aggregator, principal, &params.get_str(STATE)?)
+}
 
-    fn opened(&self, entry: &ServerEntry, principal: &str, carried: &str) -> Option<String> {
-        let carried = self.carried(principal, carried)?;
-        (carried.server == *entry.name).then_some(carried.state)
-    }
+fn opened(
+    aggregator: &Aggregator,
+    entry: &ServerEntry,
+    principal: &str,
+    carried: &str,
+) -> Option<String> {
+    let carried = self::carried(aggregator, principal, carried)?;
+    (carried.server == *entry.name).then_some(carried.state)
+}
 
-    /// What a state is of, if it was given to this client.
-    fn carried(&self, principal: &str, carried: &str) -> Option<SealedState> {
-        let plain = self.sealer.open(carried)?;
-        let claims = Object::parse(std::str::from_utf8(&plain).ok()?).ok()?;
-        let ownership = |name: &str| claims.get_str(name).map(Cow::into_owned);
-        let carried = SealedState {
-            server: ownership("server")?,
-            called: ItemNames {
-                outer: ownership("outer")?,
-                inner: ownership("inner")?,
-            },
-            state: ownership("state")?,
-        };
-        (claims.get_str("principal")? == principal).then_some(carried)
-    }
+/// What a state is of, if it was given to this client.
+fn carried(aggregator: &Aggregator, principal: &str, carried: &str) -> Option<SealedState> {
+    let plain = aggregator.sealer.open(carried)?;
+    let claims = Object::parse(std::str::from_utf8(&plain).ok()?).ok()?;
+    let ownership = |name: &str| claims.get_str(name).map(Cow::into_owned);
+    let carried = SealedState {
+        server: ownership("server")?,
+        called: ItemNames {
+            outer: ownership("outer")?,
+            inner: ownership("inner")?,
+        },
+        state: ownership("state")?,
+    };
+    (claims.get_str("principal")? == principal).then_some(carried)
 }
 
 /// The same thing as clients call it, and as its server does.

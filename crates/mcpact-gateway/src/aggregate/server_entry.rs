@@ -3,6 +3,12 @@
 pub(crate) mod failure;
 pub(crate) mod gaps;
 
+use crate::lists::own;
+use crate::lists::own_instance;
+use crate::lists::refresh;
+use crate::lists::server_list;
+use crate::subscriptions::list_changes;
+use crate::upstream::tool_filter;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -14,7 +20,6 @@ use mcpact_translate::lifecycle::server_capabilities;
 use tokio::time::Instant;
 
 use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_registry::Origin;
 use crate::aggregate::server_entry::gaps::ListGap;
@@ -29,6 +34,7 @@ use crate::lists::cache::ListVersion;
 use crate::lists::scope::InstanceKnown;
 use crate::lists::scope::whose;
 use crate::lists::server_list::ServerList;
+use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 use crate::upstream::info::ChangeListener;
 use crate::upstream::info::ServerProfile;
@@ -87,15 +93,15 @@ impl ServerEntry {
         cache: &Cache,
     ) -> Arc<Self> {
         server.serve_tools(tools);
-        let cache_file = server.fingerprint().and_then(|of| cache.file(&of));
+        let cache_file = server_list::fingerprint(&server).and_then(|of| cache.file(&of));
         let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
         if let Some(kept) = &mut kept {
             let era = kept.profile.revision.era();
-            let whose = whose(server.sharing(), Some(era), InstanceKnown::No);
+            let whose = whose(own_instance::sharing(&server), Some(era), InstanceKnown::No);
             kept.lists.retain(|list| whose.is_of(&list.reader));
         }
         if let Some(kept) = &kept {
-            server.recall(kept);
+            server_list::recall(&server, kept);
         }
         let recalled = kept.map_or_else(Vec::new, |kept| kept.lists);
         let entry = Arc::new(Self {
@@ -117,7 +123,7 @@ impl ServerEntry {
             hubs: Mutex::default(),
         });
         let listener: Weak<Self> = Arc::downgrade(&entry);
-        entry.server.tell_of_changes(listener);
+        server_list::tell_of_changes(&entry.server, listener);
         entry
     }
 
@@ -149,7 +155,7 @@ impl ServerEntry {
 
     /// Whether a thing of it is served.
     pub(crate) fn serves(&self, kind: ListKind, name: &str) -> bool {
-        self.server.serves(kind, name)
+        tool_filter::serves(&self.server, kind, name)
     }
 
     pub(crate) fn belong_to(&self, aggregator: &Arc<Aggregator>) {
@@ -160,14 +166,14 @@ impl ServerEntry {
 
     /// What it last said about itself.
     pub(crate) fn known(&self) -> Option<Arc<ServerProfile>> {
-        self.server.profile()
+        server_list::profile(&self.server)
     }
 
     /// Reaches the server, so that something is known about it.
     pub async fn meet(&self) -> bool {
         if self.known().is_some() {
             // What is known from an earlier run may have to be approved since.
-            let refused = self.server.unapproved().await;
+            let refused = server_list::unapproved(&self.server).await;
             if let Some(error) = &refused {
                 self.judge(Some(error));
             }
@@ -181,8 +187,8 @@ impl ServerEntry {
     /// Agrees to what it says about its tools now, and shows those that were kept back. The tools that are not
     /// what they were.
     pub(crate) fn approve_tools(&self) -> Vec<String> {
-        let has_hidden = !self.server.hidden_tools().is_empty();
-        let agreed = self.server.approve_tools();
+        let has_hidden = !tool_filter::hidden_tools(&self.server).is_empty();
+        let agreed = tool_filter::approve_tools(&self.server);
         if has_hidden {
             for aggregator in self.hubs() {
                 aggregator.forget_merged();
@@ -259,7 +265,7 @@ impl ServerEntry {
 
     /// Whether it tells when a list changes, as it is connected at the moment.
     pub(crate) fn tells_of(&self, kind: ListKind) -> bool {
-        self.server.can_tell()
+        server_list::can_tell(&self.server)
             && self.has(match kind {
                 ListKind::Tools => Capability::ToolsListChanged,
                 ListKind::Prompts => Capability::PromptsListChanged,
@@ -369,7 +375,7 @@ impl ServerEntry {
     /// Tells the clients of every aggregator that it is part of.
     pub(crate) fn announce(&self, method: Method) {
         for aggregator in self.hubs() {
-            aggregator.announce(method);
+            list_changes::announce(&aggregator, method);
         }
     }
 
@@ -436,7 +442,7 @@ impl ChangeListener for ServerEntry {
     fn changed_for(&self, owner: u64, method: Method) {
         if ListKind::changed_by(method).is_some() {
             for aggregator in self.hubs() {
-                aggregator.tell_owner(self, owner, method);
+                own::tell_owner(&aggregator, self, owner, method);
             }
         }
     }
@@ -447,8 +453,8 @@ impl ChangeListener for ServerEntry {
         self.judge(None);
         // Lists belong to the server, whichever aggregator looks at them.
         if let Some(aggregator) = self.hubs().first() {
-            aggregator.look_again(&self);
-            aggregator.try_again(&self);
+            refresh::look_again(aggregator, &self);
+            refresh::try_again(aggregator, &self);
         }
     }
 }

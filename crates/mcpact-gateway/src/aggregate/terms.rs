@@ -1,5 +1,6 @@
 //! On which terms a aggregator serves.
 
+use crate::upstream::tool_filter;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,11 +16,11 @@ use crate::aggregate::aggregator::ABSENT;
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::aggregator::ServerSet;
 use crate::aggregate::aggregator::identity;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::{capabilities, instructions};
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::{ClientKind, ClientState};
+use crate::sync::lock;
 
 /// How long a gateway that asks is kept waiting for servers that may be gateways, too: one of them may be waiting for it
 /// in turn, if both are profile at the same time.
@@ -185,12 +186,18 @@ impl Aggregator {
 /// What its lists lack, and what is kept back of them.
 fn shortcomings(entry: &ServerEntry) -> Vec<String> {
     let lacking = entry.lacking().into_iter();
-    lacking.chain(entry.server.withheld()).collect()
+    lacking
+        .chain(tool_filter::withheld(&entry.server))
+        .collect()
 }
 
 /// Which words of a server count, how often it was judged, and how much of it is kept back.
 fn state(entry: &ServerEntry) -> (usize, u64, usize) {
     let known = entry.known();
     let words = known.map_or(0, |profile| Arc::as_ptr(&profile) as usize);
-    (words, entry.judgements(), entry.server.hidden_tools().len())
+    (
+        words,
+        entry.judgements(),
+        tool_filter::hidden_tools(&entry.server).len(),
+    )
 }

@@ -3,7 +3,8 @@
 //! A server on HTTP may ask on the stream of the call that it is about, or on one that belongs to no
 //! call. There it is the question of the one call that can have caused it, if there is just one.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::lock;
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::mpsc;
 
@@ -21,7 +22,7 @@ pub(crate) struct AskableCalls {
 impl AskableCalls {
     /// The calls that have not ended.
     fn calls(&self) -> MutexGuard<'_, Vec<mpsc::Sender<ServerRequest>>> {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = lock(&self.calls);
         calls.retain(|call| !call.is_closed());
         calls
     }

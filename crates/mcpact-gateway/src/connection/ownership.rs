@@ -42,7 +42,7 @@ impl PartialEq for ClientRef {
 #[derive(Clone, Debug)]
 pub(crate) enum ConnectionUser {
     /// Nobody's: to have one, or to know what the server says of itself.
-    Nobody,
+    Gateway,
     /// That of a client which is not known again when it comes back.
     Stranger,
     /// That of a client which stays.
@@ -121,7 +121,7 @@ impl Ownership {
     /// What it is to this one.
     pub(crate) fn relation(&self, user: &ConnectionUser) -> OwnershipRelation {
         match (self.holder(), user) {
-            (None, _) | (Some(_), ConnectionUser::Nobody) => OwnershipRelation::Common,
+            (None, _) | (Some(_), ConnectionUser::Gateway) => OwnershipRelation::Common,
             (Some(holder), ConnectionUser::Client(who)) if holder == who => OwnershipRelation::Own,
             (Some(holder), _) if holder.is_there() => OwnershipRelation::Foreign,
             (Some(_), _) => OwnershipRelation::Left,

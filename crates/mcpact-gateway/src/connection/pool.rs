@@ -4,7 +4,8 @@
 //! one call at a time that could be asked something, and a second such call gets a connection of its
 //! own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::lock;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit};
@@ -118,7 +119,7 @@ impl ConnectionPool {
     }
 
     /// One connection, which no client uses.
-    pub(crate) fn of_nobody(shared: Arc<ServerShared>, offer: Offer) -> Self {
+    pub(crate) fn internal(shared: Arc<ServerShared>, offer: Offer) -> Self {
         Self::with(shared, offer, 1, InstanceSharing::Internal)
     }
 
@@ -167,7 +168,7 @@ impl ConnectionPool {
     }
 
     fn more(&self) -> MutexGuard<'_, Vec<Arc<ConnectionSlot>>> {
-        self.more.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.more)
     }
 
     /// A connection that carries no other call that could be asked something. Whoever waits for one is one of those

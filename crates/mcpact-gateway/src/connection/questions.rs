@@ -1,7 +1,9 @@
 //! What a legacy server asks, and who answers it.
 
+use crate::sync::lock;
+use crate::tasks::kept;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
@@ -30,7 +32,7 @@ pub(crate) struct QuestionRegistry(Mutex<HashMap<Id, AbortHandle>>);
 
 impl QuestionRegistry {
     fn all(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Takes a question back, if the server says so.
@@ -207,7 +209,7 @@ impl UpstreamConnection {
                 return mapping.asked(&connection, &task, ask).await;
             }
             if sharing_policy(connection.strategy) != SharingPolicy::Exclusive
-                && let Some((sink, shown)) = connection.asked_for_task(&ask)
+                && let Some((sink, shown)) = kept::asked_for_task(&connection, &ask)
                 && let Some(method) = ask.method
             {
                 ask.params = shown;

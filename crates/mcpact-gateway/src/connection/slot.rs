@@ -1,5 +1,6 @@
 //! A way to the server that outlives its connections.
 
+use crate::sync::lock;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
@@ -186,7 +187,7 @@ impl ConnectionSlot {
     }
 
     pub(crate) fn current(&self) -> MutexGuard<'_, Option<Arc<UpstreamConnection>>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.current)
     }
 
     pub(crate) fn live(&self) -> Option<Arc<UpstreamConnection>> {
@@ -203,7 +204,7 @@ impl ConnectionSlot {
     }
 
     fn untold(&self) -> MutexGuard<'_, Option<FailureText>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.lost)
     }
 
     /// Why what the client had is lost, if it is and nobody has told it.
@@ -296,7 +297,7 @@ impl ConnectionSlot {
         self: &Arc<Self>,
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.connection_for(&ConnectionUser::Nobody, cause).await
+        self.connection_for(&ConnectionUser::Gateway, cause).await
     }
 
     async fn connection_for(
@@ -350,7 +351,7 @@ impl ConnectionSlot {
         *self.current() = Some(Arc::clone(&connection));
         self.shared.info_cache.meet(&connection);
         if self.shared.info_cache.has_herald() {
-            connection.watch(&self.shared);
+            crate::lists::watch::watch(&connection, &self.shared);
         }
         self.shared.info_cache.connected();
         if was_asleep {

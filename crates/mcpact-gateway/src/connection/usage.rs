@@ -1,6 +1,7 @@
 //! ListScope calls a connection carries. What a server logs names no call, so it is for whoever is the only one.
 
-use std::sync::{Mutex, PoisonError};
+use crate::sync::lock;
+use std::sync::Mutex;
 
 use mcpact_engine::server::Scope;
 
@@ -19,7 +20,7 @@ pub(crate) struct UsageTracker(Mutex<ConnectionUsers>);
 #[derive(Clone, Debug, Default)]
 enum ConnectionUsers {
     #[default]
-    Nobody,
+    None,
     One(ClientRef),
     Several,
 }
@@ -27,20 +28,20 @@ enum ConnectionUsers {
 impl UsageTracker {
     /// Somebody makes a call.
     pub(crate) fn came(&self, user: &ConnectionUser) {
-        let mut patronage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut patronage = lock(&self.0);
         let now = match (&*patronage, user) {
-            (_, ConnectionUser::Nobody) | (ConnectionUsers::Several, _) => return,
+            (_, ConnectionUser::Gateway) | (ConnectionUsers::Several, _) => return,
             (ConnectionUsers::One(known), ConnectionUser::Client(who)) if known == who => return,
-            (ConnectionUsers::Nobody, ConnectionUser::Client(who)) => {
+            (ConnectionUsers::None, ConnectionUser::Client(who)) => {
                 ConnectionUsers::One(who.clone())
             }
-            (ConnectionUsers::Nobody | ConnectionUsers::One(_), _) => ConnectionUsers::Several,
+            (ConnectionUsers::None | ConnectionUsers::One(_), _) => ConnectionUsers::Several,
         };
         *patronage = now;
     }
 
     fn all(&self) -> ConnectionUsers {
-        let patronage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let patronage = lock(&self.0);
         patronage.clone()
     }
 }
@@ -63,7 +64,7 @@ impl UpstreamConnection {
         match self.usage.all() {
             ConnectionUsers::One(only) => self.subscribers.owner(holder.or(Some(&only))),
             ConnectionUsers::Several if is_shared && holder.is_none() => None,
-            ConnectionUsers::Nobody | ConnectionUsers::Several => self.subscribers.owner(holder),
+            ConnectionUsers::None | ConnectionUsers::Several => self.subscribers.owner(holder),
         }
     }
 }
@@ -82,9 +83,9 @@ mod tests {
             |session: &Arc<u8>| ConnectionUser::Client(ClientRef::by(Arc::downgrade(session)));
         for other in [client(&bob), ConnectionUser::Stranger] {
             let usage = UsageTracker::default();
-            usage.came(&ConnectionUser::Nobody);
-            assert!(matches!(usage.all(), ConnectionUsers::Nobody));
-            for user in [client(&ann), ConnectionUser::Nobody, client(&ann)] {
+            usage.came(&ConnectionUser::Gateway);
+            assert!(matches!(usage.all(), ConnectionUsers::None));
+            for user in [client(&ann), ConnectionUser::Gateway, client(&ann)] {
                 usage.came(&user);
                 let who = ClientRef::by(Arc::downgrade(&ann));
                 assert!(matches!(usage.all(), ConnectionUsers::One(only) if only == who));

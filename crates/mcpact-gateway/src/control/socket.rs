@@ -1,5 +1,6 @@
 //! Control socket: listener of the gateway, and its client.
 
+use crate::gateway::bundle;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -199,7 +200,7 @@ async fn serve_client(gateway: &Arc<Gateway>, link: Link) {
             Ok(status) => ControlReply::Status(Box::new(status)),
             Err(fault) => ControlReply::Fault(fault),
         },
-        Ok(ControlRequest::Bundle {}) => ControlReply::Bundle(Box::new(gateway.bundle())),
+        Ok(ControlRequest::Bundle {}) => ControlReply::Bundle(Box::new(bundle::bundle(gateway))),
         Ok(ControlRequest::ApproveTools { servers }) => {
             ControlReply::Agreed(gateway.approve_tools(&servers))
         }

@@ -1,5 +1,9 @@
 //! A client of a aggregator, and the callers that stand for it at the servers.
 
+use crate::lists::own;
+use crate::lists::own_instance;
+use crate::lists::refresh;
+use crate::lists::server_list;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,7 +20,6 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::OnceCell;
 
 use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::rewriter::Rewriter;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::sink::WeakClientSink;
@@ -24,6 +27,7 @@ use crate::lists::own::OwnLists;
 use crate::lists::own_instance::OwnInstance;
 use crate::lists::server_list::ListAudience;
 use crate::subscriptions::watched_uris::WatchedUris;
+use crate::sync::lock;
 use crate::upstream::affinity::parted;
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::pending::SavedHello;
@@ -160,20 +164,20 @@ impl DownstreamClient {
         };
         self.received(aggregator, entry, &received);
         if received.is_ok() {
-            aggregator.look_at_own(entry, self);
+            own::look_at_own(aggregator, entry, self);
         }
         received
     }
 
     /// ClientRef stands for nobody at a server, which is reached if it has to be, where a list is fetched for those who began
     /// like this client.
-    pub(crate) async fn nobody(
+    pub(crate) async fn internal_binding(
         &self,
         aggregator: &Arc<Aggregator>,
         entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         let (hello, principal) = (&self.hello, self.principal());
-        let received = entry.server.nobody(hello, principal).await;
+        let received = own_instance::internal_binding(&entry.server, hello, principal).await;
         self.received(aggregator, entry, &received);
         received
     }
@@ -186,16 +190,19 @@ impl DownstreamClient {
     ) {
         entry.judge(received.as_ref().err());
         if received.is_ok() && entry.is_to_be_verified() {
-            aggregator.look_again(entry);
+            refresh::look_again(aggregator, entry);
         }
     }
 
     /// ClientRef stands for nobody at a server, if it is awake for that.
-    pub(crate) fn awake_nobody(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
-        let everybody = entry.server.everybody();
+    pub(crate) fn running_internal_binding(
+        &self,
+        entry: &ServerEntry,
+    ) -> Option<Arc<ServerBinding>> {
+        let everybody = server_list::everybody(&entry.server);
         everybody.or_else(|| {
             let server = &entry.server;
-            server.nobody_awake(&self.hello, self.principal())
+            own_instance::running_internal_binding(server, &self.hello, self.principal())
         })
     }
 
@@ -203,7 +210,7 @@ impl DownstreamClient {
     pub(crate) fn own_instance(&self, entry: &ServerEntry) -> Option<OwnInstance> {
         match &self.hello {
             SavedHello::Request { capabilities, .. } => {
-                entry.server.instance_of(capabilities, &self.identity)
+                own_instance::instance_of(&entry.server, capabilities, &self.identity)
             }
             SavedHello::Handshake { .. } => {
                 let binding = lock(&self.parts).get(&entry.number)?.get().cloned()?;
@@ -223,12 +230,12 @@ impl DownstreamClient {
 
     /// ClientRef stands for it at a server that is awake.
     pub(crate) fn awake_part(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
-        if let Some(everybody) = entry.server.everybody() {
+        if let Some(everybody) = server_list::everybody(&entry.server) {
             return Some(everybody);
         }
         let binding = match &self.hello {
             SavedHello::Request { capabilities, .. } => {
-                entry.server.standing(capabilities, &self.identity)?
+                server_list::standing(&entry.server, capabilities, &self.identity)?
             }
             SavedHello::Handshake { .. } => {
                 let parts = lock(&self.parts);

@@ -11,27 +11,25 @@ use crate::upstream::UpstreamServer;
 
 const SCOPE: &str = "cacheScope";
 
-impl UpstreamServer {
-    /// Changes the cache scope of a result from public to private. The server cannot know which items the gateway
-    /// hides from which client. A malicious server could otherwise have one client's result served to all.
-    pub(crate) fn in_private(
-        &self,
-        method: Option<Method>,
-        client: Revision,
-        raw: ByteString,
-    ) -> ByteString {
-        if self.is_public.load(Ordering::Relaxed)
-            || client.era() == Era::Legacy
-            || !method.is_some_and(is_kept)
-            || !raw.contains(SCOPE)
-        {
-            return raw;
-        }
-        let private = edit(&raw, SCOPE, |scope| {
-            (scope == r#""public""#).then(|| String::from(r#""private""#))
-        });
-        private.map_or(raw, Into::into)
+/// Changes the cache scope of a result from public to private. The server cannot know which items the gateway
+/// hides from which client. A malicious server could otherwise have one client's result served to all.
+pub(crate) fn in_private(
+    server: &UpstreamServer,
+    method: Option<Method>,
+    client: Revision,
+    raw: ByteString,
+) -> ByteString {
+    if server.is_public.load(Ordering::Relaxed)
+        || client.era() == Era::Legacy
+        || !method.is_some_and(is_kept)
+        || !raw.contains(SCOPE)
+    {
+        return raw;
     }
+    let private = edit(&raw, SCOPE, |scope| {
+        (scope == r#""public""#).then(|| String::from(r#""private""#))
+    });
+    private.map_or(raw, Into::into)
 }
 
 /// Returns true if results of a method are cacheable at all.

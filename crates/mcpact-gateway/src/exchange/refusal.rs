@@ -1,12 +1,12 @@
 //! Detection of a changed server after a refusal; only a changed server gets the request again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::sync::lock;
+use std::sync::{Arc, Mutex};
 
 use mcpact_spec::{Era, Revision};
 
 use crate::error::UpstreamErrorKind;
 use crate::retry::{Attempt, Cause};
-use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
 use mcpact::connection::CallFailure;
 use mcpact::connection::Delivery;
@@ -47,7 +47,7 @@ pub(crate) struct RefusalRecord(Mutex<Option<(RefusalKind, Arc<ServerBinding>)>>
 impl RefusalRecord {
     pub(crate) fn note(&self, refused: RefusalKind, binding: &Arc<ServerBinding>) {
         let noted = Some((refused, Arc::clone(binding)));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+        *lock(&self.0) = noted;
     }
 
     /// Records what a failure on a connection of this revision implies about the server.
@@ -72,25 +72,23 @@ impl RefusalRecord {
     }
 
     pub(crate) fn take(&self) -> Option<(RefusalKind, Arc<ServerBinding>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 }
 
-impl UpstreamServer {
-    /// Renegotiates with the server and returns true if it changed since the refusal. Only then is the request
-    /// resent.
-    pub(crate) async fn is_another(&self, refused: RefusalKind, binding: &ServerBinding) -> bool {
-        if let RefusalKind::Unsent = refused {
-            return true;
-        }
-        // Boxed: this is rare, and would otherwise enlarge the future of every call.
-        let profile = Box::pin(binding.meet_anew()).await;
-        profile.is_ok_and(|connection| match refused {
-            RefusalKind::Unsent => true,
-            RefusalKind::Disagreed(before) => connection.revision() != before,
-            RefusalKind::InDoubt => connection.revision().era() == Era::Legacy,
-        })
+/// Renegotiates with the server and returns true if it changed since the refusal. Only then is the request
+/// resent.
+pub(crate) async fn is_another(refused: RefusalKind, binding: &ServerBinding) -> bool {
+    if let RefusalKind::Unsent = refused {
+        return true;
     }
+    // Boxed: this is rare, and would otherwise enlarge the future of every call.
+    let profile = Box::pin(binding.meet_anew()).await;
+    profile.is_ok_and(|connection| match refused {
+        RefusalKind::Unsent => true,
+        RefusalKind::Disagreed(before) => connection.revision() != before,
+        RefusalKind::InDoubt => connection.revision().era() == Era::Legacy,
+    })
 }
 
 /// Error for a server that refuses its own revision and is unchanged after renegotiation.

@@ -1,5 +1,10 @@
 //! Legacy clients: input rounds of a modern server, and questions of a legacy server.
 
+use crate::tasks::follow;
+use crate::tasks::hosted;
+use crate::tasks::kept;
+use crate::tasks::tool_support;
+use crate::tasks::waited;
 use std::sync::Arc;
 
 use crate::error::ServeError;
@@ -44,243 +49,239 @@ pub(crate) enum CallEnd {
     Task(ByteString),
 }
 
-impl UpstreamServer {
-    /// Runs a call to a modern server, which requests input by ending the call. The client sees one call with
-    /// questions in it.
-    pub(crate) async fn in_rounds(&self, mut exchange: Exchange) -> Result<ByteString, ServeError> {
-        match self
-            .through_rounds(&mut exchange, QuestionChannel::Here)
-            .await?
-        {
-            CallEnd::Answer(raw) => Ok(raw),
-            CallEnd::Task(raw) => {
-                // A task that has started must not be resent to another server.
-                exchange.refusals = Arc::default();
-                Box::pin(self.follow(exchange, &raw)).await
-            }
+/// Runs a call to a modern server, which requests input by ending the call. The client sees one call with
+/// questions in it.
+pub(crate) async fn in_rounds(
+    server: &UpstreamServer,
+    mut exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    match through_rounds(server, &mut exchange, QuestionChannel::Here).await? {
+        CallEnd::Answer(raw) => Ok(raw),
+        CallEnd::Task(raw) => {
+            // A task that has started must not be resent to another server.
+            exchange.refusals = Arc::default();
+            Box::pin(follow::follow(server, exchange, &raw)).await
         }
     }
+}
 
-    pub(crate) async fn through_rounds(
-        &self,
-        exchange: &mut Exchange,
-        asking: QuestionChannel<'_>,
-    ) -> Result<CallEnd, ServeError> {
-        let method = exchange.inbound.job.method.unwrap_or(Method::ToolsCall);
-        let original = exchange.params()?;
-        let mut rounds = Rounds::new(
-            method,
-            exchange.inbound.job.pact.clone(),
-            exchange.upstream(),
-            self.settings.rounds,
-            self.clock.now(),
-        )
-        .with_default_answers(&self.settings.default_answers);
-        let mut has_refreshed = false;
+pub(crate) async fn through_rounds(
+    server: &UpstreamServer,
+    exchange: &mut Exchange,
+    asking: QuestionChannel<'_>,
+) -> Result<CallEnd, ServeError> {
+    let method = exchange.inbound.job.method.unwrap_or(Method::ToolsCall);
+    let original = exchange.params()?;
+    let mut rounds = Rounds::new(
+        method,
+        exchange.inbound.job.pact.clone(),
+        exchange.upstream(),
+        server.settings.rounds,
+        server.clock.now(),
+    )
+    .with_default_answers(&server.settings.default_answers);
+    let mut has_refreshed = false;
+    loop {
+        exchange.progress.next_round();
+        let params = rounds.next_params(&original);
+        let mut call = exchange.send(&params).await?;
+        let reply = exchange.reply(&mut call).await?;
+        // Release the call slot while the client prepares its answers.
+        exchange.guard = None;
+        let raw = match &reply {
+            ServerResponse::Error(raw) if !has_refreshed && is_header_mismatch(raw) => {
+                // BA-28: the cached tool description may be outdated.
+                has_refreshed = true;
+                let _ = Box::pin(read_tools(exchange)).await;
+                continue;
+            }
+            ServerResponse::Error(raw) if exchange.may_take_tasks() && wants_tasks(raw) => {
+                // The tool runs only as a task and has not run yet.
+                exchange.told = DeclaredTasks::WithTasks;
+                continue;
+            }
+            ServerResponse::Error(_) => return exchange.finished(&reply).map(CallEnd::Answer),
+            // Not an object, so no input round.
+            ServerResponse::Result(raw) if !raw.starts_with('{') => {
+                return exchange.finished(&reply).map(CallEnd::Answer);
+            }
+            ServerResponse::Result(raw) => raw,
+        };
+        let mut turn = rounds.server_result(raw, server.clock.now(), &mut mint);
         loop {
-            exchange.progress.next_round();
-            let params = rounds.next_params(&original);
-            let mut call = exchange.send(&params).await?;
-            let reply = exchange.reply(&mut call).await?;
-            // Release the call slot while the client prepares its answers.
-            exchange.guard = None;
-            let raw = match &reply {
-                ServerResponse::Error(raw) if !has_refreshed && is_header_mismatch(raw) => {
-                    // BA-28: the cached tool description may be outdated.
-                    has_refreshed = true;
-                    let _ = Box::pin(self.read_tools(exchange)).await;
-                    continue;
+            match turn {
+                NextStep::Finish => return exchange.finished(&reply).map(CallEnd::Answer),
+                NextStep::Task if exchange.told == DeclaredTasks::WithTasks => {
+                    let (ServerResponse::Result(raw) | ServerResponse::Error(raw)) = reply;
+                    return Ok(CallEnd::Task(raw));
                 }
-                ServerResponse::Error(raw) if exchange.may_take_tasks() && wants_tasks(raw) => {
-                    // The tool runs only as a task and has not run yet.
-                    exchange.told = DeclaredTasks::WithTasks;
-                    continue;
+                // Task support was not declared, so the result is passed on.
+                NextStep::Task => return exchange.finished(&reply).map(CallEnd::Answer),
+                NextStep::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
+                NextStep::Fail(error) => return Err(error.into()),
+                NextStep::Again => break,
+                NextStep::Wait(pause) => {
+                    tokio::time::sleep(pause).await;
+                    break;
                 }
-                ServerResponse::Error(_) => return exchange.finished(&reply).map(CallEnd::Answer),
-                // Not an object, so no input round.
-                ServerResponse::Result(raw) if !raw.starts_with('{') => {
-                    return exchange.finished(&reply).map(CallEnd::Answer);
-                }
-                ServerResponse::Result(raw) => raw,
-            };
-            let mut turn = rounds.server_result(raw, self.clock.now(), &mut mint);
-            loop {
-                match turn {
-                    NextStep::Finish => return exchange.finished(&reply).map(CallEnd::Answer),
-                    NextStep::Task if exchange.told == DeclaredTasks::WithTasks => {
-                        let (ServerResponse::Result(raw) | ServerResponse::Error(raw)) = reply;
-                        return Ok(CallEnd::Task(raw));
-                    }
-                    // Task support was not declared, so the result is passed on.
-                    NextStep::Task => return exchange.finished(&reply).map(CallEnd::Answer),
-                    NextStep::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
-                    NextStep::Fail(error) => return Err(error.into()),
-                    NextStep::Again => break,
-                    NextStep::Wait(pause) => {
-                        tokio::time::sleep(pause).await;
-                        break;
-                    }
-                    NextStep::Ask(questions) => {
-                        turn = self.ask(exchange, asking, questions, &mut rounds).await;
-                    }
+                NextStep::Ask(questions) => {
+                    turn = ask(server, exchange, asking, questions, &mut rounds).await;
                 }
             }
         }
     }
+}
 
-    /// Sends all questions at once and processes the answers in the order of arrival.
-    pub(crate) async fn ask(
-        &self,
-        exchange: &Exchange,
-        asking: QuestionChannel<'_>,
-        questions: Vec<Question>,
-        rounds: &mut Rounds,
-    ) -> NextStep {
-        if let QuestionChannel::InTask(task, _) = asking {
-            self.hosted().waits(task, Status::InputRequired);
-        }
-        let turn = self.hear_all(exchange, asking, questions, rounds).await;
-        if let QuestionChannel::InTask(task, _) = asking {
-            self.hosted().waits(task, Status::Working);
-        }
-        turn
+/// Sends all questions at once and processes the answers in the order of arrival.
+pub(crate) async fn ask(
+    server: &UpstreamServer,
+    exchange: &Exchange,
+    asking: QuestionChannel<'_>,
+    questions: Vec<Question>,
+    rounds: &mut Rounds,
+) -> NextStep {
+    if let QuestionChannel::InTask(task, _) = asking {
+        hosted::hosted(server).waits(task, Status::InputRequired);
     }
+    let turn = hear_all(server, exchange, asking, questions, rounds).await;
+    if let QuestionChannel::InTask(task, _) = asking {
+        hosted::hosted(server).waits(task, Status::Working);
+    }
+    turn
+}
 
-    async fn hear_all(
-        &self,
-        exchange: &Exchange,
-        asking: QuestionChannel<'_>,
-        questions: Vec<Question>,
-        rounds: &mut Rounds,
-    ) -> NextStep {
-        let mut open: FuturesUnordered<_> = questions
-            .into_iter()
-            .map(|question| async move {
-                let heard = put(exchange, asking, &question).await;
-                (question.key, heard)
-            })
-            .collect();
-        let left = rounds.deadline().since(self.clock.now());
-        let late = tokio::time::sleep(left);
-        tokio::pin!(late);
-        loop {
-            let (key, heard) = tokio::select! {
-                () = &mut late => return rounds.late(),
-                Some(answer) = open.next() => answer,
-                else => return rounds.late(),
-            };
-            let turn = match &heard {
-                QuestionOutcome::Result(raw) => {
-                    rounds.client_reply(&key, input::ClientReply::Result(raw))
-                }
-                QuestionOutcome::Error(raw) => {
-                    rounds.client_reply(&key, input::ClientReply::Error(raw))
-                }
-                QuestionOutcome::Lost(why) => {
-                    rounds.client_reply(&key, input::ClientReply::Lost(why))
-                }
-                QuestionOutcome::Refused(_) => rounds
-                    .client_reply(&key, input::ClientReply::Lost("the client cannot be asked")),
-            };
-            if let Some(turn) = turn {
-                return turn;
+async fn hear_all(
+    server: &UpstreamServer,
+    exchange: &Exchange,
+    asking: QuestionChannel<'_>,
+    questions: Vec<Question>,
+    rounds: &mut Rounds,
+) -> NextStep {
+    let mut open: FuturesUnordered<_> = questions
+        .into_iter()
+        .map(|question| async move {
+            let heard = put(exchange, asking, &question).await;
+            (question.key, heard)
+        })
+        .collect();
+    let left = rounds.deadline().since(server.clock.now());
+    let late = tokio::time::sleep(left);
+    tokio::pin!(late);
+    loop {
+        let (key, heard) = tokio::select! {
+            () = &mut late => return rounds.late(),
+            Some(answer) = open.next() => answer,
+            else => return rounds.late(),
+        };
+        let turn = match &heard {
+            QuestionOutcome::Result(raw) => {
+                rounds.client_reply(&key, input::ClientReply::Result(raw))
             }
+            QuestionOutcome::Error(raw) => {
+                rounds.client_reply(&key, input::ClientReply::Error(raw))
+            }
+            QuestionOutcome::Lost(why) => rounds.client_reply(&key, input::ClientReply::Lost(why)),
+            QuestionOutcome::Refused(_) => {
+                rounds.client_reply(&key, input::ClientReply::Lost("the client cannot be asked"))
+            }
+        };
+        if let Some(turn) = turn {
+            return turn;
         }
     }
+}
 
-    /// Reads the server's tool list for the metadata that calls need. Returns true on success.
-    pub(crate) async fn read_tools(&self, exchange: &Exchange) -> bool {
-        // Counted as a call to prevent idle shutdown before the server has responded.
-        let Ok(Lease { connection, guard }) = exchange.binding.acquire().await else {
+/// Reads the server's tool list for the metadata that calls need. Returns true on success.
+pub(crate) async fn read_tools(exchange: &Exchange) -> bool {
+    // Counted as a call to prevent idle shutdown before the server has responded.
+    let Ok(Lease { connection, guard }) = exchange.binding.acquire().await else {
+        return false;
+    };
+    let mut page = Some(String::from("{}"));
+    for _ in 0..PAGES {
+        let Some(params) = page else {
+            break;
+        };
+        let Ok(params) = exchange.stamped(&params) else {
             return false;
         };
-        let mut page = Some(String::from("{}"));
-        for _ in 0..PAGES {
-            let Some(params) = page else {
-                break;
-            };
-            let Ok(params) = exchange.stamped(&params) else {
-                return false;
-            };
-            let Ok(ServerResponse::Result(raw)) =
-                connection.request(Method::ToolsList, &params).await
-            else {
-                return false;
-            };
-            guard.answered();
-            connection.learn_tools(&raw);
-            let result = Object::parse(&raw).unwrap_or_default();
-            page = result
-                .get_str("nextCursor")
-                .map(|cursor| ObjectWriter::new().text("cursor", &cursor).finish());
-        }
-        true
+        let Ok(ServerResponse::Result(raw)) = connection.request(Method::ToolsList, &params).await
+        else {
+            return false;
+        };
+        guard.answered();
+        connection.learn_tools(&raw);
+        let result = Object::parse(&raw).unwrap_or_default();
+        page = result
+            .get_str("nextCursor")
+            .map(|cursor| ObjectWriter::new().text("cursor", &cursor).finish());
     }
+    true
+}
 
-    /// Runs a call between legacy peers and forwards questions unchanged.
-    pub(crate) async fn asking_along(
-        &self,
-        mut exchange: Exchange,
-    ) -> Result<ByteString, ServeError> {
-        let params = match exchange.go_to_task().await? {
-            Some(params) => params.into(),
-            None => exchange.params()?,
+/// Runs a call between legacy peers and forwards questions unchanged.
+pub(crate) async fn asking_along(
+    server: &UpstreamServer,
+    mut exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let params = match kept::go_to_task(&mut exchange).await? {
+        Some(params) => params.into(),
+        None => exchange.params()?,
+    };
+    let sink = exchange.inbound.sink.clone();
+    let method = exchange.inbound.job.method;
+    if method.is_some_and(Method::may_ask_for_input) {
+        take_turn(&mut exchange).await?;
+    }
+    if let Some(turn) = &mut exchange.turn {
+        turn.begin();
+    }
+    // Declared before the call so that it is dropped after it: the call is cancelled before its questions are
+    // refused.
+    let mut asked = CallQuestions::default();
+    let (mut call, mut started) = match tool_support::way(server, &exchange).await {
+        CallMode::Waited => match Box::pin(waited::begin(&mut exchange, &params)).await? {
+            Begun::Waiting(call, started) => (call, Some(started)),
+            Begun::Answered(reply) => return exchange.finished(&reply),
+        },
+        CallMode::Plain | CallMode::Task => (exchange.send(&params).await?, None),
+    };
+    let connection = Arc::clone(&exchange.connection);
+    loop {
+        let event = tokio::select! {
+            biased;
+            // Questions are forwarded before the response.
+            Some(()) = asked.answered() => continue,
+            event = call.next() => event,
         };
-        let sink = exchange.inbound.sink.clone();
-        let method = exchange.inbound.job.method;
-        if method.is_some_and(Method::may_ask_for_input) {
-            take_turn(&mut exchange).await?;
+        if let (CallEvent::Response(_) | CallEvent::Failed(_), Some(turn)) =
+            (&event, &mut exchange.turn)
+        {
+            turn.end();
         }
-        if let Some(turn) = &mut exchange.turn {
-            turn.begin();
-        }
-        // Declared before the call so that it is dropped after it: the call is cancelled before its questions are
-        // refused.
-        let mut asked = CallQuestions::default();
-        let (mut call, mut started) = match self.way(&exchange).await {
-            CallMode::Waited => match Box::pin(exchange.begin(&params)).await? {
-                Begun::Waiting(call, started) => (call, Some(started)),
-                Begun::Answered(reply) => return exchange.finished(&reply),
+        match event {
+            CallEvent::Notification(note) => {
+                connection.question_registry.withdraw(&note);
+                exchange.inbound.tell(&note, &mut exchange.progress).await;
+            }
+            CallEvent::Response(reply) => {
+                exchange.remember(&reply);
+                if let Some(started) = &mut started {
+                    started.over();
+                }
+                asked.outlive_call(&connection, &sink).await;
+                let finished = exchange.finished(&reply);
+                return finished.map(|raw| kept::keeping_tasks(&exchange, raw));
+            }
+            CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
+            CallEvent::Request(ask) => match ask.method {
+                Some(Method::Ping) => ask.answer(&Outcome::Result("{}".into())).await,
+                Some(method) => {
+                    connection.asked_during_call();
+                    asked.put(&connection, &sink, ask, method);
+                }
+                None => connection.refuse(ask).await,
             },
-            CallMode::Plain | CallMode::Task => (exchange.send(&params).await?, None),
-        };
-        let connection = Arc::clone(&exchange.connection);
-        loop {
-            let event = tokio::select! {
-                biased;
-                // Questions are forwarded before the response.
-                Some(()) = asked.answered() => continue,
-                event = call.next() => event,
-            };
-            if let (CallEvent::Response(_) | CallEvent::Failed(_), Some(turn)) =
-                (&event, &mut exchange.turn)
-            {
-                turn.end();
-            }
-            match event {
-                CallEvent::Notification(note) => {
-                    connection.question_registry.withdraw(&note);
-                    exchange.inbound.tell(&note, &mut exchange.progress).await;
-                }
-                CallEvent::Response(reply) => {
-                    exchange.remember(&reply);
-                    if let Some(started) = &mut started {
-                        started.over();
-                    }
-                    asked.outlive_call(&connection, &sink).await;
-                    let finished = exchange.finished(&reply);
-                    return finished.map(|raw| exchange.keeping_tasks(raw));
-                }
-                CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
-                CallEvent::Request(ask) => match ask.method {
-                    Some(Method::Ping) => ask.answer(&Outcome::Result("{}".into())).await,
-                    Some(method) => {
-                        connection.asked_during_call();
-                        asked.put(&connection, &sink, ask, method);
-                    }
-                    None => connection.refuse(ask).await,
-                },
-            }
         }
     }
 }

@@ -20,27 +20,25 @@ const MAX_ATTEMPTS: usize = 100;
 /// Replacement of a secret.
 const MASKED: &str = "***";
 
-impl Gateway {
-    /// Returns the diagnostic bundle.
-    #[must_use]
-    pub fn bundle(&self) -> Bundle {
-        let catalog = self.state().catalog.clone();
-        let masks = Masks::new(secrets(&catalog));
-        let (status, entries) = (self.snapshot(None), self.event_history.since(None, 0));
-        let attempts = attempts(&entries, &status);
-        let first = entries.len().saturating_sub(MAX_LINES);
-        let log = entries.into_iter().skip(first).map(LogLine::from);
-        let bundle = Bundle {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-            time: date(),
-            config: config(&catalog),
-            attempts,
-            log: log.collect(),
-            status,
-        };
-        masked(&bundle, &masks).unwrap_or(bundle)
-    }
+/// Returns the diagnostic bundle.
+#[must_use]
+pub(crate) fn bundle(gateway: &Gateway) -> Bundle {
+    let catalog = gateway.state().catalog.clone();
+    let masks = Masks::new(secrets(&catalog));
+    let (status, entries) = (gateway.snapshot(None), gateway.event_history.since(None, 0));
+    let attempts = attempts(&entries, &status);
+    let first = entries.len().saturating_sub(MAX_LINES);
+    let log = entries.into_iter().skip(first).map(LogLine::from);
+    let bundle = Bundle {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        time: date(),
+        config: config(&catalog),
+        attempts,
+        log: log.collect(),
+        status,
+    };
+    masked(&bundle, &masks).unwrap_or(bundle)
 }
 
 /// Returns the bundle with masked secrets.

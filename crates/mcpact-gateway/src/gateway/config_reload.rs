@@ -37,39 +37,37 @@ fn file_change(
     }
 }
 
-impl Gateway {
-    /// Reloads the config whenever its file changes, while this is awaited.
-    pub async fn watch(&self) {
-        let Some(file) = self.file.get() else {
-            return;
-        };
-        let last = self.last_digest();
-        let mut watcher = ConfigWatcher::new(file.path.clone(), last.as_ref());
-        let mut missing: Option<Instant> = None;
-        loop {
-            watcher.changed(missing.is_some()).await;
-            if !self.state().catalog.gateway.watch {
-                continue;
-            }
-            let last = self.last_digest();
-            let now = current_digest(&file.path, last.clone()).await;
-            match &now {
-                Some(_) => missing = None,
-                None => {
-                    missing.get_or_insert_with(Instant::now);
-                }
-            }
-            let missing_for = missing.map_or(Duration::ZERO, |since| since.elapsed());
-            match file_change(last.as_ref(), now.as_ref(), missing_for) {
-                FileChange::None => missing = None,
-                FileChange::Missing => {}
-                FileChange::Reload => {
-                    self.reload(ReloadCause::File).await;
-                    missing = None;
-                }
-            }
-            watcher.update(self.last_digest().as_ref());
+/// Reloads the config whenever its file changes, while this is awaited.
+pub(super) async fn watch(gateway: &Gateway) {
+    let Some(file) = gateway.file.get() else {
+        return;
+    };
+    let last = gateway.last_digest();
+    let mut watcher = ConfigWatcher::new(file.path.clone(), last.as_ref());
+    let mut missing: Option<Instant> = None;
+    loop {
+        watcher.changed(missing.is_some()).await;
+        if !gateway.state().catalog.gateway.watch {
+            continue;
         }
+        let last = gateway.last_digest();
+        let now = current_digest(&file.path, last.clone()).await;
+        match &now {
+            Some(_) => missing = None,
+            None => {
+                missing.get_or_insert_with(Instant::now);
+            }
+        }
+        let missing_for = missing.map_or(Duration::ZERO, |since| since.elapsed());
+        match file_change(last.as_ref(), now.as_ref(), missing_for) {
+            FileChange::None => missing = None,
+            FileChange::Missing => {}
+            FileChange::Reload => {
+                gateway.reload(ReloadCause::File).await;
+                missing = None;
+            }
+        }
+        watcher.update(gateway.last_digest().as_ref());
     }
 }
 

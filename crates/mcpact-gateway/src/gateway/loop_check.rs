@@ -34,45 +34,43 @@ pub(super) enum Scope {
     Listed,
 }
 
-impl Gateway {
-    /// Passes a request on to the backend of these servers, unless it would come back to one of them.
-    pub(super) fn through<'m>(
-        &self,
-        door: &HttpRoute,
-        entries: impl IntoIterator<Item = &'m Arc<ServerEntry>>,
-        scope: Scope,
-        arrival: &HttpRequest,
-    ) -> RouteDecision {
-        let Some(via) = Via::parse(&arrival.headers) else {
-            return RouteDecision::To(door.clone());
-        };
-        let entries = entries.into_iter();
-        let routes: Vec<&Arc<Route>> = entries.filter_map(|entry| entry.server().route()).collect();
-        // The end of a session leads to no request upstream.
-        if arrival.verb != Verb::DELETE {
-            if self.loops.closes_loop(&via, routes.iter().copied()) {
-                self.report_loop();
-                return RouteDecision::Respond(refused(&loop_error(), arrival));
-            }
-            let servers = match scope {
-                Scope::All => vec![None],
-                Scope::Listed => routes
-                    .iter()
-                    .map(|route| Some(route.server().clone()))
-                    .collect(),
-            };
-            self.loops.record(&via, servers, Instant::now());
+/// Passes a request on to the backend of these servers, unless it would come back to one of them.
+pub(super) fn through<'m>(
+    gateway: &Gateway,
+    door: &HttpRoute,
+    entries: impl IntoIterator<Item = &'m Arc<ServerEntry>>,
+    scope: Scope,
+    arrival: &HttpRequest,
+) -> RouteDecision {
+    let Some(via) = Via::parse(&arrival.headers) else {
+        return RouteDecision::To(door.clone());
+    };
+    let entries = entries.into_iter();
+    let routes: Vec<&Arc<Route>> = entries.filter_map(|entry| entry.server().route()).collect();
+    // The end of a session leads to no request upstream.
+    if arrival.verb != Verb::DELETE {
+        if gateway.loops.closes_loop(&via, routes.iter().copied()) {
+            report_loop(gateway);
+            return RouteDecision::Respond(refused(&loop_error(), arrival));
         }
-        RouteDecision::To(door.clone())
+        let servers = match scope {
+            Scope::All => vec![None],
+            Scope::Listed => routes
+                .iter()
+                .map(|route| Some(route.server().clone()))
+                .collect(),
+        };
+        gateway.loops.record(&via, servers, Instant::now());
     }
+    RouteDecision::To(door.clone())
+}
 
-    /// Reports a loop to the operators of this gateway.
-    fn report_loop(&self) {
-        tracing::warn!(event = EVENT, "proxy loop detected; request refused");
-        let log = self.event_history.gateway_log();
-        let text = "proxy loop detected; request refused";
-        log.write(date(), None, LogEntryKind::Event(EVENT), text);
-    }
+/// Reports a loop to the operators of this gateway.
+fn report_loop(gateway: &Gateway) {
+    tracing::warn!(event = EVENT, "proxy loop detected; request refused");
+    let log = gateway.event_history.gateway_log();
+    let text = "proxy loop detected; request refused";
+    log.write(date(), None, LogEntryKind::Event(EVENT), text);
 }
 
 fn loop_error() -> WireError {

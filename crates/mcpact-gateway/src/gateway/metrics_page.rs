@@ -42,53 +42,51 @@ const GAUGES: [Gauge; 4] = [
     ),
 ];
 
-impl Gateway {
-    /// Returns the response to `/metrics`.
-    pub(super) fn metrics(&self, state: &State) -> HttpResponse {
-        let mut out = Exposition::default();
-        self.write_self(&mut out, state);
-        let servers: Vec<ServerSample<'_>> = state
-            .servers
-            .iter()
-            .map(|(name, served)| {
-                let mut status = served.entry.server().status();
-                status.instances.extend(state.draining_instances(name));
-                ServerSample {
-                    name: name.as_str(),
-                    status,
-                    parked: served.entry.server().parked(),
-                    revision: served.entry.report().revision,
-                }
-            })
-            .collect();
-        write_servers(&mut out, &servers);
-        self.metrics.write(&mut out);
-        HttpResponse::text(200, out.finish()).with(CONTENT_TYPE, metrics::CONTENT_TYPE)
-    }
+/// Returns the response to `/metrics`.
+pub(super) fn metrics(gateway: &Gateway, state: &State) -> HttpResponse {
+    let mut out = Exposition::default();
+    write_self(gateway, &mut out, state);
+    let servers: Vec<ServerSample<'_>> = state
+        .servers
+        .iter()
+        .map(|(name, served)| {
+            let mut status = served.entry.server().status();
+            status.instances.extend(state.draining_instances(name));
+            ServerSample {
+                name: name.as_str(),
+                status,
+                parked: served.entry.server().parked(),
+                revision: served.entry.report().revision,
+            }
+        })
+        .collect();
+    write_servers(&mut out, &servers);
+    gateway.metrics.write(&mut out);
+    HttpResponse::text(200, out.finish()).with(CONTENT_TYPE, metrics::CONTENT_TYPE)
+}
 
-    fn write_self(&self, out: &mut Exposition, state: &State) {
-        let version = env!("CARGO_PKG_VERSION");
-        out.gauge("build_info", "Version of the gateway; always 1")
-            .row(&[("version", version)], 1);
-        let is_draining = self.drain_gate.is_closed();
-        out.gauge("draining", "1 while the gateway is shutting down")
-            .row(&[], u8::from(is_draining));
-        let mut family = out.gauge(
-            "sessions",
-            "Client sessions and persistent connections, by endpoint",
-        );
-        family.row(&[("address", "/mcp")], self.route.session_count());
-        let stdio = self.stdio_clients();
-        family.row(&[("address", "stdio")], stdio);
-        let single = state
-            .servers
-            .values()
-            .map(|served| served.route.session_count());
-        family.row(&[("address", "/servers")], single.sum::<usize>());
-        let tagged = state.selections.values();
-        let tagged = tagged.map(|selection| selection.route.session_count());
-        family.row(&[("address", "/tags")], tagged.sum::<usize>());
-    }
+fn write_self(gateway: &Gateway, out: &mut Exposition, state: &State) {
+    let version = env!("CARGO_PKG_VERSION");
+    out.gauge("build_info", "Version of the gateway; always 1")
+        .row(&[("version", version)], 1);
+    let is_draining = gateway.drain_gate.is_closed();
+    out.gauge("draining", "1 while the gateway is shutting down")
+        .row(&[], u8::from(is_draining));
+    let mut family = out.gauge(
+        "sessions",
+        "Client sessions and persistent connections, by endpoint",
+    );
+    family.row(&[("address", "/mcp")], gateway.route.session_count());
+    let stdio = gateway.stdio_clients();
+    family.row(&[("address", "stdio")], stdio);
+    let single = state
+        .servers
+        .values()
+        .map(|served| served.route.session_count());
+    family.row(&[("address", "/servers")], single.sum::<usize>());
+    let tagged = state.selections.values();
+    let tagged = tagged.map(|selection| selection.route.session_count());
+    family.row(&[("address", "/tags")], tagged.sum::<usize>());
 }
 
 fn write_servers(out: &mut Exposition, servers: &[ServerSample<'_>]) {

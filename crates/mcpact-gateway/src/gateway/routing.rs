@@ -1,5 +1,7 @@
 //! Routing of HTTP requests by path and headers.
 
+use crate::gateway::loop_check;
+use crate::gateway::metrics_page;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -112,12 +114,18 @@ impl Gateway {
         let response = match destination {
             Destination::All => {
                 let all = state.servers.values().map(|served| &served.entry);
-                return self.through(&self.route, all, Scope::All, request);
+                return loop_check::through(self, &self.route, all, Scope::All, request);
             }
             Destination::Server(name) => match state.servers.get(name.as_str()) {
                 Some(served) => {
                     self.settings.path.clone_into(&mut request.path);
-                    return self.through(&served.route, [&served.entry], Scope::Listed, request);
+                    return loop_check::through(
+                        self,
+                        &served.route,
+                        [&served.entry],
+                        Scope::Listed,
+                        request,
+                    );
                 }
                 None => refused(&unknown_server(&state, &name), request),
             },
@@ -138,7 +146,13 @@ impl Gateway {
                 match known.or_else(|| self.selection(&mut state, tags.clone())) {
                     Some(route) => {
                         self.settings.path.clone_into(&mut request.path);
-                        return self.through(&route, state.tagged(&tags), Scope::Listed, request);
+                        return loop_check::through(
+                            self,
+                            &route,
+                            state.tagged(&tags),
+                            Scope::Listed,
+                            request,
+                        );
                     }
                     None => refused(&unknown_tags(&state, &tags), request),
                 }
@@ -150,7 +164,7 @@ impl Gateway {
             }
             Destination::Health => HttpResponse::text(200, "ok\n"),
             Destination::Readiness => self.readiness(&state),
-            Destination::Metrics => self.metrics(&state),
+            Destination::Metrics => metrics_page::metrics(self, &state),
             Destination::Unknown => HttpResponse::text(
                 404,
                 "not found; all servers: /mcp, one server: /servers/NAME/mcp, servers with a tag: /tags/TAG/mcp\n",

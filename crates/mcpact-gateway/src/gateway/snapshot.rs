@@ -1,5 +1,7 @@
 //! Status of the gateway and its servers.
 
+use crate::lists::server_list;
+use crate::upstream::tool_filter;
 use std::time::Duration;
 
 use futures_util::Stream;
@@ -145,7 +147,7 @@ fn removed_line(
     server: &UpstreamServer,
     instances: &[InstanceStatus],
 ) -> ServerLine {
-    let profile = server.profile();
+    let profile = server_list::profile(server);
     let revision = profile.as_ref().map(|profile| profile.revision);
     ServerLine {
         name: name.to_string(),
@@ -194,7 +196,7 @@ fn server_line(name: &ServerName, served: &GroupTerms, draining: &[InstanceStatu
         sessions: served.route.session_count(),
         lists: entry.lists(),
         lacking: entry.lacking(),
-        hidden_tools: server.hidden_tools(),
+        hidden_tools: tool_filter::hidden_tools(server),
         missing: report.failure,
         missing_seconds: entry.missing_for().map(|time| time.as_secs()),
         last_error: status.last_error.map(|failure| LastError {

@@ -1,5 +1,8 @@
 //! Servers removed from the configuration, and client requests for work still running there.
 
+use crate::aggregate::sealed_state;
+use crate::suspended::resume;
+use crate::tasks::hosted;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -11,7 +14,6 @@ use mcpact_transport::stdio::child::Masks;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::aggregator::ServerSet;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
 use crate::aggregate::rewriter::Rewriter;
 use crate::aggregate::server_entry::ServerEntry;
@@ -19,6 +21,7 @@ use crate::aggregate::task_ids::split_id;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
 use crate::exchange::Inbound;
+use crate::sync::lock;
 
 /// Maximum number of removed servers to remember.
 const MOST: usize = 64;
@@ -61,58 +64,55 @@ impl RemovedServers {
     }
 }
 
-impl Aggregator {
-    /// Serves a request that refers to a removed server; `None` if it does not. Hosted tasks are answered by the
-    /// gateway. A suspended call receives the client's answers while it runs. All other work is reported as lost.
-    pub(crate) async fn ask_departed(
-        self: &Arc<Self>,
-        job: &BackendRequest,
-        method: Method,
-        guest: &DownstreamClient,
-        sink: &ClientSink,
-    ) -> Option<Result<ByteString, ServeError>> {
-        let carried = self.carried_in(guest.principal(), &job.params);
-        let (server, sent) = match (&carried, subject(method, &job.params)) {
-            (Some(carried), _) => {
-                let sent = carried.given_to_server(method, &job.params);
-                (carried.server.clone(), sent)
-            }
-            (None, Subject::Task(task)) => {
-                let (server, inner) = split_id(&task)?;
-                (server.to_owned(), with_subject(method, &job.params, inner))
-            }
-            (None, _) => return None,
-        };
-        let entry = self.departed.find(&server)?;
-        if let (Some(entry), Some(sent)) = (entry, sent) {
-            let view = Rewriter::new(self, &entry, &guest.watched);
-            let sink = sink.clone().seeing(Arc::new(view.clone()));
-            let job = BackendRequest {
-                params: sent.into(),
-                ..job.clone()
-            };
-            let inbound = Inbound { job, sink };
-            let told = match &carried {
-                Some(_) => entry.server.come_back(inbound).await,
-                None if entry.server.hosts(&inbound.job, &inbound.sink) => {
-                    Some(entry.server.about_hosted(&inbound).await)
-                }
-                None => None,
-            };
-            if let Some(told) = told {
-                let called = || carried.map(|carried| carried.called).unwrap_or_default();
-                let sealed = |raw| self.sealed(&entry, guest.principal(), called, raw);
-                let shown = told.map(|raw| view.result(method, sealed(raw)));
-                return Some(
-                    shown.map_err(|error| error.map_wire(|error| view.error(error, None))),
-                );
-            }
+/// Serves a request that refers to a removed server; `None` if it does not. Hosted tasks are answered by the
+/// gateway. A suspended call receives the client's answers while it runs. All other work is reported as lost.
+pub(crate) async fn ask_departed(
+    aggregator: &Arc<Aggregator>,
+    job: &BackendRequest,
+    method: Method,
+    guest: &DownstreamClient,
+    sink: &ClientSink,
+) -> Option<Result<ByteString, ServeError>> {
+    let carried = sealed_state::carried_in(aggregator, guest.principal(), &job.params);
+    let (server, sent) = match (&carried, subject(method, &job.params)) {
+        (Some(carried), _) => {
+            let sent = carried.given_to_server(method, &job.params);
+            (carried.server.clone(), sent)
         }
-        let lost = UpstreamError {
-            target: format!("`{server}`"),
-            kind: UpstreamErrorKind::Stopped,
-            masks: Masks::default(),
+        (None, Subject::Task(task)) => {
+            let (server, inner) = split_id(&task)?;
+            (server.to_owned(), with_subject(method, &job.params, inner))
+        }
+        (None, _) => return None,
+    };
+    let entry = aggregator.departed.find(&server)?;
+    if let (Some(entry), Some(sent)) = (entry, sent) {
+        let view = Rewriter::new(aggregator, &entry, &guest.watched);
+        let sink = sink.clone().seeing(Arc::new(view.clone()));
+        let job = BackendRequest {
+            params: sent.into(),
+            ..job.clone()
         };
-        Some(Err(lost.into()))
+        let inbound = Inbound { job, sink };
+        let told = match &carried {
+            Some(_) => resume::come_back(&entry.server, inbound).await,
+            None if hosted::hosts(&entry.server, &inbound.job, &inbound.sink) => {
+                Some(hosted::about_hosted(&entry.server, &inbound).await)
+            }
+            None => None,
+        };
+        if let Some(told) = told {
+            let called = || carried.map(|carried| carried.called).unwrap_or_default();
+            let sealed =
+                |raw| sealed_state::sealed(aggregator, &entry, guest.principal(), called, raw);
+            let shown = told.map(|raw| view.result(method, sealed(raw)));
+            return Some(shown.map_err(|error| error.map_wire(|error| view.error(error, None))));
+        }
     }
+    let lost = UpstreamError {
+        target: format!("`{server}`"),
+        kind: UpstreamErrorKind::Stopped,
+        masks: Masks::default(),
+    };
+    Some(Err(lost.into()))
 }

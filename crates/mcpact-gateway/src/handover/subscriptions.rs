@@ -36,166 +36,163 @@ enum ResubscribeOutcome {
     Again,
 }
 
-impl Aggregator {
-    /// Returns the server with this number. A server keeps its number if only its settings change.
-    pub(crate) fn numbered(&self, number: u64) -> Option<Arc<ServerEntry>> {
-        let server_set = self.server_set();
-        let mut entries = server_set.entries.iter();
-        entries.find(|entry| entry.number == number).cloned()
-    }
+/// Returns the server with this number. A server keeps its number if only its settings change.
+pub(crate) fn numbered(aggregator: &Aggregator, number: u64) -> Option<Arc<ServerEntry>> {
+    let server_set = aggregator.server_set();
+    let mut entries = server_set.entries.iter();
+    entries.find(|entry| entry.number == number).cloned()
+}
 
-    /// Returns the server with this name.
-    pub(crate) fn named(&self, name: &str) -> Option<Arc<ServerEntry>> {
-        let server_set = self.server_set();
-        let mut entries = server_set.entries.iter();
-        entries.find(|entry| *entry.name == *name).cloned()
-    }
+/// Returns the server with this name.
+pub(crate) fn named(aggregator: &Aggregator, name: &str) -> Option<Arc<ServerEntry>> {
+    let server_set = aggregator.server_set();
+    let mut entries = server_set.entries.iter();
+    entries.find(|entry| *entry.name == *name).cloned()
+}
 
-    /// Returns true if another server of the same name has replaced this one.
-    pub(crate) fn is_succeeded(&self, entry: &ServerEntry) -> bool {
-        let next = self.named(&entry.name);
-        next.is_some_and(|next| next.number != entry.number)
-    }
+/// Returns true if another server of the same name has replaced this one.
+pub(crate) fn is_succeeded(aggregator: &Aggregator, entry: &ServerEntry) -> bool {
+    let next = named(aggregator, &entry.name);
+    next.is_some_and(|next| next.number != entry.number)
+}
 
-    /// Waits until a server is removed or replaced.
-    pub(crate) async fn departed(&self, entry: &ServerEntry) {
-        let mut turns = self.changes.turns();
-        // The sender lives as long as the aggregator.
-        let _ = turns
-            .wait_for(|()| self.numbered(entry.number).is_none())
-            .await;
-    }
+/// Waits until a server is removed or replaced.
+pub(crate) async fn departed(aggregator: &Aggregator, entry: &ServerEntry) {
+    let mut turns = aggregator.changes.turns();
+    // The sender lives as long as the aggregator.
+    let _ = turns
+        .wait_for(|()| numbered(aggregator, entry.number).is_none())
+        .await;
+}
 
-    /// Waits for a server with this name and returns it.
-    pub(crate) async fn arrived(&self, name: &str) -> Arc<ServerEntry> {
-        let mut turns = self.changes.turns();
-        loop {
-            if let Some(entry) = self.named(name) {
-                return entry;
-            }
-            let _ = turns.changed().await;
+/// Waits for a server with this name and returns it.
+pub(crate) async fn arrived(aggregator: &Aggregator, name: &str) -> Arc<ServerEntry> {
+    let mut turns = aggregator.changes.turns();
+    loop {
+        if let Some(entry) = named(aggregator, name) {
+            return entry;
+        }
+        let _ = turns.changed().await;
+    }
+}
+
+/// Reacts to a changed server set: notifies change streams and restores subscriptions of legacy clients.
+pub(crate) fn follow(aggregator: &Arc<Aggregator>) {
+    aggregator.changes.turn();
+    for sink in aggregator.changes.staying() {
+        if let Some(guest) = sink.state().and_then(ClientState::aggregate) {
+            follow_for(aggregator, guest);
         }
     }
+}
 
-    /// Reacts to a changed server set: notifies change streams and restores subscriptions of legacy clients.
-    pub(crate) fn follow(self: &Arc<Self>) {
-        self.changes.turn();
-        for sink in self.changes.staying() {
-            if let Some(guest) = sink.state().and_then(ClientState::aggregate) {
-                self.follow_for(guest);
-            }
-        }
+/// Restores the subscriptions of a legacy client at new servers.
+pub(crate) fn follow_for(aggregator: &Arc<Aggregator>, guest: &DownstreamClient) {
+    let server_set = aggregator.server_set();
+    let entries = server_set.entries.iter();
+    let numbers: HashMap<&str, u64> = entries.map(|entry| (&*entry.name, entry.number)).collect();
+    guest.stay_at(|number| numbers.values().any(|known| *known == number));
+    let come = guest.watched.follow(|name| numbers.get(name).copied());
+    let Some(sink) = guest.weak_sink() else {
+        return;
+    };
+    for (server, subscriptions) in come {
+        let (aggregator, sink) = (Arc::clone(aggregator), sink.clone());
+        tokio::spawn(subscribe_again(aggregator, sink, server, subscriptions));
     }
+}
 
-    /// Restores the subscriptions of a legacy client at new servers.
-    pub(crate) fn follow_for(self: &Arc<Self>, guest: &DownstreamClient) {
-        let server_set = self.server_set();
-        let entries = server_set.entries.iter();
-        let numbers: HashMap<&str, u64> =
-            entries.map(|entry| (&*entry.name, entry.number)).collect();
-        guest.stay_at(|number| numbers.values().any(|known| *known == number));
-        let come = guest.watched.follow(|name| numbers.get(name).copied());
-        let Some(sink) = guest.weak_sink() else {
-            return;
-        };
-        for (server, subscriptions) in come {
-            let (aggregator, sink) = (Arc::clone(self), sink.clone());
-            tokio::spawn(aggregator.subscribe_again(sink, server, subscriptions));
-        }
-    }
-
-    /// Retries until the server has accepted or refused every subscription, or the client has disconnected.
-    async fn subscribe_again(
-        self: Arc<Self>,
-        sink: WeakClientSink,
-        server: u64,
-        mut left: Vec<SubscribedUri>,
-    ) {
-        let mut tries = 0_u32;
-        loop {
-            let mut again = Vec::new();
-            for shared in left {
-                // The weak reference does not keep the client's session alive.
-                let Some(sink) = sink.near() else {
-                    return;
-                };
-                match self.subscribe_once(&sink, server, &shared).await {
-                    ResubscribeOutcome::Over => {}
-                    ResubscribeOutcome::Again => again.push(shared),
-                }
-            }
-            if again.is_empty() {
+/// Retries until the server has accepted or refused every subscription, or the client has disconnected.
+async fn subscribe_again(
+    aggregator: Arc<Aggregator>,
+    sink: WeakClientSink,
+    server: u64,
+    mut left: Vec<SubscribedUri>,
+) {
+    let mut tries = 0_u32;
+    loop {
+        let mut again = Vec::new();
+        for shared in left {
+            // The weak reference does not keep the client's session alive.
+            let Some(sink) = sink.near() else {
                 return;
-            }
-            left = again;
-            tokio::time::sleep(PAUSES.pause(tries)).await;
-            tries = tries.saturating_add(1);
-        }
-    }
-
-    async fn subscribe_once(
-        self: &Arc<Self>,
-        sink: &ClientSink,
-        server: u64,
-        shared: &SubscribedUri,
-    ) -> ResubscribeOutcome {
-        let SubscribedUri { outer, inner } = shared;
-        let (Some(guest), Some(entry)) = (
-            sink.state().and_then(ClientState::aggregate),
-            self.numbered(server),
-        ) else {
-            return ResubscribeOutcome::Over;
-        };
-        // The client may have unsubscribed, or the URI may now belong to another server.
-        let request = guest.subscription(Method::ResourcesSubscribe, inner);
-        let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
-            return ResubscribeOutcome::Over;
-        };
-        match self.carry_for(guest, &entry, sink, request).await {
-            Ok(_) if guest.watched.settle(outer, server) => hint_updated(sink, outer),
-            // The client has subscribed to the same resource under another URI, too.
-            Ok(_) if guest.watched.wants(server, inner) => {}
-            // The client has unsubscribed in the meantime.
-            Ok(_) => {
-                let request = guest.subscription(Method::ResourcesUnsubscribe, inner);
-                if let Some(request) = request {
-                    let _ = self.carry_for(guest, &entry, sink, request).await;
-                }
-            }
-            Err(error) if error.code() == ErrorCode::InternalError.code() => {
-                let (server, error) = (
-                    &entry.name,
-                    entry.server.covered(error.message().into_owned()),
-                );
-                tracing::debug!(%server, error, "a subscription waits");
-                return ResubscribeOutcome::Again;
-            }
-            Err(error) => {
-                guest.watched.remove(outer);
-                let (server, error) = (
-                    &entry.name,
-                    entry.server.covered(error.message().into_owned()),
-                );
-                tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
-                // A client that reads the resource after this notification gets the error.
-                hint_updated(sink, outer);
+            };
+            match subscribe_once(&aggregator, &sink, server, &shared).await {
+                ResubscribeOutcome::Over => {}
+                ResubscribeOutcome::Again => again.push(shared),
             }
         }
-        ResubscribeOutcome::Over
+        if again.is_empty() {
+            return;
+        }
+        left = again;
+        tokio::time::sleep(PAUSES.pause(tries)).await;
+        tries = tries.saturating_add(1);
     }
+}
 
-    async fn carry_for(
-        self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
-        entry: &Arc<ServerEntry>,
-        sink: &ClientSink,
-        request: BackendRequest,
-    ) -> Result<ByteString, ServeError> {
-        let binding = guest.part(self, entry).await?;
-        let view = Rewriter::new(self, entry, &guest.watched);
-        let sink = sink.clone().seeing(Arc::new(view));
-        entry.server.carry(request, binding, sink).await
+async fn subscribe_once(
+    aggregator: &Arc<Aggregator>,
+    sink: &ClientSink,
+    server: u64,
+    shared: &SubscribedUri,
+) -> ResubscribeOutcome {
+    let SubscribedUri { outer, inner } = shared;
+    let (Some(guest), Some(entry)) = (
+        sink.state().and_then(ClientState::aggregate),
+        numbered(aggregator, server),
+    ) else {
+        return ResubscribeOutcome::Over;
+    };
+    // The client may have unsubscribed, or the URI may now belong to another server.
+    let request = guest.subscription(Method::ResourcesSubscribe, inner);
+    let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
+        return ResubscribeOutcome::Over;
+    };
+    match carry_for(aggregator, guest, &entry, sink, request).await {
+        Ok(_) if guest.watched.settle(outer, server) => hint_updated(sink, outer),
+        // The client has subscribed to the same resource under another URI, too.
+        Ok(_) if guest.watched.wants(server, inner) => {}
+        // The client has unsubscribed in the meantime.
+        Ok(_) => {
+            let request = guest.subscription(Method::ResourcesUnsubscribe, inner);
+            if let Some(request) = request {
+                let _ = carry_for(aggregator, guest, &entry, sink, request).await;
+            }
+        }
+        Err(error) if error.code() == ErrorCode::InternalError.code() => {
+            let (server, error) = (
+                &entry.name,
+                entry.server.covered(error.message().into_owned()),
+            );
+            tracing::debug!(%server, error, "a subscription waits");
+            return ResubscribeOutcome::Again;
+        }
+        Err(error) => {
+            guest.watched.remove(outer);
+            let (server, error) = (
+                &entry.name,
+                entry.server.covered(error.message().into_owned()),
+            );
+            tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
+            // A client that reads the resource after this notification gets the error.
+            hint_updated(sink, outer);
+        }
     }
+    ResubscribeOutcome::Over
+}
+
+async fn carry_for(
+    aggregator: &Arc<Aggregator>,
+    guest: &Arc<DownstreamClient>,
+    entry: &Arc<ServerEntry>,
+    sink: &ClientSink,
+    request: BackendRequest,
+) -> Result<ByteString, ServeError> {
+    let binding = guest.part(aggregator, entry).await?;
+    let view = Rewriter::new(aggregator, entry, &guest.watched);
+    let sink = sink.clone().seeing(Arc::new(view));
+    entry.server.carry(request, binding, sink).await
 }
 
 fn hint_updated(sink: &ClientSink, uri: &str) {

@@ -8,11 +8,11 @@ use mcpact_translate::lifecycle::Fingerprint;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::downstream::client::DownstreamClient;
 use crate::lists::scope::ListScope;
 use crate::lists::server_list::ServerList;
+use crate::sync::lock;
 use crate::target::digest;
 
 /// The pauses before a server is asked again for a list that did not come.

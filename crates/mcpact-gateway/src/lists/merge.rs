@@ -1,5 +1,8 @@
 //! What the lists of all servers are together.
 
+use crate::lists::refresh;
+use crate::subscriptions::list_changes;
+use crate::upstream::tool_filter;
 use std::sync::{Arc, Mutex};
 
 use crate::error::ServeError;
@@ -10,7 +13,6 @@ use mcpact_wire::raw::Object;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::aggregator::ServerSet;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::{self, MergedList, ServerItems};
 use crate::aggregate::name_registry::{NameRegistry, Origin};
@@ -27,6 +29,7 @@ use crate::lists::merged::ResourceRoutes;
 use crate::lists::refresh::VisibleLists;
 use crate::lists::server_list::ListAudience;
 use crate::lists::server_list::ServerList;
+use crate::sync::lock;
 
 /// How often the servers may become others while one client waits for what they have.
 pub(crate) const ROSTERS: usize = 32;
@@ -77,204 +80,210 @@ impl SharedMerges {
     }
 }
 
-impl Aggregator {
-    /// Answers a request for a list.
-    pub(crate) async fn page(
-        self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
-        kind: ListKind,
-        params: &str,
-        client: Revision,
-    ) -> Result<ByteString, ServeError> {
-        let merged_view = self.merged_view(guest, kind, client).await?;
-        let params = Object::parse(params).unwrap_or_default();
-        let cursor = params.get_str("cursor");
-        // What is no text is no cursor of ours; whoever sends it would get the first page for ever.
-        let is_none = params.get_present("cursor").is_none();
-        let cursor = cursor.as_deref().or((!is_none).then_some(""));
-        let size = self.settings.front.page_size;
-        let page = merged_view.list.page(kind, cursor, size);
-        let page = page.map_err(|_| {
-            let why = "the cursor is not known, or the list has changed since; begin again without a cursor";
-            refusal(ErrorCode::InvalidParams.code(), why.to_owned(), None, client)
-        })?;
-        Ok(match client.era() {
-            Era::Legacy => format!("{{{page}}}").into(),
-            Era::Modern => {
-                let ttl = merged_view.list.ttl_ms;
-                format!(
-                    "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
-                ).into()
-            }
-        })
-    }
-
-    /// The merged list that a client sees.
-    pub(crate) async fn merged_view(
-        self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
-        kind: ListKind,
-        client: Revision,
-    ) -> Result<Arc<MergedView>, ServeError> {
-        for _ in 0..ROSTERS {
-            let server_set = self.server_set();
-            // Where the servers have become others meanwhile, nothing may be made of those from before.
-            if let Some(merged_view) = self.merged_view_of(&server_set, guest, kind, client).await {
-                return Ok(merged_view);
-            }
-        }
-        let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
-        let code = ErrorCode::InternalError.code();
-        Err(refusal(code, why.to_owned(), None, client))
-    }
-
-    /// The merged list of these servers; none if they are not the servers any more.
-    async fn merged_view_of(
-        self: &Arc<Self>,
-        server_set: &Arc<ServerSet>,
-        guest: &Arc<DownstreamClient>,
-        kind: ListKind,
-        client: Revision,
-    ) -> Option<Arc<MergedView>> {
-        let shown = self.listings(server_set, guest, kind).await;
-        let key = MergedViewKey {
-            kind,
+/// Answers a request for a list.
+pub(crate) async fn page(
+    aggregator: &Arc<Aggregator>,
+    guest: &Arc<DownstreamClient>,
+    kind: ListKind,
+    params: &str,
+    client: Revision,
+) -> Result<ByteString, ServeError> {
+    let merged_view = merged_view(aggregator, guest, kind, client).await?;
+    let params = Object::parse(params).unwrap_or_default();
+    let cursor = params.get_str("cursor");
+    // What is no text is no cursor of ours; whoever sends it would get the first page for ever.
+    let is_none = params.get_present("cursor").is_none();
+    let cursor = cursor.as_deref().or((!is_none).then_some(""));
+    let size = aggregator.settings.front.page_size;
+    let page = merged_view.list.page(kind, cursor, size);
+    let page = page.map_err(|_| {
+        let why =
+            "the cursor is not known, or the list has changed since; begin again without a cursor";
+        refusal(
+            ErrorCode::InvalidParams.code(),
+            why.to_owned(),
+            None,
             client,
-            principal: guest.principal().into(),
-            fingerprint: guest.fingerprint.clone(),
-        };
-        let of = &shown.listings;
-        let own = guest.own.merges.kept(&key, of, server_set);
-        let shared = || self.merges.shared.kept(&key, of, server_set);
-        if let Some(merged_view) = own.or_else(shared) {
-            return Some(merged_view);
+        )
+    })?;
+    Ok(match client.era() {
+        Era::Legacy => format!("{{{page}}}").into(),
+        Era::Modern => {
+            let ttl = merged_view.list.ttl_ms;
+            format!(
+                "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
+            )
+            .into()
         }
-        let mut parts = parts(of, client);
-        server_set.leave_out(kind, &mut parts);
-        let (list, merges) = match self.merges.given(kind) {
-            Some(given) => {
-                let merges = self.merges(guest, shown.readers);
-                let names = self.name(server_set, kind, given, merges, of, &parts)?;
-                let able = guest.declared.under(client);
-                let list = self.merge_named(server_set, kind, &names, parts, able);
-                (list, merges)
-            }
-            None => {
-                self.merge_addressed(server_set, guest, kind, &shown, &parts, client)
-                    .await?
-            }
-        };
-        let of = shown.listings;
-        let merged_view = Arc::new(MergedView { of, list });
-        let is_kept = merges.keep(key, &merged_view, || self.is_current(server_set));
-        is_kept.then_some(merged_view)
-    }
+    })
+}
 
-    /// Where it is kept what is merged: what nobody else is shown, with the client.
-    const fn merges<'a>(
-        &'a self,
-        guest: &'a DownstreamClient,
-        readers: ListAudience,
-    ) -> &'a MergeCache {
-        match readers {
-            ListAudience::One => &guest.own.merges,
-            ListAudience::Many => &self.merges.shared,
+/// The merged list that a client sees.
+pub(crate) async fn merged_view(
+    aggregator: &Arc<Aggregator>,
+    guest: &Arc<DownstreamClient>,
+    kind: ListKind,
+    client: Revision,
+) -> Result<Arc<MergedView>, ServeError> {
+    for _ in 0..ROSTERS {
+        let server_set = aggregator.server_set();
+        // Where the servers have become others meanwhile, nothing may be made of those from before.
+        if let Some(merged_view) =
+            merged_view_of(aggregator, &server_set, guest, kind, client).await
+        {
+            return Ok(merged_view);
         }
     }
+    let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
+    let code = ErrorCode::InternalError.code();
+    Err(refusal(code, why.to_owned(), None, client))
+}
 
-    /// Names the things of these servers; none if they are not the servers any more.
-    fn name(
-        &self,
-        server_set: &Arc<ServerSet>,
-        kind: ListKind,
-        given: &Mutex<NameRegistry>,
-        merges: &MergeCache,
-        of: &[Option<Arc<ServerList>>],
-        parts: &[ServerItems],
-    ) -> Option<Arc<NameRoutes>> {
-        let mut given = lock(given);
-        if !self.is_current(server_set) {
-            return None;
-        }
-        // What a name meant before means nothing any more, as clients know before it means something else.
-        if given.take_released() {
-            self.tell_now(kind.changed());
-        }
-        // A name leads to its server for everybody, whoever is shown it.
-        let besides = server_set.names_besides(kind, of);
-        let (origins, style) = (server_set.origins(), &server_set.style);
-        let names = merge::assign_names(parts, besides, &origins, style, &mut given);
-        for conflict in names.conflicts() {
-            tracing::warn!(
-                server = server_set
-                    .entries
-                    .get(conflict.server)
-                    .map_or("", |entry| &*entry.name),
-                name = &*conflict.name,
-                instead = &*conflict.instead,
-                "two servers would have had the same name for a thing"
-            );
-        }
-        let named = Arc::new(NameRoutes {
-            server_set: Arc::clone(server_set),
-            names,
-        });
-        merges.name(kind, Arc::clone(&named));
-        Some(named)
+/// The merged list of these servers; none if they are not the servers any more.
+async fn merged_view_of(
+    aggregator: &Arc<Aggregator>,
+    server_set: &Arc<ServerSet>,
+    guest: &Arc<DownstreamClient>,
+    kind: ListKind,
+    client: Revision,
+) -> Option<Arc<MergedView>> {
+    let shown = refresh::listings(aggregator, server_set, guest, kind).await;
+    let key = MergedViewKey {
+        kind,
+        client,
+        principal: guest.principal().into(),
+        fingerprint: guest.fingerprint.clone(),
+    };
+    let of = &shown.listings;
+    let own = guest.own.merges.kept(&key, of, server_set);
+    let shared = || aggregator.merges.shared.kept(&key, of, server_set);
+    if let Some(merged_view) = own.or_else(shared) {
+        return Some(merged_view);
     }
+    let mut parts = parts(of, client);
+    server_set.leave_out(kind, &mut parts);
+    let (list, merges) = match aggregator.merges.given(kind) {
+        Some(given) => {
+            let merges = merges(aggregator, guest, shown.readers);
+            let names = name(aggregator, server_set, kind, given, merges, of, &parts)?;
+            let able = guest.declared.under(client);
+            let list = merge_named(aggregator, server_set, kind, &names, parts, able);
+            (list, merges)
+        }
+        None => {
+            merge_addressed(aggregator, server_set, guest, kind, &shown, &parts, client).await?
+        }
+    };
+    let of = shown.listings;
+    let merged_view = Arc::new(MergedView { of, list });
+    let is_kept = merges.keep(key, &merged_view, || aggregator.is_current(server_set));
+    is_kept.then_some(merged_view)
+}
 
-    fn merge_named(
-        &self,
-        server_set: &ServerSet,
-        kind: ListKind,
-        named: &NameRoutes,
-        mut parts: Vec<ServerItems>,
-        able: CapabilityBits,
-    ) -> MergedList {
-        let known = self.merges.addressed();
-        let none = server_set.uris();
-        let uris = known.as_ref().map_or(&none, |known| &known.uris);
-        server_set.leave_out_unable(kind, &mut parts, able);
-        merge::merge(kind, &parts, &named.names, uris)
+/// Where it is kept what is merged: what nobody else is shown, with the client.
+const fn merges<'a>(
+    aggregator: &'a Aggregator,
+    guest: &'a DownstreamClient,
+    readers: ListAudience,
+) -> &'a MergeCache {
+    match readers {
+        ListAudience::One => &guest.own.merges,
+        ListAudience::Many => &aggregator.merges.shared,
     }
+}
 
-    /// ClientRef has an address is told by both lists together, and by what others were shown: it means the same for
-    /// everybody.
-    async fn merge_addressed<'a>(
-        self: &'a Arc<Self>,
-        server_set: &Arc<ServerSet>,
-        guest: &'a Arc<DownstreamClient>,
-        kind: ListKind,
-        of: &VisibleLists,
-        parts: &[ServerItems],
-        client: Revision,
-    ) -> Option<(MergedList, &'a MergeCache)> {
-        let other = match kind {
-            ListKind::Resources => ListKind::Templates,
-            ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
-        };
-        let others = self.listings(server_set, guest, other).await;
-        let merges = self.merges(guest, of.readers.or(others.readers));
-        let mut uris = server_set.uris();
-        merge::register_uris(kind, parts, &mut uris);
-        let other_parts = self::parts(&others.listings, client);
-        merge::register_uris(other, &other_parts, &mut uris);
-        for (kind, shown) in [(kind, of), (other, &others)] {
-            let besides = server_set.parts_besides(kind, &shown.listings, client);
-            merge::register_uris(kind, &besides, &mut uris);
-        }
-        let list = merge::merge(kind, parts, &NameTable::default(), &uris);
-        let mut addressed = lock(&merges.addressed);
-        if !self.is_current(server_set) {
-            return None;
-        }
-        *addressed = Some(Arc::new(ResourceRoutes {
-            server_set: Arc::clone(server_set),
-            uris,
-        }));
-        drop(addressed);
-        Some((list, merges))
+/// Names the things of these servers; none if they are not the servers any more.
+fn name(
+    aggregator: &Aggregator,
+    server_set: &Arc<ServerSet>,
+    kind: ListKind,
+    given: &Mutex<NameRegistry>,
+    merges: &MergeCache,
+    of: &[Option<Arc<ServerList>>],
+    parts: &[ServerItems],
+) -> Option<Arc<NameRoutes>> {
+    let mut given = lock(given);
+    if !aggregator.is_current(server_set) {
+        return None;
     }
+    // What a name meant before means nothing any more, as clients know before it means something else.
+    if given.take_released() {
+        list_changes::tell_now(aggregator, kind.changed());
+    }
+    // A name leads to its server for everybody, whoever is shown it.
+    let besides = server_set.names_besides(kind, of);
+    let (origins, style) = (server_set.origins(), &server_set.style);
+    let names = merge::assign_names(parts, besides, &origins, style, &mut given);
+    for conflict in names.conflicts() {
+        tracing::warn!(
+            server = server_set
+                .entries
+                .get(conflict.server)
+                .map_or("", |entry| &*entry.name),
+            name = &*conflict.name,
+            instead = &*conflict.instead,
+            "two servers would have had the same name for a thing"
+        );
+    }
+    let named = Arc::new(NameRoutes {
+        server_set: Arc::clone(server_set),
+        names,
+    });
+    merges.name(kind, Arc::clone(&named));
+    Some(named)
+}
+
+fn merge_named(
+    aggregator: &Aggregator,
+    server_set: &ServerSet,
+    kind: ListKind,
+    named: &NameRoutes,
+    mut parts: Vec<ServerItems>,
+    able: CapabilityBits,
+) -> MergedList {
+    let known = aggregator.merges.addressed();
+    let none = server_set.uris();
+    let uris = known.as_ref().map_or(&none, |known| &known.uris);
+    server_set.leave_out_unable(kind, &mut parts, able);
+    merge::merge(kind, &parts, &named.names, uris)
+}
+
+/// ClientRef has an address is told by both lists together, and by what others were shown: it means the same for
+/// everybody.
+async fn merge_addressed<'a>(
+    aggregator: &'a Arc<Aggregator>,
+    server_set: &Arc<ServerSet>,
+    guest: &'a Arc<DownstreamClient>,
+    kind: ListKind,
+    of: &VisibleLists,
+    parts: &[ServerItems],
+    client: Revision,
+) -> Option<(MergedList, &'a MergeCache)> {
+    let other = match kind {
+        ListKind::Resources => ListKind::Templates,
+        ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
+    };
+    let others = refresh::listings(aggregator, server_set, guest, other).await;
+    let merges = merges(aggregator, guest, of.readers.or(others.readers));
+    let mut uris = server_set.uris();
+    merge::register_uris(kind, parts, &mut uris);
+    let other_parts = self::parts(&others.listings, client);
+    merge::register_uris(other, &other_parts, &mut uris);
+    for (kind, shown) in [(kind, of), (other, &others)] {
+        let besides = server_set.parts_besides(kind, &shown.listings, client);
+        merge::register_uris(kind, &besides, &mut uris);
+    }
+    let list = merge::merge(kind, parts, &NameTable::default(), &uris);
+    let mut addressed = lock(&merges.addressed);
+    if !aggregator.is_current(server_set) {
+        return None;
+    }
+    *addressed = Some(Arc::new(ResourceRoutes {
+        server_set: Arc::clone(server_set),
+        uris,
+    }));
+    drop(addressed);
+    Some((list, merges))
 }
 
 impl ServerSet {
@@ -338,7 +347,7 @@ impl ServerSet {
     fn leave_out_unable(&self, kind: ListKind, parts: &mut [ServerItems], able: CapabilityBits) {
         if kind == ListKind::Tools {
             self.keep(parts, |entry, name| {
-                entry.server.lacking(name, able).is_empty()
+                tool_filter::lacking(&entry.server, name, able).is_empty()
             });
         }
     }

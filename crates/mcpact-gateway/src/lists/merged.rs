@@ -7,13 +7,13 @@ use mcpact_spec::Revision;
 use mcpact_translate::lifecycle::Fingerprint;
 
 use crate::aggregate::aggregator::ServerSet;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::MergedList;
 use crate::aggregate::name_table::NameTable;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::uri_table::UriTable;
 use crate::lists::server_list::ServerList;
+use crate::sync::lock;
 
 /// How many merged lists are kept.
 const BOARDS: usize = 64;

@@ -3,13 +3,15 @@
 //! Until it has an instance it is shown a list that is nobody's. What its own instance has instead it is told as soon as
 //! there is one.
 
+use crate::lists::own_instance;
+use crate::lists::refresh;
+use crate::subscriptions::list_changes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mcpact_spec::Method;
 
 use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
@@ -22,6 +24,7 @@ use crate::lists::scope::InstanceKnown;
 use crate::lists::scope::ListScope;
 use crate::lists::scope::whose;
 use crate::lists::server_list::ServerList;
+use crate::sync::lock;
 
 /// What one client is shown.
 #[derive(Debug, Default)]
@@ -123,68 +126,66 @@ impl ServerEntry {
     /// ListScope list a client is shown.
     pub(crate) fn whose(&self, acquainted: InstanceKnown) -> ListScope {
         let era = self.known().map(|profile| profile.revision.era());
-        whose(self.server.sharing(), era, acquainted)
+        whose(own_instance::sharing(&self.server), era, acquainted)
     }
 }
 
-impl Aggregator {
-    /// Looks at the lists that a client has seen as soon as it has an instance of its own, which may have others.
-    pub(crate) fn look_at_own(
-        self: &Arc<Self>,
-        entry: &Arc<ServerEntry>,
-        guest: &Arc<DownstreamClient>,
-    ) {
-        if entry.whose(InstanceKnown::Yes) != ListScope::Own {
-            return;
-        }
-        let session = guest.own_instance(entry).and_then(|own| own.session);
-        if session.is_some_and(|session| guest.own.looks(entry.number, session)) {
-            self.look_at_own_again(entry, guest);
-        }
+/// Looks at the lists that a client has seen as soon as it has an instance of its own, which may have others.
+pub(crate) fn look_at_own(
+    aggregator: &Arc<Aggregator>,
+    entry: &Arc<ServerEntry>,
+    guest: &Arc<DownstreamClient>,
+) {
+    if entry.whose(InstanceKnown::Yes) != ListScope::Own {
+        return;
     }
+    let session = guest.own_instance(entry).and_then(|own| own.session);
+    if session.is_some_and(|session| guest.own.looks(entry.number, session)) {
+        look_at_own_again(aggregator, entry, guest);
+    }
+}
 
-    /// Looks at them again if they may not be true any more, and the instance is awake.
-    pub(crate) fn look_at_own_again(
-        self: &Arc<Self>,
-        entry: &Arc<ServerEntry>,
-        guest: &Arc<DownstreamClient>,
-    ) {
-        for kind in guest.own.kinds(entry.number) {
-            let errand = ListRequest::new(entry, guest, kind);
-            if errand.whose == ListScope::Own {
-                self.look_anew(&errand);
-            }
+/// Looks at them again if they may not be true any more, and the instance is awake.
+pub(crate) fn look_at_own_again(
+    aggregator: &Arc<Aggregator>,
+    entry: &Arc<ServerEntry>,
+    guest: &Arc<DownstreamClient>,
+) {
+    for kind in guest.own.kinds(entry.number) {
+        let errand = ListRequest::new(entry, guest, kind);
+        if errand.whose == ListScope::Own {
+            refresh::look_anew(aggregator, &errand);
         }
     }
+}
 
-    /// An instance says to its owner that a list has changed.
-    pub(crate) fn tell_owner(&self, entry: &ServerEntry, owner: u64, method: Method) {
-        let is_its = |instance: OwnInstance| instance.owner == owner;
-        let mut owners = self.guests();
-        owners.retain(|guest| guest.own_instance(entry).is_some_and(is_its));
-        for guest in &owners {
-            guest.own.told(entry.number, method);
-        }
-        owners.dedup_by(|one, other| one.is(other));
-        for guest in owners {
-            self.tell_guest(&guest, method);
-        }
+/// An instance says to its owner that a list has changed.
+pub(crate) fn tell_owner(aggregator: &Aggregator, entry: &ServerEntry, owner: u64, method: Method) {
+    let is_its = |instance: OwnInstance| instance.owner == owner;
+    let mut owners = guests(aggregator);
+    owners.retain(|guest| guest.own_instance(entry).is_some_and(is_its));
+    for guest in &owners {
+        guest.own.told(entry.number, method);
     }
+    owners.dedup_by(|one, other| one.is(other));
+    for guest in owners {
+        list_changes::tell_guest(aggregator, &guest, method);
+    }
+}
 
-    /// The clients that are there.
-    pub(crate) fn guests(&self) -> Vec<Arc<DownstreamClient>> {
-        let staying = self.changes.staying();
-        let mut guests: Vec<_> = staying
-            .iter()
-            .filter_map(|sink| sink.state()?.aggregate().cloned())
-            .collect();
-        guests.extend(lock(&self.visitors).all());
-        // One that listens may have been forgotten among the others.
-        for listener in self.changes.listening() {
-            if !guests.iter().any(|guest| Arc::ptr_eq(guest, &listener)) {
-                guests.push(listener);
-            }
+/// The clients that are there.
+pub(crate) fn guests(aggregator: &Aggregator) -> Vec<Arc<DownstreamClient>> {
+    let staying = aggregator.changes.staying();
+    let mut guests: Vec<_> = staying
+        .iter()
+        .filter_map(|sink| sink.state()?.aggregate().cloned())
+        .collect();
+    guests.extend(lock(&aggregator.visitors).all());
+    // One that listens may have been forgotten among the others.
+    for listener in aggregator.changes.listening() {
+        if !guests.iter().any(|guest| Arc::ptr_eq(guest, &listener)) {
+            guests.push(listener);
         }
-        guests
     }
+    guests
 }

@@ -123,56 +123,56 @@ impl ServerBinding {
     }
 }
 
-impl UpstreamServer {
-    /// With whom clients share an instance.
-    pub(crate) fn sharing(&self) -> SharingPolicy {
-        sharing_policy(self.shared.run().strategy)
-    }
-
-    /// The instance of modern clients that declare this, if they have ever had one.
-    pub(crate) fn instance_of(
-        &self,
-        capabilities: &str,
-        identity: &ClientIdentity,
-    ) -> Option<OwnInstance> {
-        let pool = self.known_pool(capabilities, identity)?;
-        let binding = ServerBinding::passing(pool.first(), Some(pool));
-        Some(OwnInstance::of(&binding))
-    }
-
-    /// ClientRef stands for no client, and is told what clients are that began like this.
-    pub(crate) async fn nobody(
-        &self,
-        hello: &SavedHello,
-        principal: &str,
-    ) -> Result<Arc<ServerBinding>, ServeError> {
-        let declared = declared(hello);
-        let raw = declared.raw().to_owned();
-        let kind = self.kind(nobody(principal, &raw), || {
-            let offer = self.offer(declared, self.own_info());
-            ConnectionPool::of_nobody(Arc::clone(&self.shared), offer)
-        });
-        let reached = self.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
-        let reached = reached.await.map_err(ServeError::from)?;
-        let ReachedServer { slot, pool, .. } = reached;
-        Ok(Arc::new(ServerBinding::passing(slot, pool)))
-    }
-
-    /// The same, if its instance is awake.
-    pub(crate) fn nobody_awake(
-        &self,
-        hello: &SavedHello,
-        principal: &str,
-    ) -> Option<Arc<ServerBinding>> {
-        let declared = declared(hello);
-        let kind = self.guests().known(nobody(principal, declared.raw()))?;
-        kind.pool.open_connection()?;
-        let pool = Arc::clone(&kind.pool);
-        Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
-    }
+/// With whom clients share an instance.
+pub(crate) fn sharing(server: &UpstreamServer) -> SharingPolicy {
+    sharing_policy(server.shared.run().strategy)
 }
 
-fn nobody<'a>(principal: &'a str, capabilities: &'a str) -> AffinityKey<'a> {
+/// The instance of modern clients that declare this, if they have ever had one.
+pub(crate) fn instance_of(
+    server: &UpstreamServer,
+    capabilities: &str,
+    identity: &ClientIdentity,
+) -> Option<OwnInstance> {
+    let pool = server.known_pool(capabilities, identity)?;
+    let binding = ServerBinding::passing(pool.first(), Some(pool));
+    Some(OwnInstance::of(&binding))
+}
+
+/// Binding for requests of the gateway itself, with the capabilities of clients that sent `hello`.
+pub(crate) async fn internal_binding(
+    server: &UpstreamServer,
+    hello: &SavedHello,
+    principal: &str,
+) -> Result<Arc<ServerBinding>, ServeError> {
+    let declared = declared(hello);
+    let raw = declared.raw().to_owned();
+    let kind = server.kind(internal_key(principal, &raw), || {
+        let offer = server.offer(declared, server.own_info());
+        ConnectionPool::internal(Arc::clone(&server.shared), offer)
+    });
+    let reached = server.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
+    let reached = reached.await.map_err(ServeError::from)?;
+    let ReachedServer { slot, pool, .. } = reached;
+    Ok(Arc::new(ServerBinding::passing(slot, pool)))
+}
+
+/// The same, if its instance runs.
+pub(crate) fn running_internal_binding(
+    server: &UpstreamServer,
+    hello: &SavedHello,
+    principal: &str,
+) -> Option<Arc<ServerBinding>> {
+    let declared = declared(hello);
+    let kind = server
+        .guests()
+        .known(internal_key(principal, declared.raw()))?;
+    kind.pool.open_connection()?;
+    let pool = Arc::clone(&kind.pool);
+    Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
+}
+
+fn internal_key<'a>(principal: &'a str, capabilities: &'a str) -> AffinityKey<'a> {
     AffinityKey {
         principal,
         mark: &ClientKey::None,

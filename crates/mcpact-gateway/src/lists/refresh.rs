@@ -1,5 +1,8 @@
 //! The lists of the servers: fetched once, kept, and looked at again without waking anybody.
 
+use crate::lists::own;
+use crate::lists::server_list;
+use crate::subscriptions::list_changes;
 use std::sync::{Arc, Weak};
 
 use crate::error::ServeError;
@@ -54,388 +57,391 @@ impl VisibleLists {
                 readers = ListAudience::One;
             }
             if let Some(listing) = listing {
-                aggregator.note_shown(errand, listing);
+                note_shown(aggregator, errand, listing);
             }
         }
         Self { listings, readers }
     }
 }
 
-impl Aggregator {
-    /// The list of every server, fetched where it has to be.
-    pub(crate) async fn listings(
-        self: &Arc<Self>,
-        server_set: &ServerSet,
-        guest: &Arc<DownstreamClient>,
-        kind: ListKind,
-    ) -> VisibleLists {
-        let entries = server_set.entries.iter();
-        let errands: Vec<_> = entries
-            .map(|entry| ListRequest::new(entry, guest, kind))
-            .collect();
-        let looked: Vec<_> = errands
-            .iter()
-            .map(|errand| {
-                errand.slot.wanted_by(guest);
-                let shown = self.shown(errand);
-                let metrics = errand.entry.server.metrics();
-                metrics.list_requested(shown.is_some());
-                shown
-            })
-            .collect();
-        if looked.iter().all(Option::is_some) {
-            return VisibleLists::new(self, &errands, looked);
-        }
-        let fetching = errands
-            .iter()
-            .zip(looked)
-            .map(|(errand, shown)| async move {
-                match shown {
-                    Some(listing) => Some(listing),
-                    None => self.fetched(errand).await,
-                }
-            });
-        let listings = join_all(fetching).await;
-        VisibleLists::new(self, &errands, listings)
-    }
-
-    /// What there is of a list.
-    fn look(&self, errand: &ListRequest) -> Freshness {
-        let age = self.settings.list_age;
-        errand.slot.look(errand.basis(), |when| {
-            when.is_some_and(|when| when.elapsed() < age)
-                || (errand.entry.tells_of(errand.kind) && errand.awake().is_some())
+/// The list of every server, fetched where it has to be.
+pub(crate) async fn listings(
+    aggregator: &Arc<Aggregator>,
+    server_set: &ServerSet,
+    guest: &Arc<DownstreamClient>,
+    kind: ListKind,
+) -> VisibleLists {
+    let entries = server_set.entries.iter();
+    let errands: Vec<_> = entries
+        .map(|entry| ListRequest::new(entry, guest, kind))
+        .collect();
+    let looked: Vec<_> = errands
+        .iter()
+        .map(|errand| {
+            errand.slot.wanted_by(guest);
+            let shown = shown(aggregator, errand);
+            let metrics = errand.entry.server.metrics();
+            metrics.list_requested(shown.is_some());
+            shown
         })
+        .collect();
+    if looked.iter().all(Option::is_some) {
+        return VisibleLists::new(aggregator, &errands, looked);
     }
+    let fetching = errands
+        .iter()
+        .zip(looked)
+        .map(|(errand, shown)| async move {
+            match shown {
+                Some(listing) => Some(listing),
+                None => fetched(aggregator, errand).await,
+            }
+        });
+    let listings = join_all(fetching).await;
+    VisibleLists::new(aggregator, &errands, listings)
+}
 
-    /// The list of a server that has just answered, as it is now; as it was if it does not come.
-    pub(crate) async fn filtered_method(
-        self: &Arc<Self>,
-        entry: &Arc<ServerEntry>,
-        guest: &Arc<DownstreamClient>,
-        kind: ListKind,
-    ) -> Option<Arc<ServerList>> {
-        let errand = ListRequest::new(entry, guest, kind);
-        match self.look(&errand) {
-            Freshness::Fresh(listing) => Some(listing),
-            Freshness::Old(_) | Freshness::Missing => self.asked_for(errand).await,
-        }
+/// What there is of a list.
+fn look(aggregator: &Aggregator, errand: &ListRequest) -> Freshness {
+    let age = aggregator.settings.list_age;
+    errand.slot.look(errand.basis(), |when| {
+        when.is_some_and(|when| when.elapsed() < age)
+            || (errand.entry.tells_of(errand.kind) && errand.awake().is_some())
+    })
+}
+
+/// The list of a server that has just answered, as it is now; as it was if it does not come.
+pub(crate) async fn filtered_method(
+    aggregator: &Arc<Aggregator>,
+    entry: &Arc<ServerEntry>,
+    guest: &Arc<DownstreamClient>,
+    kind: ListKind,
+) -> Option<Arc<ServerList>> {
+    let errand = ListRequest::new(entry, guest, kind);
+    match look(aggregator, &errand) {
+        Freshness::Fresh(listing) => Some(listing),
+        Freshness::Old(_) | Freshness::Missing => asked_for(aggregator, errand).await,
     }
+}
 
-    /// The list as the server has it now; as it was if it does not come.
-    pub(crate) async fn asked_for(
-        self: &Arc<Self>,
-        errand: ListRequest,
-    ) -> Option<Arc<ServerList>> {
-        let slot = Arc::clone(&errand.slot);
-        let mut done = slot.subscribe();
-        if slot.begin() {
-            tokio::spawn(Arc::clone(self).fetch(errand, FetchStart::Starting));
-        }
-        // What did not come lately is not asked for, and what is late is told when it comes.
-        if slot.fetching_since().is_some() {
-            let _ = tokio::time::timeout(self.settings.list_wait, done.changed()).await;
-        }
-        slot.listing()
+/// The list as the server has it now; as it was if it does not come.
+pub(crate) async fn asked_for(
+    aggregator: &Arc<Aggregator>,
+    errand: ListRequest,
+) -> Option<Arc<ServerList>> {
+    let slot = Arc::clone(&errand.slot);
+    let mut done = slot.subscribe();
+    if slot.begin() {
+        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchStart::Starting));
     }
+    // What did not come lately is not asked for, and what is late is told when it comes.
+    if slot.fetching_since().is_some() {
+        let _ = tokio::time::timeout(aggregator.settings.list_wait, done.changed()).await;
+    }
+    slot.listing()
+}
 
-    /// What can be shown at once. A list that is only old is looked at again meanwhile, if that wakes
-    /// nobody: who is shown something else then is told.
-    fn shown(self: &Arc<Self>, errand: &ListRequest) -> Option<Arc<ServerList>> {
-        let listing = match self.look(errand) {
-            Freshness::Fresh(listing) => return Some(listing),
-            Freshness::Old(listing) => listing,
-            Freshness::Missing => return None,
+/// What can be shown at once. A list that is only old is looked at again meanwhile, if that wakes
+/// nobody: who is shown something else then is told.
+fn shown(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<Arc<ServerList>> {
+    let listing = match look(aggregator, errand) {
+        Freshness::Fresh(listing) => return Some(listing),
+        Freshness::Old(listing) => listing,
+        Freshness::Missing => return None,
+    };
+    fetch_meanwhile(aggregator, errand);
+    Some(listing)
+}
+
+/// Looks at a list that may not be true any more, or was never seen, if that wakes nobody.
+pub(crate) fn look_anew(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
+    match look(aggregator, errand) {
+        Freshness::Fresh(_) => {}
+        Freshness::Old(_) | Freshness::Missing => fetch_meanwhile(aggregator, errand),
+    }
+}
+
+fn fetch_meanwhile(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
+    let (way, hold) = match errand.awake() {
+        // It was woken by somebody who may be done before it is asked.
+        Some(binding) => (FetchStart::Awake, binding.hold()),
+        None if server_list::is_remote(&errand.entry.server) => (FetchStart::Starting, None),
+        None => return,
+    };
+    if errand.slot.begin() {
+        let (aggregator, errand) = (Arc::clone(aggregator), errand.clone());
+        tokio::spawn(async move {
+            fetch(aggregator, errand, way).await;
+            drop(hold);
+        });
+    }
+}
+
+/// Fetches a list, or waits for whoever does.
+async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<Arc<ServerList>> {
+    let ListRequest {
+        entry, kind, slot, ..
+    } = errand;
+    // Nobody is woken for what it is known not to have.
+    if entry.known().is_some() && !entry.has(needed(*kind)) && slot.begin() {
+        let none = Arc::new(ServerList::empty(*kind, entry.revision()));
+        let basis = ListVersion {
+            when: None,
+            ..errand.basis()
         };
-        self.fetch_meanwhile(errand);
-        Some(listing)
+        hand_on(aggregator, errand, slot.end(Some(none), basis));
+        return slot.listing();
     }
-
-    /// Looks at a list that may not be true any more, or was never seen, if that wakes nobody.
-    pub(crate) fn look_anew(self: &Arc<Self>, errand: &ListRequest) {
-        match self.look(errand) {
-            Freshness::Fresh(_) => {}
-            Freshness::Old(_) | Freshness::Missing => self.fetch_meanwhile(errand),
-        }
+    let mut done = slot.subscribe();
+    // ClientRef has just failed is left alone for a while, which nobody has to wait for.
+    let is_resting = entry.server.is_resting() || slot.was_late();
+    if slot.begin() {
+        // Whoever waits may go away; the others need it all the same.
+        tokio::spawn(fetch(
+            Arc::clone(aggregator),
+            errand.clone(),
+            FetchStart::Starting,
+        ));
     }
-
-    fn fetch_meanwhile(self: &Arc<Self>, errand: &ListRequest) {
-        let (way, hold) = match errand.awake() {
-            // It was woken by somebody who may be done before it is asked.
-            Some(binding) => (FetchStart::Awake, binding.hold()),
-            None if errand.entry.server.is_remote() => (FetchStart::Starting, None),
-            None => return,
-        };
-        if errand.slot.begin() {
-            let (aggregator, errand) = (Arc::clone(self), errand.clone());
-            tokio::spawn(async move {
-                aggregator.fetch(errand, way).await;
-                drop(hold);
-            });
-        }
+    if is_resting {
+        slot.miss();
+        return errand.meanwhile();
     }
+    // Nobody waits again for a server that has kept others waiting.
+    let since = match errand.whose {
+        ListScope::Own => slot.fetching_since(),
+        ListScope::Kind | ListScope::Internal => entry.waited_for_since(),
+    };
+    let until = since.unwrap_or_else(Instant::now) + aggregator.settings.list_wait;
+    let waited = tokio::time::timeout_at(until, done.changed()).await;
+    if waited.is_err() {
+        errand.is_late();
+    }
+    if slot.unchanged(errand.basis().changes).is_none() {
+        slot.miss();
+    }
+    errand.meanwhile()
+}
 
-    /// Fetches a list, or waits for whoever does.
-    async fn fetched(self: &Arc<Self>, errand: &ListRequest) -> Option<Arc<ServerList>> {
-        let ListRequest {
-            entry, kind, slot, ..
-        } = errand;
-        // Nobody is woken for what it is known not to have.
-        if entry.known().is_some() && !entry.has(needed(*kind)) && slot.begin() {
-            let none = Arc::new(ServerList::empty(*kind, entry.revision()));
-            let basis = ListVersion {
-                when: None,
-                ..errand.basis()
-            };
-            self.hand_on(errand, slot.end(Some(none), basis));
-            return slot.listing();
+async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, way: FetchStart) {
+    let (entry, slot) = (&errand.entry, &errand.slot);
+    let basis = errand.basis();
+    let is_first = !slot.is_of(basis.wakes);
+    let fetched = fetch_list(&aggregator, &errand, way).await;
+    let mut is_full = false;
+    let listing = match fetched {
+        Ok(listing) => listing,
+        // It may have fallen asleep meanwhile.
+        Err(ListError::Lost(error)) if way == FetchStart::Awake => {
+            let error = entry.server.covered(error.message().into_owned());
+            tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
+            None
         }
-        let mut done = slot.subscribe();
-        // ClientRef has just failed is left alone for a while, which nobody has to wait for.
-        let is_resting = entry.server.is_resting() || slot.was_late();
-        if slot.begin() {
-            // Whoever waits may go away; the others need it all the same.
-            tokio::spawn(Arc::clone(self).fetch(errand.clone(), FetchStart::Starting));
-        }
-        if is_resting {
+        // It works for others, and is not missing.
+        Err(ListError::Lost(error)) if has_no_room(&error) && entry.known().is_some() => {
+            is_full = true;
             slot.miss();
-            return errand.meanwhile();
+            errand.do_without(&error);
+            None
         }
-        // Nobody waits again for a server that has kept others waiting.
-        let since = match errand.whose {
-            ListScope::Own => slot.fetching_since(),
-            ListScope::Kind | ListScope::Nobody => entry.waited_for_since(),
-        };
-        let until = since.unwrap_or_else(Instant::now) + self.settings.list_wait;
-        let waited = tokio::time::timeout_at(until, done.changed()).await;
-        if waited.is_err() {
-            errand.is_late();
+        Err(ListError::Lost(error)) => {
+            entry.judge(Some(&error));
+            entry.server.did_without();
+            None
         }
-        if slot.unchanged(errand.basis().changes).is_none() {
-            slot.miss();
+        Err(ListError::Late(error)) => {
+            slot.rest();
+            errand.do_without(&error);
+            None
         }
-        errand.meanwhile()
-    }
-
-    async fn fetch(self: Arc<Self>, errand: ListRequest, way: FetchStart) {
-        let (entry, slot) = (&errand.entry, &errand.slot);
-        let basis = errand.basis();
-        let is_first = !slot.is_of(basis.wakes);
-        let fetched = self.fetch_list(&errand, way).await;
-        let mut is_full = false;
-        let listing = match fetched {
-            Ok(listing) => listing,
-            // It may have fallen asleep meanwhile.
-            Err(ListError::Lost(error)) if way == FetchStart::Awake => {
-                let error = entry.server.covered(error.message().into_owned());
-                tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
-                None
-            }
-            // It works for others, and is not missing.
-            Err(ListError::Lost(error)) if has_no_room(&error) && entry.known().is_some() => {
-                is_full = true;
-                slot.miss();
-                errand.do_without(&error);
-                None
-            }
-            Err(ListError::Lost(error)) => {
-                entry.judge(Some(&error));
-                entry.server.did_without();
-                None
-            }
-            Err(ListError::Late(error)) => {
-                slot.rest();
-                errand.do_without(&error);
-                None
-            }
-            Err(ListError::RefusalKind(error)) => {
-                entry.judge(None);
-                errand.do_without(&error);
-                None
-            }
-        };
-        if listing.is_some() {
+        Err(ListError::RefusalKind(error)) => {
             entry.judge(None);
+            errand.do_without(&error);
+            None
         }
-        let listing = listing.map(|listing| errand.taken(listing));
-        self.hand_on(&errand, slot.end(listing, basis));
-        if is_first && errand.whose == ListScope::Own {
-            self.doubt_common(&errand);
-        }
-        // ClientRef has an instance finds room in it.
-        if is_full && errand.whose != ListScope::Own {
-            self.try_soon(&errand);
-        }
+    };
+    if listing.is_some() {
+        entry.judge(None);
     }
-
-    /// Hands on what a fetch has brought: to everybody, or to the one client whose list it is.
-    fn hand_on(&self, errand: &ListRequest, news: FetchOutcome) {
-        let ListRequest {
-            entry,
-            guest,
-            kind,
-            whose,
-            slot,
-        } = errand;
-        if *whose != ListScope::Own {
-            return entry.spread(*kind, news);
-        }
-        let own = &guest.own;
-        let is_other = slot
-            .listing()
-            .is_some_and(|listing| own.is_news(entry.number, *kind, &listing));
-        if is_other || news == FetchOutcome::Changed {
-            self.tell_guest(guest, kind.changed());
-        }
+    let listing = listing.map(|listing| errand.taken(listing));
+    hand_on(&aggregator, &errand, slot.end(listing, basis));
+    if is_first && errand.whose == ListScope::Own {
+        doubt_common(&aggregator, &errand);
     }
-
-    /// A client is shown this. What its own instance has may have come meanwhile.
-    fn note_shown(&self, errand: &ListRequest, listing: &ServerList) {
-        let ListRequest {
-            entry,
-            guest,
-            kind,
-            whose,
-            ..
-        } = errand;
-        if *whose == ListScope::Kind {
-            return;
-        }
-        guest.own.shows(entry.number, *kind, listing);
-        let own = guest.own_slot(entry, *kind);
-        let own = own.and_then(|slot| slot.listing());
-        if own.is_some_and(|own| guest.own.is_news(entry.number, *kind, &own)) {
-            self.tell_guest(guest, kind.changed());
-        }
+    // ClientRef has an instance finds room in it.
+    if is_full && errand.whose != ListScope::Own {
+        try_soon(&aggregator, &errand);
     }
+}
 
-    /// An instance that has just been started has something else than those are shown who have none: that is looked at
-    /// again, if it may be the list of an earlier version of the server.
-    fn doubt_common(self: &Arc<Self>, errand: &ListRequest) {
-        let common = errand.common();
-        let (Freshness::Old(shown), Some(own)) = (self.look(&common), errand.slot.listing()) else {
-            return;
-        };
-        if !own.is_same(&shown) && common.slot.begin() {
-            tokio::spawn(Arc::clone(self).fetch(common, FetchStart::Starting));
-        }
+/// Hands on what a fetch has brought: to everybody, or to the one client whose list it is.
+fn hand_on(aggregator: &Aggregator, errand: &ListRequest, news: FetchOutcome) {
+    let ListRequest {
+        entry,
+        guest,
+        kind,
+        whose,
+        slot,
+    } = errand;
+    if *whose != ListScope::Own {
+        return entry.spread(*kind, news);
     }
-
-    /// None if it would have to be woken, and is not to be.
-    async fn fetch_list(
-        self: &Arc<Self>,
-        errand: &ListRequest,
-        way: FetchStart,
-    ) -> Result<Option<ServerList>, ListError> {
-        let (entry, kind) = (&errand.entry, errand.kind);
-        let binding = match way {
-            FetchStart::Starting => Some(errand.binding(self).await.map_err(ListError::Lost)?),
-            FetchStart::Awake => errand.awake(),
-        };
-        let Some(binding) = binding else {
-            return Ok(None);
-        };
-        if !entry.has(needed(kind)) {
-            return Ok(Some(ServerList::empty(kind, entry.revision())));
-        }
-        let (server, readers) = (&entry.server, errand.readers());
-        let listed = match way {
-            FetchStart::Starting => server.list(&binding, kind, readers).await.map(Some),
-            FetchStart::Awake => {
-                let listed = server.list_awake(&binding, kind, readers).await;
-                listed.transpose()
-            }
-        };
-        match listed {
-            // The server declares more than it has.
-            Err(ListError::RefusalKind(error))
-                if error.code() == ErrorCode::MethodNotFound.code() =>
-            {
-                Ok(Some(ServerList::empty(kind, entry.revision())))
-            }
-            outcome => outcome,
-        }
+    let own = &guest.own;
+    let is_other = slot
+        .listing()
+        .is_some_and(|listing| own.is_news(entry.number, *kind, &listing));
+    if is_other || news == FetchOutcome::Changed {
+        list_changes::tell_guest(aggregator, guest, kind.changed());
     }
+}
 
-    /// Looks at the lists of a server again that may not be true any more, if it is awake.
-    pub(crate) fn look_again(self: &Arc<Self>, entry: &Arc<ServerEntry>) {
-        for (kind, slot) in entry.slots() {
-            if let Some(guest) = slot.patron() {
-                // Nobody waits for what is shown.
-                let errand = ListRequest {
-                    slot,
-                    ..ListRequest::of_many(entry, &guest, kind)
-                };
-                let _ = self.shown(&errand);
-            }
-        }
+/// A client is shown this. What its own instance has may have come meanwhile.
+fn note_shown(aggregator: &Aggregator, errand: &ListRequest, listing: &ServerList) {
+    let ListRequest {
+        entry,
+        guest,
+        kind,
+        whose,
+        ..
+    } = errand;
+    if *whose == ListScope::Kind {
+        return;
     }
-
-    /// Tries again to get the lists that somebody had to do without.
-    pub(crate) fn try_again(self: &Arc<Self>, entry: &Arc<ServerEntry>) {
-        for (kind, slot) in entry.slots() {
-            self.fetch_missed(entry, kind, slot);
-        }
+    guest.own.shows(entry.number, *kind, listing);
+    let own = guest.own_slot(entry, *kind);
+    let own = own.and_then(|slot| slot.listing());
+    if own.is_some_and(|own| guest.own.is_news(entry.number, *kind, &own)) {
+        list_changes::tell_guest(aggregator, guest, kind.changed());
     }
+}
 
-    fn fetch_missed(
-        self: &Arc<Self>,
-        entry: &Arc<ServerEntry>,
-        kind: ListKind,
-        slot: Arc<CacheEntry>,
-    ) {
-        let Some(guest) = slot.patron().filter(|_| slot.is_missed()) else {
-            return;
-        };
-        if slot.begin() {
+/// An instance that has just been started has something else than those are shown who have none: that is looked at
+/// again, if it may be the list of an earlier version of the server.
+fn doubt_common(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
+    let common = errand.common();
+    let (Freshness::Old(shown), Some(own)) = (look(aggregator, &common), errand.slot.listing())
+    else {
+        return;
+    };
+    if !own.is_same(&shown) && common.slot.begin() {
+        tokio::spawn(fetch(Arc::clone(aggregator), common, FetchStart::Starting));
+    }
+}
+
+/// None if it would have to be woken, and is not to be.
+async fn fetch_list(
+    aggregator: &Arc<Aggregator>,
+    errand: &ListRequest,
+    way: FetchStart,
+) -> Result<Option<ServerList>, ListError> {
+    let (entry, kind) = (&errand.entry, errand.kind);
+    let binding = match way {
+        FetchStart::Starting => Some(errand.binding(aggregator).await.map_err(ListError::Lost)?),
+        FetchStart::Awake => errand.awake(),
+    };
+    let Some(binding) = binding else {
+        return Ok(None);
+    };
+    if !entry.has(needed(kind)) {
+        return Ok(Some(ServerList::empty(kind, entry.revision())));
+    }
+    let (server, readers) = (&entry.server, errand.readers());
+    let listed = match way {
+        FetchStart::Starting => server_list::list(server, &binding, kind, readers)
+            .await
+            .map(Some),
+        FetchStart::Awake => {
+            let listed = server_list::list_awake(server, &binding, kind, readers).await;
+            listed.transpose()
+        }
+    };
+    match listed {
+        // The server declares more than it has.
+        Err(ListError::RefusalKind(error)) if error.code() == ErrorCode::MethodNotFound.code() => {
+            Ok(Some(ServerList::empty(kind, entry.revision())))
+        }
+        outcome => outcome,
+    }
+}
+
+/// Looks at the lists of a server again that may not be true any more, if it is awake.
+pub(crate) fn look_again(aggregator: &Arc<Aggregator>, entry: &Arc<ServerEntry>) {
+    for (kind, slot) in entry.slots() {
+        if let Some(guest) = slot.patron() {
+            // Nobody waits for what is shown.
             let errand = ListRequest {
                 slot,
                 ..ListRequest::of_many(entry, &guest, kind)
             };
-            tokio::spawn(Arc::clone(self).fetch(errand, FetchStart::Starting));
+            let _ = shown(aggregator, &errand);
         }
     }
+}
 
-    /// Tries again to get a list for which the server had no room, in a while.
-    fn try_soon(self: &Arc<Self>, errand: &ListRequest) {
-        let ListRequest {
-            entry, slot, kind, ..
-        } = errand;
-        let (pause, kind) = (entry.server.pauses().pause(slot.found_no_room()), *kind);
-        let (aggregator, entry) = (Arc::downgrade(self), Arc::downgrade(entry));
-        let slot = Arc::downgrade(slot);
-        tokio::spawn(async move {
-            tokio::time::sleep(pause).await;
-            let still = (aggregator.upgrade(), entry.upgrade(), slot.upgrade());
-            if let (Some(aggregator), Some(entry), Some(slot)) = still {
-                aggregator.fetch_missed(&entry, kind, slot);
-            }
-        });
+/// Tries again to get the lists that somebody had to do without.
+pub(crate) fn try_again(aggregator: &Arc<Aggregator>, entry: &Arc<ServerEntry>) {
+    for (kind, slot) in entry.slots() {
+        fetch_missed(aggregator, entry, kind, slot);
     }
+}
 
-    /// Servers that do not tell of changes are asked now and then, for those who are told.
-    pub(crate) fn watch(self: &Arc<Self>) {
-        let aggregator = Arc::downgrade(self);
-        let age = self.settings.list_age;
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(age).await;
-                let Some(aggregator) = Weak::upgrade(&aggregator) else {
-                    return;
-                };
-                if !aggregator.changes.are_heard() {
-                    continue;
-                }
-                for entry in &aggregator.server_set().entries {
-                    aggregator.look_again(entry);
-                    aggregator.try_again(entry);
-                    for guest in aggregator.guests() {
-                        aggregator.look_at_own_again(entry, &guest);
-                    }
+fn fetch_missed(
+    aggregator: &Arc<Aggregator>,
+    entry: &Arc<ServerEntry>,
+    kind: ListKind,
+    slot: Arc<CacheEntry>,
+) {
+    let Some(guest) = slot.patron().filter(|_| slot.is_missed()) else {
+        return;
+    };
+    if slot.begin() {
+        let errand = ListRequest {
+            slot,
+            ..ListRequest::of_many(entry, &guest, kind)
+        };
+        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchStart::Starting));
+    }
+}
+
+/// Tries again to get a list for which the server had no room, in a while.
+fn try_soon(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
+    let ListRequest {
+        entry, slot, kind, ..
+    } = errand;
+    let (pause, kind) = (entry.server.pauses().pause(slot.found_no_room()), *kind);
+    let (aggregator, entry) = (Arc::downgrade(aggregator), Arc::downgrade(entry));
+    let slot = Arc::downgrade(slot);
+    tokio::spawn(async move {
+        tokio::time::sleep(pause).await;
+        let still = (aggregator.upgrade(), entry.upgrade(), slot.upgrade());
+        if let (Some(aggregator), Some(entry), Some(slot)) = still {
+            fetch_missed(&aggregator, &entry, kind, slot);
+        }
+    });
+}
+
+/// Servers that do not tell of changes are asked now and then, for those who are told.
+pub(crate) fn watch(aggregator: &Arc<Aggregator>) {
+    let age = aggregator.settings.list_age;
+    let aggregator = Arc::downgrade(aggregator);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(age).await;
+            let Some(aggregator) = Weak::upgrade(&aggregator) else {
+                return;
+            };
+            if !aggregator.changes.are_heard() {
+                continue;
+            }
+            for entry in &aggregator.server_set().entries {
+                look_again(&aggregator, entry);
+                try_again(&aggregator, entry);
+                for guest in own::guests(&aggregator) {
+                    own::look_at_own_again(&aggregator, entry, &guest);
                 }
             }
-        });
-    }
+        }
+    });
 }
 
 impl ListRequest {

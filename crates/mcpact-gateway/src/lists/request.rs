@@ -75,14 +75,14 @@ impl ListRequest {
     pub(crate) fn basis(&self) -> ListVersion {
         match self.whose {
             ListScope::Own => self.guest.own_basis(&self.entry, self.kind),
-            ListScope::Kind | ListScope::Nobody => self.entry.basis(self.kind),
+            ListScope::Kind | ListScope::Internal => self.entry.basis(self.kind),
         }
     }
 
     /// ClientRef is asked for it, if the server is awake.
     pub(crate) fn awake(&self) -> Option<Arc<ServerBinding>> {
         match self.whose {
-            ListScope::Nobody => self.guest.awake_nobody(&self.entry),
+            ListScope::Internal => self.guest.running_internal_binding(&self.entry),
             ListScope::Kind | ListScope::Own => self.guest.awake_part(&self.entry),
         }
     }
@@ -93,7 +93,7 @@ impl ListRequest {
         aggregator: &Arc<Aggregator>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         match self.whose {
-            ListScope::Nobody => self.guest.nobody(aggregator, &self.entry).await,
+            ListScope::Internal => self.guest.internal_binding(aggregator, &self.entry).await,
             ListScope::Kind | ListScope::Own => self.guest.part(aggregator, &self.entry).await,
         }
     }
@@ -102,7 +102,7 @@ impl ListRequest {
     pub(crate) fn readers(&self) -> ListAudience {
         match self.whose {
             ListScope::Own => self.guest.readers(),
-            ListScope::Kind | ListScope::Nobody => ListAudience::Many,
+            ListScope::Kind | ListScope::Internal => ListAudience::Many,
         }
     }
 

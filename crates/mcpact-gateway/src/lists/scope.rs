@@ -10,7 +10,7 @@ pub(crate) enum ListScope {
     /// All clients' who declare the same, by instances that they share.
     Kind,
     /// Nobody's, by an instance that is no client's: for those who declare the same and have no instance yet.
-    Nobody,
+    Internal,
     /// One client's, by its own instance. It is shared with nobody, and ends with the client.
     Own,
 }
@@ -36,19 +36,19 @@ pub(crate) const fn whose(
         }
         (SharingPolicy::Exclusive, Some(Era::Legacy) | None, InstanceKnown::Yes) => ListScope::Own,
         (SharingPolicy::Exclusive, Some(Era::Legacy) | None, InstanceKnown::No) => {
-            ListScope::Nobody
+            ListScope::Internal
         }
     }
 }
 
 /// Before what is kept of nobody's lists.
-const NOBODYS: &str = "nobody-";
+const INTERNAL: &str = "internal-";
 
 impl ListScope {
     /// For whom a list is kept that is read by somebody like this.
     pub(crate) fn reader(self, who: &str) -> String {
         match self {
-            Self::Nobody => format!("{NOBODYS}{who}"),
+            Self::Internal => format!("{INTERNAL}{who}"),
             Self::Kind | Self::Own => who.to_owned(),
         }
     }
@@ -56,8 +56,8 @@ impl ListScope {
     /// Whether a list that was kept for somebody is one of these. Those of a client are never kept.
     pub(crate) fn is_of(self, reader: &str) -> bool {
         match self {
-            Self::Nobody => reader.starts_with(NOBODYS),
-            Self::Kind => !reader.starts_with(NOBODYS),
+            Self::Internal => reader.starts_with(INTERNAL),
+            Self::Kind => !reader.starts_with(INTERNAL),
             Self::Own => false,
         }
     }
@@ -72,12 +72,12 @@ mod tests {
     fn whose_list_is_shown() {
         use InstanceKnown::{No, Yes};
         for (sharing, era, acquainted, expected) in [
-            (SharingPolicy::Exclusive, None, No, ListScope::Nobody),
+            (SharingPolicy::Exclusive, None, No, ListScope::Internal),
             (
                 SharingPolicy::Exclusive,
                 Some(Era::Legacy),
                 No,
-                ListScope::Nobody,
+                ListScope::Internal,
             ),
             (
                 SharingPolicy::Exclusive,
@@ -110,8 +110,12 @@ mod tests {
     #[test]
     fn what_was_kept_for_others_is_not_used() {
         let of = |whose: ListScope, by: ListScope| whose.is_of(&by.reader("x"));
-        assert!(of(ListScope::Kind, ListScope::Kind) && of(ListScope::Nobody, ListScope::Nobody));
-        assert!(!of(ListScope::Kind, ListScope::Nobody) && !of(ListScope::Nobody, ListScope::Kind));
+        assert!(
+            of(ListScope::Kind, ListScope::Kind) && of(ListScope::Internal, ListScope::Internal)
+        );
+        assert!(
+            !of(ListScope::Kind, ListScope::Internal) && !of(ListScope::Internal, ListScope::Kind)
+        );
         assert!(!of(ListScope::Own, ListScope::Own));
     }
 }

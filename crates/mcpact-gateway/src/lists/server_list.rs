@@ -1,5 +1,7 @@
 //! Whole lists of a server, for whoever shows several servers as one.
 
+use crate::lists::pages;
+use crate::upstream::rebind;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -188,184 +190,180 @@ impl ServerList {
     }
 }
 
-impl UpstreamServer {
-    /// A client that comes by way of somebody else.
-    pub(crate) async fn receive(
-        &self,
-        hello: ClientHello<'_>,
-        identity: &ClientIdentity,
-    ) -> Result<Arc<ServerBinding>, ServeError> {
-        let ClientSetup { state, .. } = self.admit(hello, identity).await?;
-        let binding = state.and_then(|state| state.bound().cloned());
-        binding.ok_or_else(|| {
-            let why = String::from("the client did not introduce itself in a way that can be read");
-            refusal(
-                ErrorCode::InvalidParams.code(),
-                why,
-                None,
-                Revision::newest(Era::Modern),
-            )
-        })
-    }
-
-    /// What the server last said about itself.
-    pub(crate) fn profile(&self) -> Option<Arc<ServerProfile>> {
-        self.shared.info_cache.profile()
-    }
-
-    /// From here on this one hears of changes.
-    pub(crate) fn tell_of_changes(&self, listener: std::sync::Weak<dyn ChangeListener>) {
-        self.shared.info_cache.tell_to(listener);
-    }
-
-    /// Whether changes of its lists are heard of at the moment.
-    pub(crate) fn can_tell(&self) -> bool {
-        self.shared.info_cache.can_tell()
-    }
-
-    /// What the server said in an earlier run.
-    pub(crate) fn recall(&self, record: &ServerMetadata) {
-        let has_tasks = record.profile.revision.has(Feature::TasksCore);
-        let tools = record.lists.iter().filter(|l| l.kind == ListKind::Tools);
-        for page in tools.flat_map(|list| &list.pages) {
-            self.shared.book.learn(page);
-            // What was kept back is not served from memory.
-            self.shared.pins.check(page);
-            if has_tasks {
-                self.shared.tool_tasks.learn(page);
-            }
-        }
-        self.shared.info_cache.recall(record.profile.clone());
-    }
-
-    /// Why nobody may start it, if it must be approved and is not.
-    pub(crate) async fn unapproved(&self) -> Option<ServeError> {
-        let kind = self.shared.check_approved().await.err()?;
-        Some(self.shared.error(kind).into())
-    }
-
-    /// Whether it costs nobody a process to ask it.
-    pub(crate) fn is_remote(&self) -> bool {
-        matches!(self.shared.target, Target::Url { .. })
-    }
-
-    /// What tells it from every other server, if it can be kept what it says.
-    pub(crate) fn fingerprint(&self) -> Option<String> {
-        let target = self.shared.target.fingerprint()?;
-        let mode = format!("{:?}", self.settings.mode);
-        Some(digest([target.as_bytes(), mode.as_bytes()]))
-    }
-
-    /// ClientRef stands for everybody at a modern server that is awake.
-    pub(crate) fn everybody(&self) -> Option<Arc<ServerBinding>> {
-        let pool = self.modern()?;
-        let connection = pool.open_connection()?;
-        let is_modern = connection.revision().era() == Era::Modern;
-        is_modern.then(|| Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
-    }
-
-    /// ClientRef stands for modern clients that declare this at a legacy server that is awake.
-    pub(crate) fn standing(
-        &self,
-        capabilities: &str,
-        identity: &ClientIdentity,
-    ) -> Option<Arc<ServerBinding>> {
-        let pool = self.known_pool(capabilities, identity)?;
-        pool.open_connection()?;
-        Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
-    }
-
-    /// A whole list, page by page.
-    pub(crate) async fn list(
-        &self,
-        binding: &Arc<ServerBinding>,
-        kind: ListKind,
-        readers: ListAudience,
-    ) -> Result<ServerList, ListError> {
-        let refusals = RefusalRecord::default();
-        for retries in 0..RetryPolicy::REMOTE.renegotiations {
-            let before = binding.open_connection();
-            let was_modern =
-                before.is_some_and(|connection| connection.revision().era() == Era::Modern);
-            let listed = self.list_once(binding, kind, readers, &refusals).await;
-            let (refused, by) = match (&listed, refusals.take()) {
-                (Err(_), Some(refused)) => refused,
-                // A list may be asked for again, whatever became of it.
-                (Err(ListError::Lost(_)), None) if was_modern => {
-                    (RefusalKind::InDoubt, Arc::clone(binding))
-                }
-                _ => return listed,
-            };
-            let attempt = Attempt {
-                retries,
-                ..refused.attempt()
-            };
-            let decision = RetryPolicy::REMOTE.decide(attempt);
-            if decision != Retry::IfServerChanged || !self.is_another(refused, &by).await {
-                return listed;
-            }
-        }
-        self.list_once(binding, kind, readers, &refusals).await
-    }
-
-    async fn list_once(
-        &self,
-        binding: &Arc<ServerBinding>,
-        kind: ListKind,
-        readers: ListAudience,
-        refusals: &RefusalRecord,
-    ) -> Result<ServerList, ListError> {
-        let current = self.current(Arc::clone(binding)).await;
-        let (binding, _) = current.map_err(ListError::Lost)?;
-        let lease = binding.acquire().await;
-        let lease = lease.map_err(|error| ListError::Lost(error.into()))?;
-        let Lease { connection, guard } = lease;
-        let errand = ListFetch {
-            kind,
-            readers,
-            passage: FetchMode::Lease,
-        };
-        let listed = self
-            .in_time(connection.list(&binding, errand, refusals))
-            .await;
-        if listed.is_ok() {
-            guard.answered();
-        }
-        listed
-    }
-
-    /// The same, if the server is awake; it may fall asleep as if nobody had asked.
-    pub(crate) async fn list_awake(
-        &self,
-        binding: &Arc<ServerBinding>,
-        kind: ListKind,
-        readers: ListAudience,
-    ) -> Option<Result<ServerList, ListError>> {
-        let connection = binding.open_connection()?;
-        let refusals = RefusalRecord::default();
-        let errand = ListFetch {
-            kind,
-            readers,
-            passage: FetchMode::Unnoticed,
-        };
-        Some(
-            self.in_time(connection.list(binding, errand, &refusals))
-                .await,
+/// A client that comes by way of somebody else.
+pub(crate) async fn receive(
+    server: &UpstreamServer,
+    hello: ClientHello<'_>,
+    identity: &ClientIdentity,
+) -> Result<Arc<ServerBinding>, ServeError> {
+    let ClientSetup { state, .. } = server.admit(hello, identity).await?;
+    let binding = state.and_then(|state| state.bound().cloned());
+    binding.ok_or_else(|| {
+        let why = String::from("the client did not introduce itself in a way that can be read");
+        refusal(
+            ErrorCode::InvalidParams.code(),
+            why,
+            None,
+            Revision::newest(Era::Modern),
         )
-    }
+    })
+}
 
-    /// No list is waited for without an end.
-    async fn in_time(
-        &self,
-        listing: impl Future<Output = Result<ServerList, ListError>>,
-    ) -> Result<ServerList, ListError> {
-        let limit = self.shared.run().call_timeout;
-        let listed = tokio::time::timeout(limit, listing).await;
-        listed.unwrap_or_else(|_| {
+/// What the server last said about itself.
+pub(crate) fn profile(server: &UpstreamServer) -> Option<Arc<ServerProfile>> {
+    server.shared.info_cache.profile()
+}
+
+/// From here on this one hears of changes.
+pub(crate) fn tell_of_changes(
+    server: &UpstreamServer,
+    listener: std::sync::Weak<dyn ChangeListener>,
+) {
+    server.shared.info_cache.tell_to(listener);
+}
+
+/// Whether changes of its lists are heard of at the moment.
+pub(crate) fn can_tell(server: &UpstreamServer) -> bool {
+    server.shared.info_cache.can_tell()
+}
+
+/// What the server said in an earlier run.
+pub(crate) fn recall(server: &UpstreamServer, record: &ServerMetadata) {
+    let has_tasks = record.profile.revision.has(Feature::TasksCore);
+    let tools = record.lists.iter().filter(|l| l.kind == ListKind::Tools);
+    for page in tools.flat_map(|list| &list.pages) {
+        server.shared.book.learn(page);
+        // What was kept back is not served from memory.
+        server.shared.pins.check(page);
+        if has_tasks {
+            server.shared.tool_tasks.learn(page);
+        }
+    }
+    server.shared.info_cache.recall(record.profile.clone());
+}
+
+/// Why nobody may start it, if it must be approved and is not.
+pub(crate) async fn unapproved(server: &UpstreamServer) -> Option<ServeError> {
+    let kind = server.shared.check_approved().await.err()?;
+    Some(server.shared.error(kind).into())
+}
+
+/// Whether it costs nobody a process to ask it.
+pub(crate) fn is_remote(server: &UpstreamServer) -> bool {
+    matches!(server.shared.target, Target::Url { .. })
+}
+
+/// What tells it from every other server, if it can be kept what it says.
+pub(crate) fn fingerprint(server: &UpstreamServer) -> Option<String> {
+    let target = server.shared.target.fingerprint()?;
+    let mode = format!("{:?}", server.settings.mode);
+    Some(digest([target.as_bytes(), mode.as_bytes()]))
+}
+
+/// ClientRef stands for everybody at a modern server that is awake.
+pub(crate) fn everybody(server: &UpstreamServer) -> Option<Arc<ServerBinding>> {
+    let pool = server.modern()?;
+    let connection = pool.open_connection()?;
+    let is_modern = connection.revision().era() == Era::Modern;
+    is_modern.then(|| Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
+}
+
+/// ClientRef stands for modern clients that declare this at a legacy server that is awake.
+pub(crate) fn standing(
+    server: &UpstreamServer,
+    capabilities: &str,
+    identity: &ClientIdentity,
+) -> Option<Arc<ServerBinding>> {
+    let pool = server.known_pool(capabilities, identity)?;
+    pool.open_connection()?;
+    Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
+}
+
+/// A whole list, page by page.
+pub(crate) async fn list(
+    server: &UpstreamServer,
+    binding: &Arc<ServerBinding>,
+    kind: ListKind,
+    readers: ListAudience,
+) -> Result<ServerList, ListError> {
+    let refusals = RefusalRecord::default();
+    for retries in 0..RetryPolicy::REMOTE.renegotiations {
+        let before = binding.open_connection();
+        let was_modern =
+            before.is_some_and(|connection| connection.revision().era() == Era::Modern);
+        let listed = list_once(server, binding, kind, readers, &refusals).await;
+        let (refused, by) = match (&listed, refusals.take()) {
+            (Err(_), Some(refused)) => refused,
+            // A list may be asked for again, whatever became of it.
+            (Err(ListError::Lost(_)), None) if was_modern => {
+                (RefusalKind::InDoubt, Arc::clone(binding))
+            }
+            _ => return listed,
+        };
+        let attempt = Attempt {
+            retries,
+            ..refused.attempt()
+        };
+        let decision = RetryPolicy::REMOTE.decide(attempt);
+        if decision != Retry::IfServerChanged || !refusal::is_another(refused, &by).await {
+            return listed;
+        }
+    }
+    list_once(server, binding, kind, readers, &refusals).await
+}
+
+async fn list_once(
+    server: &UpstreamServer,
+    binding: &Arc<ServerBinding>,
+    kind: ListKind,
+    readers: ListAudience,
+    refusals: &RefusalRecord,
+) -> Result<ServerList, ListError> {
+    let current = rebind::current(server, Arc::clone(binding)).await;
+    let (binding, _) = current.map_err(ListError::Lost)?;
+    let lease = binding.acquire().await;
+    let lease = lease.map_err(|error| ListError::Lost(error.into()))?;
+    let Lease { connection, guard } = lease;
+    let errand = ListFetch {
+        kind,
+        readers,
+        passage: FetchMode::Lease,
+    };
+    let listed = in_time(server, pages::list(&connection, &binding, errand, refusals)).await;
+    if listed.is_ok() {
+        guard.answered();
+    }
+    listed
+}
+
+/// The same, if the server is awake; it may fall asleep as if nobody had asked.
+pub(crate) async fn list_awake(
+    server: &UpstreamServer,
+    binding: &Arc<ServerBinding>,
+    kind: ListKind,
+    readers: ListAudience,
+) -> Option<Result<ServerList, ListError>> {
+    let connection = binding.open_connection()?;
+    let refusals = RefusalRecord::default();
+    let errand = ListFetch {
+        kind,
+        readers,
+        passage: FetchMode::Unnoticed,
+    };
+    Some(in_time(server, pages::list(&connection, binding, errand, &refusals)).await)
+}
+
+/// No list is waited for without an end.
+async fn in_time(
+    server: &UpstreamServer,
+    listing: impl Future<Output = Result<ServerList, ListError>>,
+) -> Result<ServerList, ListError> {
+    let limit = server.shared.run().call_timeout;
+    let listed = tokio::time::timeout(limit, listing).await;
+    listed.unwrap_or_else(|_| {
             let why = format!(
                 "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
             );
             Err(ListError::Late(missing(why)))
         })
-    }
 }

@@ -1,5 +1,6 @@
 //! ListChanges of the lists of a modern server, for whoever shows several servers as one.
 
+use crate::lists::pages;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -35,30 +36,28 @@ struct ListWatch {
     has_gap: bool,
 }
 
-impl UpstreamConnection {
-    /// Hears of changed lists of a modern server, as long as the connection lives. A legacy server
-    /// tells without being asked.
-    pub(crate) fn watch(self: &Arc<Self>, shared: &Arc<ServerShared>) {
-        let declared = self.upstream.introduction.capabilities.declared();
-        let filter = ListenFilter {
-            tools: declared.has(Capability::ToolsListChanged),
-            prompts: declared.has(Capability::PromptsListChanged),
-            resources: declared.has(Capability::ResourcesListChanged),
-            ..ListenFilter::default()
-        };
-        if self.revision().era() == Era::Legacy || filter == ListenFilter::default() {
-            return;
-        }
-        let watch = ListWatch {
-            connection: Arc::downgrade(self),
-            shared: Arc::downgrade(shared),
-            filter,
-            has_gap: false,
-        };
-        let watching = tokio::spawn(watch.run());
-        // It is called once for each connection.
-        let _ = self.watching.set(watching.abort_handle());
+/// Hears of changed lists of a modern server, as long as the connection lives. A legacy server
+/// tells without being asked.
+pub(crate) fn watch(connection: &Arc<UpstreamConnection>, shared: &Arc<ServerShared>) {
+    let declared = connection.upstream.introduction.capabilities.declared();
+    let filter = ListenFilter {
+        tools: declared.has(Capability::ToolsListChanged),
+        prompts: declared.has(Capability::PromptsListChanged),
+        resources: declared.has(Capability::ResourcesListChanged),
+        ..ListenFilter::default()
+    };
+    if connection.revision().era() == Era::Legacy || filter == ListenFilter::default() {
+        return;
     }
+    let watch = ListWatch {
+        connection: Arc::downgrade(connection),
+        shared: Arc::downgrade(shared),
+        filter,
+        has_gap: false,
+    };
+    let watching = tokio::spawn(watch.run());
+    // It is called once for each connection.
+    let _ = connection.watching.set(watching.abort_handle());
 }
 
 impl ListWatch {
@@ -93,7 +92,7 @@ impl ListWatch {
             .upgrade()
             .filter(|connection| connection.is_open())?;
         let params = ObjectWriter::new().raw("notifications", &self.filter.encode());
-        let params = connection.own_stamp(&params.finish());
+        let params = pages::own_stamp(&connection, &params.finish());
         Some(connection.call(Method::SubscriptionsListen, &params).await)
     }
 

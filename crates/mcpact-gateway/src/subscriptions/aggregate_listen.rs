@@ -1,5 +1,8 @@
 //! A modern client that listens to several servers at once.
 
+use crate::handover::subscriptions;
+use crate::subscriptions::list_changes;
+use crate::tasks::aggregate_tasks;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -130,167 +133,172 @@ struct ListenTargets {
     tasks: Vec<SubscribedUri>,
 }
 
-impl Aggregator {
-    /// Serves `subscriptions/listen` until the client goes away or the aggregator ends.
-    pub(crate) async fn listen(
-        self: &Arc<Self>,
-        job: BackendRequest,
-        guest: &Arc<DownstreamClient>,
-        sink: ClientSink,
-    ) -> Result<ByteString, ServeError> {
-        let params = &job.params;
-        let wanted = ListenFilter::parse(Some(params)).unwrap_or_default();
-        let mut filter = wanted.granted(&job.pact);
-        let client = job.pact.revision();
-        let mut shares = Vec::new();
-        // What nobody has, and what several have, is left out of the agreement.
-        for outer in &filter.uris {
-            if let Ok((entry, inner)) = self.by_uri(guest, outer, client).await {
-                let outer = outer.clone();
-                let shared = SubscribedUri { outer, inner };
-                share_of(&mut shares, entry).uris.push(shared);
-            }
+/// Serves `subscriptions/listen` until the client goes away or the aggregator ends.
+pub(crate) async fn listen(
+    aggregator: &Arc<Aggregator>,
+    job: BackendRequest,
+    guest: &Arc<DownstreamClient>,
+    sink: ClientSink,
+) -> Result<ByteString, ServeError> {
+    let params = &job.params;
+    let wanted = ListenFilter::parse(Some(params)).unwrap_or_default();
+    let mut filter = wanted.granted(&job.pact);
+    let client = job.pact.revision();
+    let mut shares = Vec::new();
+    // What nobody has, and what several have, is left out of the agreement.
+    for outer in &filter.uris {
+        if let Ok((entry, inner)) = aggregator.by_uri(guest, outer, client).await {
+            let outer = outer.clone();
+            let shared = SubscribedUri { outer, inner };
+            share_of(&mut shares, entry).uris.push(shared);
         }
-        for outer in &filter.tasks {
-            if let Ok((entry, inner)) = self.by_task(outer, client) {
-                let outer = outer.clone();
-                let shared = SubscribedUri { outer, inner };
-                share_of(&mut shares, entry).tasks.push(shared);
-            }
+    }
+    for outer in &filter.tasks {
+        if let Ok((entry, inner)) = aggregate_tasks::by_task(aggregator, outer, client) {
+            let outer = outer.clone();
+            let shared = SubscribedUri { outer, inner };
+            share_of(&mut shares, entry).tasks.push(shared);
         }
+    }
+    let (agreed, mut agreements) = mpsc::unbounded_channel();
+    let mut streams: FuturesUnordered<_> = shares
+        .into_iter()
+        .map(|share| stream(aggregator, &job, guest, &sink, share, agreed.clone()))
+        .collect();
+    drop(agreed);
+    let accepted = self::agreements(&mut streams, &mut agreements).await;
+    drop(agreements);
+    filter.uris.retain(|uri| accepted.uris.contains(uri));
+    filter.tasks.retain(|task| accepted.tasks.contains(task));
+    let listening = list_changes::listen_to_lists(
+        aggregator,
+        guest,
+        sink.clone(),
+        job.id.clone(),
+        filter.clone(),
+    );
+    let granted = ObjectWriter::new().raw("notifications", &filter.encode());
+    let scope = Scope::Request(job.id.clone());
+    let method = Method::SubscriptionsAcknowledged;
+    sink.tell(&scope, method, &granted.finish()).await;
+    let streaming = async {
+        // One server that ends its part does not end the whole.
+        while streams.next().await.is_some() {}
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = streaming => {}
+        () = aggregator.changes.over() => {}
+    }
+    drop(listening);
+    Ok(farewell(job.id.raw()).into())
+}
+
+/// ListenStreams to one server for as long as the client does: it may end its part, go, come back and be replaced.
+async fn stream(
+    aggregator: &Arc<Aggregator>,
+    job: &BackendRequest,
+    guest: &Arc<DownstreamClient>,
+    sink: &ClientSink,
+    mut share: ServerTargets,
+    first: mpsc::UnboundedSender<Agreed>,
+) {
+    let mut agreement = Agreement {
+        first: Some(first),
+        sink,
+        job,
+    };
+    let mut failures = 0_u32;
+    loop {
+        let (entry, since) = (Arc::clone(&share.entry), Instant::now());
         let (agreed, mut agreements) = mpsc::unbounded_channel();
-        let mut streams: FuturesUnordered<_> = shares
-            .into_iter()
-            .map(|share| self.stream(&job, guest, &sink, share, agreed.clone()))
-            .collect();
-        drop(agreed);
-        let accepted = self.agreements(&mut streams, &mut agreements).await;
-        drop(agreements);
-        filter.uris.retain(|uri| accepted.uris.contains(uri));
-        filter.tasks.retain(|task| accepted.tasks.contains(task));
-        let listening = self.listen_to_lists(guest, sink.clone(), job.id.clone(), filter.clone());
-        let granted = ObjectWriter::new().raw("notifications", &filter.encode());
-        let scope = Scope::Request(job.id.clone());
-        let method = Method::SubscriptionsAcknowledged;
-        sink.tell(&scope, method, &granted.finish()).await;
-        let streaming = async {
-            // One server that ends its part does not end the whole.
-            while streams.next().await.is_some() {}
+        let streaming = stream_of(aggregator, job, guest, sink, &share, agreed);
+        let hearing = async {
+            while let Some(agreed) = agreements.recv().await {
+                agreement.reach(agreed);
+            }
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = streaming => {}
-            () = self.changes.over() => {}
+            _ = streaming => {}
+            () = hearing => {}
+            () = subscriptions::departed(aggregator, &entry) => {}
         }
-        drop(listening);
-        Ok(farewell(job.id.raw()).into())
-    }
-
-    /// ListenStreams to one server for as long as the client does: it may end its part, go, come back and be replaced.
-    async fn stream(
-        self: &Arc<Self>,
-        job: &BackendRequest,
-        guest: &Arc<DownstreamClient>,
-        sink: &ClientSink,
-        mut share: ServerTargets,
-        first: mpsc::UnboundedSender<Agreed>,
-    ) {
-        let mut agreement = Agreement {
-            first: Some(first),
-            sink,
-            job,
-        };
-        let mut failures = 0_u32;
-        loop {
-            let (entry, since) = (Arc::clone(&share.entry), Instant::now());
-            let (agreed, mut agreements) = mpsc::unbounded_channel();
-            let streaming = self.stream_of(job, guest, sink, &share, agreed);
-            let hearing = async {
-                while let Some(agreed) = agreements.recv().await {
-                    agreement.reach(agreed);
-                }
-                std::future::pending::<()>().await;
-            };
+        // What it said last may not have been heard.
+        if let Ok(agreed) = agreements.try_recv() {
+            agreement.reach(agreed);
+        }
+        let is_there = subscriptions::numbered(aggregator, entry.number).is_some();
+        // Nobody was promised anything of a server that has not agreed.
+        if !agreement.is_reached()
+            && (is_there || subscriptions::named(aggregator, &entry.name).is_none())
+        {
+            return;
+        }
+        if !is_there || since.elapsed() > PAUSES.longest {
+            failures = 0;
+        }
+        if is_there {
+            let pause = tokio::time::sleep(PAUSES.pause(failures));
+            failures = failures.saturating_add(1);
             tokio::select! {
-                _ = streaming => {}
-                () = hearing => {}
-                () = self.departed(&entry) => {}
+                () = pause => {}
+                () = subscriptions::departed(aggregator, &entry) => {}
             }
-            // What it said last may not have been heard.
-            if let Ok(agreed) = agreements.try_recv() {
-                agreement.reach(agreed);
-            }
-            let is_there = self.numbered(entry.number).is_some();
-            // Nobody was promised anything of a server that has not agreed.
-            if !agreement.is_reached() && (is_there || self.named(&entry.name).is_none()) {
-                return;
-            }
-            if !is_there || since.elapsed() > PAUSES.longest {
-                failures = 0;
-            }
-            if is_there {
-                let pause = tokio::time::sleep(PAUSES.pause(failures));
-                failures = failures.saturating_add(1);
-                tokio::select! {
-                    () = pause => {}
-                    () = self.departed(&entry) => {}
-                }
-            }
-            share.entry = self.arrived(&entry.name).await;
         }
+        share.entry = subscriptions::arrived(aggregator, &entry.name).await;
     }
+}
 
-    async fn stream_of(
-        self: &Arc<Self>,
-        job: &BackendRequest,
-        guest: &Arc<DownstreamClient>,
-        sink: &ClientSink,
-        share: &ServerTargets,
-        agreed: mpsc::UnboundedSender<Agreed>,
-    ) -> Result<ByteString, ServeError> {
-        let binding = guest.part(self, &share.entry).await?;
-        let filter = ListenFilter {
-            uris: inner(&share.wanted.uris),
-            tasks: inner(&share.wanted.tasks),
-            ..ListenFilter::default()
-        };
-        let params = with_notifications(&job.params, &filter.encode());
-        let job = BackendRequest {
-            params: params.into(),
-            ..again(job)
-        };
-        let view = ListenRewriter {
-            part: Rewriter::new(self, &share.entry, &guest.watched),
-            wanted: share.wanted.clone(),
-            agreed,
-        };
-        let sink = sink.clone().seeing(Arc::new(view));
-        share.entry.server.carry(job, binding, sink).await
-    }
+async fn stream_of(
+    aggregator: &Arc<Aggregator>,
+    job: &BackendRequest,
+    guest: &Arc<DownstreamClient>,
+    sink: &ClientSink,
+    share: &ServerTargets,
+    agreed: mpsc::UnboundedSender<Agreed>,
+) -> Result<ByteString, ServeError> {
+    let binding = guest.part(aggregator, &share.entry).await?;
+    let filter = ListenFilter {
+        uris: inner(&share.wanted.uris),
+        tasks: inner(&share.wanted.tasks),
+        ..ListenFilter::default()
+    };
+    let params = with_notifications(&job.params, &filter.encode());
+    let job = BackendRequest {
+        params: params.into(),
+        ..again(job)
+    };
+    let view = ListenRewriter {
+        part: Rewriter::new(aggregator, &share.entry, &guest.watched),
+        wanted: share.wanted.clone(),
+        agreed,
+    };
+    let sink = sink.clone().seeing(Arc::new(view));
+    share.entry.server.carry(job, binding, sink).await
+}
 
-    /// What the servers have agreed to after a while.
-    async fn agreements<F: Future>(
-        &self,
-        streams: &mut FuturesUnordered<F>,
-        agreements: &mut mpsc::UnboundedReceiver<Agreed>,
-    ) -> Agreed {
-        let mut accepted = Agreed::default();
-        let mut open = streams.len();
-        let late = tokio::time::sleep(AGREEMENT);
-        tokio::pin!(late);
-        while open > 0 {
-            tokio::select! {
-                () = &mut late => break,
-                Some(agreed) = agreements.recv() => {
-                    accepted.uris.extend(agreed.uris);
-                    accepted.tasks.extend(agreed.tasks);
-                }
-                Some(_) = streams.next() => {}
+/// What the servers have agreed to after a while.
+async fn agreements<F: Future>(
+    streams: &mut FuturesUnordered<F>,
+    agreements: &mut mpsc::UnboundedReceiver<Agreed>,
+) -> Agreed {
+    let mut accepted = Agreed::default();
+    let mut open = streams.len();
+    let late = tokio::time::sleep(AGREEMENT);
+    tokio::pin!(late);
+    while open > 0 {
+        tokio::select! {
+            () = &mut late => break,
+            Some(agreed) = agreements.recv() => {
+                accepted.uris.extend(agreed.uris);
+                accepted.tasks.extend(agreed.tasks);
             }
-            open -= 1;
+            Some(_) = streams.next() => {}
         }
-        accepted
+        open -= 1;
     }
+    accepted
 }
 
 /// What is wanted of a server.

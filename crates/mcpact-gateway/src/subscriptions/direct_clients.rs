@@ -1,6 +1,7 @@
 //! ClientRef comes to the server's own address, and hears of what changes here rather than at the server.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::sync::lock;
+use std::sync::{Arc, Mutex};
 
 use mcpact_engine::server::Scope;
 use mcpact_spec::Method;
@@ -16,7 +17,7 @@ pub(crate) struct DirectClients(Mutex<Vec<(WeakClientSink, Scope)>>);
 impl DirectClients {
     /// Somebody who hears what belongs to this.
     pub(crate) fn add(&self, sink: &ClientSink, scope: Scope) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         // Those who have gone make room before more is needed.
         if all.len() == all.capacity() {
             all.retain(|(sink, _)| sink.near().is_some());
@@ -26,7 +27,7 @@ impl DirectClients {
 
     /// The clients that have not profile the server.
     pub(crate) fn pending_bindings(&self) -> Vec<Arc<PendingBinding>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(&self.0);
         let near = all.iter().filter_map(|(sink, _)| sink.near());
         let pending_bindings = near.filter_map(|sink| sink.state()?.pending().cloned());
         pending_bindings.filter(|one| one.is_waiting()).collect()
@@ -34,7 +35,7 @@ impl DirectClients {
 
     /// Tells everybody who wants to hear of it.
     pub(crate) fn tell(&self, method: Method) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(&self.0);
         for (sink, scope) in all.iter() {
             if let Some(sink) = sink.near() {
                 sink.hint(scope, method, "{}");

@@ -1,5 +1,6 @@
 //! Subscriptions of legacy clients at a legacy server that others may be subscribed at too.
 
+use crate::exchange::rounds;
 use std::sync::Arc;
 
 use crate::error::ServeError;
@@ -61,27 +62,24 @@ impl Drop for Attempt {
     }
 }
 
-impl UpstreamServer {
-    /// `resources/subscribe` and `resources/unsubscribe`; the latter only if nobody else is subscribed.
-    pub(crate) async fn subscribing_along(
-        &self,
-        exchange: Exchange,
-    ) -> Result<ByteString, ServeError> {
-        let params = exchange.params()?;
-        let named = Object::parse(&params).unwrap_or_default();
-        let uri = named.get_str("uri").unwrap_or_default();
-        let method = exchange.inbound.job.method;
-        let mut attempt =
-            method.map(|method| Attempt::begin(&exchange, method, params.clone(), &uri));
-        let is_wanted = method == Some(Method::ResourcesUnsubscribe)
-            && exchange.binding.subscribers().wants(&uri);
-        let served = match is_wanted {
-            true => Ok(ByteString::from_static("{}")),
-            false => self.asking_along(exchange).await,
-        };
-        if let (Some(attempt), Ok(_)) = (&mut attempt, &served) {
-            attempt.agreed();
-        }
-        served
+/// `resources/subscribe` and `resources/unsubscribe`; the latter only if nobody else is subscribed.
+pub(crate) async fn subscribing_along(
+    server: &UpstreamServer,
+    exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let params = exchange.params()?;
+    let named = Object::parse(&params).unwrap_or_default();
+    let uri = named.get_str("uri").unwrap_or_default();
+    let method = exchange.inbound.job.method;
+    let mut attempt = method.map(|method| Attempt::begin(&exchange, method, params.clone(), &uri));
+    let is_wanted =
+        method == Some(Method::ResourcesUnsubscribe) && exchange.binding.subscribers().wants(&uri);
+    let served = match is_wanted {
+        true => Ok(ByteString::from_static("{}")),
+        false => rounds::asking_along(server, exchange).await,
+    };
+    if let (Some(attempt), Ok(_)) = (&mut attempt, &served) {
+        attempt.agreed();
     }
+    served
 }

@@ -1,8 +1,9 @@
 //! Subscriptions of a legacy client at a modern server.
 
+use crate::sync::lock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -58,10 +59,6 @@ pub(crate) struct EmulatedSubscriptions {
     last: AtomicI64,
     sink: WeakClientSink,
     clock: Clock,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for EmulatedSubscriptions {

@@ -12,10 +12,10 @@ use mcpact_wire::id::Id;
 use tokio::sync::watch;
 
 use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::lock;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
 use crate::downstream::sink::WeakClientSink;
+use crate::sync::lock;
 
 /// ListChanges that come together are told once.
 const TOGETHER: Duration = Duration::from_millis(100);
@@ -122,80 +122,78 @@ impl ListChanges {
     }
 }
 
-impl Aggregator {
-    /// A modern client wants to hear of these.
-    pub(crate) fn listen_to_lists(
-        self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
-        sink: ClientSink,
-        id: Id,
-        filter: ListenFilter,
-    ) -> ListenerGuard {
-        let key = self.changes.last.fetch_add(1, Ordering::Relaxed);
-        let guest = Arc::clone(guest);
-        let listener = ListListener {
-            guest,
-            sink,
-            id,
-            filter,
-        };
-        lock(&self.changes.listening).insert(key, listener);
-        ListenerGuard {
-            aggregator: Arc::clone(self),
-            key,
-        }
+/// A modern client wants to hear of these.
+pub(crate) fn listen_to_lists(
+    aggregator: &Arc<Aggregator>,
+    guest: &Arc<DownstreamClient>,
+    sink: ClientSink,
+    id: Id,
+    filter: ListenFilter,
+) -> ListenerGuard {
+    let key = aggregator.changes.last.fetch_add(1, Ordering::Relaxed);
+    let guest = Arc::clone(guest);
+    let listener = ListListener {
+        guest,
+        sink,
+        id,
+        filter,
+    };
+    lock(&aggregator.changes.listening).insert(key, listener);
+    ListenerGuard {
+        aggregator: Arc::clone(aggregator),
+        key,
     }
+}
 
-    /// Everything may have changed.
-    pub(crate) fn announce_all(self: &Arc<Self>) {
-        for method in [
-            Method::ToolsListChanged,
-            Method::PromptsListChanged,
-            Method::ResourcesListChanged,
-        ] {
-            self.announce(method);
-        }
+/// Everything may have changed.
+pub(crate) fn announce_all(aggregator: &Arc<Aggregator>) {
+    for method in [
+        Method::ToolsListChanged,
+        Method::PromptsListChanged,
+        Method::ResourcesListChanged,
+    ] {
+        announce(aggregator, method);
     }
+}
 
-    /// A list has changed; clients are told soon.
-    pub(crate) fn announce(self: &Arc<Self>, method: Method) {
-        if !lock(&self.changes.pending).insert(method.as_str()) {
-            return;
-        }
-        let aggregator = Arc::downgrade(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(TOGETHER).await;
-            if let Some(aggregator) = aggregator.upgrade() {
-                aggregator.tell_now(method);
-            }
-        });
+/// A list has changed; clients are told soon.
+pub(crate) fn announce(aggregator: &Arc<Aggregator>, method: Method) {
+    if !lock(&aggregator.changes.pending).insert(method.as_str()) {
+        return;
     }
-
-    /// Tells at once what is to be told soon, if it is.
-    pub(crate) fn tell_now(&self, method: Method) {
-        if lock(&self.changes.pending).remove(method.as_str()) {
-            self.tell(method);
+    let aggregator = Arc::downgrade(aggregator);
+    tokio::spawn(async move {
+        tokio::time::sleep(TOGETHER).await;
+        if let Some(aggregator) = aggregator.upgrade() {
+            tell_now(&aggregator, method);
         }
+    });
+}
+
+/// Tells at once what is to be told soon, if it is.
+pub(crate) fn tell_now(aggregator: &Aggregator, method: Method) {
+    if lock(&aggregator.changes.pending).remove(method.as_str()) {
+        tell(aggregator, method);
     }
+}
 
-    fn tell(&self, method: Method) {
-        for sink in self.changes.staying() {
-            sink.hint(&Scope::Connection, method, "{}");
-        }
-        for listener in lock(&self.changes.listening).values() {
+fn tell(aggregator: &Aggregator, method: Method) {
+    for sink in aggregator.changes.staying() {
+        sink.hint(&Scope::Connection, method, "{}");
+    }
+    for listener in lock(&aggregator.changes.listening).values() {
+        listener.hint(method);
+    }
+}
+
+/// Tells one client, and no other.
+pub(crate) fn tell_guest(aggregator: &Aggregator, guest: &DownstreamClient, method: Method) {
+    if let Some(sink) = guest.weak_sink().and_then(WeakClientSink::near) {
+        sink.hint(&Scope::Connection, method, "{}");
+    }
+    for listener in lock(&aggregator.changes.listening).values() {
+        if listener.guest.is(guest) {
             listener.hint(method);
-        }
-    }
-
-    /// Tells one client, and no other.
-    pub(crate) fn tell_guest(&self, guest: &DownstreamClient, method: Method) {
-        if let Some(sink) = guest.weak_sink().and_then(WeakClientSink::near) {
-            sink.hint(&Scope::Connection, method, "{}");
-        }
-        for listener in lock(&self.changes.listening).values() {
-            if listener.guest.is(guest) {
-                listener.hint(method);
-            }
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Streams of changes for modern clients.
 
+use crate::subscriptions::relay;
+use crate::sync::lock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::ServeError;
 use bytestring::ByteString;
@@ -63,7 +65,7 @@ impl Drop for Open {
             && let Some(connection) = self.subscribers.connection()
             && !acts.is_empty()
         {
-            runtime.spawn(async move { connection.perform(acts).await });
+            runtime.spawn(async move { perform(&connection, acts).await });
         }
     }
 }
@@ -141,117 +143,117 @@ impl ListenStreams {
     }
 
     fn registry(&self) -> MutexGuard<'_, ListenRegistry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.registry)
     }
 
     fn seats(&self) -> MutexGuard<'_, HashMap<ListenKey, Seat>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seats)
     }
 }
 
-impl UpstreamServer {
-    pub(crate) async fn stream_changes(
-        &self,
-        exchange: Exchange,
-    ) -> Result<ByteString, ServeError> {
-        match exchange.upstream().era() {
-            Era::Modern => self.listen_along(exchange).await,
-            Era::Legacy => self.listen_for(exchange).await,
-        }
-    }
-
-    /// A legacy server is subscribed to, once for all who listen.
-    async fn listen_for(&self, exchange: Exchange) -> Result<ByteString, ServeError> {
-        let Exchange {
-            inbound,
-            connection,
-            binding,
-            ..
-        } = exchange;
-        let listens = &connection.subscribers.listens;
-        let filter = ListenFilter::parse(Some(&inbound.job.params)).unwrap_or_default();
-        let key = ListenKey {
-            caller: listens.last.fetch_add(1, Ordering::Relaxed),
-            id: inbound.job.id.clone(),
-        };
-        let owner = inbound.sink.owner().to_owned();
-        let acts = listens.registry().open(key.clone(), filter, |task| {
-            self.shared.mapping.is_told_on(&connection, task, &owner)
-        })?;
-        let (end, ended) = oneshot::channel();
-        let seat = Seat {
-            sink: inbound.sink,
-            end,
-        };
-        listens.seats().insert(key.clone(), seat);
-        let _open = Open {
-            subscribers: Arc::clone(&connection.subscribers),
-            _caller: binding,
-            key,
-        };
-        connection.perform(acts).await;
-        // Another connection may take its place meanwhile.
-        drop(connection);
-        let result = ended.await;
-        Ok(result
-            .unwrap_or_else(|_| farewell(inbound.job.id.raw()))
-            .into())
+pub(crate) async fn stream_changes(
+    server: &UpstreamServer,
+    exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    match exchange.upstream().era() {
+        Era::Modern => relay::listen_along(server, exchange).await,
+        Era::Legacy => listen_for(server, exchange).await,
     }
 }
 
-impl UpstreamConnection {
-    /// A change that belongs to no call.
-    pub(crate) async fn changed(&self, note: &ServerNotification) {
-        let params = &note.params;
-        let listens = &self.subscribers.listens;
-        let acts = listens.registry().notification(note.method, Some(params));
-        self.perform(acts).await;
-    }
+/// A legacy server is subscribed to, once for all who listen.
+async fn listen_for(server: &UpstreamServer, exchange: Exchange) -> Result<ByteString, ServeError> {
+    let Exchange {
+        inbound,
+        connection,
+        binding,
+        ..
+    } = exchange;
+    let listens = &connection.subscribers.listens;
+    let filter = ListenFilter::parse(Some(&inbound.job.params)).unwrap_or_default();
+    let key = ListenKey {
+        caller: listens.last.fetch_add(1, Ordering::Relaxed),
+        id: inbound.job.id.clone(),
+    };
+    let owner = inbound.sink.owner().to_owned();
+    let acts = listens.registry().open(key.clone(), filter, |task| {
+        server.shared.mapping.is_told_on(&connection, task, &owner)
+    })?;
+    let (end, ended) = oneshot::channel();
+    let seat = Seat {
+        sink: inbound.sink,
+        end,
+    };
+    listens.seats().insert(key.clone(), seat);
+    let _open = Open {
+        subscribers: Arc::clone(&connection.subscribers),
+        _caller: binding,
+        key,
+    };
+    perform(&connection, acts).await;
+    // Another connection may take its place meanwhile.
+    drop(connection);
+    let result = ended.await;
+    Ok(result
+        .unwrap_or_else(|_| farewell(inbound.job.id.raw()))
+        .into())
+}
 
-    /// Where a task stands, for those who listen to it.
-    pub(crate) async fn announce(&self, detailed: &str) {
-        let acts = self
-            .subscribers
-            .listens
-            .registry()
-            .notification(Method::TasksChanged, Some(detailed));
-        self.perform(acts).await;
-    }
+/// A change that belongs to no call.
+pub(crate) async fn changed(connection: &UpstreamConnection, note: &ServerNotification) {
+    let params = &note.params;
+    let listens = &connection.subscribers.listens;
+    let acts = listens.registry().notification(note.method, Some(params));
+    perform(connection, acts).await;
+}
 
-    pub(crate) async fn perform(&self, acts: Vec<Action>) {
-        let listens = &self.subscribers.listens;
-        let mut acts = std::collections::VecDeque::from(acts);
-        while let Some(act) = acts.pop_front() {
-            match act {
-                Action::Subscribe { uri } => {
-                    let answer = self.ask_for(Method::ResourcesSubscribe, &uri).await;
-                    let mut registry = listens.registry();
-                    acts.extend(match answer {
-                        Ok(ServerResponse::Result(_)) => registry.subscribed(&uri),
-                        Ok(ServerResponse::Error(_)) => registry.refused(&uri),
-                        // The session after this one is asked again.
-                        Err(_) => Vec::new(),
-                    });
-                }
-                // Legacy clients may want it, or somebody who has come meanwhile.
-                Action::Unsubscribe { uri } if self.subscribers.wants(&uri) => {}
-                Action::Unsubscribe { uri } => {
-                    let _ = self.ask_for(Method::ResourcesUnsubscribe, &uri).await;
-                }
-                Action::Notify {
-                    listen,
-                    method,
-                    params,
-                } => listens.say(&listen, method, &params),
-                Action::End { listen, result } => listens.end_one(&listen, result),
+/// Where a task stands, for those who listen to it.
+pub(crate) async fn announce(connection: &UpstreamConnection, detailed: &str) {
+    let acts = connection
+        .subscribers
+        .listens
+        .registry()
+        .notification(Method::TasksChanged, Some(detailed));
+    perform(connection, acts).await;
+}
+
+pub(crate) async fn perform(connection: &UpstreamConnection, acts: Vec<Action>) {
+    let listens = &connection.subscribers.listens;
+    let mut acts = std::collections::VecDeque::from(acts);
+    while let Some(act) = acts.pop_front() {
+        match act {
+            Action::Subscribe { uri } => {
+                let answer = ask_for(connection, Method::ResourcesSubscribe, &uri).await;
+                let mut registry = listens.registry();
+                acts.extend(match answer {
+                    Ok(ServerResponse::Result(_)) => registry.subscribed(&uri),
+                    Ok(ServerResponse::Error(_)) => registry.refused(&uri),
+                    // The session after this one is asked again.
+                    Err(_) => Vec::new(),
+                });
             }
+            // Legacy clients may want it, or somebody who has come meanwhile.
+            Action::Unsubscribe { uri } if connection.subscribers.wants(&uri) => {}
+            Action::Unsubscribe { uri } => {
+                let _ = ask_for(connection, Method::ResourcesUnsubscribe, &uri).await;
+            }
+            Action::Notify {
+                listen,
+                method,
+                params,
+            } => listens.say(&listen, method, &params),
+            Action::End { listen, result } => listens.end_one(&listen, result),
         }
     }
+}
 
-    async fn ask_for(&self, method: Method, uri: &str) -> Result<ServerResponse, CallFailure> {
-        let params = ObjectWriter::new().text("uri", uri).finish();
-        self.request(method, &params).await
-    }
+async fn ask_for(
+    connection: &UpstreamConnection,
+    method: Method,
+    uri: &str,
+) -> Result<ServerResponse, CallFailure> {
+    let params = ObjectWriter::new().text("uri", uri).finish();
+    connection.request(method, &params).await
 }
 
 /// The result that ends a stream.

@@ -1,6 +1,7 @@
 //! Log log_levels that modern requests ask of a legacy session, which has only one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::lock;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use mcpact_spec::{LogLevel, Method};
 use mcpact_translate::logging::RequestLogLevels;
@@ -39,31 +40,36 @@ impl Default for LogLevels {
 
 impl LogLevels {
     fn book(&self) -> MutexGuard<'_, RequestLogLevels> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
 }
 
-impl UpstreamConnection {
-    /// Makes the session verbose enough for a request that is about to be sent. What it says beyond
-    /// that is kept from the client by its front.
-    pub(crate) async fn hear(self: &Arc<Self>, request: u64, level: LogLevel) -> LogLevelGuard {
-        let hearing = LogLevelGuard {
-            connection: Arc::clone(self),
-            request,
-        };
-        let _alone = self.log_levels.setting.lock().await;
-        let server = &self.upstream.introduction.capabilities;
-        let wanted = self.log_levels.book().open(request, Some(level), server);
-        if let Some(level) = wanted {
-            let params = ObjectWriter::new().text("level", level.as_str()).finish();
-            let reply = self.request(Method::LoggingSetLevel, &params).await;
-            if !matches!(reply, Ok(ServerResponse::Result(_))) {
-                tracing::debug!(level = level.as_str(), "the server did not take the level");
-                self.log_levels.book().forget();
-            }
+/// Makes the session verbose enough for a request that is about to be sent. What it says beyond
+/// that is kept from the client by its front.
+pub(crate) async fn hear(
+    connection: &Arc<UpstreamConnection>,
+    request: u64,
+    level: LogLevel,
+) -> LogLevelGuard {
+    let hearing = LogLevelGuard {
+        connection: Arc::clone(connection),
+        request,
+    };
+    let _alone = connection.log_levels.setting.lock().await;
+    let server = &connection.upstream.introduction.capabilities;
+    let wanted = connection
+        .log_levels
+        .book()
+        .open(request, Some(level), server);
+    if let Some(level) = wanted {
+        let params = ObjectWriter::new().text("level", level.as_str()).finish();
+        let reply = connection.request(Method::LoggingSetLevel, &params).await;
+        if !matches!(reply, Ok(ServerResponse::Result(_))) {
+            tracing::debug!(level = level.as_str(), "the server did not take the level");
+            connection.log_levels.book().forget();
         }
-        hearing
     }
+    hearing
 }
 
 impl Drop for LogLevelGuard {

@@ -1,5 +1,6 @@
 //! A stream of changes of a modern server, for a modern client: it goes on when the server comes back.
 
+use crate::tasks::status;
 use std::time::Duration;
 
 use crate::error::ServeError;
@@ -69,39 +70,37 @@ enum Ended {
     Lost(ServeError),
 }
 
-impl UpstreamServer {
-    /// A modern server is listened to on the client's behalf, under its name for the stream.
-    pub(crate) async fn listen_along(
-        &self,
-        mut exchange: Exchange,
-    ) -> Result<ByteString, ServeError> {
-        let params = exchange.params()?;
-        let TaskListen { first, later } = exchange.go_to_tasks(params).await;
-        let mut call = exchange.send(&first).await?;
-        let mut stream = Stream::new();
-        loop {
-            let mut error = match stream.follow(&mut exchange, call).await {
-                Ended::DeclaredTasks(outcome) => return outcome,
-                // Nobody was promised anything.
-                Ended::Lost(error) if !stream.is_agreed => return Err(error),
-                Ended::Lost(error) => error,
+/// A modern server is listened to on the client's behalf, under its name for the stream.
+pub(crate) async fn listen_along(
+    server: &UpstreamServer,
+    mut exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let params = exchange.params()?;
+    let TaskListen { first, later } = status::go_to_tasks(&mut exchange, params).await;
+    let mut call = exchange.send(&first).await?;
+    let mut stream = Stream::new();
+    loop {
+        let mut error = match stream.follow(&mut exchange, call).await {
+            Ended::DeclaredTasks(outcome) => return outcome,
+            // Nobody was promised anything.
+            Ended::Lost(error) if !stream.is_agreed => return Err(error),
+            Ended::Lost(error) => error,
+        };
+        call = loop {
+            let Some(pause) = stream.breaks.pause() else {
+                return Err(error);
             };
-            call = loop {
-                let Some(pause) = stream.breaks.pause() else {
-                    return Err(error);
-                };
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    () = self.shared.supervisor.closed() => return Err(error),
-                }
-                stream.breaks.begin();
-                match open_again(&mut exchange, &later).await {
-                    Ok(Ok(call)) => break call,
-                    Ok(Err(failed)) => error = failed,
-                    Err(Changed) => return Err(exchange.changed()),
-                }
-            };
-        }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = server.shared.supervisor.closed() => return Err(error),
+            }
+            stream.breaks.begin();
+            match open_again(&mut exchange, &later).await {
+                Ok(Ok(call)) => break call,
+                Ok(Err(failed)) => error = failed,
+                Err(Changed) => return Err(exchange.changed()),
+            }
+        };
     }
 }
 
@@ -175,7 +174,7 @@ impl Stream {
                 return hint_changed(inbound, &filter);
             }
         }
-        let named = exchange.task_told(note);
+        let named = status::task_told(exchange, note);
         let params = named.as_deref().unwrap_or(&note.params);
         inbound.sink.tell(&scope, note.method, params).await;
     }

@@ -1,7 +1,9 @@
 //! ClientRef hears what belongs to no call. Connections come and go; the subscribers stays.
 
+use crate::subscriptions::listen;
+use crate::sync::lock;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method};
@@ -39,10 +41,6 @@ pub(crate) struct Subscribers {
 struct LegacySubscriber {
     sink: WeakClientSink,
     standing: SessionSettings,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Subscribers {
@@ -166,7 +164,7 @@ impl Subscribers {
         if let Some(connection) = self.connection()
             && connection.revision().era() == Era::Legacy
         {
-            connection.perform(acts).await;
+            listen::perform(&connection, acts).await;
         }
     }
 
@@ -201,7 +199,7 @@ impl Subscribers {
         if before.is_some() {
             self.set_again(connection).await;
         }
-        connection.perform(acts).await;
+        listen::perform(connection, acts).await;
     }
 
     async fn set_again(&self, connection: &UpstreamConnection) {

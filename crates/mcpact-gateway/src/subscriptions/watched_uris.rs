@@ -10,10 +10,10 @@ use std::sync::Mutex;
 use mcpact_engine::server::listen::covers;
 use mcpact_spec::Method;
 
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
+use crate::sync::lock;
 
 /// How many addresses of one client are remembered; more are shown as in lists.
 const LIMIT: usize = 4096;

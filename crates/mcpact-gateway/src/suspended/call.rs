@@ -1,5 +1,6 @@
 //! Background job of a suspended call.
 
+use crate::suspended;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ impl SuspendedCall {
         // Unbounded, but limited in effect: one message for each accepted client request, which the suspend limits
         // bound.
         let (say, words) = mpsc::unbounded_channel();
-        let connection = open.exchange.connection();
+        let connection = suspended::connection(&open.exchange);
         server
             .suspended
             .keepers()
@@ -182,7 +183,7 @@ impl SuspendedCall {
                 return false;
             }
         };
-        if let Some(round) = self.server.begun(&mut self.open, parked).await {
+        if let Some(round) = suspended::begun(&mut self.open, parked).await {
             let asked = self.server.suspended.asked(&round);
             self.deliver(&asked);
         }
@@ -190,7 +191,7 @@ impl SuspendedCall {
     }
 
     async fn ended(&mut self, reply: Result<ServerResponse, ServeError>) -> bool {
-        let outcome = self.server.conclude(&self.open, reply);
+        let outcome = suspended::conclude(&self.server, &self.open, reply);
         let raw = match &outcome {
             Ok(raw) => Outcome::Result(raw.to_string()),
             Err(error) => Outcome::Error(error.to_wire().encode()),

@@ -3,8 +3,11 @@
 //! A modern server requests input by ending its call. Only its process may know the state behind the question. An
 //! idle guard keeps that process running until the client responds, at most as long as a suspended legacy call.
 
+use crate::lists::server_list;
+use crate::suspended;
+use crate::sync::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_spec::Method;
@@ -46,13 +49,13 @@ impl ModernQuestions {
     }
 
     fn open(&self) -> MutexGuard<'_, VecDeque<OpenQuestion>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     fn add(self: &Arc<Self>, exchange: &Exchange) {
         let question = OpenQuestion {
             call: binding(&exchange.inbound),
-            connection: exchange.connection(),
+            connection: suspended::connection(exchange),
             until: Instant::now() + self.limits.ttl,
             _awake: exchange.connection.hold(),
         };
@@ -88,36 +91,34 @@ impl ModernQuestions {
     }
 }
 
-impl UpstreamServer {
-    /// Returns the open question that the request answers, if any. It prevents idle shutdown of the server while
-    /// held.
-    pub(crate) fn comes_back_for(&self, exchange: &Exchange) -> Option<OpenQuestion> {
-        let raw = &exchange.inbound.job.params;
-        if raw.is_plain_call() || !self.may_be_asked_by(exchange) {
-            return None;
-        }
-        let params = Object::parse(raw).unwrap_or_default();
-        let is_back = ["requestState", "inputResponses"].map(|key| params.get(key).is_some());
-        is_back
-            .contains(&true)
-            .then(|| self.questions.take(&binding(&exchange.inbound)))?
+/// Returns the open question that the request answers, if any. It prevents idle shutdown of the server while
+/// held.
+pub(crate) fn comes_back_for(server: &UpstreamServer, exchange: &Exchange) -> Option<OpenQuestion> {
+    let raw = &exchange.inbound.job.params;
+    if raw.is_plain_call() || !may_be_asked_by(server, exchange) {
+        return None;
     }
+    let params = Object::parse(raw).unwrap_or_default();
+    let is_back = ["requestState", "inputResponses"].map(|key| params.get(key).is_some());
+    is_back
+        .contains(&true)
+        .then(|| server.questions.take(&binding(&exchange.inbound)))?
+}
 
-    /// Prevents idle shutdown of the server if this result requests input.
-    pub(crate) fn note_question(&self, exchange: &Exchange, result: &str) {
-        if !self.may_be_asked_by(exchange) || !result.contains(ASKS) {
-            return;
-        }
-        let result = Object::parse(result).unwrap_or_default();
-        if result.get_str("resultType").as_deref() == Some(ASKS) {
-            self.questions.add(exchange);
-        }
+/// Prevents idle shutdown of the server if this result requests input.
+pub(crate) fn note_question(server: &UpstreamServer, exchange: &Exchange, result: &str) {
+    if !may_be_asked_by(server, exchange) || !result.contains(ASKS) {
+        return;
     }
+    let result = Object::parse(result).unwrap_or_default();
+    if result.get_str("resultType").as_deref() == Some(ASKS) {
+        server.questions.add(exchange);
+    }
+}
 
-    /// Returns true if the server is a local process that may request input in this call. Remote servers need no idle
-    /// guard.
-    fn may_be_asked_by(&self, exchange: &Exchange) -> bool {
-        let method = exchange.inbound.job.method;
-        !self.is_remote() && method.is_some_and(Method::may_ask_for_input)
-    }
+/// Returns true if the server is a local process that may request input in this call. Remote servers need no idle
+/// guard.
+fn may_be_asked_by(server: &UpstreamServer, exchange: &Exchange) -> bool {
+    let method = exchange.inbound.job.method;
+    !server_list::is_remote(server) && method.is_some_and(Method::may_ask_for_input)
 }

@@ -1,8 +1,9 @@
 //! Registry of suspended calls and their background jobs.
 
+use crate::sync::lock;
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::error::ServeError;
@@ -54,13 +55,11 @@ impl SuspendedRegistry {
     }
 
     pub(crate) fn suspend_limits(&self) -> MutexGuard<'_, SuspendedCalls> {
-        self.suspend_limits
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.suspend_limits)
     }
 
     pub(crate) fn keepers(&self) -> MutexGuard<'_, HashMap<SuspendedCallId, SuspendedHandle>> {
-        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.keepers)
     }
 
     /// Returns the number of suspended calls.
@@ -133,10 +132,7 @@ impl SuspendedRegistry {
         let given_up = suspend_limits.abandon(is_meant, self.clock.now());
         let count = given_up.len();
         if count > 0 {
-            tracing::info!(
-                count,
-                "questions are given up that nobody can answer any more"
-            );
+            tracing::info!(count, "dropped questions that no client can answer");
         }
         let told = given_up.into_iter().map(|park| {
             self.say(park.call, CallMessage::Expired(park.answers));

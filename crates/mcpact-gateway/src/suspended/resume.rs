@@ -1,5 +1,7 @@
 //! Resumption of a suspended call with the client's answers.
 
+use crate::handover;
+use crate::suspended;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,75 +44,73 @@ impl Drop for Waiting {
     }
 }
 
-impl UpstreamServer {
-    pub(crate) async fn resume(
-        self: &Arc<Self>,
-        exchange: Exchange,
-        state: &str,
-        responses: Option<&str>,
-    ) -> Result<ByteString, ServeError> {
-        if let Some((suspended, plain)) = self.opened(state) {
-            if let Some(claims) = Claims::parse(&plain) {
-                return suspended.resume(exchange.inbound, &claims, responses).await;
-            }
-            if let Some(ticket) = Ticket::parse(&plain) {
-                let binding = binding(&exchange.inbound);
-                let presented = redeem(
-                    ticket,
-                    &binding,
-                    responses,
-                    exchange.downstream(),
-                    suspended.clock.now(),
-                );
-                return self.resume_visit(exchange, presented).await;
-            }
+pub(crate) async fn resume(
+    server: &Arc<UpstreamServer>,
+    exchange: Exchange,
+    state: &str,
+    responses: Option<&str>,
+) -> Result<ByteString, ServeError> {
+    if let Some((suspended, plain)) = opened(server, state) {
+        if let Some(claims) = Claims::parse(&plain) {
+            return suspended.resume(exchange.inbound, &claims, responses).await;
         }
-        tracing::warn!("a client came with a state that is not ours");
-        Err(invalid_state().into())
+        if let Some(ticket) = Ticket::parse(&plain) {
+            let binding = binding(&exchange.inbound);
+            let presented = redeem(
+                ticket,
+                &binding,
+                responses,
+                exchange.downstream(),
+                suspended.clock.now(),
+            );
+            return resume_visit(server, exchange, presented).await;
+        }
     }
+    tracing::warn!("a client came with a state that is not ours");
+    Err(invalid_state().into())
+}
 
-    /// Opens a sealed state; returns its registry and its content.
-    fn opened(&self, state: &str) -> Option<(Arc<SuspendedRegistry>, Vec<u8>)> {
-        let mut suspended_registries = self.suspended_registries();
-        suspended_registries
-            .find_map(|suspended| Some((Arc::clone(suspended), suspended.sealer.open(state)?)))
-    }
+/// Opens a sealed state; returns its registry and its content.
+fn opened(server: &UpstreamServer, state: &str) -> Option<(Arc<SuspendedRegistry>, Vec<u8>)> {
+    let mut suspended_registries = handover::suspended_registries(server);
+    suspended_registries
+        .find_map(|suspended| Some((Arc::clone(suspended), suspended.sealer.open(state)?)))
+}
 
-    /// Resumes a suspended call at a server that accepts no new calls; `None` if no suspended call matches.
-    pub(crate) async fn come_back(
-        &self,
-        inbound: Inbound,
-    ) -> Option<Result<ByteString, ServeError>> {
-        let raw = inbound.job.params.clone();
-        let params = Object::parse(&raw).ok()?;
-        let (suspended, plain) = self.opened(&params.get_str("requestState")?)?;
-        let claims = Claims::parse(&plain)?;
-        let responses = params.get_present("inputResponses");
-        Some(suspended.resume(inbound, &claims, responses).await)
-    }
+/// Resumes a suspended call at a server that accepts no new calls; `None` if no suspended call matches.
+pub(crate) async fn come_back(
+    server: &UpstreamServer,
+    inbound: Inbound,
+) -> Option<Result<ByteString, ServeError>> {
+    let raw = inbound.job.params.clone();
+    let params = Object::parse(&raw).ok()?;
+    let (suspended, plain) = opened(server, &params.get_str("requestState")?)?;
+    let claims = Claims::parse(&plain)?;
+    let responses = params.get_present("inputResponses");
+    Some(suspended.resume(inbound, &claims, responses).await)
+}
 
-    /// Continues after the user agreed to visit a URL. The call is resent once the server reports completion, or
-    /// after a timeout.
-    async fn resume_visit(
-        self: &Arc<Self>,
-        exchange: Exchange,
-        presented: TicketOutcome,
-    ) -> Result<ByteString, ServeError> {
-        match presented {
-            TicketOutcome::Refused { error, cause } => {
-                tracing::warn!(cause, "a client came with a state that is worth nothing");
-                Err(error.into())
+/// Continues after the user agreed to visit a URL. The call is resent once the server reports completion, or
+/// after a timeout.
+async fn resume_visit(
+    server: &Arc<UpstreamServer>,
+    exchange: Exchange,
+    presented: TicketOutcome,
+) -> Result<ByteString, ServeError> {
+    match presented {
+        TicketOutcome::Refused { error, cause } => {
+            tracing::warn!(cause, "a client came with a state that is worth nothing");
+            Err(error.into())
+        }
+        TicketOutcome::Answer(raw) => Ok(raw.into()),
+        TicketOutcome::Fail(error) => Err(error.into()),
+        TicketOutcome::Again => suspended::call_and_park(server, exchange).await,
+        TicketOutcome::Wait(ids) => {
+            let until = Instant::now() + VISIT;
+            while Instant::now() < until && !exchange.connection.completions().has_all(&ids) {
+                tokio::time::sleep(LOOK).await;
             }
-            TicketOutcome::Answer(raw) => Ok(raw.into()),
-            TicketOutcome::Fail(error) => Err(error.into()),
-            TicketOutcome::Again => self.call_and_park(exchange).await,
-            TicketOutcome::Wait(ids) => {
-                let until = Instant::now() + VISIT;
-                while Instant::now() < until && !exchange.connection.completions().has_all(&ids) {
-                    tokio::time::sleep(LOOK).await;
-                }
-                self.call_and_park(exchange).await
-            }
+            suspended::call_and_park(server, exchange).await
         }
     }
 }

@@ -18,128 +18,125 @@ use crate::downstream::sink::ClientSink;
 use crate::exchange::refusal;
 use crate::upstream::pending::again;
 
-impl Aggregator {
-    /// Returns the server of a task and the task's id there.
-    pub(crate) fn by_task(
-        &self,
-        task: &str,
-        client: Revision,
-    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
-        let server_set = self.server_set();
-        let found = split_id(task).and_then(|(place, inner)| {
-            let mut entries = server_set.entries.iter();
-            let entry = entries.find(|entry| *entry.name == *place)?;
-            Some((Arc::clone(entry), Box::from(inner)))
-        });
-        found.ok_or_else(|| {
-            let why = format!(
-                "Unknown task: `{task}`. A task is called `SERVER:ID`, and the servers are: {}",
-                self.server_names()
-            );
-            refusal(ErrorCode::InvalidParams.code(), why, None, client)
+/// Returns the server of a task and the task's id there.
+pub(crate) fn by_task(
+    aggregator: &Aggregator,
+    task: &str,
+    client: Revision,
+) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
+    let server_set = aggregator.server_set();
+    let found = split_id(task).and_then(|(place, inner)| {
+        let mut entries = server_set.entries.iter();
+        let entry = entries.find(|entry| *entry.name == *place)?;
+        Some((Arc::clone(entry), Box::from(inner)))
+    });
+    found.ok_or_else(|| {
+        let why = format!(
+            "Unknown task: `{task}`. A task is called `SERVER:ID`, and the servers are: {}",
+            aggregator.server_names()
+        );
+        refusal(ErrorCode::InvalidParams.code(), why, None, client)
+    })
+}
+
+/// Refuses a task-augmented call to a server without task support, because the client relies on getting a task.
+///
+/// `2025-11-25 basic/utilities/tasks#tool-level-negotiation`
+pub(crate) fn check_task(
+    entry: &ServerEntry,
+    method: Method,
+    params: &str,
+    client: Revision,
+) -> Result<(), ServeError> {
+    let wants_task = || {
+        let params = Object::parse(params).unwrap_or_default();
+        params.get_present("task").is_some()
+    };
+    if method != Method::ToolsCall || !params.contains("task\"") || !wants_task() {
+        return Ok(());
+    }
+    let shown = entry.shown_to(client, false);
+    // A server without a known profile decides itself.
+    if shown.is_none_or(|shown| shown.declared().has(Capability::ServerTasksToolsCall)) {
+        return Ok(());
+    }
+    let why = format!("the tools of `{}` do not run as tasks", entry.name);
+    let code = ErrorCode::MethodNotFound.code();
+    Err(refusal(code, why, None, client))
+}
+
+/// Lists the tasks of all servers, one server after the other.
+pub(crate) async fn list_tasks(
+    aggregator: &Arc<Aggregator>,
+    job: &BackendRequest,
+    guest: &Arc<DownstreamClient>,
+    sink: &ClientSink,
+) -> Result<ByteString, ServeError> {
+    let client = job.pact.revision();
+    let params = Object::parse(&job.params).unwrap_or_default();
+    let cursor = params.get_str("cursor");
+    let having: Vec<Arc<ServerEntry>> = aggregator
+        .server_set()
+        .entries
+        .iter()
+        .filter(|entry| {
+            let shown = entry.shown_to(client, !guest.principal().is_empty());
+            shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
         })
-    }
-
-    /// Refuses a task-augmented call to a server without task support, because the client relies on getting a task.
-    ///
-    /// `2025-11-25 basic/utilities/tasks#tool-level-negotiation`
-    pub(crate) fn check_task(
-        &self,
-        entry: &ServerEntry,
-        method: Method,
-        params: &str,
-        client: Revision,
-    ) -> Result<(), ServeError> {
-        let wants_task = || {
-            let params = Object::parse(params).unwrap_or_default();
-            params.get_present("task").is_some()
-        };
-        if method != Method::ToolsCall || !params.contains("task\"") || !wants_task() {
-            return Ok(());
+        .cloned()
+        .collect();
+    let (begin, mut inner) = match cursor.as_deref() {
+        None => (0, None),
+        Some(cursor) => {
+            let found = split_id(cursor).and_then(|(server, inner)| {
+                let at = having.iter().position(|entry| *entry.name == *server)?;
+                Some((at, (!inner.is_empty()).then(|| inner.to_owned())))
+            });
+            found.ok_or_else(|| {
+                let why = String::from("the cursor is not known; begin again without a cursor");
+                refusal(ErrorCode::InvalidParams.code(), why, None, client)
+            })?
         }
-        let shown = entry.shown_to(client, false);
-        // A server without a known profile decides itself.
-        if shown.is_none_or(|shown| shown.declared().has(Capability::ServerTasksToolsCall)) {
-            return Ok(());
-        }
-        let why = format!("the tools of `{}` do not run as tasks", entry.name);
-        let code = ErrorCode::MethodNotFound.code();
-        Err(refusal(code, why, None, client))
-    }
-
-    /// Lists the tasks of all servers, one server after the other.
-    pub(crate) async fn list_tasks(
-        self: &Arc<Self>,
-        job: &BackendRequest,
-        guest: &Arc<DownstreamClient>,
-        sink: &ClientSink,
-    ) -> Result<ByteString, ServeError> {
-        let client = job.pact.revision();
-        let params = Object::parse(&job.params).unwrap_or_default();
-        let cursor = params.get_str("cursor");
-        let having: Vec<Arc<ServerEntry>> = self
-            .server_set()
-            .entries
-            .iter()
-            .filter(|entry| {
-                let shown = entry.shown_to(client, !guest.principal().is_empty());
-                shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
-            })
-            .cloned()
-            .collect();
-        let (begin, mut inner) = match cursor.as_deref() {
-            None => (0, None),
-            Some(cursor) => {
-                let found = split_id(cursor).and_then(|(server, inner)| {
-                    let at = having.iter().position(|entry| *entry.name == *server)?;
-                    Some((at, (!inner.is_empty()).then(|| inner.to_owned())))
-                });
-                found.ok_or_else(|| {
-                    let why = String::from("the cursor is not known; begin again without a cursor");
-                    refusal(ErrorCode::InvalidParams.code(), why, None, client)
-                })?
+    };
+    for (at, entry) in having.iter().enumerate().skip(begin) {
+        let page = tasks_of(aggregator, entry, job, guest, sink, inner.take()).await;
+        let page = match page {
+            Ok(page) => page,
+            Err(error) if at == begin && cursor.is_some() => return Err(error),
+            // Skip this server; the tasks of the others are still listed.
+            Err(error) => {
+                let error = entry.server.covered(error.message().into_owned());
+                tracing::warn!(server = %entry.name, error, "no tasks");
+                continue;
             }
         };
-        for (at, entry) in having.iter().enumerate().skip(begin) {
-            let page = self.tasks_of(entry, job, guest, sink, inner.take()).await;
-            let page = match page {
-                Ok(page) => page,
-                Err(error) if at == begin && cursor.is_some() => return Err(error),
-                // Skip this server; the tasks of the others are still listed.
-                Err(error) => {
-                    let error = entry.server.covered(error.message().into_owned());
-                    tracing::warn!(server = %entry.name, error, "no tasks");
-                    continue;
-                }
-            };
-            let after = having.get(at + 1).map(|next| qualified_id(&next.name, ""));
-            return Ok(with_next(&page, &entry.name, after).into());
-        }
-        Ok(ObjectWriter::new().raw("tasks", "[]").finish().into())
+        let after = having.get(at + 1).map(|next| qualified_id(&next.name, ""));
+        return Ok(with_next(&page, &entry.name, after).into());
     }
+    Ok(ObjectWriter::new().raw("tasks", "[]").finish().into())
+}
 
-    async fn tasks_of(
-        self: &Arc<Self>,
-        entry: &Arc<ServerEntry>,
-        job: &BackendRequest,
-        guest: &Arc<DownstreamClient>,
-        sink: &ClientSink,
-        cursor: Option<String>,
-    ) -> Result<ByteString, ServeError> {
-        let binding = guest.part(self, entry).await?;
-        let params = match cursor {
-            Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
-            None => String::from("{}"),
-        };
-        let job = BackendRequest {
-            params: params.into(),
-            ..again(job)
-        };
-        let view = Rewriter::new(self, entry, &guest.watched);
-        let sink = sink.clone().seeing(Arc::new(view.clone()));
-        let page = entry.server.carry(job, binding, sink).await?;
-        Ok(view.result(Method::TasksList, page))
-    }
+async fn tasks_of(
+    aggregator: &Arc<Aggregator>,
+    entry: &Arc<ServerEntry>,
+    job: &BackendRequest,
+    guest: &Arc<DownstreamClient>,
+    sink: &ClientSink,
+    cursor: Option<String>,
+) -> Result<ByteString, ServeError> {
+    let binding = guest.part(aggregator, entry).await?;
+    let params = match cursor {
+        Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
+        None => String::from("{}"),
+    };
+    let job = BackendRequest {
+        params: params.into(),
+        ..again(job)
+    };
+    let view = Rewriter::new(aggregator, entry, &guest.watched);
+    let sink = sink.clone().seeing(Arc::new(view.clone()));
+    let page = entry.server.carry(job, binding, sink).await?;
+    Ok(view.result(Method::TasksList, page))
 }
 
 /// Returns the page with a cursor to the server's next page, or else to the next server.

@@ -1,5 +1,7 @@
 //! Polling of a modern server's task for a legacy client that waits for its call.
 
+use crate::exchange::rounds;
+use crate::tasks::waited;
 use std::time::Duration;
 
 use crate::error::ServeError;
@@ -21,115 +23,111 @@ use mcpact::connection::ServerResponse;
 /// Maximum number of consecutive failures to get the task status.
 const ATTEMPTS: u32 = 5;
 
-impl UpstreamServer {
-    /// Polls the task until it ends; the client sees one call with questions in it.
-    pub(crate) async fn follow(
-        &self,
-        exchange: Exchange,
-        result: &str,
-    ) -> Result<ByteString, ServeError> {
-        let Some(mut task) = FollowedTask::new(result, QUESTIONS) else {
-            let why = String::from("the server made a task of the call and did not say which");
-            let code = ErrorCode::InternalError.code();
-            return Err(refusal(code, why, None, exchange.downstream()));
+/// Polls the task until it ends; the client sees one call with questions in it.
+pub(crate) async fn follow(
+    server: &UpstreamServer,
+    exchange: Exchange,
+    result: &str,
+) -> Result<ByteString, ServeError> {
+    let Some(mut task) = FollowedTask::new(result, QUESTIONS) else {
+        let why = String::from("the server made a task of the call and did not say which");
+        let code = ErrorCode::InternalError.code();
+        return Err(refusal(code, why, None, exchange.downstream()));
+    };
+    let mut started = Started::new(&exchange, task.id())?;
+    let _awake = exchange.connection.hold();
+    let params = of_task(task.id());
+    let mut pause = task.pause();
+    let mut rounds = rounds_of_task(server, &exchange);
+    loop {
+        let detailed = look(&exchange, task.id(), pause).await?;
+        let step = task.status(&detailed);
+        if let Step::Ask(_) = step {
+            // New questions get new round limits; repeated ones are limited as in a call without a task.
+            rounds = rounds_of_task(server, &exchange);
+        }
+        match step {
+            Step::Poll(after) => pause = after,
+            Step::Ask(round) | Step::AskAgain(round) => {
+                let answered = answer_task(server, &exchange, &params, &round, &mut rounds);
+                if let Some(raw) = answered.await? {
+                    return Ok(raw.into());
+                }
+                pause = task.pause();
+            }
+            Step::End(outcome) => {
+                started.over();
+                return match outcome {
+                    Outcome::Result(raw) => exchange.result(&raw.into()),
+                    Outcome::Error(raw) => Err(exchange.error(&raw)),
+                };
+            }
+        }
+    }
+}
+
+/// Gets the status of the server's task. A broken connection is reopened, unless the task was lost with it.
+pub(crate) async fn look(
+    exchange: &Exchange,
+    upstream: &str,
+    after: Duration,
+) -> Result<ByteString, ServeError> {
+    let params = of_task(upstream);
+    let params = exchange.stamped(&params)?;
+    let mut attempt = 0;
+    loop {
+        tokio::time::sleep(after).await;
+        attempt += 1;
+        let connection = waited::for_task(&exchange.connection, &exchange.binding).await;
+        let lost = match connection {
+            Ok(connection) => match connection.request(Method::TasksGet, &params).await {
+                Ok(ServerResponse::Result(raw)) => return Ok(raw),
+                Ok(ServerResponse::Error(raw)) => return Err(exchange.error(&raw)),
+                Err(loss) => exchange.lost(&loss),
+            },
+            Err(error) => error.into(),
         };
-        let mut started = Started::new(&exchange, task.id())?;
-        let _awake = exchange.connection.hold();
-        let params = of_task(task.id());
-        let mut pause = task.pause();
-        let mut rounds = self.rounds_of_task(&exchange);
-        loop {
-            let detailed = self.look(&exchange, task.id(), pause).await?;
-            let step = task.status(&detailed);
-            if let Step::Ask(_) = step {
-                // New questions get new round limits; repeated ones are limited as in a call without a task.
-                rounds = self.rounds_of_task(&exchange);
-            }
-            match step {
-                Step::Poll(after) => pause = after,
-                Step::Ask(round) | Step::AskAgain(round) => {
-                    let answered = self.answer_task(&exchange, &params, &round, &mut rounds);
-                    if let Some(raw) = answered.await? {
-                        return Ok(raw.into());
-                    }
-                    pause = task.pause();
-                }
-                Step::End(outcome) => {
-                    started.over();
-                    return match outcome {
-                        Outcome::Result(raw) => exchange.result(&raw.into()),
-                        Outcome::Error(raw) => Err(exchange.error(&raw)),
-                    };
-                }
-            }
+        if attempt >= ATTEMPTS || waited::took_tasks_along(&exchange.connection) {
+            return Err(lost);
         }
     }
+}
 
-    /// Gets the status of the server's task. A broken connection is reopened, unless the task was lost with it.
-    pub(crate) async fn look(
-        &self,
-        exchange: &Exchange,
-        upstream: &str,
-        after: Duration,
-    ) -> Result<ByteString, ServeError> {
-        let params = of_task(upstream);
-        let params = exchange.stamped(&params)?;
-        let mut attempt = 0;
-        loop {
-            tokio::time::sleep(after).await;
-            attempt += 1;
-            let connection = exchange.connection.for_task(&exchange.binding).await;
-            let lost = match connection {
-                Ok(connection) => match connection.request(Method::TasksGet, &params).await {
-                    Ok(ServerResponse::Result(raw)) => return Ok(raw),
-                    Ok(ServerResponse::Error(raw)) => return Err(exchange.error(&raw)),
-                    Err(loss) => exchange.lost(&loss),
-                },
-                Err(error) => error.into(),
-            };
-            if attempt >= ATTEMPTS || exchange.connection.took_tasks_along() {
-                return Err(lost);
+fn rounds_of_task(server: &UpstreamServer, exchange: &Exchange) -> Rounds {
+    let rounds = Rounds::new(
+        Method::ToolsCall,
+        exchange.inbound.job.pact.clone(),
+        exchange.upstream(),
+        server.settings.rounds,
+        server.clock.now(),
+    );
+    rounds.with_default_answers(&server.settings.default_answers)
+}
+
+/// Sends the task's questions to the client, and the answers to the task. Returns the call's result if a missing
+/// answer ends the call.
+async fn answer_task(
+    server: &UpstreamServer,
+    exchange: &Exchange,
+    params: &str,
+    round: &str,
+    rounds: &mut Rounds,
+) -> Result<Option<String>, ServeError> {
+    let mut turn = rounds.server_result(round, server.clock.now(), &mut mint);
+    loop {
+        match turn {
+            NextStep::Ask(questions) => {
+                turn =
+                    rounds::ask(server, exchange, QuestionChannel::Here, questions, rounds).await;
             }
-        }
-    }
-
-    fn rounds_of_task(&self, exchange: &Exchange) -> Rounds {
-        let rounds = Rounds::new(
-            Method::ToolsCall,
-            exchange.inbound.job.pact.clone(),
-            exchange.upstream(),
-            self.settings.rounds,
-            self.clock.now(),
-        );
-        rounds.with_default_answers(&self.settings.default_answers)
-    }
-
-    /// Sends the task's questions to the client, and the answers to the task. Returns the call's result if a missing
-    /// answer ends the call.
-    async fn answer_task(
-        &self,
-        exchange: &Exchange,
-        params: &str,
-        round: &str,
-        rounds: &mut Rounds,
-    ) -> Result<Option<String>, ServeError> {
-        let mut turn = rounds.server_result(round, self.clock.now(), &mut mint);
-        loop {
-            match turn {
-                NextStep::Ask(questions) => {
-                    turn = self
-                        .ask(exchange, QuestionChannel::Here, questions, rounds)
-                        .await;
-                }
-                NextStep::Again => {
-                    let answers = rounds.next_params(params);
-                    exchange.aside(Method::TasksUpdate, &answers).await?;
-                    return Ok(None);
-                }
-                NextStep::Answer(raw) => return Ok(Some(raw)),
-                NextStep::Fail(error) => return Err(error.into()),
-                NextStep::Finish | NextStep::Task | NextStep::Wait(_) => return Ok(None),
+            NextStep::Again => {
+                let answers = rounds.next_params(params);
+                exchange.aside(Method::TasksUpdate, &answers).await?;
+                return Ok(None);
             }
+            NextStep::Answer(raw) => return Ok(Some(raw)),
+            NextStep::Fail(error) => return Err(error.into()),
+            NextStep::Finish | NextStep::Task | NextStep::Wait(_) => return Ok(None),
         }
     }
 }

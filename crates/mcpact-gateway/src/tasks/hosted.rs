@@ -1,8 +1,12 @@
 //! Tasks of 2025-11-25, hosted in front of a modern server.
 
+use crate::exchange::rounds;
+use crate::sync::lock;
+use crate::tasks::follow;
+use crate::tasks::waited;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::error::{ServeError, UpstreamErrorKind};
@@ -81,10 +85,6 @@ impl Drop for Waiting<'_> {
             runner.left(self.inbound);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ExpiringTasks for Hosting {
@@ -234,194 +234,198 @@ impl Hosting {
     }
 }
 
-impl UpstreamServer {
-    /// Returns the raw `task` entry if the client requests this call as a task.
-    pub(crate) fn wished_task(exchange: &Exchange) -> Option<String> {
-        let job = &exchange.inbound.job;
-        let may = job.method == Some(Method::ToolsCall)
-            && exchange.upstream().era() == Era::Modern
-            && exchange.downstream().era() == Era::Legacy
-            && !job.params.is_plain_call()
-            && job.pact.declares(Capability::ServerTasksToolsCall);
-        if !may {
-            return None;
+/// Returns the raw `task` entry if the client requests this call as a task.
+pub(crate) fn wished_task(exchange: &Exchange) -> Option<String> {
+    let job = &exchange.inbound.job;
+    let may = job.method == Some(Method::ToolsCall)
+        && exchange.upstream().era() == Era::Modern
+        && exchange.downstream().era() == Era::Legacy
+        && !job.params.is_plain_call()
+        && job.pact.declares(Capability::ServerTasksToolsCall);
+    if !may {
+        return None;
+    }
+    let params = Object::parse(&job.params).ok()?;
+    params.get_present("task").map(str::to_owned)
+}
+
+/// Returns the hosted tasks. They belong to the clients and are passed on to a successor of this server.
+pub(crate) fn hosted(server: &UpstreamServer) -> &Arc<Hosting> {
+    server.hosted.get_or_init(|| {
+        let hosted = Arc::new(Hosting::new(server.clock));
+        watch(&hosted);
+        hosted
+    })
+}
+
+/// Gives hosted tasks the same drain time as calls when the server is about to stop.
+pub(crate) fn outlast_hosted(server: &UpstreamServer) {
+    let hosted = server.hosted.get();
+    for (_, runner) in hosted.map_or_else(Vec::new, |hosted| hosted.running(server.number)) {
+        runner.outlast();
+    }
+}
+
+/// Reports the remaining hosted tasks as lost after the server has stopped.
+pub(crate) fn lose_hosted(server: &UpstreamServer) {
+    if let Some(hosted) = server.hosted.get() {
+        let ended = server.shared.error(UpstreamErrorKind::Stopped).into();
+        hosted.lost(server.number, &ended);
+    }
+}
+
+/// Returns true if a request concerns a hosted task and can be answered without the server.
+pub(crate) fn hosts(server: &UpstreamServer, job: &BackendRequest, sink: &ClientSink) -> bool {
+    let is_about_one = matches!(
+        job.method,
+        Some(Method::TasksGet | Method::TasksResult | Method::TasksCancel)
+    );
+    let params = || Object::parse(&job.params).unwrap_or_default();
+    let has = |hosted: &Arc<Hosting>| {
+        let params = params();
+        let task = params.get_str("taskId");
+        task.is_some_and(|task| hosted.has(&task, sink.owner()))
+    };
+    is_about_one && job.pact.era() == Era::Legacy && server.hosted.get().is_some_and(has)
+}
+
+/// Creates a task for a call and returns before the call is sent to the server.
+pub(crate) fn host(
+    server: &Arc<UpstreamServer>,
+    mut exchange: Exchange,
+    wish: &str,
+) -> Result<ByteString, ServeError> {
+    if Object::parse(wish).is_err() {
+        let why = String::from("Invalid params: `task` must be an object");
+        let code = ErrorCode::InvalidParams.code();
+        return Err(refusal(code, why, None, exchange.downstream()));
+    }
+    let task = new_name(exchange.downstream())?;
+    let runner = Arc::new(Runner::new(&exchange, server.number));
+    let created =
+        hosted(server).at(|hosted, now| hosted.create(&task, &runner.owner, Some(wish), now))?;
+    exchange.told = DeclaredTasks::WithTasks;
+    lock(&hosted(server).runners).insert(task.as_str().into(), Arc::clone(&runner));
+    let (server, worker) = (Arc::clone(server), Arc::clone(&runner));
+    let job = tokio::spawn(async move {
+        work(&server, &task, exchange, &worker).await;
+        hosted(&server).tell(&task);
+        lock(&hosted(&server).runners).remove(task.as_str());
+    });
+    runner.employ(job.abort_handle());
+    Ok(created.into())
+}
+
+/// Makes the call, and polls the resulting task of the server until it ends.
+async fn work(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner: &Arc<Runner>) {
+    let asking = QuestionChannel::InTask(task, runner);
+    let profile = rounds::through_rounds(server, &mut exchange, asking).await;
+    let hosted = hosted(server);
+    let mut acts = match profile {
+        Ok(CallEnd::Task(raw)) => {
+            // A call becomes a task at most once.
+            let _ = runner.connection.set(Arc::clone(&exchange.connection));
+            hosted.hosted().started(task, &raw)
         }
-        let params = Object::parse(&job.params).ok()?;
-        params.get_present("task").map(str::to_owned)
-    }
-
-    /// Returns the hosted tasks. They belong to the clients and are passed on to a successor of this server.
-    pub(crate) fn hosted(&self) -> &Arc<Hosting> {
-        self.hosted.get_or_init(|| {
-            let hosted = Arc::new(Hosting::new(self.clock));
-            watch(&hosted);
-            hosted
-        })
-    }
-
-    /// Gives hosted tasks the same drain time as calls when the server is about to stop.
-    pub(crate) fn outlast_hosted(&self) {
-        let hosted = self.hosted.get();
-        for (_, runner) in hosted.map_or_else(Vec::new, |hosted| hosted.running(self.number)) {
-            runner.outlast();
+        Ok(CallEnd::Answer(raw)) => {
+            hosted.at(|hosted, now| hosted.finished(task, Outcome::Result(raw.to_string()), now))
         }
-    }
-
-    /// Reports the remaining hosted tasks as lost after the server has stopped.
-    pub(crate) fn lose_hosted(&self) {
-        if let Some(hosted) = self.hosted.get() {
-            let ended = self.shared.error(UpstreamErrorKind::Stopped).into();
-            hosted.lost(self.number, &ended);
-        }
-    }
-
-    /// Returns true if a request concerns a hosted task and can be answered without the server.
-    pub(crate) fn hosts(&self, job: &BackendRequest, sink: &ClientSink) -> bool {
-        let is_about_one = matches!(
-            job.method,
-            Some(Method::TasksGet | Method::TasksResult | Method::TasksCancel)
-        );
-        let params = || Object::parse(&job.params).unwrap_or_default();
-        let has = |hosted: &Arc<Hosting>| {
-            let params = params();
-            let task = params.get_str("taskId");
-            task.is_some_and(|task| hosted.has(&task, sink.owner()))
-        };
-        is_about_one && job.pact.era() == Era::Legacy && self.hosted.get().is_some_and(has)
-    }
-
-    /// Creates a task for a call and returns before the call is sent to the server.
-    pub(crate) fn host(
-        self: &Arc<Self>,
-        mut exchange: Exchange,
-        wish: &str,
-    ) -> Result<ByteString, ServeError> {
-        if Object::parse(wish).is_err() {
-            let why = String::from("Invalid params: `task` must be an object");
-            let code = ErrorCode::InvalidParams.code();
-            return Err(refusal(code, why, None, exchange.downstream()));
-        }
-        let task = new_name(exchange.downstream())?;
-        let runner = Arc::new(Runner::new(&exchange, self.number));
-        let created = self
-            .hosted()
-            .at(|hosted, now| hosted.create(&task, &runner.owner, Some(wish), now))?;
-        exchange.told = DeclaredTasks::WithTasks;
-        lock(&self.hosted().runners).insert(task.as_str().into(), Arc::clone(&runner));
-        let (server, worker) = (Arc::clone(self), Arc::clone(&runner));
-        let job = tokio::spawn(async move {
-            server.work(&task, exchange, &worker).await;
-            server.hosted().tell(&task);
-            lock(&server.hosted().runners).remove(task.as_str());
-        });
-        runner.employ(job.abort_handle());
-        Ok(created.into())
-    }
-
-    /// Makes the call, and polls the resulting task of the server until it ends.
-    async fn work(&self, task: &str, mut exchange: Exchange, runner: &Arc<Runner>) {
-        let asking = QuestionChannel::InTask(task, runner);
-        let profile = self.through_rounds(&mut exchange, asking).await;
-        let hosted = self.hosted();
-        let mut acts = match profile {
-            Ok(CallEnd::Task(raw)) => {
-                // A call becomes a task at most once.
-                let _ = runner.connection.set(Arc::clone(&exchange.connection));
-                hosted.hosted().started(task, &raw)
-            }
-            Ok(CallEnd::Answer(raw)) => hosted
-                .at(|hosted, now| hosted.finished(task, Outcome::Result(raw.to_string()), now)),
+        Err(error) => hosted
+            .at(|hosted, now| hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)),
+    };
+    // No call is in flight between two polls; the guard prevents idle shutdown while the server's task runs.
+    let _awake = exchange.connection.hold();
+    while let Some(Freshness { upstream, after }) = hosted.perform(acts, Some(runner)) {
+        acts = match follow::look(&exchange, &upstream, after).await {
+            Ok(detailed) => hosted
+                .at(|hosted, now| hosted.polled(task, &detailed, &runner.pact, now, &mut mint)),
             Err(error) => hosted.at(|hosted, now| {
                 hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)
             }),
         };
-        // No call is in flight between two polls; the guard prevents idle shutdown while the server's task runs.
-        let _awake = exchange.connection.hold();
-        while let Some(Freshness { upstream, after }) = hosted.perform(acts, Some(runner)) {
-            acts = match self.look(&exchange, &upstream, after).await {
-                Ok(detailed) => hosted
-                    .at(|hosted, now| hosted.polled(task, &detailed, &runner.pact, now, &mut mint)),
-                Err(error) => hosted.at(|hosted, now| {
-                    hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)
-                }),
-            };
-            hosted.tell(task);
-        }
+        hosted.tell(task);
     }
+}
 
-    /// Handles task requests of a client of 2025-11-25.
-    pub(crate) async fn about_hosted(&self, inbound: &Inbound) -> Result<ByteString, ServeError> {
-        let hosted = self.hosted();
-        let owner = inbound.sink.owner();
-        match inbound.job.method {
-            Some(Method::TasksList) => {
-                let params = Object::parse(&inbound.job.params).unwrap_or_default();
-                let listed = hosted
-                    .hosted()
-                    .list(owner, params.get_str("cursor").as_deref());
-                Ok(listed?.into())
-            }
-            Some(Method::TasksGet) => {
-                let told = hosted.hosted().get(&meant(inbound)?, owner);
-                Ok(told?.into())
-            }
-            Some(Method::TasksCancel) => {
-                let task = meant(inbound)?;
-                let (answer, acts) = hosted.at(|hosted, now| hosted.cancel(&task, owner, now))?;
-                hosted.tell(&task);
-                hosted.perform(acts, None);
-                Ok(answer.into())
-            }
-            Some(Method::TasksResult) => self.hosted_result(inbound, &meant(inbound)?).await,
-            Some(_) | None => Err(unknown(inbound)),
+/// Handles task requests of a client of 2025-11-25.
+pub(crate) async fn about_hosted(
+    server: &UpstreamServer,
+    inbound: &Inbound,
+) -> Result<ByteString, ServeError> {
+    let hosted = hosted(server);
+    let owner = inbound.sink.owner();
+    match inbound.job.method {
+        Some(Method::TasksList) => {
+            let params = Object::parse(&inbound.job.params).unwrap_or_default();
+            let listed = hosted
+                .hosted()
+                .list(owner, params.get_str("cursor").as_deref());
+            Ok(listed?.into())
         }
+        Some(Method::TasksGet) => {
+            let told = hosted.hosted().get(&meant(inbound)?, owner);
+            Ok(told?.into())
+        }
+        Some(Method::TasksCancel) => {
+            let task = meant(inbound)?;
+            let (answer, acts) = hosted.at(|hosted, now| hosted.cancel(&task, owner, now))?;
+            hosted.tell(&task);
+            hosted.perform(acts, None);
+            Ok(answer.into())
+        }
+        Some(Method::TasksResult) => hosted_result(server, inbound, &meant(inbound)?).await,
+        Some(_) | None => Err(unknown(inbound)),
     }
+}
 
-    /// Waits for the end of a task; questions to the client are possible meanwhile.
-    async fn hosted_result(&self, asked: &Inbound, task: &str) -> Result<ByteString, ServeError> {
-        let hosted = self.hosted();
-        let sink = &asked.sink;
-        let inbound = hosted.last.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        lock(&hosted.waiting).insert(inbound, answer);
-        let runner = lock(&hosted.runners).get(task).cloned();
-        let waiting = Waiting {
-            hosted,
-            runner,
-            inbound,
-        };
-        let retrieved = hosted.hosted().result(task, sink.owner(), inbound)?;
-        let outcome = match retrieved {
-            ResultLookup::Now(outcome) => outcome,
-            ResultLookup::Later(acts) => {
-                // Without a stream, this request cannot carry questions.
-                let reach = asked.job.response_mode;
-                let runner = waiting.runner.as_ref();
-                if let Some(runner) = runner.filter(|_| reach == ResponseMode::Stream) {
-                    runner.arrived(ResultWaiter {
-                        inbound,
-                        sink: sink.clone(),
-                    });
-                }
-                hosted.perform(acts, None);
-                match answered.await {
-                    Ok(outcome) => outcome,
-                    Err(_) => return Err(ended(asked, "the server is closing")),
-                }
+/// Waits for the end of a task; questions to the client are possible meanwhile.
+async fn hosted_result(
+    server: &UpstreamServer,
+    asked: &Inbound,
+    task: &str,
+) -> Result<ByteString, ServeError> {
+    let hosted = hosted(server);
+    let sink = &asked.sink;
+    let inbound = hosted.last.fetch_add(1, Ordering::Relaxed);
+    let (answer, answered) = oneshot::channel();
+    lock(&hosted.waiting).insert(inbound, answer);
+    let runner = lock(&hosted.runners).get(task).cloned();
+    let waiting = Waiting {
+        hosted,
+        runner,
+        inbound,
+    };
+    let retrieved = hosted.hosted().result(task, sink.owner(), inbound)?;
+    let outcome = match retrieved {
+        ResultLookup::Now(outcome) => outcome,
+        ResultLookup::Later(acts) => {
+            // Without a stream, this request cannot carry questions.
+            let reach = asked.job.response_mode;
+            let runner = waiting.runner.as_ref();
+            if let Some(runner) = runner.filter(|_| reach == ResponseMode::Stream) {
+                runner.arrived(ResultWaiter {
+                    inbound,
+                    sink: sink.clone(),
+                });
             }
-        };
-        match outcome {
-            Outcome::Result(raw) => Ok(raw.into()),
-            Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
-                Some(body) => refusal(
-                    body.code,
-                    body.message.into_owned(),
-                    body.data.map(str::to_owned),
-                    asked.revision(),
-                ),
-                None => ended(asked, &raw),
-            }),
+            hosted.perform(acts, None);
+            match answered.await {
+                Ok(outcome) => outcome,
+                Err(_) => return Err(ended(asked, "the server is closing")),
+            }
         }
+    };
+    match outcome {
+        Outcome::Result(raw) => Ok(raw.into()),
+        Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
+            Some(body) => refusal(
+                body.code,
+                body.message.into_owned(),
+                body.data.map(str::to_owned),
+                asked.revision(),
+            ),
+            None => ended(asked, &raw),
+        }),
     }
 }
 
@@ -441,7 +445,7 @@ fn request_apart(runner: &Runner, method: Method, params: String) {
         return;
     };
     tokio::spawn(async move {
-        let Ok(connection) = connection.for_task(&binding).await else {
+        let Ok(connection) = waited::for_task(&connection, &binding).await else {
             return;
         };
         let stamped = stamped(

@@ -3,8 +3,9 @@
 //! Running tasks prevent idle shutdown of the server. If several clients share the instances of a server, the public
 //! task id contains the instance, because other instances do not know the task.
 
+use crate::sync::lock;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::error::{ServeError, UpstreamErrorKind};
@@ -48,7 +49,7 @@ struct Task {
 
 impl KeptTasks {
     fn tasks(&self) -> MutexGuard<'_, HashMap<Box<str>, Task>> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = lock(&self.tasks);
         let now = Instant::now();
         tasks.retain(|_, task| task.until > now);
         tasks
@@ -112,175 +113,175 @@ impl KeptTasks {
     }
 }
 
-impl UpstreamConnection {
-    /// Returns the mapping from task ids to the public ids for this owner.
-    pub(crate) fn named_tasks(&self, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
-        let instance = &*self.name;
-        TaskMap(move |task: &str| TaskName { instance, task }.shown(owner))
-    }
+/// Returns the mapping from task ids to the public ids for this owner.
+pub(crate) fn named_tasks(
+    connection: &UpstreamConnection,
+    owner: &str,
+) -> TaskMap<impl Fn(&str) -> String> {
+    let instance = &*connection.name;
+    TaskMap(move |task: &str| TaskName { instance, task }.shown(owner))
+}
 
-    /// Sends a task notification of a shared session to the task's owner only.
-    pub(crate) fn tell_task_owner(&self, note: &ServerNotification) {
-        let params = &note.params;
-        let task = Object::parse(params).unwrap_or_default();
-        let id = task.get_str("taskId").unwrap_or_default();
-        let Some(owner) = self.kept.sink(&id) else {
-            return;
-        };
-        self.kept.note(&task, &owner);
-        if let Some(shown) = self.named_tasks(owner.owner()).params(note.method, params) {
-            owner.hint(&Scope::Connection, note.method, &shown);
-        }
-    }
-
-    /// Returns the client for a question about a task, and the parameters with the client's task id.
-    pub(crate) fn asked_for_task(&self, ask: &ServerRequest) -> Option<(ClientSink, ByteString)> {
-        let params = &ask.params;
-        let owner = self.kept.sink(&related_task(params)?)?;
-        let shown = self
-            .named_tasks(owner.owner())
-            .params(ask.method?, params)?;
-        Some((owner, shown.into()))
+/// Sends a task notification of a shared session to the task's owner only.
+pub(crate) fn tell_task_owner(connection: &UpstreamConnection, note: &ServerNotification) {
+    let params = &note.params;
+    let task = Object::parse(params).unwrap_or_default();
+    let id = task.get_str("taskId").unwrap_or_default();
+    let Some(owner) = connection.kept.sink(&id) else {
+        return;
+    };
+    connection.kept.note(&task, &owner);
+    if let Some(shown) = named_tasks(connection, owner.owner()).params(note.method, params) {
+        owner.hint(&Scope::Connection, note.method, &shown);
     }
 }
 
-impl Exchange {
-    /// Returns true if public task ids contain the instance. That is needed if only one instance knows a task and
-    /// clients share instances. With a sessionless endpoint, every connection reaches all tasks.
-    pub(crate) fn names_tasks(&self) -> bool {
-        let (down, up) = (self.downstream(), self.upstream());
-        let is_placed = match (down.era(), up.era()) {
-            (Era::Legacy, Era::Legacy) => {
-                down.has(Feature::TasksCore) && up.has(Feature::TasksCore)
-            }
-            (Era::Modern, Era::Modern) => !self.connection.upstream.is_free(),
-            (Era::Legacy, Era::Modern) | (Era::Modern, Era::Legacy) => false,
+/// Returns the client for a question about a task, and the parameters with the client's task id.
+pub(crate) fn asked_for_task(
+    connection: &UpstreamConnection,
+    ask: &ServerRequest,
+) -> Option<(ClientSink, ByteString)> {
+    let params = &ask.params;
+    let owner = connection.kept.sink(&related_task(params)?)?;
+    let shown = named_tasks(connection, owner.owner()).params(ask.method?, params)?;
+    Some((owner, shown.into()))
+}
+
+/// Returns true if public task ids contain the instance. That is needed if only one instance knows a task and
+/// clients share instances. With a sessionless endpoint, every connection reaches all tasks.
+pub(crate) fn names_tasks(exchange: &Exchange) -> bool {
+    let (down, up) = (exchange.downstream(), exchange.upstream());
+    let is_placed = match (down.era(), up.era()) {
+        (Era::Legacy, Era::Legacy) => down.has(Feature::TasksCore) && up.has(Feature::TasksCore),
+        (Era::Modern, Era::Modern) => !exchange.connection.upstream.is_free(),
+        (Era::Legacy, Era::Modern) | (Era::Modern, Era::Legacy) => false,
+    };
+    is_placed && exchange.binding.pool().is_some()
+}
+
+/// Returns the method if the request concerns one task at the server.
+fn about_task(exchange: &Exchange) -> Option<Method> {
+    let method = exchange.inbound.job.method?;
+    let is_about_one = matches!(
+        method,
+        Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate
+    );
+    is_about_one.then_some(method)
+}
+
+/// Selects the instance that runs the task. Returns the parameters with the task id of that instance.
+pub(crate) async fn go_to_task(exchange: &mut Exchange) -> Result<Option<String>, ServeError> {
+    let Some(method) = about_task(exchange) else {
+        return Ok(None);
+    };
+    let owner = exchange.inbound.sink.owner();
+    if !names_tasks(exchange) {
+        return match meant(&exchange.inbound) {
+            Ok(task) if is_of_another(exchange, &task, owner) => Err(unknown_task(exchange, &task)),
+            Ok(_) | Err(_) => Ok(None),
         };
-        is_placed && self.binding.pool().is_some()
     }
+    let task = meant(&exchange.inbound)?;
+    let Some(named) = TaskName::parse(&task, owner) else {
+        return Err(unknown_task(exchange, &task));
+    };
+    let connection = lane_named(exchange, named.instance);
+    let connection = connection.ok_or_else(|| task_gone(exchange))?;
+    let entered = connection.running.start_call().await;
+    let entered = entered.map_err(|trouble| exchange.binding.error(trouble))?;
+    let guard = entered.ok_or_else(|| task_gone(exchange))?;
+    let params = with_subject(method, &exchange.inbound.job.params, named.task);
+    exchange.connection = connection;
+    exchange.guard = Some(guard);
+    Ok(params)
+}
 
-    /// Returns the method if the request concerns one task at the server.
-    fn about_task(&self) -> Option<Method> {
-        let method = self.inbound.job.method?;
-        let is_about_one = matches!(
-            method,
-            Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate
-        );
-        is_about_one.then_some(method)
+/// Returns the open connection to the instance with this name.
+pub(crate) fn lane_named(exchange: &Exchange, name: &str) -> Option<Arc<UpstreamConnection>> {
+    let mut connections = exchange
+        .binding
+        .pool()?
+        .open_connections(&ConnectionUser::Gateway)
+        .into_iter();
+    connections.find(|connection| *connection.name == *name)
+}
+
+/// Returns true if another client started the task with this id.
+pub(crate) fn is_of_another(exchange: &Exchange, task: &str, owner: &str) -> bool {
+    let connections = exchange
+        .binding
+        .pool()
+        .map(|pool| pool.open_connections(&ConnectionUser::Gateway));
+    let mut connections = connections.into_iter().flatten();
+    connections.any(|connection| connection.kept.is_of_another(task, owner))
+}
+
+/// Error for an unknown task. A task of another client gives the same error.
+fn unknown_task(exchange: &Exchange, task: &str) -> ServeError {
+    let why = format!("Unknown task: `{task}`; see whether it is one that this client was given");
+    let code = ErrorCode::InvalidParams.code();
+    refusal(code, why, None, exchange.downstream())
+}
+
+fn task_gone(exchange: &Exchange) -> ServeError {
+    exchange
+        .binding
+        .lost_call(UpstreamErrorKind::TaskLost)
+        .into()
+}
+
+/// Refuses to resend a task request to another instance, where the id would refer to another task.
+pub(crate) fn check_place(exchange: &Exchange) -> Result<(), ServeError> {
+    match about_task(exchange).filter(|_| names_tasks(exchange)) {
+        Some(_) => Err(task_gone(exchange)),
+        None => Ok(()),
     }
+}
 
-    /// Selects the instance that runs the task. Returns the parameters with the task id of that instance.
-    pub(crate) async fn go_to_task(&mut self) -> Result<Option<String>, ServeError> {
-        let Some(method) = self.about_task() else {
-            return Ok(None);
-        };
-        let owner = self.inbound.sink.owner();
-        if !self.names_tasks() {
-            return match meant(&self.inbound) {
-                Ok(task) if self.is_of_another(&task, owner) => Err(self.unknown_task(&task)),
-                Ok(_) | Err(_) => Ok(None),
-            };
-        }
-        let task = meant(&self.inbound)?;
-        let Some(named) = TaskName::parse(&task, owner) else {
-            return Err(self.unknown_task(&task));
-        };
-        let connection = self.lane_named(named.instance);
-        let connection = connection.ok_or_else(|| self.task_gone())?;
-        let entered = connection.running.start_call().await;
-        let entered = entered.map_err(|trouble| self.binding.error(trouble))?;
-        let guard = entered.ok_or_else(|| self.task_gone())?;
-        let params = with_subject(method, &self.inbound.job.params, named.task);
-        self.connection = connection;
-        self.guard = Some(guard);
-        Ok(params)
+/// Records a task in a response, and replaces its id by the public one.
+pub(crate) fn keeping_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
+    let Some(method) = exchange.inbound.job.method else {
+        return raw;
+    };
+    note_task(exchange, method, &raw);
+    if !names_tasks(exchange) {
+        return raw;
     }
+    let owner = exchange.inbound.sink.owner();
+    let shown = named_tasks(&exchange.connection, owner).result(method, &raw);
+    shown.map_or(raw, Into::into)
+}
 
-    /// Returns the open connection to the instance with this name.
-    pub(crate) fn lane_named(&self, name: &str) -> Option<Arc<UpstreamConnection>> {
-        let mut connections = self
-            .binding
-            .pool()?
-            .open_connections(&ConnectionUser::Nobody)
-            .into_iter();
-        connections.find(|connection| *connection.name == *name)
+/// Returns true if the client accepts a task as the result of the call.
+fn may_become_task(exchange: &Exchange) -> bool {
+    let job = &exchange.inbound.job;
+    match job.pact.era() {
+        Era::Legacy => !job.params.is_plain_call(),
+        Era::Modern => job.pact.lacking(Extension::Tasks).is_none(),
     }
+}
 
-    /// Returns true if another client started the task with this id.
-    pub(crate) fn is_of_another(&self, task: &str, owner: &str) -> bool {
-        let connections = self
-            .binding
-            .pool()
-            .map(|pool| pool.open_connections(&ConnectionUser::Nobody));
-        let mut connections = connections.into_iter().flatten();
-        connections.any(|connection| connection.kept.is_of_another(task, owner))
-    }
-
-    /// Error for an unknown task. A task of another client gives the same error.
-    fn unknown_task(&self, task: &str) -> ServeError {
-        let why =
-            format!("Unknown task: `{task}`; see whether it is one that this client was given");
-        let code = ErrorCode::InvalidParams.code();
-        refusal(code, why, None, self.downstream())
-    }
-
-    fn task_gone(&self) -> ServeError {
-        self.binding.lost_call(UpstreamErrorKind::TaskLost).into()
-    }
-
-    /// Refuses to resend a task request to another instance, where the id would refer to another task.
-    pub(crate) fn check_place(&self) -> Result<(), ServeError> {
-        match self.about_task().filter(|_| self.names_tasks()) {
-            Some(_) => Err(self.task_gone()),
-            None => Ok(()),
-        }
-    }
-
-    /// Records a task in a response, and replaces its id by the public one.
-    pub(crate) fn keeping_tasks(&self, raw: ByteString) -> ByteString {
-        let Some(method) = self.inbound.job.method else {
-            return raw;
-        };
-        self.note_task(method, &raw);
-        if !self.names_tasks() {
-            return raw;
-        }
-        let owner = self.inbound.sink.owner();
-        let shown = self.connection.named_tasks(owner).result(method, &raw);
-        shown.map_or(raw, Into::into)
-    }
-
-    /// Returns true if the client accepts a task as the result of the call.
-    fn may_become_task(&self) -> bool {
-        let job = &self.inbound.job;
-        match job.pact.era() {
-            Era::Legacy => !job.params.is_plain_call(),
-            Era::Modern => job.pact.lacking(Extension::Tasks).is_none(),
-        }
-    }
-
-    fn note_task(&self, method: Method, raw: &str) {
-        let (kept, sink) = (&self.connection.kept, &self.inbound.sink);
-        match method {
-            Method::ToolsCall if self.may_become_task() && raw.contains("taskId\"") => {
-                let result = Object::parse(raw).unwrap_or_default();
-                let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
-                let is_task = result.get_str("resultType").as_deref() == Some("task");
-                match created.filter(|_| result.get("content").is_none()) {
-                    Some(task) => kept.note(&task, sink),
-                    None if is_task => kept.note(&result, sink),
-                    None => {}
-                }
+fn note_task(exchange: &Exchange, method: Method, raw: &str) {
+    let (kept, sink) = (&exchange.connection.kept, &exchange.inbound.sink);
+    match method {
+        Method::ToolsCall if may_become_task(exchange) && raw.contains("taskId\"") => {
+            let result = Object::parse(raw).unwrap_or_default();
+            let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
+            let is_task = result.get_str("resultType").as_deref() == Some("task");
+            match created.filter(|_| result.get("content").is_none()) {
+                Some(task) => kept.note(&task, sink),
+                None if is_task => kept.note(&result, sink),
+                None => {}
             }
-            Method::TasksGet | Method::TasksCancel => {
-                kept.note(&Object::parse(raw).unwrap_or_default(), sink);
-            }
-            Method::TasksResult => {
-                if let Some(id) = related_task(raw) {
-                    kept.over(&id);
-                }
-            }
-            _ => {}
         }
+        Method::TasksGet | Method::TasksCancel => {
+            kept.note(&Object::parse(raw).unwrap_or_default(), sink);
+        }
+        Method::TasksResult => {
+            if let Some(id) = related_task(raw) {
+                kept.over(&id);
+            }
+        }
+        _ => {}
     }
 }

@@ -1,7 +1,10 @@
 //! Tasks of a server of 2025-11-25, mapped for modern clients.
 
+use crate::subscriptions::listen;
+use crate::sync::lock;
+use crate::tasks::waited;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use bytestring::ByteString;
 use mcpact_engine::pact::Pact;
@@ -109,11 +112,11 @@ impl Mapping {
     }
 
     fn mapped(&self) -> MutexGuard<'_, MappedTasks> {
-        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.mapped)
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<Box<str>, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     /// Removes a task that cannot change from the open tasks, which releases its session.
@@ -297,7 +300,7 @@ async fn fetch(
     upstream: Box<str>,
     task: Box<str>,
 ) {
-    let mut call = connection.result_of(&upstream).await;
+    let mut call = waited::result_of(&connection, &upstream).await;
     let ended = loop {
         let event = call.next().await;
         let Some(mapping) = mapping.upgrade() else {
@@ -322,153 +325,158 @@ async fn fetch(
         .ended(&task, &ended, Some(&connection.server_info));
     mapping.open().remove(&task);
     if let Some(detailed) = detailed {
-        connection.announce(&detailed).await;
+        listen::announce(&connection, &detailed).await;
     }
 }
 
-impl UpstreamServer {
-    /// Calls a tool as a task that the client follows.
-    pub(crate) async fn call_as_task(
-        &self,
-        mut exchange: Exchange,
-    ) -> Result<ByteString, ServeError> {
-        let mapping = Arc::clone(&self.shared.mapping);
-        let owner = exchange.inbound.sink.owner().to_owned();
-        mapping.mapped().room(&owner)?;
-        let params = exchange.params()?;
-        let reply = exchange.send_as_task(&params).await?;
-        let made = match &reply {
-            ServerResponse::Result(raw) => created_task(raw).map(|id| (id, raw)),
-            ServerResponse::Error(_) => None,
-        };
-        let Some((upstream, raw)) = made else {
-            return exchange.finished(&reply);
-        };
-        let task = new_name(exchange.downstream())?;
-        let open = Open {
-            connection: Arc::clone(&exchange.connection),
-            pact: Arc::clone(&exchange.inbound.job.pact),
-            upstream: Box::from(upstream.as_ref()),
-            result: None,
-            unanswered: UnansweredQuestions::default(),
-        };
-        // The session must be registered before a client can refer to the task.
-        mapping.open().insert(task.as_str().into(), open);
-        let (connection, now) = (&exchange.connection, self.clock.now());
-        let created = mapping.mapped().created(
-            &task,
-            TaskOrigin {
-                owner: &owner,
-                client: exchange.downstream(),
-                session: connection.session,
-            },
-            raw,
-            Some(&connection.server_info),
-            now,
-        );
-        created.map(Into::into).map_err(|fault| {
-            mapping.close(&task);
-            exchange.unfit("task", fault)
-        })
-    }
+/// Calls a tool as a task that the client follows.
+pub(crate) async fn call_as_task(
+    server: &UpstreamServer,
+    mut exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let mapping = Arc::clone(&server.shared.mapping);
+    let owner = exchange.inbound.sink.owner().to_owned();
+    mapping.mapped().room(&owner)?;
+    let params = exchange.params()?;
+    let reply = waited::send_as_task(&mut exchange, &params).await?;
+    let made = match &reply {
+        ServerResponse::Result(raw) => created_task(raw).map(|id| (id, raw)),
+        ServerResponse::Error(_) => None,
+    };
+    let Some((upstream, raw)) = made else {
+        return exchange.finished(&reply);
+    };
+    let task = new_name(exchange.downstream())?;
+    let open = Open {
+        connection: Arc::clone(&exchange.connection),
+        pact: Arc::clone(&exchange.inbound.job.pact),
+        upstream: Box::from(upstream.as_ref()),
+        result: None,
+        unanswered: UnansweredQuestions::default(),
+    };
+    // The session must be registered before a client can refer to the task.
+    mapping.open().insert(task.as_str().into(), open);
+    let (connection, now) = (&exchange.connection, server.clock.now());
+    let created = mapping.mapped().created(
+        &task,
+        TaskOrigin {
+            owner: &owner,
+            client: exchange.downstream(),
+            session: connection.session,
+        },
+        raw,
+        Some(&connection.server_info),
+        now,
+    );
+    created.map(Into::into).map_err(|fault| {
+        mapping.close(&task);
+        exchange.unfit("task", fault)
+    })
+}
 
-    /// Handles task requests of a modern client.
-    pub(crate) async fn about_mapped(&self, exchange: Exchange) -> Result<ByteString, ServeError> {
-        let mapping = &self.shared.mapping;
-        let task = meant(&exchange.inbound)?;
-        let owner = exchange.inbound.sink.owner();
-        let answer = match exchange.inbound.job.method {
-            Some(Method::TasksGet) => self.mapped_task(&exchange, &task).await?,
-            Some(Method::TasksUpdate) => {
-                let params = Object::parse(&exchange.inbound.job.params).unwrap_or_default();
-                let responses = params.get_present("inputResponses");
-                let answers = mapping.mapped().update(&task, owner, responses)?;
-                let due = mapping
-                    .open()
-                    .get_mut(&*task)
-                    .map(|open| open.unanswered.due(answers));
-                if let Some(due) = due {
-                    due.tell().await;
-                }
-                ACKNOWLEDGED.to_owned().into()
+/// Handles task requests of a modern client.
+pub(crate) async fn about_mapped(
+    server: &UpstreamServer,
+    exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let mapping = &server.shared.mapping;
+    let task = meant(&exchange.inbound)?;
+    let owner = exchange.inbound.sink.owner();
+    let answer = match exchange.inbound.job.method {
+        Some(Method::TasksGet) => mapped_task(server, &exchange, &task).await?,
+        Some(Method::TasksUpdate) => {
+            let params = Object::parse(&exchange.inbound.job.params).unwrap_or_default();
+            let responses = params.get_present("inputResponses");
+            let answers = mapping.mapped().update(&task, owner, responses)?;
+            let due = mapping
+                .open()
+                .get_mut(&*task)
+                .map(|open| open.unanswered.due(answers));
+            if let Some(due) = due {
+                due.tell().await;
             }
-            Some(Method::TasksCancel) => {
-                let upstream = mapping.mapped().cancel(&task, owner)?;
-                if let Some(upstream) = upstream {
-                    self.cancel_mapped(&task, &upstream, owner).await;
-                }
-                ACKNOWLEDGED.to_owned().into()
-            }
-            Some(_) | None => return Err(unknown(&exchange.inbound)),
-        };
-        exchange.result(&answer)
-    }
-
-    async fn mapped_task(&self, exchange: &Exchange, task: &str) -> Result<ByteString, ServeError> {
-        let mapping = &self.shared.mapping;
-        let owner = exchange.inbound.sink.owner();
-        let upstream = match mapping.mapped().get(task, owner)? {
-            TaskLookup::Known(detailed) => return Ok(detailed.into()),
-            TaskLookup::Ask(upstream) => upstream,
-        };
-        let connection = mapping
-            .open()
-            .get(task)
-            .map(|open| Arc::clone(&open.connection));
-        if let Some(connection) = connection {
-            match connection
-                .request(Method::TasksGet, &of_task(&upstream))
-                .await
-            {
-                Ok(ServerResponse::Result(raw)) => {
-                    let seen = mapping.mapped().status(task, &raw);
-                    let seen = seen.map_err(|fault| exchange.unfit("task", fault))?;
-                    if let Some(seen) = seen
-                        && let Some(shown) = mapping.shown(task, seen).await
-                    {
-                        mapping.tidy(task, owner);
-                        return Ok(shown.into());
-                    }
-                }
-                Ok(ServerResponse::Error(raw)) => return Err(exchange.error(&raw)),
-                Err(_) => mapping.lost(&connection),
-            }
+            ACKNOWLEDGED.to_owned().into()
         }
-        // The task has ended or expired meanwhile.
-        match mapping.mapped().get(task, owner)? {
-            TaskLookup::Known(detailed) => Ok(detailed.into()),
-            TaskLookup::Ask(_) => Err(refusal(
-                ErrorCode::InternalError.code(),
-                String::from("the server does not say where the task stands"),
-                None,
-                exchange.downstream(),
-            )),
+        Some(Method::TasksCancel) => {
+            let upstream = mapping.mapped().cancel(&task, owner)?;
+            if let Some(upstream) = upstream {
+                cancel_mapped(server, &task, &upstream, owner).await;
+            }
+            ACKNOWLEDGED.to_owned().into()
         }
-    }
+        Some(_) | None => return Err(unknown(&exchange.inbound)),
+    };
+    exchange.result(&answer)
+}
 
-    /// Cancels a task at the server. The client's request succeeds regardless of the server's response.
-    async fn cancel_mapped(&self, task: &str, upstream: &str, owner: &str) {
-        let mapping = &self.shared.mapping;
-        let connection = mapping
-            .open()
-            .get(task)
-            .map(|open| Arc::clone(&open.connection));
-        let Some(connection) = connection else {
-            return;
-        };
+async fn mapped_task(
+    server: &UpstreamServer,
+    exchange: &Exchange,
+    task: &str,
+) -> Result<ByteString, ServeError> {
+    let mapping = &server.shared.mapping;
+    let owner = exchange.inbound.sink.owner();
+    let upstream = match mapping.mapped().get(task, owner)? {
+        TaskLookup::Known(detailed) => return Ok(detailed.into()),
+        TaskLookup::Ask(upstream) => upstream,
+    };
+    let connection = mapping
+        .open()
+        .get(task)
+        .map(|open| Arc::clone(&open.connection));
+    if let Some(connection) = connection {
         match connection
-            .request(Method::TasksCancel, &of_task(upstream))
+            .request(Method::TasksGet, &of_task(&upstream))
             .await
         {
             Ok(ServerResponse::Result(raw)) => {
                 let seen = mapping.mapped().status(task, &raw);
-                if let Ok(Some(TaskView::Now(detailed))) = seen {
+                let seen = seen.map_err(|fault| exchange.unfit("task", fault))?;
+                if let Some(seen) = seen
+                    && let Some(shown) = mapping.shown(task, seen).await
+                {
                     mapping.tidy(task, owner);
-                    connection.announce(&detailed).await;
+                    return Ok(shown.into());
                 }
             }
-            Ok(ServerResponse::Error(_)) => tracing::debug!("the task is over already"),
+            Ok(ServerResponse::Error(raw)) => return Err(exchange.error(&raw)),
             Err(_) => mapping.lost(&connection),
         }
+    }
+    // The task has ended or expired meanwhile.
+    match mapping.mapped().get(task, owner)? {
+        TaskLookup::Known(detailed) => Ok(detailed.into()),
+        TaskLookup::Ask(_) => Err(refusal(
+            ErrorCode::InternalError.code(),
+            String::from("the server does not say where the task stands"),
+            None,
+            exchange.downstream(),
+        )),
+    }
+}
+
+/// Cancels a task at the server. The client's request succeeds regardless of the server's response.
+async fn cancel_mapped(server: &UpstreamServer, task: &str, upstream: &str, owner: &str) {
+    let mapping = &server.shared.mapping;
+    let connection = mapping
+        .open()
+        .get(task)
+        .map(|open| Arc::clone(&open.connection));
+    let Some(connection) = connection else {
+        return;
+    };
+    match connection
+        .request(Method::TasksCancel, &of_task(upstream))
+        .await
+    {
+        Ok(ServerResponse::Result(raw)) => {
+            let seen = mapping.mapped().status(task, &raw);
+            if let Ok(Some(TaskView::Now(detailed))) = seen {
+                mapping.tidy(task, owner);
+                listen::announce(&connection, &detailed).await;
+            }
+        }
+        Ok(ServerResponse::Error(_)) => tracing::debug!("the task is over already"),
+        Err(_) => mapping.lost(&connection),
     }
 }

@@ -1,6 +1,7 @@
 //! Execution of a hosted task.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use crate::sync::lock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use futures_util::FutureExt;
 use mcpact::server::backend::QuestionOutcome;
@@ -62,7 +63,7 @@ impl Runner {
     }
 
     fn jobs(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.jobs)
     }
 
     /// Registers a background job of the task.
@@ -81,7 +82,7 @@ impl Runner {
             .map(|connection| connection.running.start_call());
         // An instance at its call limit has calls to drain anyway.
         if let Some(Ok(Some(guard))) = entered.and_then(FutureExt::now_or_never) {
-            *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
+            *lock(&self.stay) = Some(guard);
         }
     }
 
@@ -111,7 +112,7 @@ impl Runner {
                 Err(_) => None,
             };
             let Some(place) = place else {
-                return QuestionOutcome::Lost("nobody waits for the task");
+                return QuestionOutcome::Lost("no client waits for the task");
             };
             let has_left = |places: &Vec<ResultWaiter>| {
                 !places.iter().any(|other| other.inbound == place.inbound)

@@ -1,7 +1,9 @@
 //! Task support of the tools of a legacy server.
 
+use crate::exchange::rounds;
+use crate::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use mcpact_spec::{Capability, Extension, Feature, Method};
 use mcpact_translate::tasks::{CallMode, TaskSupports};
@@ -39,7 +41,7 @@ impl Default for ToolTasks {
 
 impl ToolTasks {
     fn supports(&self) -> MutexGuard<'_, TaskSupports> {
-        self.supports.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.supports)
     }
 
     /// Records a page of the list.
@@ -61,42 +63,41 @@ impl ToolTasks {
     }
 }
 
-impl UpstreamServer {
-    /// Returns the mode of a call to a server of 2025-11-25. A client of the same revision chooses itself.
-    pub(crate) async fn way(&self, exchange: &Exchange) -> CallMode {
-        let job = &exchange.inbound.job;
-        let server = &exchange.connection.upstream.introduction.capabilities;
-        let is_plain = job.method != Some(Method::ToolsCall)
-            || exchange.downstream().has(Feature::TasksCore)
-            || !server.declared().has(Capability::ServerTasksToolsCall);
-        if is_plain {
-            return CallMode::Plain;
-        }
-        Box::pin(self.read_tools_once(exchange)).await;
-        let params = Object::parse(&job.params).unwrap_or_default();
-        let tool = params.get_str("name").unwrap_or_default();
-        let follows = job.pact.lacking(Extension::Tasks).is_none();
-        self.shared
-            .tool_tasks
-            .supports()
-            .way(&tool, server, follows)
+/// Returns the mode of a call to a server of 2025-11-25. A client of the same revision chooses itself.
+pub(crate) async fn way(server: &UpstreamServer, exchange: &Exchange) -> CallMode {
+    let job = &exchange.inbound.job;
+    let declared = &exchange.connection.upstream.introduction.capabilities;
+    let is_plain = job.method != Some(Method::ToolsCall)
+        || exchange.downstream().has(Feature::TasksCore)
+        || !declared.declared().has(Capability::ServerTasksToolsCall);
+    if is_plain {
+        return CallMode::Plain;
     }
+    Box::pin(read_tools_once(server, exchange)).await;
+    let params = Object::parse(&job.params).unwrap_or_default();
+    let tool = params.get_str("name").unwrap_or_default();
+    let follows = job.pact.lacking(Extension::Tasks).is_none();
+    server
+        .shared
+        .tool_tasks
+        .supports()
+        .way(&tool, declared, follows)
+}
 
-    /// Reads the tool list if needed, because a client may call a tool without listing tools first. Concurrent calls
-    /// wait for one reader.
-    async fn read_tools_once(&self, exchange: &Exchange) {
-        let tools = &self.shared.tool_tasks;
-        if tools.unread().is_none() {
-            return;
-        }
-        let _alone = tools.reading.lock().await;
-        let Some(edition) = tools.unread() else {
-            return;
-        };
-        // Set only after the read: concurrent calls would otherwise treat unknown tools as tools without task
-        // support. If the list has changed meanwhile, the next call reads it again.
-        if self.read_tools(exchange).await {
-            tools.read.store(edition, Ordering::Relaxed);
-        }
+/// Reads the tool list if needed, because a client may call a tool without listing tools first. Concurrent calls
+/// wait for one reader.
+async fn read_tools_once(server: &UpstreamServer, exchange: &Exchange) {
+    let tools = &server.shared.tool_tasks;
+    if tools.unread().is_none() {
+        return;
+    }
+    let _alone = tools.reading.lock().await;
+    let Some(edition) = tools.unread() else {
+        return;
+    };
+    // Set only after the read: concurrent calls would otherwise treat unknown tools as tools without task
+    // support. If the list has changed meanwhile, the next call reads it again.
+    if rounds::read_tools(exchange).await {
+        tools.read.store(edition, Ordering::Relaxed);
     }
 }

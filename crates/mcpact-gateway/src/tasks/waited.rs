@@ -62,67 +62,65 @@ pub(crate) enum Begun {
     Answered(ServerResponse),
 }
 
-impl Exchange {
-    /// Sends a call to a server of 2025-11-25 as a task. The response contains the task if the server created one.
-    pub(crate) async fn send_as_task(
-        &mut self,
-        params: &str,
-    ) -> Result<ServerResponse, ServeError> {
-        let params = with_task(params).map_err(|fault| self.malformed(&fault))?;
-        let mut call = self.send(&params).await?;
-        loop {
-            match call.next().await {
-                CallEvent::Notification(note) => self.inbound.tell(&note, &mut self.progress).await,
-                CallEvent::Response(reply) => return Ok(reply),
-                CallEvent::Failed(loss) => return Err(self.lost(&loss)),
-                // No task exists yet to which the question could belong.
-                CallEvent::Request(ask) => self.connection.refuse_during(ask, None).await,
+/// Sends a call to a server of 2025-11-25 as a task. The response contains the task if the server created one.
+pub(crate) async fn send_as_task(
+    exchange: &mut Exchange,
+    params: &str,
+) -> Result<ServerResponse, ServeError> {
+    let params = with_task(params).map_err(|fault| exchange.malformed(&fault))?;
+    let mut call = exchange.send(&params).await?;
+    loop {
+        match call.next().await {
+            CallEvent::Notification(note) => {
+                exchange.inbound.tell(&note, &mut exchange.progress).await
             }
+            CallEvent::Response(reply) => return Ok(reply),
+            CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
+            // No task exists yet to which the question could belong.
+            CallEvent::Request(ask) => exchange.connection.refuse_during(ask, None).await,
         }
-    }
-
-    /// Calls a tool that runs only as a task, for a client without task support.
-    pub(crate) async fn begin(&mut self, params: &str) -> Result<Begun, ServeError> {
-        let reply = self.send_as_task(params).await?;
-        let ServerResponse::Result(raw) = &reply else {
-            return Ok(Begun::Answered(reply));
-        };
-        let Some(id) = created_task(raw) else {
-            return Ok(Begun::Answered(reply));
-        };
-        let started = Started::new(self, &id)?;
-        let call = self.connection.result_of(&id).await;
-        Ok(Begun::Waiting(call, started))
     }
 }
 
-impl UpstreamConnection {
-    /// Returns true if the tasks of this connection are lost with its process or session.
-    pub(crate) fn took_tasks_along(&self) -> bool {
-        self.upstream.is_gone() && !self.upstream.is_free()
-    }
+/// Calls a tool that runs only as a task, for a client without task support.
+pub(crate) async fn begin(exchange: &mut Exchange, params: &str) -> Result<Begun, ServeError> {
+    let reply = send_as_task(exchange, params).await?;
+    let ServerResponse::Result(raw) = &reply else {
+        return Ok(Begun::Answered(reply));
+    };
+    let Some(id) = created_task(raw) else {
+        return Ok(Begun::Answered(reply));
+    };
+    let started = Started::new(exchange, &id)?;
+    let call = result_of(&exchange.connection, &id).await;
+    Ok(Begun::Waiting(call, started))
+}
 
-    /// Returns a connection for requests about a task that a modern server started here. A new connection is used if
-    /// this one is closed and the task is still reachable.
-    pub(crate) async fn for_task(
-        self: &Arc<Self>,
-        binding: &ServerBinding,
-    ) -> Result<Arc<Self>, UpstreamError> {
-        if !self.upstream.is_gone() {
-            return Ok(Arc::clone(self));
-        }
-        if !self.took_tasks_along() {
-            return binding.connection().await;
-        }
-        let why = self.upstream.end().unwrap_or_default();
-        Err(binding.lost_call(match self.is_ended() {
-            true => UpstreamErrorKind::Stopped,
-            false => binding.gone(self, why),
-        }))
-    }
+/// Returns true if the tasks of this connection are lost with its process or session.
+pub(crate) fn took_tasks_along(connection: &UpstreamConnection) -> bool {
+    connection.upstream.is_gone() && !connection.upstream.is_free()
+}
 
-    /// Requests the result of a task from a server of 2025-11-25; questions of the task arrive on this call.
-    pub(crate) async fn result_of(&self, id: &str) -> Call {
-        self.call(Method::TasksResult, &of_task(id)).await
+/// Returns a connection for requests about a task that a modern server started here. A new connection is used if
+/// this one is closed and the task is still reachable.
+pub(crate) async fn for_task(
+    connection: &Arc<UpstreamConnection>,
+    binding: &ServerBinding,
+) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+    if !connection.upstream.is_gone() {
+        return Ok(Arc::clone(connection));
     }
+    if !took_tasks_along(connection) {
+        return binding.connection().await;
+    }
+    let why = connection.upstream.end().unwrap_or_default();
+    Err(binding.lost_call(match connection.is_ended() {
+        true => UpstreamErrorKind::Stopped,
+        false => binding.gone(connection, why),
+    }))
+}
+
+/// Requests the result of a task from a server of 2025-11-25; questions of the task arrive on this call.
+pub(crate) async fn result_of(connection: &UpstreamConnection, id: &str) -> Call {
+    connection.call(Method::TasksResult, &of_task(id)).await
 }

@@ -5,6 +5,9 @@
 //! that declare the same capabilities are told the same, and share, unless the strategy says otherwise and
 //! something tells them apart; legacy clients do as the strategy says.
 
+use crate::handover;
+use crate::sync::lock;
+use crate::upstream::tool_filter;
 use std::sync::{Arc, PoisonError};
 
 use crate::downstream::ClientState;
@@ -373,8 +376,8 @@ impl UpstreamServer {
             pool,
             connection,
         } = reached.await?;
-        let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
-        let withheld = self.withheld();
+        let mut served = lock(&kind.served);
+        let withheld = tool_filter::withheld(self);
         let named = params.meta.revision();
         let revision = named.unwrap_or(Revision::newest(Era::Modern));
         let terms = || Arc::new(self.terms_on(&connection, revision, &kind.principal));
@@ -471,7 +474,7 @@ impl UpstreamServer {
     /// Gives up what waits for answers of a client that gives none any more.
     pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
         self.questions.dismiss(identity);
-        for suspended in self.suspended_registries() {
+        for suspended in handover::suspended_registries(self) {
             suspended.dismiss(identity);
         }
     }
@@ -525,7 +528,8 @@ impl UpstreamServer {
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(server_info.clone(), shown, policy);
         terms.listening = Listening::Asked;
-        terms.instructions = instructions::with_withheld(instructions.as_deref(), self.withheld());
+        terms.instructions =
+            instructions::with_withheld(instructions.as_deref(), tool_filter::withheld(self));
         terms
     }
 }

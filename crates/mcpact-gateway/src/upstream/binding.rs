@@ -1,6 +1,7 @@
 //! A client, as the server knows it.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use crate::sync::lock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpact::server::backend::BackendRequest;
 use mcpact_config::Strategy;
@@ -248,7 +249,7 @@ impl ServerBinding {
 
     /// Which log messages a legacy client wants of a modern server.
     pub(crate) fn level(&self) -> Option<LogLevel> {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.level)
     }
 
     /// The same while the server sleeps: a legacy one is told when it wakes.
@@ -260,6 +261,6 @@ impl ServerBinding {
     }
 
     pub(crate) fn set_level(&self, level: LogLevel) {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+        *lock(&self.level) = Some(level);
     }
 }

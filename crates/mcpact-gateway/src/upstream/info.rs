@@ -1,8 +1,9 @@
 //! What is known about a server, for whoever shows several as one.
 
+use crate::sync::lock;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_translate::lifecycle::Introduction;
@@ -59,7 +60,7 @@ impl ServerInfoCache {
     }
 
     fn listener(&self) -> MutexGuard<'_, Option<Weak<dyn ChangeListener>>> {
-        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.listener)
     }
 
     /// From here on this one hears of changes, and whoever did before does not.

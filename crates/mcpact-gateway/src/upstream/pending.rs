@@ -1,7 +1,9 @@
 //! A client that was told what the server said of itself earlier, and meets it when it first needs it.
 
+use crate::lists::server_list;
+use crate::sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::downstream::{ClientKind, ClientState};
 use crate::error::ServeError;
@@ -70,7 +72,7 @@ impl SavedHello {
             Self::Handshake { .. } => ClientHello::Handshake(&params),
             Self::Request { .. } => ClientHello::Request(&params),
         };
-        server.receive(hello, identity).await
+        server_list::receive(server, hello, identity).await
     }
 }
 
@@ -119,7 +121,7 @@ impl PendingBinding {
 
     /// Remembers which log messages it wants; whether that is enough, because it has not profile the server.
     pub(crate) fn wants_logs(&self, job: &BackendRequest) -> bool {
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut level = lock(&self.level);
         *level = Some(again(job));
         !self.binding.initialized()
     }
@@ -166,7 +168,7 @@ impl PendingBinding {
             binding.observe(Method::Initialized, None);
         }
         let level = {
-            let level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            let level = lock(&self.level);
             level.as_ref().map(again)
         };
         if let (Some(level), Some(sink)) = (level, sink) {
@@ -192,61 +194,60 @@ pub(crate) fn again(job: &BackendRequest) -> BackendRequest {
     }
 }
 
-impl UpstreamServer {
-    /// Lets clients that wait meet a modern server whenever it is woken by others.
-    pub(crate) fn introduce_latecomers(self: &Arc<Self>) {
-        let mut connections = self.shared.info_cache.connections();
-        let server = Arc::downgrade(self);
-        tokio::spawn(async move {
-            while connections.changed().await.is_ok() {
-                let Some(server) = server.upgrade() else {
-                    return;
-                };
-                // It is not woken again for those who only listen.
-                let Some(_awake) = server.everybody().and_then(|binding| binding.hold()) else {
-                    continue;
-                };
-                for pending in server.direct_clients.pending_bindings() {
-                    if let Err(error) = pending.hear(&server).await {
-                        tracing::debug!(
-                            error = &*error.message(),
-                            "a client hears of no changes yet"
-                        );
-                    }
+/// Lets clients that wait meet a modern server whenever it is woken by others.
+pub(crate) fn introduce_latecomers(server: &Arc<UpstreamServer>) {
+    let mut connections = server.shared.info_cache.connections();
+    let server = Arc::downgrade(server);
+    tokio::spawn(async move {
+        while connections.changed().await.is_ok() {
+            let Some(server) = server.upgrade() else {
+                return;
+            };
+            // It is not woken again for those who only listen.
+            let Some(_awake) = server_list::everybody(&server).and_then(|binding| binding.hold())
+            else {
+                continue;
+            };
+            for pending in server.direct_clients.pending_bindings() {
+                if let Err(error) = pending.hear(&server).await {
+                    tracing::debug!(
+                        error = &*error.message(),
+                        "a client hears of no changes yet"
+                    );
                 }
             }
-        });
-    }
-
-    /// On which terms a client is served while the server sleeps, if it is known well enough. Only whoever
-    /// keeps many servers lets them sleep.
-    pub(crate) fn welcome_asleep(
-        &self,
-        hello: &ClientHello<'_>,
-        identity: &ClientIdentity,
-    ) -> Option<ClientSetup<ClientState>> {
-        if !self.shared.info_cache.has_herald() || self.is_awake_for(hello, identity) {
-            return None;
         }
-        let profile = self.profile()?;
-        let revision = match hello {
-            ClientHello::Handshake(params) => LegacyHello::parse(params)?.revision,
-            ClientHello::Request(params) => {
-                let named = params.meta.revision();
-                named.unwrap_or(Revision::newest(Era::Modern))
-            }
-        };
-        let terms = self.terms_of(
-            &profile.introduction,
-            profile.revision,
-            revision,
-            &identity.principal,
-        );
-        Some(ClientSetup {
-            terms: Arc::new(terms),
-            state: Some(ClientState(ClientKind::Pending(Arc::new(
-                PendingBinding::new(hello, identity),
-            )))),
-        })
+    });
+}
+
+/// On which terms a client is served while the server sleeps, if it is known well enough. Only whoever
+/// keeps many servers lets them sleep.
+pub(crate) fn welcome_asleep(
+    server: &UpstreamServer,
+    hello: &ClientHello<'_>,
+    identity: &ClientIdentity,
+) -> Option<ClientSetup<ClientState>> {
+    if !server.shared.info_cache.has_herald() || server.is_awake_for(hello, identity) {
+        return None;
     }
+    let profile = server_list::profile(server)?;
+    let revision = match hello {
+        ClientHello::Handshake(params) => LegacyHello::parse(params)?.revision,
+        ClientHello::Request(params) => {
+            let named = params.meta.revision();
+            named.unwrap_or(Revision::newest(Era::Modern))
+        }
+    };
+    let terms = server.terms_of(
+        &profile.introduction,
+        profile.revision,
+        revision,
+        &identity.principal,
+    );
+    Some(ClientSetup {
+        terms: Arc::new(terms),
+        state: Some(ClientState(ClientKind::Pending(Arc::new(
+            PendingBinding::new(hello, identity),
+        )))),
+    })
 }

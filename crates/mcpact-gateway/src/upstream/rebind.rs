@@ -90,25 +90,25 @@ impl Rebind {
     }
 }
 
-impl UpstreamServer {
-    /// ClientRef stands for a client at the server as it is, and on which connection.
-    pub(crate) async fn current(
-        &self,
-        mut binding: Arc<ServerBinding>,
-    ) -> Result<(Arc<ServerBinding>, Arc<UpstreamConnection>), ServeError> {
-        for _ in 0..TURNS {
-            let connection = binding.connection().await.map_err(ServeError::from)?;
-            let Some(rebind) = binding
-                .rebind()
-                .filter(|rebind| rebind.era != connection.revision().era())
-            else {
-                return Ok((binding, connection));
-            };
-            let renewed = rebind.next.get_or_try_init(|| rebind.renew(self, &binding));
-            // In a box: what is rare makes every call larger otherwise.
-            let renewed = Arc::clone(Box::pin(renewed).await?);
-            binding = renewed;
-        }
-        Err(binding.lost_call(UpstreamErrorKind::RevisionChanged).into())
+/// ClientRef stands for a client at the server as it is, and on which connection.
+pub(crate) async fn current(
+    server: &UpstreamServer,
+    mut binding: Arc<ServerBinding>,
+) -> Result<(Arc<ServerBinding>, Arc<UpstreamConnection>), ServeError> {
+    for _ in 0..TURNS {
+        let connection = binding.connection().await.map_err(ServeError::from)?;
+        let Some(rebind) = binding
+            .rebind()
+            .filter(|rebind| rebind.era != connection.revision().era())
+        else {
+            return Ok((binding, connection));
+        };
+        let renewed = rebind
+            .next
+            .get_or_try_init(|| rebind.renew(server, &binding));
+        // In a box: what is rare makes every call larger otherwise.
+        let renewed = Arc::clone(Box::pin(renewed).await?);
+        binding = renewed;
     }
+    Err(binding.lost_call(UpstreamErrorKind::RevisionChanged).into())
 }

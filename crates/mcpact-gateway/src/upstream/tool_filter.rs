@@ -1,6 +1,7 @@
 //! Which tools of the server clients see and may call, at every address.
 
-use std::sync::{Arc, PoisonError};
+use crate::sync::lock;
+use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
@@ -18,140 +19,135 @@ use crate::exchange::refusal;
 use crate::lists::server_list::ServerList;
 use crate::upstream::UpstreamServer;
 
-impl UpstreamServer {
-    /// From here on these tools are served, and no others; clients at the server's own address are told.
-    pub fn serve_tools(&self, tools: ToolFilter) {
-        let mut served = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_other = **served != tools;
-        *served = Arc::new(tools);
-        drop(served);
-        if is_other {
-            self.direct_clients.tell(Method::ToolsListChanged);
-        }
+/// Sets what happens to tools with a changed definition, and notifies direct clients if that differs.
+pub(crate) fn treat_changed(server: &UpstreamServer, changed: ChangedTools) {
+    if server.shared.pins.treat_changed(changed) {
+        server.direct_clients.tell(Method::ToolsListChanged);
     }
+}
 
-    /// From here on this happens to tools that are not what they were; clients at the server's own address are told.
-    pub(crate) fn treat_changed(&self, changed: ChangedTools) {
-        if self.shared.pins.treat_changed(changed) {
-            self.direct_clients.tell(Method::ToolsListChanged);
-        }
+/// Returns the tools hidden because their definition has changed.
+pub(crate) fn hidden_tools(server: &UpstreamServer) -> Vec<String> {
+    server.shared.pins.hidden()
+}
+
+/// The same in words; none if no tool is kept back.
+pub(crate) fn withheld(server: &UpstreamServer) -> Option<String> {
+    server.shared.pins.hidden_text()
+}
+
+/// Agrees to what the server says about its tools now. The tools that are not what they were.
+pub(crate) fn approve_tools(server: &UpstreamServer) -> Vec<String> {
+    let agreed = server.shared.pins.approve();
+    if server.shared.pins.hides_changed() && !agreed.is_empty() {
+        server.direct_clients.tell(Method::ToolsListChanged);
     }
+    agreed
+}
 
-    /// The tools that are kept back because they are not what they were.
-    pub(crate) fn hidden_tools(&self) -> Vec<String> {
-        self.shared.pins.hidden()
+/// That the config lets nothing of a list be served because it names none of it, in words.
+pub(crate) fn unnamed(
+    server: &UpstreamServer,
+    kind: ListKind,
+    listing: &ServerList,
+) -> Option<String> {
+    let count = listing.count();
+    let is_slip =
+        kind == ListKind::Tools && count > 0 && tools(server).misses_all(&listing.names());
+    is_slip.then(|| format!("`tools` in the config names none of its {count} tools"))
+}
+
+fn tools(server: &UpstreamServer) -> Arc<ToolFilter> {
+    Arc::clone(&lock(&server.tools))
+}
+
+fn serves_everything(server: &UpstreamServer) -> bool {
+    tools(server).is_open() && !server.shared.pins.hides_changed()
+}
+
+/// Whether a thing of the server is served.
+pub(crate) fn serves(server: &UpstreamServer, kind: ListKind, name: &str) -> bool {
+    match kind {
+        ListKind::Tools => tools(server).admits(name) && !server.shared.pins.is_hidden(name),
+        ListKind::Prompts | ListKind::Resources | ListKind::Templates => true,
     }
+}
 
-    /// The same in words; none if no tool is kept back.
-    pub(crate) fn withheld(&self) -> Option<String> {
-        self.shared.pins.hidden_text()
+/// What a client that declares this lacks for a tool, and nobody answers in its place.
+pub(crate) fn lacking(
+    server: &UpstreamServer,
+    tool: &str,
+    declared: CapabilityBits,
+) -> Vec<Capability> {
+    let able = declared.or(server.settings.default_answers.capabilities());
+    tools(server).lacking(tool, able)
+}
+
+/// Refuses a call of a tool for which its client lacks something, and says what.
+pub(crate) fn check_able(server: &UpstreamServer, job: &BackendRequest) -> Result<(), ServeError> {
+    if job.method != Some(Method::ToolsCall) || tools(server).needs.is_empty() {
+        return Ok(());
     }
-
-    /// Agrees to what the server says about its tools now. The tools that are not what they were.
-    pub(crate) fn approve_tools(&self) -> Vec<String> {
-        let agreed = self.shared.pins.approve();
-        if self.shared.pins.hides_changed() && !agreed.is_empty() {
-            self.direct_clients.tell(Method::ToolsListChanged);
-        }
-        agreed
+    let params = Object::parse(&job.params).unwrap_or_default();
+    let name = params.get_str("name").unwrap_or_default();
+    let missing = lacking(server, &name, job.pact.effective());
+    if missing.is_empty() {
+        return Ok(());
     }
+    let paths: Vec<String> = missing.iter().map(|row| format!("`{row}`")).collect();
+    Err(ServeError::Refused(WireError {
+        message: format!(
+            "this tool needs {}, which this client did not declare",
+            paths.join(", ")
+        ),
+        ..missing_capabilities_error(&missing, job.pact.revision())
+    }))
+}
 
-    /// That the config lets nothing of a list be served because it names none of it, in words.
-    pub(crate) fn unnamed(&self, kind: ListKind, listing: &ServerList) -> Option<String> {
-        let count = listing.count();
-        let is_slip =
-            kind == ListKind::Tools && count > 0 && self.tools().misses_all(&listing.names());
-        is_slip.then(|| format!("`tools` in the config names none of its {count} tools"))
+/// Refuses a call of a tool that is not served; to the client it is one that does not exist.
+pub(crate) fn check_served(
+    server: &UpstreamServer,
+    method: Option<Method>,
+    params: &str,
+    client: Revision,
+) -> Result<(), ServeError> {
+    if method != Some(Method::ToolsCall) || serves_everything(server) {
+        return Ok(());
     }
-
-    fn tools(&self) -> Arc<ToolFilter> {
-        Arc::clone(&self.tools.lock().unwrap_or_else(PoisonError::into_inner))
+    let params = Object::parse(params).unwrap_or_default();
+    let name = params.get_str("name").unwrap_or_default();
+    if serves(server, ListKind::Tools, &name) {
+        return Ok(());
     }
+    let withheld = withheld(server).map(|withheld| format!("; {withheld}"));
+    let withheld = withheld.unwrap_or_default();
+    let why = format!("Unknown tool: `{name}`. `tools/list` says what there is{withheld}");
+    let code = ErrorCode::InvalidParams.code();
+    Err(refusal(code, why, None, client))
+}
 
-    fn serves_everything(&self) -> bool {
-        self.tools().is_open() && !self.shared.pins.hides_changed()
+/// A page of tools without those that are not served to a client that declares this.
+pub(crate) fn served_only(
+    server: &UpstreamServer,
+    method: Option<Method>,
+    declared: CapabilityBits,
+    page: ByteString,
+) -> ByteString {
+    let needs_nothing = tools(server).needs.is_empty();
+    if method != Some(Method::ToolsList) || (serves_everything(server) && needs_nothing) {
+        return page;
     }
-
-    /// Whether a thing of the server is served.
-    pub(crate) fn serves(&self, kind: ListKind, name: &str) -> bool {
-        match kind {
-            ListKind::Tools => self.tools().admits(name) && !self.shared.pins.is_hidden(name),
-            ListKind::Prompts | ListKind::Resources | ListKind::Templates => true,
-        }
-    }
-
-    /// What a client that declares this lacks for a tool, and nobody answers in its place.
-    pub(crate) fn lacking(&self, tool: &str, declared: CapabilityBits) -> Vec<Capability> {
-        let able = declared.or(self.settings.default_answers.capabilities());
-        self.tools().lacking(tool, able)
-    }
-
-    /// Refuses a call of a tool for which its client lacks something, and says what.
-    pub(crate) fn check_able(&self, job: &BackendRequest) -> Result<(), ServeError> {
-        if job.method != Some(Method::ToolsCall) || self.tools().needs.is_empty() {
-            return Ok(());
-        }
-        let params = Object::parse(&job.params).unwrap_or_default();
-        let name = params.get_str("name").unwrap_or_default();
-        let missing = self.lacking(&name, job.pact.effective());
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let paths: Vec<String> = missing.iter().map(|row| format!("`{row}`")).collect();
-        Err(ServeError::Refused(WireError {
-            message: format!(
-                "this tool needs {}, which this client did not declare",
-                paths.join(", ")
-            ),
-            ..missing_capabilities_error(&missing, job.pact.revision())
-        }))
-    }
-
-    /// Refuses a call of a tool that is not served; to the client it is one that does not exist.
-    pub(crate) fn check_served(
-        &self,
-        method: Option<Method>,
-        params: &str,
-        client: Revision,
-    ) -> Result<(), ServeError> {
-        if method != Some(Method::ToolsCall) || self.serves_everything() {
-            return Ok(());
-        }
-        let params = Object::parse(params).unwrap_or_default();
-        let name = params.get_str("name").unwrap_or_default();
-        if self.serves(ListKind::Tools, &name) {
-            return Ok(());
-        }
-        let withheld = self.withheld().map(|withheld| format!("; {withheld}"));
-        let withheld = withheld.unwrap_or_default();
-        let why = format!("Unknown tool: `{name}`. `tools/list` says what there is{withheld}");
-        let code = ErrorCode::InvalidParams.code();
-        Err(refusal(code, why, None, client))
-    }
-
-    /// A page of tools without those that are not served to a client that declares this.
-    pub(crate) fn served_only(
-        &self,
-        method: Option<Method>,
-        declared: CapabilityBits,
-        page: ByteString,
-    ) -> ByteString {
-        let needs_nothing = self.tools().needs.is_empty();
-        if method != Some(Method::ToolsList) || (self.serves_everything() && needs_nothing) {
-            return page;
-        }
-        let is_for = |name: &str| {
-            self.serves(ListKind::Tools, name) && self.lacking(name, declared).is_empty()
+    let is_for = |name: &str| {
+        serves(server, ListKind::Tools, name) && lacking(server, name, declared).is_empty()
+    };
+    let left = edit(&page, ListKind::Tools.member(), |raw| {
+        let is_served = |tool: &&str| {
+            let tool = Object::parse(tool).unwrap_or_default();
+            let name = tool.get_str("name");
+            name.is_some_and(|name| is_for(&name))
         };
-        let left = edit(&page, ListKind::Tools.member(), |raw| {
-            let is_served = |tool: &&str| {
-                let tool = Object::parse(tool).unwrap_or_default();
-                let name = tool.get_str("name");
-                name.is_some_and(|name| is_for(&name))
-            };
-            let served: Vec<&str> = elements(raw).ok()?.into_iter().filter(is_served).collect();
-            Some(format!("[{}]", served.join(",")))
-        });
-        left.map_or(page, Into::into)
-    }
+        let served: Vec<&str> = elements(raw).ok()?.into_iter().filter(is_served).collect();
+        Some(format!("[{}]", served.join(",")))
+    });
+    left.map_or(page, Into::into)
 }

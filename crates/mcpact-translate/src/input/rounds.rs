@@ -81,8 +81,7 @@ pub struct Question {
     pub params: String,
 }
 
-/// Next step of a call. `Finish`, `Task`, `Answer` and `Fail` end it: withdraw the questions that
-/// [`Rounds::open_questions`] still names then.
+/// Next step of a call. `Finish`, `Task`, `Answer` and `Fail` end it: withdraw the open questions then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// The server's result is complete: hand it on in the client's shape.
@@ -186,13 +185,6 @@ impl Rounds {
     #[must_use]
     pub fn with_default_answers(mut self, default_answers: &DefaultAnswers) -> Self {
         self.default_answers.clone_from(default_answers);
-        self
-    }
-
-    /// The same call taking up the [`state`](Self::state) that an earlier one left behind.
-    #[must_use]
-    pub fn continuing(mut self, state: &str) -> Self {
-        self.state = Some(Box::from(state));
         self
     }
 
@@ -442,29 +434,9 @@ impl Rounds {
     }
 
     /// The keys of the questions that wait for an answer.
+    #[cfg(test)]
     pub fn open_questions(&self) -> impl Iterator<Item = &str> {
         self.open.iter().map(|open| open.key.as_ref())
-    }
-
-    /// The ids of the URL elicitations that the user accepted; when the call finishes they are
-    /// complete.
-    pub fn visited(&self) -> impl Iterator<Item = &str> {
-        let accepted = self.visits.iter().filter(|visit| visit.is_accepted);
-        accepted.map(|visit| visit.id.as_ref())
-    }
-
-    /// The raw `requestState` that the next call would carry; after a failure that sends the user
-    /// to a URL, the same call can take it up.
-    #[must_use]
-    pub fn state(&self) -> Option<&str> {
-        self.state.as_deref()
-    }
-
-    /// Returns whether the server answered at once; a result that took more than one round must not be
-    /// cached (`2026-07-28 server/utilities/caching`).
-    #[must_use]
-    pub const fn is_first(&self) -> bool {
-        self.round == 0 && self.waits == 0
     }
 
     fn failure(&self, text: impl Into<String>) -> WireError {

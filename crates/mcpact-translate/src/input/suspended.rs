@@ -342,8 +342,8 @@ impl SuspendedCalls {
     }
 
     /// Time of the next useful [`expire`](Self::expire).
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Moment> {
+    #[cfg(test)]
+    pub(crate) fn next_deadline(&self) -> Option<Moment> {
         let calls = self.calls.values().filter_map(SuspendedCall::deadline);
         let ended = self.ended.values().map(|(until, _)| *until);
         calls.chain(ended).min()

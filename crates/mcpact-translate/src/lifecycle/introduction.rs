@@ -1,13 +1,12 @@
 use alloc::boxed::Box;
-use alloc::string::String;
 
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
-use mcpact_spec::{Revision, Side};
-use mcpact_wire::model::discover::{CacheScope, DiscoverAnswer, DiscoverResult};
+use mcpact_spec::Side;
+use mcpact_wire::model::discover::DiscoverResult;
 use mcpact_wire::model::fault::BodyFault;
 use mcpact_wire::model::implementation::Implementation;
-use mcpact_wire::model::initialize::{InitializeResult, encode_result};
+use mcpact_wire::model::initialize::InitializeResult;
 
 /// Self-description of a server, from either handshake or discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,34 +54,6 @@ impl Introduction {
             capabilities: declared(result.capabilities, reading)?,
         })
     }
-
-    /// The answer to `initialize` of a client that speaks `revision` and is shown these
-    /// capabilities.
-    #[must_use]
-    pub fn to_initialize(&self, revision: Revision, shown: &CapabilitySet) -> String {
-        encode_result(
-            revision.as_str(),
-            shown.raw(),
-            &self.server_info.encode(revision),
-            self.instructions.as_deref(),
-        )
-    }
-
-    /// The answer to `server/discover` of a client that is shown these capabilities.
-    ///
-    /// It may differ between the sessions of two callers, so it is private.
-    #[must_use]
-    pub fn to_discover(&self, versions: &[&str], shown: &CapabilitySet, ttl_ms: u64) -> String {
-        DiscoverAnswer {
-            supported_versions: versions,
-            capabilities: shown.raw(),
-            server_info: self.server_info.raw(),
-            instructions: self.instructions.as_deref(),
-            ttl_ms,
-            cache_scope: CacheScope::Private,
-        }
-        .encode()
-    }
 }
 
 fn declared(raw: Option<&str>, reading: Reading) -> Result<CapabilitySet, BodyFault> {
@@ -92,8 +63,6 @@ fn declared(raw: Option<&str>, reading: Reading) -> Result<CapabilitySet, BodyFa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Revision::{V2025_06_18, V2025_11_25};
-    use mcpact_wire::raw::Object;
 
     fn met(result: &str) -> Introduction {
         Introduction::of_discover(result, "files", Reading::Lenient).unwrap()
@@ -101,40 +70,30 @@ mod tests {
 
     const NAMED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"be \"kind\"","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"2","title":"S","icons":[]}}}"#;
 
-    /// BA-01: a legacy client gets its own revision, the identity of the server and its instructions.
     #[test]
-    fn a_discovered_server_is_introduced_by_a_handshake() {
+    fn a_discovered_server_introduces_itself() {
         let server = met(NAMED);
-        let answer = server.to_initialize(V2025_06_18, &server.capabilities);
-        let answer = Object::parse(&answer).unwrap();
-        assert_eq!(answer.get_str("protocolVersion").unwrap(), "2025-06-18");
-        assert_eq!(answer.get_str("instructions").unwrap(), "be \"kind\"");
-        assert_eq!(answer.get("capabilities"), Some(r#"{"tools":{}}"#));
-        let info = answer.get("serverInfo").unwrap();
-        assert_eq!(info, r#"{"name":"s","version":"2","title":"S"}"#);
+        assert!(server.is_named);
+        assert_eq!(server.server_info.name(), "s");
+        assert_eq!(server.server_info.version(), "2");
+        assert_eq!(server.instructions.as_deref(), Some("be \"kind\""));
+        assert_eq!(server.capabilities.raw(), r#"{"tools":{}}"#);
     }
 
     /// BA-02: a legacy client always hears a name and a version.
     #[test]
     fn a_server_without_a_name_gets_ours() {
         let server = met(r#"{"supportedVersions":[],"capabilities":{}}"#);
-        let answer = server.to_initialize(V2025_11_25, &server.capabilities);
-        let answer = Object::parse(&answer).unwrap();
-        let info = Object::parse(answer.get("serverInfo").unwrap()).unwrap();
-        assert_eq!(info.get_str("name").unwrap(), "files");
-        assert!(!server.is_named && met(NAMED).is_named);
-        assert_eq!(info.get_str("version").unwrap(), "0");
-        assert_eq!(answer.get("instructions"), None);
+        assert!(!server.is_named);
+        assert_eq!(server.server_info.name(), "files");
+        assert_eq!(server.server_info.version(), "0");
+        assert_eq!(server.instructions, None);
     }
 
     #[test]
-    fn a_handshake_becomes_a_discovery() {
-        let result = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"2"},"instructions":"hm"}"#;
+    fn both_handshakes_introduce_alike() {
+        let result = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"2","title":"S","icons":[]},"instructions":"be \"kind\""}"#;
         let server = Introduction::of_initialize(result, Reading::Lenient).unwrap();
-        let told = server.to_discover(&["2026-07-28"], &server.capabilities, 0);
-        assert_eq!(met(&told), server);
-        let told = Object::parse(&told).unwrap();
-        assert_eq!(told.get_str("cacheScope").unwrap(), "private");
-        assert_eq!(told.get("ttlMs"), Some("0"));
+        assert_eq!(met(NAMED), server);
     }
 }

@@ -342,17 +342,6 @@ impl LegacySubscriptions {
         self.has_channel = false;
     }
 
-    /// The session is over.
-    #[must_use]
-    pub fn close(self) -> Vec<Action> {
-        let streams = [
-            self.open.map(|open| open.stream),
-            self.opening.map(|opening| opening.stream),
-        ];
-        let streams = streams.into_iter().flatten();
-        streams.map(|stream| Action::Close { stream }).collect()
-    }
-
     /// Opens a stream if what is open is not what is wanted, unless one is being opened already;
     /// subscriptions that come in the meantime share the next one.
     fn adjust(&mut self, acts: &mut Vec<Action>) {

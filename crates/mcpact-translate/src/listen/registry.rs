@@ -228,15 +228,6 @@ impl ListenRegistry {
         acts
     }
 
-    /// Everything of one caller is over.
-    #[must_use]
-    pub fn close_caller(&mut self, caller: u64) -> Vec<Action> {
-        let mut acts = Vec::new();
-        self.listens.retain(|key, _| key.caller != caller);
-        self.release(&mut acts);
-        acts
-    }
-
     /// The session is lost; the streams stay open until there is another.
     pub fn session_lost(&mut self) {
         self.is_lost = true;

@@ -102,14 +102,6 @@ fn known_meta(
     Ok(Some(keys.keep(crosses).finish()))
 }
 
-/// The raw token under which the sender of these parameters wants progress.
-#[must_use]
-pub fn progress_token(raw: &str) -> Option<&str> {
-    let meta = Object::parse(raw).ok()?.get("_meta")?;
-    let token = Object::parse(meta).ok()?.get(meta::PROGRESS_TOKEN)?;
-    matches!(JsonKind::of(token), JsonKind::String | JsonKind::Number).then_some(token)
-}
-
 /// The parameters with this raw token: tokens are unique on one connection only.
 ///
 /// # Errors
@@ -291,7 +283,6 @@ mod tests {
     #[test]
     fn tokens_are_replaced_and_restored() {
         let raw = r#"{"name":"t","_meta":{"progressToken":"mine", "a": 1}}"#;
-        assert_eq!(progress_token(raw), Some(r#""mine""#));
         let up = with_progress_token(raw, "7").unwrap();
         assert_eq!(up, r#"{"name":"t","_meta":{"progressToken":7,"a":1}}"#);
         let bare = with_progress_token("{}", "7").unwrap();
@@ -307,13 +298,5 @@ mod tests {
             told,
             r#"{"progressToken":"mine","progress":0.10,"message":"m"}"#
         );
-        for none in [
-            "{}",
-            "[]",
-            r#"{"_meta":[]}"#,
-            r#"{"_meta":{"progressToken":null}}"#,
-        ] {
-            assert_eq!(progress_token(none), None, "{none}");
-        }
     }
 }

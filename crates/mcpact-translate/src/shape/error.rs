@@ -6,7 +6,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use mcpact_spec::{Era, ErrorCode, Feature, Method, Revision};
-use mcpact_wire::codec;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 
 use super::members::{Members, or_same};
@@ -181,18 +180,10 @@ fn leaves(path: &str, raw: &str, out: &mut Vec<String>) {
     }
 }
 
-/// An error of a server that answers no request in particular, as a message for a client; none
-/// when its revision requires an id in every error. Then only the HTTP status can tell.
-#[must_use]
-pub fn unattributed_error(error: &str, to: Revision) -> Option<String> {
-    to.has(Feature::ErrorWithoutId)
-        .then(|| codec::error(None, error))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
+    use Revision::{V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28};
 
     /// BA-04, BA-19: a legacy client hears of a resource that is not there in its own words, and of
     /// what it did not declare in any.
@@ -295,21 +286,6 @@ mod tests {
             assert_eq!(adapted, expected, "{name}");
             let again = error_to_legacy(Some(method), &adapted, Some("a:b"), to).unwrap();
             assert_eq!(again, adapted, "{name}: twice is once");
-        }
-    }
-
-    /// XR-14: an error without an id is not sent to a client that requires one.
-    #[test]
-    fn errors_without_an_id_go_only_where_they_are_known() {
-        let error = r#"{"code":-32600,"message":"m"}"#;
-        for to in [V2024_11_05, V2025_03_26, V2025_06_18] {
-            assert_eq!(unattributed_error(error, to), None, "{to}");
-        }
-        for to in [V2025_11_25, V2026_07_28] {
-            let message = unattributed_error(error, to).unwrap();
-            let message = Object::parse(&message).unwrap();
-            assert_eq!(message.get("error"), Some(error), "{to}");
-            assert_eq!(message.get("id"), None, "{to}");
         }
     }
 

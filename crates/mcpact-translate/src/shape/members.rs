@@ -248,24 +248,6 @@ pub(crate) fn or_same(rewritten: Option<String>, raw: &str) -> Cow<'_, str> {
     rewritten.map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 
-/// The value without white space between its tokens.
-pub(crate) fn compact(raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    let (mut in_text, mut escaped) = (false, false);
-    for c in raw.chars() {
-        if in_text {
-            in_text = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-        } else if c == '"' {
-            in_text = true;
-        } else if c.is_ascii_whitespace() {
-            continue;
-        }
-        out.push(c);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,6 +282,6 @@ mod tests {
     #[test]
     fn white_space_goes_only_between_tokens() {
         let raw = " { \"a b\" : [ 1 , \"x \\\" y\" ] } ";
-        assert_eq!(compact(raw), r#"{"a b":[1,"x \" y"]}"#);
+        assert_eq!(raw::compact(raw), r#"{"a b":[1,"x \" y"]}"#);
     }
 }

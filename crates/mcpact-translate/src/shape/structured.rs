@@ -5,11 +5,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use mcpact_spec::{ContentKind, Feature, Revision};
-use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
+use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, compact, elements};
 use mcpact_wire::scan::check;
 
 use super::content::text_block;
-use super::members::{Members, array, compact};
+use super::members::{Members, array};
 use super::output_schema::WRAPPER;
 use super::shape_error::ShapeError;
 

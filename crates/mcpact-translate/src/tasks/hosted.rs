@@ -376,8 +376,8 @@ impl HostedTasks {
     }
 
     /// Time at which the next task expires.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Moment> {
+    #[cfg(test)]
+    pub(crate) fn next_deadline(&self) -> Option<Moment> {
         self.tasks.values().map(|task| task.expires).min()
     }
 

@@ -113,7 +113,8 @@ mod unix {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::fs::File;
     use std::io::{self, Read, Write};

@@ -114,7 +114,7 @@ impl Client {
         let mut all: Option<ListResult<T>> = None;
         let mut seen = HashSet::new();
         let mut params = None;
-        for _ in 0..self.shared.page_limit {
+        for _ in 0..self.shared.limits.pages {
             let raw = self
                 .ask(method.as_str(), params, &CallOptions::new())
                 .await?;
@@ -139,7 +139,7 @@ impl Client {
             params = Some(ObjectWriter::new().raw("cursor", cursor).finish());
         }
         Err(ClientError::Limit {
-            limit: self.shared.page_limit,
+            limit: self.shared.limits.pages,
             what: "pages",
         })
     }

@@ -305,7 +305,7 @@ impl Client {
                     // The queue holds the sender, so this ends only with an acknowledgement.
                     _ = granted.wait_for(Option::is_some) => Ok(changes),
                     error = failure => Err(error.unwrap_or(ClientError::Closed)),
-                    () = tokio::time::sleep(self.shared.timeout) => Err(ClientError::Timeout {
+                    () = tokio::time::sleep(self.shared.limits.timeout) => Err(ClientError::Timeout {
                         method: Method::SubscriptionsListen.as_str().to_owned(),
                     }),
                 }

@@ -14,12 +14,12 @@ use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::{tcp, websocket};
 use mcpact_wire::model::implementation::Implementation;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Client;
 use super::client_error::{AnswerError, ClientError, DEFAULT_TIMEOUT};
 use super::era_cache::EraCache;
-use super::handlers::{Handlers, Notification};
+use super::handlers::{Handlers, Notification, checked, typed};
 use super::session::{Session, Sessions};
 use super::shared::{Limits, Shared};
 use super::target::{Scheme, Target};
@@ -158,13 +158,13 @@ impl ClientBuilder {
         F: Fn(CreateMessageRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<CreateMessageResult, AnswerError>> + Send + 'static,
     {
-        self.handlers.on_sampling(handler);
+        self.handlers.sampling = Some(checked(CreateMessageRequest::check, handler));
         self
     }
 
     /// Declares that the sampling handler supports tools.
     pub const fn sampling_tools(mut self) -> Self {
-        self.handlers.with_sampling_tools();
+        self.handlers.sampling_tools = true;
         self
     }
 
@@ -174,7 +174,7 @@ impl ClientBuilder {
         F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
     {
-        self.handlers.on_form(handler);
+        self.handlers.form = Some(checked(FormRequest::check, handler));
         self
     }
 
@@ -184,7 +184,7 @@ impl ClientBuilder {
         F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
     {
-        self.handlers.on_url(handler);
+        self.handlers.url = Some(typed::<UrlRequest, _, _, _>(handler));
         self
     }
 
@@ -202,7 +202,10 @@ impl ClientBuilder {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<Root>, AnswerError>> + Send + 'static,
     {
-        self.handlers.on_roots(handler);
+        self.handlers.roots = Some(typed(move |_: Value| {
+            let asking = handler();
+            async move { Ok(json!({ "roots": asking.await? })) }
+        }));
         self
     }
 

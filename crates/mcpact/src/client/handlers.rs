@@ -13,35 +13,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::client_error::AnswerError;
-use crate::model::{
-    CreateMessageRequest, CreateMessageResult, ElicitRequest, ElicitResult, FormRequest, Root,
-    UrlRequest,
-};
+use crate::model::ElicitRequest;
+
+/// Answer of a handler.
+pub(super) type Answering = BoxFuture<'static, Result<String, AnswerError>>;
 
 /// Parses a question and answers it.
-trait AnswerHandler: Send + Sync {
-    fn answer(&self, params: Option<&str>) -> BoxFuture<'static, Result<String, AnswerError>>;
-}
-
-impl<F> AnswerHandler for F
-where
-    F: Fn(Option<&str>) -> BoxFuture<'static, Result<String, AnswerError>> + Send + Sync,
-{
-    fn answer(&self, params: Option<&str>) -> BoxFuture<'static, Result<String, AnswerError>> {
-        self(params)
-    }
-}
+type AnswerHandler = Arc<dyn Fn(Option<&str>) -> Answering + Send + Sync>;
 
 /// Observes a notification.
-pub(super) trait NotificationObserver: Send + Sync {
-    fn observe(&self, note: &Notification);
-}
-
-impl<F: Fn(&Notification) + Send + Sync> NotificationObserver for F {
-    fn observe(&self, note: &Notification) {
-        self(note);
-    }
-}
+pub(super) type NotificationObserver = Arc<dyn Fn(&Notification) + Send + Sync>;
 
 /// Notification of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,12 +46,12 @@ impl Notification {
 /// Registered handlers, from which the capabilities follow.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
-    sampling: Option<Arc<dyn AnswerHandler>>,
-    sampling_tools: bool,
-    form: Option<Arc<dyn AnswerHandler>>,
-    url: Option<Arc<dyn AnswerHandler>>,
-    roots: Option<Arc<dyn AnswerHandler>>,
-    pub(super) observers: Vec<Arc<dyn NotificationObserver>>,
+    pub(super) sampling: Option<AnswerHandler>,
+    pub(super) sampling_tools: bool,
+    pub(super) form: Option<AnswerHandler>,
+    pub(super) url: Option<AnswerHandler>,
+    pub(super) roots: Option<AnswerHandler>,
+    pub(super) observers: Vec<NotificationObserver>,
     pub(super) tasks: bool,
     pub(super) experimental: Map<String, Value>,
     pub(super) extensions: Map<String, Value>,
@@ -83,88 +64,43 @@ impl fmt::Debug for Handlers {
 }
 
 /// Wraps a typed handler.
-fn typed<Q, A, F, Fut>(handler: F) -> Arc<dyn AnswerHandler>
+pub(super) fn typed<Q, A, F, Fut>(handler: F) -> AnswerHandler
 where
     Q: DeserializeOwned,
     A: Serialize,
     F: Fn(Q) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<A, AnswerError>> + Send + 'static,
 {
-    Arc::new(
-        move |params: Option<&str>| -> BoxFuture<'static, Result<String, AnswerError>> {
-            let question = serde_json::from_str::<Q>(params.unwrap_or("{}"));
-            let answering = question.map(&handler);
-            Box::pin(async move {
-                let answering =
-                    answering.map_err(|error| AnswerError::invalid(error.to_string()))?;
-                let answer = answering.await?;
-                serde_json::to_string(&answer)
-                    .map_err(|error| AnswerError::internal(error.to_string()))
-            })
-        },
-    )
+    Arc::new(move |params: Option<&str>| -> Answering {
+        let question = serde_json::from_str::<Q>(params.unwrap_or("{}"));
+        let answering = question.map(&handler);
+        Box::pin(async move {
+            let answering = answering.map_err(|error| AnswerError::invalid(error.to_string()))?;
+            let answer = answering.await?;
+            serde_json::to_string(&answer).map_err(|error| AnswerError::internal(error.to_string()))
+        })
+    })
 }
 
-/// An invalid question does not reach its handler.
-fn refused(error: &impl std::error::Error) -> AnswerError {
-    AnswerError::invalid(error.to_string())
+/// As [`typed`], for questions that are checked before they reach the handler.
+pub(super) fn checked<Q, A, E, F, Fut>(check: fn(&Q) -> Result<(), E>, handler: F) -> AnswerHandler
+where
+    Q: DeserializeOwned + 'static,
+    A: Serialize,
+    E: std::error::Error + 'static,
+    F: Fn(Q) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<A, AnswerError>> + Send + 'static,
+{
+    typed(move |question: Q| {
+        let invalid = check(&question).map_err(|error| AnswerError::invalid(error.to_string()));
+        let answering = invalid.map(|()| handler(question));
+        async move { answering?.await }
+    })
 }
 
 impl Handlers {
-    pub(super) fn on_sampling<F, Fut>(&mut self, handler: F)
-    where
-        F: Fn(CreateMessageRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<CreateMessageResult, AnswerError>> + Send + 'static,
-    {
-        self.sampling = Some(typed(move |request: CreateMessageRequest| {
-            let error = request.check().err();
-            let answering =
-                error.map_or_else(|| Ok(handler(request)), |error| Err(refused(&error)));
-            async move { answering?.await }
-        }));
-    }
-
-    pub(super) const fn with_sampling_tools(&mut self) {
-        self.sampling_tools = true;
-    }
-
-    pub(super) fn on_form<F, Fut>(&mut self, handler: F)
-    where
-        F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
-    {
-        self.form = Some(typed(move |form: FormRequest| {
-            let error = form.check().err();
-            let answering = error.map_or_else(|| Ok(handler(form)), |error| Err(refused(&error)));
-            async move { answering?.await }
-        }));
-    }
-
-    pub(super) fn on_url<F, Fut>(&mut self, handler: F)
-    where
-        F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
-    {
-        self.url = Some(typed(handler));
-    }
-
-    pub(super) fn on_roots<F, Fut>(&mut self, handler: F)
-    where
-        F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Vec<Root>, AnswerError>> + Send + 'static,
-    {
-        self.roots = Some(typed(move |_: Value| {
-            let asking = handler();
-            async move { Ok(json!({ "roots": asking.await? })) }
-        }));
-    }
-
     /// Answers a question of the server, if it has a handler.
-    pub(super) fn answer(
-        &self,
-        method: &str,
-        params: Option<&str>,
-    ) -> Option<BoxFuture<'static, Result<String, AnswerError>>> {
+    pub(super) fn answer(&self, method: &str, params: Option<&str>) -> Option<Answering> {
         let handler = match Method::parse(method)? {
             Method::SamplingCreateMessage => self.sampling.as_ref()?,
             Method::RootsList => self.roots.as_ref()?,
@@ -178,7 +114,7 @@ impl Handlers {
             },
             _ => return None,
         };
-        Some(handler.answer(params))
+        Some(handler(params))
     }
 
     /// Derives the capabilities from the handlers.

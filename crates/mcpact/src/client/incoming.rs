@@ -218,7 +218,7 @@ impl SessionHandler {
             params: note.params.raw.map(str::to_owned),
         };
         for observer in observers {
-            observer.observe(&note);
+            observer(&note);
         }
     }
 }

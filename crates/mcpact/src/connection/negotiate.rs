@@ -189,7 +189,7 @@ impl Negotiator {
             verdict: None,
             status: None,
             has_retried: false,
-            log: NegotiationLog::new(transport).with_masks(hooks.masks()),
+            log: NegotiationLog::new(transport, hooks.masks()),
             hooks,
         }
     }

@@ -589,7 +589,8 @@ pub(super) fn exit_text(status: ExitStatus) -> String {
     status.to_string()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt as _;
 

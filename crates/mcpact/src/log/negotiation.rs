@@ -6,7 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use mcpact_engine::client::TransportKind;
 use mcpact_engine::negotiation::Negotiation;
+use mcpact_engine::transcript::{Transcript, TranscriptEvent};
 use mcpact_spec::{Method, Side};
 use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::model::implementation::Implementation;
@@ -61,53 +63,91 @@ impl ServerNegotiationLog {
     }
 }
 
-/// Ongoing negotiation of a client.
+/// Log of a client's negotiations.
 #[derive(Debug)]
-pub(crate) struct OngoingNegotiation {
+pub(crate) struct NegotiationLog {
     transport_id: String,
-    server: String,
+    /// Values that are masked in the log, even if the server repeats them.
     masks: Masks,
-    span: Span,
-    since: Instant,
+    open: Option<OpenNegotiation>,
 }
 
-impl OngoingNegotiation {
-    pub(crate) fn new(transport_id: &str, server: &str, masks: Masks) -> Self {
-        let span = open();
-        span.record(field::SIDE, Side::Client.as_str());
-        span.record(field::TRANSPORT_ID, transport_id);
-        span.record(field::TARGET, server);
+#[derive(Debug)]
+struct OpenNegotiation {
+    server: String,
+    span: Span,
+    since: Instant,
+    /// Number of transcript events already logged.
+    logged: usize,
+}
+
+impl NegotiationLog {
+    /// Creates the log of a client on this transport.
+    pub(crate) fn new(transport: TransportKind, masks: Masks) -> Self {
+        let kind = match transport {
+            TransportKind::Child => "child",
+            TransportKind::Stream => "stream",
+            TransportKind::Http => "http",
+        };
         Self {
-            transport_id: transport_id.to_owned(),
-            server: server.to_owned(),
+            transport_id: super::transport_id(kind),
             masks,
-            span,
-            since: Instant::now(),
+            open: None,
         }
     }
 
-    /// Logs one step of era detection.
-    pub(crate) fn step(&self, saw: &str, concluded: &str) {
-        tracing::debug!(
-            target: NEGOTIATION,
-            parent: &self.span,
-            saw = self.masks.cover(sanitize(saw)),
-            concluded = self.masks.cover(sanitize(concluded)),
-            "probed"
-        );
+    /// Starts a negotiation, or continues it on a reopened transport.
+    pub(crate) fn begin(&mut self, server: &str) {
+        self.open.get_or_insert_with(|| {
+            let span = open();
+            span.record(field::SIDE, Side::Client.as_str());
+            span.record(field::TRANSPORT_ID, &self.transport_id);
+            span.record(field::TARGET, server);
+            OpenNegotiation {
+                server: server.to_owned(),
+                span,
+                since: Instant::now(),
+                logged: 0,
+            }
+        });
+    }
+
+    /// Logs new transcript events, and the result if the negotiation ended.
+    pub(crate) fn record(&mut self, transcript: &Transcript, ended: Option<Box<Negotiation>>) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        let events = transcript.events();
+        for event in events.get(open.logged..).unwrap_or_default() {
+            if let TranscriptEvent::Probed { saw, concluded } = event {
+                tracing::debug!(
+                    target: NEGOTIATION,
+                    parent: &open.span,
+                    saw = self.masks.cover(sanitize(saw)),
+                    concluded = self.masks.cover(sanitize(concluded)),
+                    "probed"
+                );
+            }
+        }
+        open.logged = events.len();
+        if let Some(negotiation) = ended
+            && let Some(open) = self.open.take()
+        {
+            self.end(open, &negotiation);
+        }
     }
 
     /// Logs the result.
-    pub(crate) fn end(self, negotiation: &Negotiation) {
+    fn end(&self, open: OpenNegotiation, negotiation: &Negotiation) {
         if !tracing::enabled!(target: NEGOTIATION, Level::WARN) {
             return;
         }
         let mut facts = Facts::of(negotiation, Side::Client, &self.transport_id);
         facts.error = facts.error.map(|error| self.masks.cover(error));
         facts.advice = facts.advice.map(|advice| self.masks.cover(advice));
-        facts.server = Some(self.server);
-        facts.duration = u64::try_from(self.since.elapsed().as_millis()).ok();
-        close(&self.span, EventLevel::of(negotiation), &facts);
+        facts.server = Some(open.server);
+        facts.duration = u64::try_from(open.since.elapsed().as_millis()).ok();
+        close(&open.span, EventLevel::of(negotiation), &facts);
     }
 }
 

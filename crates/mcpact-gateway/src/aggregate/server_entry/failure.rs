@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::error::{Explanation, NEXT_START_IN, ServeError};
+use crate::sync::lock;
 
 /// How a server is that may have what is looked for, and cannot say so.
 #[derive(Debug)]

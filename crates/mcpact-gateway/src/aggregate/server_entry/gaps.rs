@@ -1,11 +1,12 @@
 //! What the lists of a server lack.
 
+use crate::upstream::tool_filter;
 use std::sync::atomic::Ordering;
 
-use crate::aggregate::aggregator::lock;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::lists::server_list::ServerList;
+use crate::sync::lock;
 
 /// Something of a list that is not there, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ enum GapExtent {
 impl ServerEntry {
     /// Remembers what a list lacks that has come.
     pub(crate) fn look_over(&self, kind: ListKind, listing: &ServerList) {
-        let unnamed = || self.server.unnamed(kind, listing);
+        let unnamed = || tool_filter::unnamed(&self.server, kind, listing);
         let what = listing.left_out().or_else(unnamed);
         self.lack(kind, what.map(|what| (GapExtent::Part, what)));
     }

@@ -69,7 +69,7 @@ fn a_connection_is_ones() {
         client(&ann),
         client(&bob),
         ConnectionUser::Stranger,
-        ConnectionUser::Nobody,
+        ConnectionUser::Gateway,
     ];
     let ownership = Ownership::default();
     let relations = |ownership: &Ownership| all.each_ref().map(|user| ownership.relation(user));

@@ -349,11 +349,9 @@ fn a_cancelled_call_names_its_open_questions() {
 #[test]
 fn results_after_a_question_are_not_first() {
     let mut rounds = call(Method::ResourcesRead, V2025_11_25, EVERYTHING);
-    assert!(rounds.is_first());
     asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
     rounds.client_reply("a", ClientReply::Result(r#"{"action":"accept"}"#));
     assert_eq!(step(&mut rounds, COMPLETE, 1), NextStep::Finish);
-    assert!(!rounds.is_first());
 }
 
 #[test]
@@ -426,7 +424,6 @@ fn a_url_is_shown_once_and_waited_for() {
     assert_eq!(params["elicitationId"], "minted-1-1");
     let accept = ClientReply::Result(r#"{"action":"accept"}"#);
     assert_eq!(rounds.client_reply("u", accept), Some(NextStep::Again));
-    assert_eq!(rounds.visited().collect::<Vec<_>>(), ["minted-1-1"]);
 
     for (n, pause) in [5, 10, 15, 15].into_iter().chain([15; 30]).enumerate() {
         let state = format!("\"{}\"", n + 2);
@@ -459,9 +456,8 @@ fn a_url_is_shown_once_and_waited_for() {
     assert_eq!(error.code, -32042);
     let data = value!({"elicitations": [{"mode": "url", "elicitationId": "minted-1-1", "url": "https://a", "message": "m"}]});
     assert_eq!(json(&error.data.unwrap()), data);
-    let left = late.state().unwrap().to_string();
-    let next = tool().continuing(&left).next_params("{}").into_owned();
-    assert_eq!(json(&next), value!({"requestState": "last"}));
+    let next = json(&late.next_params("{}"));
+    assert_eq!(next["requestState"], "last");
 }
 
 #[test]
@@ -472,7 +468,6 @@ fn a_refused_url_may_be_shown_again() {
         let decline = ClientReply::Result(r#"{"action":"decline"}"#);
         assert_eq!(rounds.client_reply("u", decline), Some(NextStep::Again));
     }
-    assert_eq!(rounds.visited().count(), 0);
 }
 
 #[test]

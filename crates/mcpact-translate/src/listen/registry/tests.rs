@@ -166,8 +166,8 @@ fn a_lost_session_is_made_up_for() {
     let accepted = r#"{"resourceSubscriptions":["a:1"]}"#;
     assert_eq!(acts[0], acknowledge(&second, accepted));
     registry.session_lost();
-    assert_eq!(registry.close_caller(1), []);
-    assert_eq!(registry.close_caller(2), [], "no stream is left");
+    assert_eq!(registry.close(&first), []);
+    assert_eq!(registry.close(&second), [], "no stream is left");
     assert!(registry.is_idle());
 }
 
@@ -193,7 +193,7 @@ fn streams_have_ids_and_limits_of_their_own() {
     let _ = open(&mut registry, &key(3, Id::text("x")), filter(true, &[]));
     let more = registry.open(key(4, Id::text("x")), filter(true, &[]), |_| false);
     assert_eq!(more.unwrap_err().code, -32603);
-    assert_eq!(registry.close_caller(2), []);
+    assert_eq!(registry.close(&key(2, Id::text("x"))), []);
     let tasks = ListenFilter {
         tasks: ["mine", "another's"].map(Box::from).to_vec(),
         ..ListenFilter::default()

@@ -58,16 +58,4 @@ impl EventStream {
             }
         }
     }
-
-    /// Returns whether more events may arrive.
-    #[must_use]
-    pub const fn is_open(&self) -> bool {
-        self.is_open
-    }
-
-    /// Returns the `Last-Event-ID` for resuming the stream.
-    #[must_use]
-    pub fn last_event_id(&self) -> Option<&str> {
-        self.reader.last_event_id()
-    }
 }

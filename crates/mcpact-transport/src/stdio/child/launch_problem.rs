@@ -124,7 +124,8 @@ pub fn is_executable(file: &Metadata) -> bool {
     file.is_file()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;

@@ -46,7 +46,6 @@ pub struct Child {
 /// A running process and its descendants. Dropping it kills them.
 #[derive(Debug)]
 pub struct Process {
-    name: Arc<str>,
     leader: Role,
     group: Arc<Group>,
     input: Closer<Input>,
@@ -101,7 +100,7 @@ impl Child {
         let (stdout, abandoned) = Output::new(stdout);
         let (sender, ended) = watch::channel(None);
         tokio::spawn(supervise(
-            Arc::clone(&name),
+            name,
             Arc::clone(&group),
             changes,
             abandoned,
@@ -115,7 +114,6 @@ impl Child {
         Ok(Self {
             link,
             process: Process {
-                name,
                 leader,
                 group,
                 input,
@@ -175,12 +173,6 @@ async fn exit(group: &Group, mut changes: Signal) -> Option<io::Result<Option<Ex
 }
 
 impl Process {
-    /// Returns the name in the log.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns the id of the process and of its group; it may be reused after the exit.
     #[must_use]
     pub fn id(&self) -> u32 {
