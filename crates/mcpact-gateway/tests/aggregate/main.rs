@@ -1,4 +1,4 @@
-//! Servers of every era behind one hub, and clients of every revision in front of it.
+//! Servers of every era behind one aggregator, and clients of every revision in front of it.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 mod aggregated_tasks;
