@@ -8,10 +8,10 @@ use mcpact_gateway::{Aggregator, Cache, ServerEntry};
 use mcpact_spec::{Era, Revision};
 use serde_json::json;
 
-use crate::eras::{ERAS, Subscriber, subscribable};
 use crate::house::{by_http, client, everything, hub};
+use crate::mixed_era_subscriptions::{ERAS, Subscriber, subscribable};
+use crate::resource_subscriptions::{WATCHED, is_told, is_update};
 use crate::scripted::{PATIENCE, Script, Speaks, until};
-use crate::watched::{WATCHED, is_told, is_update};
 use crate::wire::Wire;
 
 const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];

@@ -12,8 +12,8 @@ use mcpact_spec::Era;
 use mcpact_transport::memory;
 use serde_json::{Value, json};
 
-use crate::eras::ERAS;
 use crate::house::hub;
+use crate::mixed_era_subscriptions::ERAS;
 use crate::scripted::{PATIENCE, Script, Speaks, impatient};
 use crate::wire::Wire;
 

@@ -8,8 +8,8 @@ use mcpact_spec::Era;
 use serde_json::{Value, json};
 
 use crate::house::hub;
+use crate::resource_subscriptions::is_update;
 use crate::scripted::{PATIENCE, Script, Speaks, until};
-use crate::watched::is_update;
 use crate::wire::Wire;
 
 pub(crate) const URI: &str = "file:///s";

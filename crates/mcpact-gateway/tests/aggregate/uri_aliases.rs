@@ -7,10 +7,10 @@ use mcpact_gateway::Aggregator;
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::eras::ERAS;
 use crate::house::{everything, hub};
+use crate::mixed_era_subscriptions::ERAS;
+use crate::resource_subscriptions::{WATCHED, is_update};
 use crate::scripted::PATIENCE;
-use crate::watched::{WATCHED, is_update};
 use crate::wire::Wire;
 
 fn named() -> String {

@@ -1,4 +1,4 @@
-//! Real clients and real servers of every revision, with a bridge between them.
+//! Real clients and real servers of every revision, with the gateway between them.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,0 +1,30 @@
+//! Servers of every era behind one aggregator, and clients of every revision in front of it.
+#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+
+mod aggregated_tasks;
+mod aggregation;
+mod call_errors;
+mod call_routing;
+mod completion_and_log_levels;
+mod house;
+mod idle_servers;
+mod instance_limit;
+mod listen_streams;
+mod malformed_lists;
+mod merged_lists;
+mod mixed_era_subscriptions;
+mod notifications;
+mod per_client_instances;
+mod principals;
+mod request_state;
+mod resource_subscriptions;
+mod resource_uris;
+mod revision_change;
+mod scripted;
+mod slow_servers;
+mod stable_names;
+mod subscription_recovery;
+mod unknown_names;
+mod unresponsive_servers;
+mod uri_aliases;
+mod wire;
