@@ -137,8 +137,8 @@ impl ManagedConnection for UpstreamConnection {
             }
         };
         let mapping = self.mapping.upgrade();
-        let has_tasks =
-            self.kept.are_any() || mapping.is_some_and(|mapping| mapping.are_any_in(self.session));
+        let has_tasks = self.kept.are_running()
+            || mapping.is_some_and(|mapping| mapping.are_any_in(self.session));
         is_heard || has_tasks || self.holders.load(Ordering::Relaxed) > 0 || self.upstream.is_free()
     }
 
@@ -369,7 +369,7 @@ impl UpstreamConnection {
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
         if note.method == Method::TasksStatus && is_shared {
-            kept::tell_task_owner(self, note);
+            kept::notify_task_owner(self, note);
         } else if note.method == Method::LoggingMessage {
             self.tell_log(note);
         } else if !is_between_us {

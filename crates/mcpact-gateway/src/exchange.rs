@@ -205,7 +205,7 @@ impl Exchange {
 
     /// Acquires a connection with capacity for a call.
     pub(crate) async fn acquire(&mut self) -> Result<(), ServeError> {
-        kept::check_place(self)?;
+        kept::check_same_instance(self)?;
         let lease = match (&self.turn, self.inbound.job.method) {
             (Some(turn), _) => self.binding.acquire_at(&turn.slot).await,
             // Subscriptions and the log level are set on the connection that delivers the client's notifications.

@@ -3,8 +3,6 @@
 pub(crate) mod removed;
 pub(crate) mod subscriptions;
 
-use crate::tasks::hosted;
-use crate::upstream::tool_filter;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
@@ -17,9 +15,10 @@ use crate::downstream::{ClientKind, ClientState};
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::retry::{Attempt, Retry, RetryPolicy};
 use crate::suspended::registry::SuspendedRegistry;
-use crate::upstream::UpstreamServer;
+use crate::tasks::hosted;
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::pending::SavedHello;
+use crate::upstream::{UpstreamServer, tool_filter};
 
 /// Maximum number of former servers to remember for their suspended calls.
 const FORMER: usize = 8;
@@ -28,14 +27,14 @@ const FORMER: usize = 8;
 #[derive(Debug)]
 pub(crate) enum Unserved {
     /// The error goes to the client.
-    DeclaredTasks(ServeError),
+    Failed(ServeError),
     /// The call did not reach the server, and a successor has replaced it.
-    Unseen,
+    MoveToSuccessor,
 }
 
 impl From<ServeError> for Unserved {
     fn from(error: ServeError) -> Self {
-        Self::DeclaredTasks(error)
+        Self::Failed(error)
     }
 }
 
@@ -72,10 +71,8 @@ impl Unserved {
             retries: handover.moves,
         };
         match RetryPolicy::REMOTE.decide(attempt) {
-            Retry::Successor => Self::Unseen,
-            Retry::FreshConnection | Retry::IfServerChanged | Retry::No => {
-                Self::DeclaredTasks(error)
-            }
+            Retry::Successor => Self::MoveToSuccessor,
+            Retry::FreshConnection | Retry::IfServerChanged | Retry::No => Self::Failed(error),
         }
     }
 }
@@ -206,7 +203,7 @@ pub(crate) async fn attend_onward(
             }
             Err(error) => Unserved::of(error, goes_on),
         };
-        if let Unserved::DeclaredTasks(error) = undone {
+        if let Unserved::Failed(error) = undone {
             return Err(error);
         }
     }

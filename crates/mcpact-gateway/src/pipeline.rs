@@ -106,8 +106,8 @@ impl Backend for UpstreamServer {
         let again = (job.clone(), sink.clone());
         let raw = match self.attend(job, sink).await {
             Ok(raw) => raw,
-            Err(Unserved::DeclaredTasks(error)) => return Err(error.into_wire()),
-            Err(Unserved::Unseen) => {
+            Err(Unserved::Failed(error)) => return Err(error.into_wire()),
+            Err(Unserved::MoveToSuccessor) => {
                 let (job, sink) = again;
                 let onward = Box::pin(handover::attend_onward(&self, job, sink)).await;
                 onward.map_err(ServeError::into_wire)?
@@ -221,8 +221,10 @@ impl UpstreamServer {
             .await
         {
             Ok(raw) => Ok(raw),
-            Err(Unserved::DeclaredTasks(error)) => Err(error),
-            Err(Unserved::Unseen) => Err(self.shared.error(UpstreamErrorKind::Retired).into()),
+            Err(Unserved::Failed(error)) => Err(error),
+            Err(Unserved::MoveToSuccessor) => {
+                Err(self.shared.error(UpstreamErrorKind::Retired).into())
+            }
         }
     }
 
@@ -246,13 +248,13 @@ impl UpstreamServer {
                 trace.end(Ok(()));
                 Ok(cache_scope::in_private(self, method, client, raw))
             }
-            Err(Unserved::Unseen) => {
+            Err(Unserved::MoveToSuccessor) => {
                 trace.goes_on();
-                Err(Unserved::Unseen)
+                Err(Unserved::MoveToSuccessor)
             }
-            Err(Unserved::DeclaredTasks(error)) => {
+            Err(Unserved::Failed(error)) => {
                 trace.end(Err(&error));
-                Err(Unserved::DeclaredTasks(error))
+                Err(Unserved::Failed(error))
             }
         }
     }
@@ -395,7 +397,7 @@ impl UpstreamServer {
 
     /// Sends a request and returns its response. Configured default answers may add input rounds in between.
     async fn plainly(&self, mut exchange: Exchange) -> Result<ByteString, ServeError> {
-        let mut params = match kept::go_to_task(&mut exchange).await? {
+        let mut params = match kept::select_instance(&mut exchange).await? {
             Some(params) => self.introduced(&exchange, params.into())?,
             None => self.introduced(&exchange, exchange.params()?)?,
         };
@@ -407,7 +409,7 @@ impl UpstreamServer {
                 AnsweredResult::Pass => {
                     let finished = exchange.finished(&reply)?;
                     modern::note_question(self, &exchange, &finished);
-                    return Ok(kept::keeping_tasks(&exchange, finished));
+                    return Ok(kept::record_tasks(&exchange, finished));
                 }
                 AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
                     modern::note_question(self, &exchange, &raw);
@@ -471,7 +473,7 @@ impl UpstreamServer {
                 Ok(ByteString::from_static("{}"))
             }
             Machine::Ping => Ok(ByteString::from_static("{}")),
-            Machine::Listen => listen::stream_changes(self, exchange).await,
+            Machine::Listen => listen::serve_stream(self, exchange).await,
             Machine::Subscribe | Machine::Unsubscribe => {
                 let emulated = exchange.binding.emulated().cloned();
                 match emulated {

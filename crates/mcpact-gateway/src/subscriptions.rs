@@ -7,6 +7,5 @@ pub(crate) mod legacy_on_modern;
 pub(crate) mod list_changes;
 pub(crate) mod listen;
 pub(crate) mod log_levels;
-pub(crate) mod relay;
 pub(crate) mod subscribers;
 pub(crate) mod watched_uris;

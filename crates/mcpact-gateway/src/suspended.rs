@@ -10,14 +10,9 @@ pub(crate) mod modern;
 pub(crate) mod registry;
 pub(crate) mod resume;
 
-use crate::tasks::mapped;
-use crate::tasks::tool_support;
-use crate::tasks::waited;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::ServeError;
-use crate::suspended::digest::binding;
 use bytestring::ByteString;
 use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_spec::{Capability, ErrorCode, Method};
@@ -31,14 +26,16 @@ use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::connection::unanswered::UnansweredQuestions;
-use crate::exchange::Exchange;
-use crate::suspended::call::Seat;
-use crate::suspended::call::SuspendedCall;
-use crate::tasks::waited::Begun;
-use crate::tasks::waited::Started;
-use crate::upstream::UpstreamServer;
 use mcpact::connection::{Call, CallEvent, ServerNotification, ServerRequest, ServerResponse};
+
+use crate::connection::unanswered::UnansweredQuestions;
+use crate::error::ServeError;
+use crate::exchange::Exchange;
+use crate::suspended::call::{Seat, SuspendedCall};
+use crate::suspended::digest::binding;
+use crate::tasks::waited::{Begun, Started};
+use crate::tasks::{mapped, tool_support, waited};
+use crate::upstream::UpstreamServer;
 
 /// Time window in which questions are collected into one round.
 const TOGETHER: Duration = Duration::from_millis(20);

@@ -18,14 +18,14 @@ pub(crate) mod waited;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::error::ServeError;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_translate::input::Outcome;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use crate::exchange::Inbound;
-use crate::exchange::refusal;
 use mcpact::connection::ServerResponse;
+
+use crate::error::ServeError;
+use crate::exchange::{Inbound, refusal};
 
 /// Maximum number of tasks in each direction, in total and per principal.
 const TASKS: usize = 4096;

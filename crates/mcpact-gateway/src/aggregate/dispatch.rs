@@ -101,7 +101,7 @@ impl Backend for Aggregator {
         if let Some(guest) = session.state().and_then(ClientState::aggregate) {
             let sink = ClientSink::new(Arc::clone(session), outbox).downgrade();
             guest.settle(sink.clone());
-            self.changes.settle(sink);
+            self.changes.add_legacy(sink);
         }
     }
 
@@ -234,8 +234,8 @@ impl Aggregator {
                 .await
             {
                 Ok(raw) => return Ok(raw),
-                Err(Unserved::DeclaredTasks(error)) => return Err(error),
-                Err(Unserved::Unseen) => (job, sink) = again,
+                Err(Unserved::Failed(error)) => return Err(error),
+                Err(Unserved::MoveToSuccessor) => (job, sink) = again,
             }
             moves += 1;
         }
@@ -292,8 +292,8 @@ impl Aggregator {
                 let sealed = sealed_state::sealed(self, &entry, guest.principal(), called, raw);
                 Ok(view.result(method, sealed))
             }
-            Err(Unserved::Unseen) => Err(Unserved::Unseen),
-            Err(Unserved::DeclaredTasks(error)) => {
+            Err(Unserved::MoveToSuccessor) => Err(Unserved::MoveToSuccessor),
+            Err(Unserved::Failed(error)) => {
                 let uri = match subject(method, &given) {
                     Subject::Uri(uri) => Some(uri),
                     Subject::Tool(_) | Subject::Prompt(_) | Subject::Task(_) | Subject::Nothing => {
@@ -310,7 +310,7 @@ impl Aggregator {
                     let is_there = self.check_listed(guest, &entry, kind, names, client);
                     is_there.await?;
                 }
-                Err(Unserved::DeclaredTasks(error))
+                Err(Unserved::Failed(error))
             }
         }
     }

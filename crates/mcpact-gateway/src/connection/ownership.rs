@@ -151,7 +151,7 @@ impl UpstreamConnection {
         let holder = self.ownership.holder();
         let is_heard_by_others = sharing_policy(self.strategy) == SharingPolicy::SameAffinity
             && holder.is_none()
-            && self.subscribers.listens.are_any();
+            && self.subscribers.listens.is_active();
         match is_heard_by_others {
             true => None,
             false => self.subscribers.owner(holder),
@@ -195,7 +195,7 @@ impl ConnectionSlot {
     /// keeps it until then.
     pub(crate) fn let_go(&self, user: &ConnectionUser, space: Room) {
         let is_let_go = |connection: &mut Arc<UpstreamConnection>| {
-            connection.ownership.relation(user).is_let_go(space) && !connection.kept.are_any()
+            connection.ownership.relation(user).is_let_go(space) && !connection.kept.are_running()
         };
         let foreign = self.current().take_if(is_let_go);
         // Nobody is kept waiting by what ends with it.

@@ -1,14 +1,9 @@
 //! A client of a aggregator, and the callers that stand for it at the servers.
 
-use crate::lists::own;
-use crate::lists::own_instance;
-use crate::lists::refresh;
-use crate::lists::server_list;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::error::ServeError;
 use mcpact::server::backend::{BackendRequest, ClientIdentity, ClientKey};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
@@ -23,15 +18,16 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewriter::Rewriter;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::sink::WeakClientSink;
+use crate::error::ServeError;
 use crate::lists::own::OwnLists;
 use crate::lists::own_instance::OwnInstance;
 use crate::lists::server_list::ListAudience;
+use crate::lists::{own, own_instance, refresh, server_list};
 use crate::subscriptions::watched_uris::WatchedUris;
 use crate::sync::lock;
 use crate::upstream::affinity::parted;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::pending::SavedHello;
-use crate::upstream::pending::again;
+use crate::upstream::pending::{SavedHello, again};
 
 /// How many kinds of modern clients are known at a time; the oldest make room.
 const KINDS: usize = 64;

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::downstream::ClientState;
 use mcpact::server::backend::{ClientIdentity, OpenQuestion, Outbox, QuestionOutcome, Session};
 use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
@@ -13,6 +12,7 @@ use mcpact_spec::{Era, Method, Revision};
 use smallvec::SmallVec;
 
 use crate::connection::ownership::ClientRef;
+use crate::downstream::ClientState;
 
 /// How a client sees one server among several.
 pub(crate) trait MessageRewriter: fmt::Debug + Send + Sync {

@@ -224,7 +224,7 @@ pub(crate) async fn asking_along(
     server: &UpstreamServer,
     mut exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
-    let params = match kept::go_to_task(&mut exchange).await? {
+    let params = match kept::select_instance(&mut exchange).await? {
         Some(params) => params.into(),
         None => exchange.params()?,
     };
@@ -271,7 +271,7 @@ pub(crate) async fn asking_along(
                 }
                 asked.outlive_call(&connection, &sink).await;
                 let finished = exchange.finished(&reply);
-                return finished.map(|raw| kept::keeping_tasks(&exchange, raw));
+                return finished.map(|raw| kept::record_tasks(&exchange, raw));
             }
             CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
             CallEvent::Request(ask) => match ask.method {

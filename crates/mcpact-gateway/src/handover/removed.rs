@@ -1,27 +1,26 @@
 //! Servers removed from the configuration, and client requests for work still running there.
 
-use crate::aggregate::sealed_state;
-use crate::suspended::resume;
-use crate::tasks::hosted;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::error::{ServeError, UpstreamError, UpstreamErrorKind};
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
 use mcpact_spec::Method;
 use mcpact_transport::stdio::child::Masks;
 
-use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
 use crate::aggregate::rewriter::Rewriter;
+use crate::aggregate::sealed_state;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::task_ids::split_id;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
+use crate::error::{ServeError, UpstreamError, UpstreamErrorKind};
 use crate::exchange::Inbound;
+use crate::suspended::resume;
 use crate::sync::lock;
+use crate::tasks::hosted;
 
 /// Maximum number of removed servers to remember.
 const MOST: usize = 64;

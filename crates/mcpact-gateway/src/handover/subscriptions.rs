@@ -5,21 +5,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::downstream::ClientState;
-use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_translate::input::Backoff;
-use mcpact_wire::raw::ObjectWriter;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewriter::Rewriter;
 use crate::aggregate::server_entry::ServerEntry;
+use crate::downstream::ClientState;
 use crate::downstream::client::DownstreamClient;
-use crate::downstream::sink::ClientSink;
-use crate::downstream::sink::WeakClientSink;
+use crate::downstream::sink::{ClientSink, WeakClientSink};
+use crate::error::ServeError;
+use crate::subscriptions::listen::uri_params;
 use crate::subscriptions::watched_uris::SubscribedUri;
 
 /// Backoff between attempts to resubscribe at a server.
@@ -58,7 +57,7 @@ pub(crate) fn is_succeeded(aggregator: &Aggregator, entry: &ServerEntry) -> bool
 
 /// Waits until a server is removed or replaced.
 pub(crate) async fn departed(aggregator: &Aggregator, entry: &ServerEntry) {
-    let mut turns = aggregator.changes.turns();
+    let mut turns = aggregator.changes.server_changes();
     // The sender lives as long as the aggregator.
     let _ = turns
         .wait_for(|()| numbered(aggregator, entry.number).is_none())
@@ -67,7 +66,7 @@ pub(crate) async fn departed(aggregator: &Aggregator, entry: &ServerEntry) {
 
 /// Waits for a server with this name and returns it.
 pub(crate) async fn arrived(aggregator: &Aggregator, name: &str) -> Arc<ServerEntry> {
-    let mut turns = aggregator.changes.turns();
+    let mut turns = aggregator.changes.server_changes();
     loop {
         if let Some(entry) = named(aggregator, name) {
             return entry;
@@ -78,8 +77,8 @@ pub(crate) async fn arrived(aggregator: &Aggregator, name: &str) -> Arc<ServerEn
 
 /// Reacts to a changed server set: notifies change streams and restores subscriptions of legacy clients.
 pub(crate) fn follow(aggregator: &Arc<Aggregator>) {
-    aggregator.changes.turn();
-    for sink in aggregator.changes.staying() {
+    aggregator.changes.server_set_changed();
+    for sink in aggregator.changes.legacy_clients() {
         if let Some(guest) = sink.state().and_then(ClientState::aggregate) {
             follow_for(aggregator, guest);
         }
@@ -197,10 +196,5 @@ async fn carry_for(
 
 fn hint_updated(sink: &ClientSink, uri: &str) {
     let method = Method::ResourcesUpdated;
-    sink.hint(&Scope::Connection, method, &updated(uri));
-}
-
-/// Returns the parameters of a notification that a resource may have changed.
-pub(crate) fn updated(uri: &str) -> String {
-    ObjectWriter::new().text("uri", uri).finish()
+    sink.hint(&Scope::Connection, method, &uri_params(uri));
 }

@@ -208,7 +208,7 @@ fn name(
     }
     // What a name meant before means nothing any more, as clients know before it means something else.
     if given.take_released() {
-        list_changes::tell_now(aggregator, kind.changed());
+        list_changes::notify_now(aggregator, kind.changed());
     }
     // A name leads to its server for everybody, whoever is shown it.
     let besides = server_set.names_besides(kind, of);

@@ -169,13 +169,13 @@ pub(crate) fn tell_owner(aggregator: &Aggregator, entry: &ServerEntry, owner: u6
     }
     owners.dedup_by(|one, other| one.is(other));
     for guest in owners {
-        list_changes::tell_guest(aggregator, &guest, method);
+        list_changes::notify_client(aggregator, &guest, method);
     }
 }
 
 /// The clients that are there.
 pub(crate) fn guests(aggregator: &Aggregator) -> Vec<Arc<DownstreamClient>> {
-    let staying = aggregator.changes.staying();
+    let staying = aggregator.changes.legacy_clients();
     let mut guests: Vec<_> = staying
         .iter()
         .filter_map(|sink| sink.state()?.aggregate().cloned())

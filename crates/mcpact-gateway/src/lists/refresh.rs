@@ -291,7 +291,7 @@ fn hand_on(aggregator: &Aggregator, errand: &ListRequest, news: FetchOutcome) {
         .listing()
         .is_some_and(|listing| own.is_news(entry.number, *kind, &listing));
     if is_other || news == FetchOutcome::Changed {
-        list_changes::tell_guest(aggregator, guest, kind.changed());
+        list_changes::notify_client(aggregator, guest, kind.changed());
     }
 }
 
@@ -311,7 +311,7 @@ fn note_shown(aggregator: &Aggregator, errand: &ListRequest, listing: &ServerLis
     let own = guest.own_slot(entry, *kind);
     let own = own.and_then(|slot| slot.listing());
     if own.is_some_and(|own| guest.own.is_news(entry.number, *kind, &own)) {
-        list_changes::tell_guest(aggregator, guest, kind.changed());
+        list_changes::notify_client(aggregator, guest, kind.changed());
     }
 }
 
@@ -430,7 +430,7 @@ pub(crate) fn watch(aggregator: &Arc<Aggregator>) {
             let Some(aggregator) = Weak::upgrade(&aggregator) else {
                 return;
             };
-            if !aggregator.changes.are_heard() {
+            if !aggregator.changes.has_receivers() {
                 continue;
             }
             for entry in &aggregator.server_set().entries {

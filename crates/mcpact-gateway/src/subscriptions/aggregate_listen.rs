@@ -1,15 +1,11 @@
 //! A modern client that listens to several servers at once.
 
-use crate::handover::subscriptions;
-use crate::subscriptions::list_changes;
-use crate::tasks::aggregate_tasks;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -24,16 +20,17 @@ use tokio::time::Instant;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewrite::edit;
-use crate::aggregate::rewriter::Rewriter;
-use crate::aggregate::rewriter::under_each;
+use crate::aggregate::rewriter::{Rewriter, under_each};
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
-use crate::downstream::sink::ClientSink;
-use crate::downstream::sink::MessageRewriter;
+use crate::downstream::sink::{ClientSink, MessageRewriter};
+use crate::error::ServeError;
+use crate::handover::subscriptions;
 use crate::handover::subscriptions::PAUSES;
-use crate::handover::subscriptions::updated;
-use crate::subscriptions::listen::farewell;
+use crate::subscriptions::list_changes;
+use crate::subscriptions::listen::{final_result, uri_params};
 use crate::subscriptions::watched_uris::SubscribedUri;
+use crate::tasks::aggregate_tasks;
 use crate::upstream::pending::again;
 
 /// How long servers may take to agree to be listened to.
@@ -115,7 +112,7 @@ impl Agreement<'_> {
         for uri in &agreed.uris {
             let scope = Scope::Request(self.job.id.clone());
             let method = Method::ResourcesUpdated;
-            self.sink.hint(&scope, method, &updated(uri));
+            self.sink.hint(&scope, method, &uri_params(uri));
         }
     }
 }
@@ -188,10 +185,10 @@ pub(crate) async fn listen(
     };
     tokio::select! {
         () = streaming => {}
-        () = aggregator.changes.over() => {}
+        () = aggregator.changes.closed() => {}
     }
     drop(listening);
-    Ok(farewell(job.id.raw()).into())
+    Ok(final_result(job.id.raw()).into())
 }
 
 /// ListenStreams to one server for as long as the client does: it may end its part, go, come back and be replaced.

@@ -1,13 +1,12 @@
 //! ClientRef comes to the server's own address, and hears of what changes here rather than at the server.
 
-use crate::sync::lock;
 use std::sync::{Arc, Mutex};
 
 use mcpact_engine::server::Scope;
 use mcpact_spec::Method;
 
-use crate::downstream::sink::ClientSink;
-use crate::downstream::sink::WeakClientSink;
+use crate::downstream::sink::{ClientSink, WeakClientSink};
+use crate::sync::lock;
 use crate::upstream::pending::PendingBinding;
 
 /// Legacy clients, and streams of modern ones.

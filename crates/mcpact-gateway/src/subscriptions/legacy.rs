@@ -1,15 +1,14 @@
 //! Subscriptions of legacy clients at a legacy server that others may be subscribed at too.
 
-use crate::exchange::rounds;
 use std::sync::Arc;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_spec::Method;
 use mcpact_wire::raw::Object;
 
 use crate::downstream::sink::ClientSink;
-use crate::exchange::Exchange;
+use crate::error::ServeError;
+use crate::exchange::{Exchange, rounds};
 use crate::subscriptions::subscribers::Subscribers;
 use crate::upstream::UpstreamServer;
 

@@ -1,6 +1,5 @@
 //! Subscriptions of a legacy client at a modern server.
 
-use crate::sync::lock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -21,18 +20,15 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::connection::IdleGuard;
-use crate::connection::UpstreamConnection;
-use crate::downstream::sink::ClientSink;
-use crate::downstream::sink::WeakClientSink;
+use mcpact::connection::{Call, CallEvent};
+
+use crate::connection::{IdleGuard, UpstreamConnection};
+use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::ServeError;
-use crate::exchange::DeclaredTasks;
-use crate::exchange::Exchange;
-use crate::exchange::refusal;
-use crate::exchange::stamped;
+use crate::exchange::{DeclaredTasks, Exchange, refusal, stamped};
+use crate::sync::lock;
 use crate::upstream::Clock;
 use crate::upstream::binding::ServerBinding;
-use mcpact::connection::{Call, CallEvent};
 
 const LIMITS: SubscriptionLimits = SubscriptionLimits {
     uris: 4096,

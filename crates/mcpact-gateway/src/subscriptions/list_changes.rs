@@ -1,4 +1,4 @@
-//! Telling clients of a aggregator that lists have changed.
+//! Notifications to clients of an aggregator that lists have changed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,30 +13,37 @@ use tokio::sync::watch;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::downstream::client::DownstreamClient;
-use crate::downstream::sink::ClientSink;
-use crate::downstream::sink::WeakClientSink;
+use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::sync::lock;
 
-/// ListChanges that come together are told once.
-const TOGETHER: Duration = Duration::from_millis(100);
+/// Notifications of list changes.
+pub(crate) const LIST_CHANGES: [Method; 3] = [
+    Method::ToolsListChanged,
+    Method::PromptsListChanged,
+    Method::ResourcesListChanged,
+];
 
-/// ClientRef hears of changes, and what is to be told.
+/// Time window in which changes are combined into one notification.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+
+/// Receivers of list changes, and the pending notifications.
 #[derive(Debug, Default)]
 pub(crate) struct ListChanges {
-    /// Legacy clients, which are told without asking.
-    staying: Mutex<Vec<WeakClientSink>>,
+    /// Legacy clients, which receive all changes.
+    legacy: Mutex<Vec<WeakClientSink>>,
+    /// Streams of modern clients.
     listening: Mutex<HashMap<u64, ListListener>>,
     last: AtomicU64,
     pending: Mutex<BTreeSet<&'static str>>,
-    is_over: watch::Sender<bool>,
-    /// Tells of other servers.
-    turns: watch::Sender<()>,
+    is_closed: watch::Sender<bool>,
+    /// Notified when the server set changes.
+    server_changes: watch::Sender<()>,
 }
 
-/// A modern client with a stream of its own.
+/// Change stream of a modern client.
 #[derive(Debug)]
 struct ListListener {
-    guest: Arc<DownstreamClient>,
+    client: Arc<DownstreamClient>,
     sink: ClientSink,
     id: Id,
     filter: ListenFilter,
@@ -51,7 +58,7 @@ impl ListListener {
     }
 }
 
-/// As long as it is held, a client hears of changes.
+/// Registration of a listener; dropping it removes the listener.
 #[derive(Debug)]
 pub(crate) struct ListenerGuard {
     aggregator: Arc<Aggregator>,
@@ -65,75 +72,78 @@ impl Drop for ListenerGuard {
 }
 
 impl ListChanges {
-    /// Until nobody shall listen any more.
-    pub(crate) async fn over(&self) {
+    /// Waits until all streams end.
+    pub(crate) async fn closed(&self) {
         // The sender lives as long as this.
-        let _ = self.is_over.subscribe().wait_for(|is_over| *is_over).await;
+        let _ = self
+            .is_closed
+            .subscribe()
+            .wait_for(|is_closed| *is_closed)
+            .await;
     }
 
     /// Ends every stream.
     pub(crate) fn end(&self) {
-        self.is_over.send_replace(true);
+        self.is_closed.send_replace(true);
     }
 
-    /// The servers are others from here on.
-    pub(crate) fn turn(&self) {
-        self.turns.send_replace(());
+    /// Announces a new server set inside the gateway.
+    pub(crate) fn server_set_changed(&self) {
+        self.server_changes.send_replace(());
     }
 
-    /// Tells of other servers from here on.
-    pub(crate) fn turns(&self) -> watch::Receiver<()> {
-        self.turns.subscribe()
+    /// Subscribes to changes of the server set.
+    pub(crate) fn server_changes(&self) -> watch::Receiver<()> {
+        self.server_changes.subscribe()
     }
 
-    /// The legacy clients that are there.
-    pub(crate) fn staying(&self) -> Vec<ClientSink> {
-        let staying = lock(&self.staying);
-        staying.iter().filter_map(WeakClientSink::near).collect()
+    /// Returns the connected legacy clients.
+    pub(crate) fn legacy_clients(&self) -> Vec<ClientSink> {
+        let legacy = lock(&self.legacy);
+        legacy.iter().filter_map(WeakClientSink::near).collect()
     }
 
-    /// The modern clients that listen.
+    /// Returns the modern clients with a stream.
     pub(crate) fn listening(&self) -> Vec<Arc<DownstreamClient>> {
         let listening = lock(&self.listening);
-        let guests = listening.values().map(|one| Arc::clone(&one.guest));
-        guests.collect()
+        let clients = listening.values().map(|one| Arc::clone(&one.client));
+        clients.collect()
     }
 
-    /// Whether there is anybody to tell.
-    pub(crate) fn are_heard(&self) -> bool {
+    /// Returns true if any client receives changes.
+    pub(crate) fn has_receivers(&self) -> bool {
         let is_near = |sink: &WeakClientSink| sink.near().is_some();
-        !lock(&self.listening).is_empty() || lock(&self.staying).iter().any(is_near)
+        !lock(&self.listening).is_empty() || lock(&self.legacy).iter().any(is_near)
     }
 
-    /// Whether something is to be told.
+    /// Returns true if a notification is pending.
     #[cfg(test)]
     pub(crate) fn are_pending(&self) -> bool {
         !lock(&self.pending).is_empty()
     }
 
-    /// A legacy client has come.
-    pub(crate) fn settle(&self, sink: WeakClientSink) {
-        let mut staying = lock(&self.staying);
-        // Those who have gone are counted out before there is need for more room.
-        if staying.len() == staying.capacity() {
-            staying.retain(|sink| sink.near().is_some());
+    /// Adds a legacy client.
+    pub(crate) fn add_legacy(&self, sink: WeakClientSink) {
+        let mut legacy = lock(&self.legacy);
+        // Remove disconnected clients before the vector grows.
+        if legacy.len() == legacy.capacity() {
+            legacy.retain(|sink| sink.near().is_some());
         }
-        staying.push(sink);
+        legacy.push(sink);
     }
 }
 
-/// A modern client wants to hear of these.
+/// Registers the stream of a modern client.
 pub(crate) fn listen_to_lists(
     aggregator: &Arc<Aggregator>,
-    guest: &Arc<DownstreamClient>,
+    client: &Arc<DownstreamClient>,
     sink: ClientSink,
     id: Id,
     filter: ListenFilter,
 ) -> ListenerGuard {
     let key = aggregator.changes.last.fetch_add(1, Ordering::Relaxed);
-    let guest = Arc::clone(guest);
     let listener = ListListener {
-        guest,
+        client: Arc::clone(client),
         sink,
         id,
         filter,
@@ -145,40 +155,36 @@ pub(crate) fn listen_to_lists(
     }
 }
 
-/// Everything may have changed.
+/// Announces a change of every list.
 pub(crate) fn announce_all(aggregator: &Arc<Aggregator>) {
-    for method in [
-        Method::ToolsListChanged,
-        Method::PromptsListChanged,
-        Method::ResourcesListChanged,
-    ] {
+    for method in LIST_CHANGES {
         announce(aggregator, method);
     }
 }
 
-/// A list has changed; clients are told soon.
+/// Announces a change of a list; clients are notified after the debounce time.
 pub(crate) fn announce(aggregator: &Arc<Aggregator>, method: Method) {
     if !lock(&aggregator.changes.pending).insert(method.as_str()) {
         return;
     }
     let aggregator = Arc::downgrade(aggregator);
     tokio::spawn(async move {
-        tokio::time::sleep(TOGETHER).await;
+        tokio::time::sleep(DEBOUNCE).await;
         if let Some(aggregator) = aggregator.upgrade() {
-            tell_now(&aggregator, method);
+            notify_now(&aggregator, method);
         }
     });
 }
 
-/// Tells at once what is to be told soon, if it is.
-pub(crate) fn tell_now(aggregator: &Aggregator, method: Method) {
+/// Sends a pending notification at once.
+pub(crate) fn notify_now(aggregator: &Aggregator, method: Method) {
     if lock(&aggregator.changes.pending).remove(method.as_str()) {
-        tell(aggregator, method);
+        notify_all(aggregator, method);
     }
 }
 
-fn tell(aggregator: &Aggregator, method: Method) {
-    for sink in aggregator.changes.staying() {
+fn notify_all(aggregator: &Aggregator, method: Method) {
+    for sink in aggregator.changes.legacy_clients() {
         sink.hint(&Scope::Connection, method, "{}");
     }
     for listener in lock(&aggregator.changes.listening).values() {
@@ -186,13 +192,13 @@ fn tell(aggregator: &Aggregator, method: Method) {
     }
 }
 
-/// Tells one client, and no other.
-pub(crate) fn tell_guest(aggregator: &Aggregator, guest: &DownstreamClient, method: Method) {
-    if let Some(sink) = guest.weak_sink().and_then(WeakClientSink::near) {
+/// Notifies one client only.
+pub(crate) fn notify_client(aggregator: &Aggregator, client: &DownstreamClient, method: Method) {
+    if let Some(sink) = client.weak_sink().and_then(WeakClientSink::near) {
         sink.hint(&Scope::Connection, method, "{}");
     }
     for listener in lock(&aggregator.changes.listening).values() {
-        if listener.guest.is(guest) {
+        if listener.client.is(client) {
             listener.hint(method);
         }
     }

@@ -1,65 +1,67 @@
-//! Streams of changes for modern clients.
+//! Change streams (`subscriptions/listen`) of modern clients at one server.
 
-use crate::subscriptions::relay;
-use crate::sync::lock;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
+use mcpact::connection::{
+    Call, CallEvent, CallFailure, Connection, ServerNotification, ServerResponse,
+};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method, Side};
+use mcpact_translate::input::Backoff;
 use mcpact_translate::listen::ListenRegistry;
 use mcpact_translate::listen::registry::{Action, ListenKey, ListenLimits, ServerPush};
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::connection::UpstreamConnection;
+use crate::connection::slot::TRIES;
 use crate::downstream::sink::ClientSink;
-use crate::exchange::Exchange;
+use crate::error::ServeError;
+use crate::exchange::{Exchange, Inbound};
+use crate::subscriptions::list_changes::LIST_CHANGES;
 use crate::subscriptions::subscribers::Subscribers;
+use crate::sync::lock;
+use crate::tasks::status;
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
-use mcpact::connection::{CallFailure, Connection, ServerNotification, ServerResponse};
 
-/// How much one session of a legacy server may carry.
+/// Limits of one session of a legacy server.
 const LIMITS: ListenLimits = ListenLimits {
     listens: 1024,
     uris: 4096,
     held: 64,
 };
 
-/// ClientRef listens to a legacy server.
+/// Change streams of modern clients at a legacy server.
 #[derive(Debug)]
 pub(crate) struct ListenStreams {
     registry: Mutex<ListenRegistry>,
-    seats: Mutex<HashMap<ListenKey, Seat>>,
+    /// Sink of each stream, and the channel for its final result.
+    streams: Mutex<HashMap<ListenKey, (ClientSink, oneshot::Sender<String>)>>,
     last: AtomicU64,
 }
 
-/// A stream of a client.
-#[derive(Debug)]
-struct Seat {
-    sink: ClientSink,
-    end: oneshot::Sender<String>,
-}
-
-/// A stream is over when whoever serves it stops.
-struct Open {
+/// Guard that closes a stream when its request ends.
+struct ListenGuard {
     subscribers: Arc<Subscribers>,
-    /// Keeps the way to the server.
-    _caller: Arc<ServerBinding>,
+    /// Keeps the binding of the client alive.
+    _binding: Arc<ServerBinding>,
     key: ListenKey,
 }
 
-impl Drop for Open {
+impl Drop for ListenGuard {
     fn drop(&mut self) {
         let listens = &self.subscribers.listens;
-        listens.seats().remove(&self.key);
+        lock(&listens.streams).remove(&self.key);
         let acts = listens.registry().close(&self.key);
         if let Ok(runtime) = tokio::runtime::Handle::try_current()
             && let Some(connection) = self.subscribers.connection()
@@ -71,39 +73,39 @@ impl Drop for Open {
 }
 
 impl ListenStreams {
-    /// Nobody, on no session yet.
+    /// Creates an empty set without a session.
     pub(crate) fn new() -> Self {
         let nothing = CapabilitySet::empty(Side::Server);
         let mut registry = ListenRegistry::new(&nothing, ServerPush::Missing, LIMITS);
         registry.session_lost();
         Self {
             registry: Mutex::new(registry),
-            seats: Mutex::default(),
+            streams: Mutex::default(),
             last: AtomicU64::new(0),
         }
     }
 
-    /// Whether anybody listens.
-    pub(crate) fn are_any(&self) -> bool {
+    /// Returns true if any stream is open.
+    pub(crate) fn is_active(&self) -> bool {
         !self.registry().is_idle()
     }
 
-    /// Whether anybody listens to resources.
-    pub(crate) fn are_any_for_resources(&self) -> bool {
+    /// Returns true if any stream covers resources.
+    pub(crate) fn covers_resources(&self) -> bool {
         self.registry().has_subscriptions()
     }
 
-    /// Whether anybody listens to this resource.
-    pub(crate) fn want(&self, uri: &str) -> bool {
+    /// Returns true if any stream covers this resource.
+    pub(crate) fn wants(&self, uri: &str) -> bool {
         self.registry().wants(uri)
     }
 
-    /// The session is lost; everybody stays.
+    /// Records the loss of the session; the streams stay open.
     pub(crate) fn lost(&self) {
         self.registry().session_lost();
     }
 
-    /// There is a session, the first or another.
+    /// Returns the actions that a new session needs.
     pub(crate) fn restored(&self, upstream: &Connection) -> Vec<Action> {
         let push = if upstream.can_push() {
             ServerPush::Works
@@ -111,12 +113,12 @@ impl ListenStreams {
             ServerPush::Missing
         };
         let mut registry = self.registry();
-        // Whoever found the loss first may not have told.
+        // The loss may not have been recorded yet.
         registry.session_lost();
         registry.session_restored(&upstream.introduction.capabilities, push)
     }
 
-    /// Every stream ends, as when nobody knows of another session.
+    /// Ends all streams.
     pub(crate) fn end(&self) {
         let acts = self.registry().end();
         for act in acts {
@@ -127,42 +129,40 @@ impl ListenStreams {
     }
 
     fn end_one(&self, listen: &ListenKey, result: String) {
-        if let Some(seat) = self.seats().remove(listen) {
-            // Whoever listened may have gone.
-            let _ = seat.end.send(result);
+        if let Some((_, end)) = lock(&self.streams).remove(listen) {
+            // The client may have disconnected.
+            let _ = end.send(result);
         }
     }
 
-    fn say(&self, listen: &ListenKey, method: Method, params: &str) {
-        let seats = self.seats();
-        let Some(seat) = seats.get(listen) else {
-            return;
-        };
-        let scope = Scope::Request(listen.id.clone());
-        seat.sink.hint(&scope, method, params);
+    fn notify(&self, listen: &ListenKey, method: Method, params: &str) {
+        if let Some((sink, _)) = lock(&self.streams).get(listen) {
+            let scope = Scope::Request(listen.id.clone());
+            sink.hint(&scope, method, params);
+        }
     }
 
     fn registry(&self) -> MutexGuard<'_, ListenRegistry> {
         lock(&self.registry)
     }
-
-    fn seats(&self) -> MutexGuard<'_, HashMap<ListenKey, Seat>> {
-        lock(&self.seats)
-    }
 }
 
-pub(crate) async fn stream_changes(
+/// Serves `subscriptions/listen` until the stream ends.
+pub(crate) async fn serve_stream(
     server: &UpstreamServer,
     exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
     match exchange.upstream().era() {
-        Era::Modern => relay::listen_along(server, exchange).await,
-        Era::Legacy => listen_for(server, exchange).await,
+        Era::Modern => relay(server, exchange).await,
+        Era::Legacy => serve_from_legacy(server, exchange).await,
     }
 }
 
-/// A legacy server is subscribed to, once for all who listen.
-async fn listen_for(server: &UpstreamServer, exchange: Exchange) -> Result<ByteString, ServeError> {
+/// Serves a stream from a legacy server, which gets one subscription for all streams.
+async fn serve_from_legacy(
+    server: &UpstreamServer,
+    exchange: Exchange,
+) -> Result<ByteString, ServeError> {
     let Exchange {
         inbound,
         connection,
@@ -177,29 +177,28 @@ async fn listen_for(server: &UpstreamServer, exchange: Exchange) -> Result<ByteS
     };
     let owner = inbound.sink.owner().to_owned();
     let acts = listens.registry().open(key.clone(), filter, |task| {
-        server.shared.mapping.is_told_on(&connection, task, &owner)
+        server
+            .shared
+            .mapping
+            .is_announced_on(&connection, task, &owner)
     })?;
     let (end, ended) = oneshot::channel();
-    let seat = Seat {
-        sink: inbound.sink,
-        end,
-    };
-    listens.seats().insert(key.clone(), seat);
-    let _open = Open {
+    lock(&listens.streams).insert(key.clone(), (inbound.sink, end));
+    let _guard = ListenGuard {
         subscribers: Arc::clone(&connection.subscribers),
-        _caller: binding,
+        _binding: binding,
         key,
     };
     perform(&connection, acts).await;
-    // Another connection may take its place meanwhile.
+    // Another connection may replace this one while the stream is open.
     drop(connection);
     let result = ended.await;
     Ok(result
-        .unwrap_or_else(|_| farewell(inbound.job.id.raw()))
+        .unwrap_or_else(|_| final_result(inbound.job.id.raw()))
         .into())
 }
 
-/// A change that belongs to no call.
+/// Distributes a notification that belongs to no call.
 pub(crate) async fn changed(connection: &UpstreamConnection, note: &ServerNotification) {
     let params = &note.params;
     let listens = &connection.subscribers.listens;
@@ -207,7 +206,7 @@ pub(crate) async fn changed(connection: &UpstreamConnection, note: &ServerNotifi
     perform(connection, acts).await;
 }
 
-/// Where a task stands, for those who listen to it.
+/// Sends the status of a task to the streams that cover it.
 pub(crate) async fn announce(connection: &UpstreamConnection, detailed: &str) {
     let acts = connection
         .subscribers
@@ -217,50 +216,178 @@ pub(crate) async fn announce(connection: &UpstreamConnection, detailed: &str) {
     perform(connection, acts).await;
 }
 
+/// Performs the actions of the registry.
 pub(crate) async fn perform(connection: &UpstreamConnection, acts: Vec<Action>) {
     let listens = &connection.subscribers.listens;
     let mut acts = std::collections::VecDeque::from(acts);
     while let Some(act) = acts.pop_front() {
         match act {
             Action::Subscribe { uri } => {
-                let answer = ask_for(connection, Method::ResourcesSubscribe, &uri).await;
+                let reply = connection
+                    .request(Method::ResourcesSubscribe, &uri_params(&uri))
+                    .await;
                 let mut registry = listens.registry();
-                acts.extend(match answer {
+                acts.extend(match reply {
                     Ok(ServerResponse::Result(_)) => registry.subscribed(&uri),
                     Ok(ServerResponse::Error(_)) => registry.refused(&uri),
-                    // The session after this one is asked again.
+                    // The next session gets the request again.
                     Err(_) => Vec::new(),
                 });
             }
-            // Legacy clients may want it, or somebody who has come meanwhile.
+            // A legacy client or a new stream still needs the subscription.
             Action::Unsubscribe { uri } if connection.subscribers.wants(&uri) => {}
             Action::Unsubscribe { uri } => {
-                let _ = ask_for(connection, Method::ResourcesUnsubscribe, &uri).await;
+                let params = uri_params(&uri);
+                // The session works without it.
+                let _ = connection
+                    .request(Method::ResourcesUnsubscribe, &params)
+                    .await;
             }
             Action::Notify {
                 listen,
                 method,
                 params,
-            } => listens.say(&listen, method, &params),
+            } => listens.notify(&listen, method, &params),
             Action::End { listen, result } => listens.end_one(&listen, result),
         }
     }
 }
 
-async fn ask_for(
-    connection: &UpstreamConnection,
-    method: Method,
-    uri: &str,
-) -> Result<ServerResponse, CallFailure> {
-    let params = ObjectWriter::new().text("uri", uri).finish();
-    connection.request(method, &params).await
+/// Returns parameters that consist of a resource URI.
+pub(crate) fn uri_params(uri: &str) -> String {
+    ObjectWriter::new().text("uri", uri).finish()
 }
 
-/// The result that ends a stream.
-pub(crate) fn farewell(id: &str) -> String {
+/// Returns the result that ends a stream.
+pub(crate) fn final_result(id: &str) -> String {
     let tag = ObjectWriter::new().raw(meta::SUBSCRIPTION_ID, id).finish();
     ObjectWriter::new()
         .text("resultType", "complete")
         .raw("_meta", &tag)
         .finish()
+}
+
+/// Backoff before a lost stream of a modern server is opened again.
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(100),
+    longest: Duration::from_secs(60),
+};
+
+/// State of one client stream over all upstream connections that carry it.
+struct RelayedStream {
+    /// True after the client received the acknowledgement of the server.
+    is_acknowledged: bool,
+    /// Number of consecutive losses soon after the stream was opened.
+    losses: u32,
+    /// Number of attempts since the last acknowledgement.
+    unacknowledged: u32,
+    /// Time of the last attempt to open the stream.
+    opened: Instant,
+}
+
+/// Relays a change stream of a modern server, and opens it again after the loss of a connection.
+async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<ByteString, ServeError> {
+    let params = exchange.params()?;
+    let (first, later) = status::select_instance(&mut exchange, params).await;
+    let mut call = exchange.send(&first).await?;
+    let mut stream = RelayedStream {
+        is_acknowledged: false,
+        losses: 0,
+        unacknowledged: 0,
+        opened: Instant::now(),
+    };
+    loop {
+        let mut error = match stream.forward(&mut exchange, call).await {
+            ControlFlow::Break(outcome) => return outcome,
+            // The client has no acknowledged stream yet.
+            ControlFlow::Continue(error) if !stream.is_acknowledged => return Err(error),
+            ControlFlow::Continue(error) => error,
+        };
+        call = loop {
+            let Some(pause) = stream.pause() else {
+                return Err(error);
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = server.shared.supervisor.closed() => return Err(error),
+            }
+            stream.opened = Instant::now();
+            let before = exchange.upstream();
+            let reopened = match exchange.acquire().await {
+                Ok(()) if exchange.upstream() != before => return Err(exchange.changed()),
+                Ok(()) => exchange.send(&later).await,
+                Err(error) => Err(error),
+            };
+            match reopened {
+                Ok(call) => break call,
+                Err(failed) => error = failed,
+            }
+        };
+    }
+}
+
+impl RelayedStream {
+    /// Returns the delay before the stream is opened again; `None` after too many attempts without acknowledgement.
+    fn pause(&mut self) -> Option<Duration> {
+        if self.opened.elapsed() > BACKOFF.longest {
+            self.losses = 0;
+        }
+        let pause = BACKOFF.pause(self.losses);
+        self.losses = self.losses.saturating_add(1);
+        self.unacknowledged += 1;
+        (self.unacknowledged <= TRIES).then_some(pause)
+    }
+
+    /// Forwards notifications until the stream ends. `Continue` means that it was lost and can be opened again.
+    async fn forward(
+        &mut self,
+        exchange: &mut Exchange,
+        mut call: Call,
+    ) -> ControlFlow<Result<ByteString, ServeError>, ServeError> {
+        // A stream prevents idle shutdown, but does not count as a call in flight.
+        let _idle_guard = exchange.connection.hold();
+        exchange.guard = None;
+        loop {
+            match call.next().await {
+                CallEvent::Notification(note) => self.notify(exchange, &note).await,
+                CallEvent::Response(ServerResponse::Result(_)) => {
+                    let id = exchange.inbound.job.id.raw();
+                    return ControlFlow::Break(Ok(final_result(id).into()));
+                }
+                CallEvent::Response(reply) => return ControlFlow::Break(exchange.finished(&reply)),
+                CallEvent::Failed(
+                    loss @ (CallFailure::ConnectionLost(_) | CallFailure::NotSent(_)),
+                ) if !exchange.connection.is_ended() => {
+                    return ControlFlow::Continue(exchange.lost(&loss));
+                }
+                CallEvent::Failed(loss) => return ControlFlow::Break(Err(exchange.lost(&loss))),
+                CallEvent::Request(_) => {}
+            }
+        }
+    }
+
+    /// Forwards a notification. Only the first acknowledgement is forwarded. A later one is replaced by notifications
+    /// for everything that may have changed while the stream was lost.
+    async fn notify(&mut self, exchange: &Exchange, note: &ServerNotification) {
+        let Inbound { job, sink } = &exchange.inbound;
+        let scope = Scope::Request(job.id.clone());
+        if note.method == Method::SubscriptionsAcknowledged {
+            self.unacknowledged = 0;
+            if std::mem::replace(&mut self.is_acknowledged, true) {
+                let filter = ListenFilter::parse(Some(&note.params)).unwrap_or_default();
+                for method in LIST_CHANGES {
+                    if filter.wants(method, None) {
+                        sink.hint(&scope, method, "{}");
+                    }
+                }
+                for uri in &filter.uris {
+                    sink.hint(&scope, Method::ResourcesUpdated, &uri_params(uri));
+                }
+                return;
+            }
+        }
+        let named = status::with_public_ids(exchange, note);
+        let params = named.as_deref().unwrap_or(&note.params);
+        sink.tell(&scope, note.method, params).await;
+    }
 }

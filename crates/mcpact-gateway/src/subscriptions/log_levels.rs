@@ -1,6 +1,5 @@
 //! Log log_levels that modern requests ask of a legacy session, which has only one.
 
-use crate::sync::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use mcpact_spec::{LogLevel, Method};
@@ -8,8 +7,10 @@ use mcpact_translate::logging::RequestLogLevels;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::connection::UpstreamConnection;
 use mcpact::connection::ServerResponse;
+
+use crate::connection::UpstreamConnection;
+use crate::sync::lock;
 
 /// How many requests with a level may be open on one session.
 const OPEN: usize = 4096;

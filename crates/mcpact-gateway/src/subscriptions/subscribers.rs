@@ -1,7 +1,5 @@
 //! ClientRef hears what belongs to no call. Connections come and go; the subscribers stays.
 
-use crate::subscriptions::listen;
-use crate::sync::lock;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -10,12 +8,14 @@ use mcpact_spec::{Era, Method};
 use mcpact_translate::listen::SessionSettings;
 use mcpact_translate::listen::registry::Action;
 
+use mcpact::connection::{ServerRequest, ServerResponse};
+
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ClientRef;
-use crate::downstream::sink::ClientSink;
-use crate::downstream::sink::WeakClientSink;
+use crate::downstream::sink::{ClientSink, WeakClientSink};
+use crate::subscriptions::listen;
 use crate::subscriptions::listen::ListenStreams;
-use mcpact::connection::{ServerRequest, ServerResponse};
+use crate::sync::lock;
 
 /// How many subscriptions of a legacy client are carried over to another session.
 const SUBSCRIPTIONS: usize = 4096;
@@ -110,8 +110,7 @@ impl Subscribers {
 
     /// Tells the legacy clients; of resources, only those that asked for them where others may have.
     pub(crate) fn tell(&self, method: Method, params: &str) {
-        let is_of_others =
-            method == Method::ResourcesUpdated && self.listens.are_any_for_resources();
+        let is_of_others = method == Method::ResourcesUpdated && self.listens.covers_resources();
         let owners = lock(&self.owners);
         let is_shared = owners.len() > 1 || is_of_others;
         let hears = |owner: &&LegacySubscriber| {
@@ -149,7 +148,7 @@ impl Subscribers {
         let is_subscribed = lock(&self.owners)
             .iter()
             .any(|owner| owner.sink.near().is_some() && owner.standing.wants(uri));
-        is_subscribed || self.listens.want(uri)
+        is_subscribed || self.listens.wants(uri)
     }
 
     /// Forgets the legacy clients that have gone, and tells the server what nobody wants to hear of any more.
@@ -183,12 +182,12 @@ impl Subscribers {
     /// Whether somebody waits to be told something, so that a lost connection is to be replaced at
     /// once.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.listens.are_any() || self.is_subscribed()
+        self.listens.is_active() || self.is_subscribed()
     }
 
     /// Whether somebody waits to hear of resources, which a server that sleeps cannot tell.
     pub(crate) fn is_waiting_for_resources(&self) -> bool {
-        self.listens.are_any_for_resources() || self.is_subscribed()
+        self.listens.covers_resources() || self.is_subscribed()
     }
 
     /// Moves to another connection. A legacy server is told again what it was told before, and

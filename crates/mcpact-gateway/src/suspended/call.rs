@@ -1,10 +1,8 @@
 //! Background job of a suspended call.
 
-use crate::suspended;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_translate::input::{CallEnd, Outcome, ServerAnswer, ServerQuestion, SuspendedCallId};
@@ -12,14 +10,15 @@ use mcpact_translate::progress::Progress;
 use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::exchange::Inbound;
-use crate::exchange::refusal;
-use crate::suspended::CallOutcome;
-use crate::suspended::Open;
+use mcpact::connection::{CallEvent, ServerNotification, ServerResponse};
+
+use crate::error::ServeError;
+use crate::exchange::{Inbound, refusal};
+use crate::suspended;
 use crate::suspended::digest::binding;
 use crate::suspended::registry::SuspendedHandle;
+use crate::suspended::{CallOutcome, Open};
 use crate::upstream::UpstreamServer;
-use mcpact::connection::{CallEvent, ServerNotification, ServerResponse};
 
 /// Time limit for the server to end a call after its client failed to resume it.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);

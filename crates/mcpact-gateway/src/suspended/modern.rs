@@ -3,9 +3,6 @@
 //! A modern server requests input by ending its call. Only its process may know the state behind the question. An
 //! idle guard keeps that process running until the client responds, at most as long as a suspended legacy call.
 
-use crate::lists::server_list;
-use crate::suspended;
-use crate::sync::lock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -17,7 +14,10 @@ use tokio::time::Instant;
 
 use crate::connection::IdleGuard;
 use crate::exchange::Exchange;
+use crate::lists::server_list;
+use crate::suspended;
 use crate::suspended::digest::binding;
+use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 
 /// Value of `resultType` for a result that requests input.

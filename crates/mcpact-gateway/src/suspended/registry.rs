@@ -1,12 +1,10 @@
 //! Registry of suspended calls and their background jobs.
 
-use crate::sync::lock;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{ClientIdentity, ClientKey, Sealer};
 use mcpact_spec::{Era, ErrorCode, Revision};
@@ -15,9 +13,10 @@ use mcpact_translate::input::{
 };
 use tokio::sync::{Notify, mpsc};
 
+use crate::error::ServeError;
 use crate::exchange::refusal;
-use crate::suspended::call::CallMessage;
-use crate::suspended::call::LAST_WORDS;
+use crate::suspended::call::{CallMessage, LAST_WORDS};
+use crate::sync::lock;
 use crate::upstream::Clock;
 
 /// Interval of the check for expired calls.

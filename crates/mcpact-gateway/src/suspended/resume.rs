@@ -1,11 +1,8 @@
 //! Resumption of a suspended call with the client's answers.
 
-use crate::handover;
-use crate::suspended;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_translate::input::{
     Claims, ResumeOutcome, Ticket, TicketOutcome, invalid_state, redeem,
@@ -15,15 +12,13 @@ use mcpact_wire::raw::Object;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::exchange::Exchange;
-use crate::exchange::Inbound;
-use crate::suspended::call::CallMessage;
-use crate::suspended::call::Seat;
-use crate::suspended::call::SuspendedCall;
-use crate::suspended::call::told;
+use crate::error::ServeError;
+use crate::exchange::{Exchange, Inbound};
+use crate::suspended::call::{CallMessage, Seat, SuspendedCall, told};
 use crate::suspended::digest::binding;
 use crate::suspended::registry::SuspendedRegistry;
 use crate::upstream::UpstreamServer;
+use crate::{handover, suspended};
 
 /// Time limit for the server to report a visited URL, before the call is sent again.
 const VISIT: Duration = Duration::from_secs(25);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
@@ -15,6 +14,7 @@ use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::task_ids::{qualified_id, split_id};
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
+use crate::error::ServeError;
 use crate::exchange::refusal;
 use crate::upstream::pending::again;
 

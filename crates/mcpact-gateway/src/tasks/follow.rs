@@ -1,24 +1,20 @@
 //! Polling of a modern server's task for a legacy client that waits for its call.
 
-use crate::exchange::rounds;
-use crate::tasks::waited;
 use std::time::Duration;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_translate::input::{NextStep, Outcome, Rounds};
 use mcpact_translate::tasks::{FollowedTask, Step};
 
-use crate::exchange::Exchange;
-use crate::exchange::refusal;
-use crate::exchange::rounds::QuestionChannel;
-use crate::exchange::rounds::mint;
-use crate::tasks::QUESTIONS;
-use crate::tasks::of_task;
-use crate::tasks::waited::Started;
-use crate::upstream::UpstreamServer;
 use mcpact::connection::ServerResponse;
+
+use crate::error::ServeError;
+use crate::exchange::rounds::{QuestionChannel, mint};
+use crate::exchange::{Exchange, refusal, rounds};
+use crate::tasks::waited::Started;
+use crate::tasks::{QUESTIONS, of_task, waited};
+use crate::upstream::UpstreamServer;
 
 /// Maximum number of consecutive failures to get the task status.
 const ATTEMPTS: u32 = 5;

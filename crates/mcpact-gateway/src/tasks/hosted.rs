@@ -1,15 +1,10 @@
 //! Tasks of 2025-11-25, hosted in front of a modern server.
 
-use crate::exchange::rounds;
-use crate::sync::lock;
-use crate::tasks::follow;
-use crate::tasks::waited;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::error::{ServeError, UpstreamErrorKind};
 use bytestring::ByteString;
 use mcpact::server::backend::{BackendRequest, QuestionOutcome, ResponseMode, date};
 use mcpact_spec::{Capability, Era, ErrorCode, Method};
@@ -22,28 +17,16 @@ use mcpact_wire::raw::Object;
 use tokio::sync::oneshot;
 
 use crate::downstream::sink::ClientSink;
-use crate::exchange::DeclaredTasks;
-use crate::exchange::Exchange;
-use crate::exchange::Inbound;
-use crate::exchange::refusal;
-use crate::exchange::rounds::CallEnd;
-use crate::exchange::rounds::QuestionChannel;
-use crate::exchange::rounds::mint;
-use crate::exchange::stamped;
-use crate::tasks::ExpiringTasks;
-use crate::tasks::LONGEST;
-use crate::tasks::PER_OWNER;
-use crate::tasks::QUESTIONS;
-use crate::tasks::TASKS;
-use crate::tasks::meant;
-use crate::tasks::new_name;
-use crate::tasks::of_task;
-use crate::tasks::runner::ResultWaiter;
-use crate::tasks::runner::Runner;
-use crate::tasks::unknown;
-use crate::tasks::watch;
-use crate::upstream::Clock;
-use crate::upstream::UpstreamServer;
+use crate::error::{ServeError, UpstreamErrorKind};
+use crate::exchange::rounds::{CallEnd, QuestionChannel, mint};
+use crate::exchange::{DeclaredTasks, Exchange, Inbound, refusal, rounds, stamped};
+use crate::sync::lock;
+use crate::tasks::runner::{ResultWaiter, Runner};
+use crate::tasks::{
+    ExpiringTasks, LONGEST, PER_OWNER, QUESTIONS, TASKS, follow, meant, new_name, of_task, unknown,
+    waited, watch,
+};
+use crate::upstream::{Clock, UpstreamServer};
 
 const LIMITS: HostLimits = HostLimits {
     tasks: TASKS,

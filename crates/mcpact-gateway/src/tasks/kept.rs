@@ -3,12 +3,10 @@
 //! Running tasks prevent idle shutdown of the server. If several clients share the instances of a server, the public
 //! task id contains the instance, because other instances do not know the task.
 
-use crate::sync::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::error::{ServeError, UpstreamErrorKind};
 use bytestring::ByteString;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
@@ -16,19 +14,18 @@ use mcpact_translate::tasks::Status;
 use mcpact_wire::raw::Object;
 use tokio::time::Instant;
 
+use mcpact::connection::{ServerNotification, ServerRequest, related_task};
+
 use crate::aggregate::rewrite::with_subject;
 use crate::aggregate::task_ids::TaskMap;
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ConnectionUser;
-use crate::downstream::sink::ClientSink;
-use crate::downstream::sink::WeakClientSink;
-use crate::exchange::Exchange;
-use crate::exchange::refusal;
-use crate::tasks::LONGEST;
-use crate::tasks::TASKS;
+use crate::downstream::sink::{ClientSink, WeakClientSink};
+use crate::error::{ServeError, UpstreamErrorKind};
+use crate::exchange::{Exchange, refusal};
+use crate::sync::lock;
 use crate::tasks::ids::TaskName;
-use crate::tasks::meant;
-use mcpact::connection::{ServerNotification, ServerRequest, related_task};
+use crate::tasks::{LONGEST, TASKS, meant};
 
 /// Tasks of one session, by the ids that the server assigned.
 #[derive(Debug, Default)]
@@ -56,7 +53,7 @@ impl KeptTasks {
     }
 
     /// Returns true if any task may still run.
-    pub(crate) fn are_any(&self) -> bool {
+    pub(crate) fn are_running(&self) -> bool {
         self.tasks().values().any(|task| !task.is_over)
     }
 
@@ -123,7 +120,7 @@ pub(crate) fn named_tasks(
 }
 
 /// Sends a task notification of a shared session to the task's owner only.
-pub(crate) fn tell_task_owner(connection: &UpstreamConnection, note: &ServerNotification) {
+pub(crate) fn notify_task_owner(connection: &UpstreamConnection, note: &ServerNotification) {
     let params = &note.params;
     let task = Object::parse(params).unwrap_or_default();
     let id = task.get_str("taskId").unwrap_or_default();
@@ -170,7 +167,7 @@ fn about_task(exchange: &Exchange) -> Option<Method> {
 }
 
 /// Selects the instance that runs the task. Returns the parameters with the task id of that instance.
-pub(crate) async fn go_to_task(exchange: &mut Exchange) -> Result<Option<String>, ServeError> {
+pub(crate) async fn select_instance(exchange: &mut Exchange) -> Result<Option<String>, ServeError> {
     let Some(method) = about_task(exchange) else {
         return Ok(None);
     };
@@ -185,10 +182,10 @@ pub(crate) async fn go_to_task(exchange: &mut Exchange) -> Result<Option<String>
     let Some(named) = TaskName::parse(&task, owner) else {
         return Err(unknown_task(exchange, &task));
     };
-    let connection = lane_named(exchange, named.instance);
+    let connection = connection_named(exchange, named.instance);
     let connection = connection.ok_or_else(|| task_gone(exchange))?;
     let entered = connection.running.start_call().await;
-    let entered = entered.map_err(|trouble| exchange.binding.error(trouble))?;
+    let entered = entered.map_err(|failure| exchange.binding.error(failure))?;
     let guard = entered.ok_or_else(|| task_gone(exchange))?;
     let params = with_subject(method, &exchange.inbound.job.params, named.task);
     exchange.connection = connection;
@@ -197,7 +194,7 @@ pub(crate) async fn go_to_task(exchange: &mut Exchange) -> Result<Option<String>
 }
 
 /// Returns the open connection to the instance with this name.
-pub(crate) fn lane_named(exchange: &Exchange, name: &str) -> Option<Arc<UpstreamConnection>> {
+pub(crate) fn connection_named(exchange: &Exchange, name: &str) -> Option<Arc<UpstreamConnection>> {
     let mut connections = exchange
         .binding
         .pool()?
@@ -231,7 +228,7 @@ fn task_gone(exchange: &Exchange) -> ServeError {
 }
 
 /// Refuses to resend a task request to another instance, where the id would refer to another task.
-pub(crate) fn check_place(exchange: &Exchange) -> Result<(), ServeError> {
+pub(crate) fn check_same_instance(exchange: &Exchange) -> Result<(), ServeError> {
     match about_task(exchange).filter(|_| names_tasks(exchange)) {
         Some(_) => Err(task_gone(exchange)),
         None => Ok(()),
@@ -239,7 +236,7 @@ pub(crate) fn check_place(exchange: &Exchange) -> Result<(), ServeError> {
 }
 
 /// Records a task in a response, and replaces its id by the public one.
-pub(crate) fn keeping_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
+pub(crate) fn record_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
     let Some(method) = exchange.inbound.job.method else {
         return raw;
     };

@@ -1,8 +1,5 @@
 //! Tasks of a server of 2025-11-25, mapped for modern clients.
 
-use crate::subscriptions::listen;
-use crate::sync::lock;
-use crate::tasks::waited;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -20,26 +17,21 @@ use mcpact_wire::raw::Object;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::connection::UpstreamConnection;
-use crate::connection::unanswered::UnansweredQuestions;
-use crate::error::ServeError;
-use crate::exchange::Exchange;
-use crate::exchange::refusal;
-use crate::tasks::ExpiringTasks;
-use crate::tasks::LONGEST;
-use crate::tasks::PER_OWNER;
-use crate::tasks::QUESTIONS;
-use crate::tasks::TASKS;
-use crate::tasks::meant;
-use crate::tasks::new_name;
-use crate::tasks::of_task;
-use crate::tasks::outcome;
-use crate::tasks::unknown;
-use crate::upstream::Clock;
-use crate::upstream::UpstreamServer;
 use mcpact::connection::{
     CallEvent, ServerNotification, ServerRequest, ServerResponse, related_task,
 };
+
+use crate::connection::UpstreamConnection;
+use crate::connection::unanswered::UnansweredQuestions;
+use crate::error::ServeError;
+use crate::exchange::{Exchange, refusal};
+use crate::subscriptions::listen;
+use crate::sync::lock;
+use crate::tasks::{
+    ExpiringTasks, LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, outcome,
+    unknown, waited,
+};
+use crate::upstream::{Clock, UpstreamServer};
 
 const LIMITS: MapLimits = MapLimits {
     tasks: TASKS,
@@ -135,7 +127,7 @@ impl Mapping {
     }
 
     /// Returns true if this session's streams can carry status notifications for the task.
-    pub(crate) fn is_told_on(
+    pub(crate) fn is_announced_on(
         &self,
         connection: &UpstreamConnection,
         task: &str,

@@ -1,6 +1,5 @@
 //! Execution of a hosted task.
 
-use crate::sync::lock;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use futures_util::FutureExt;
@@ -15,6 +14,7 @@ use crate::connection::unasked::PATIENCE;
 use crate::downstream::sink::ClientSink;
 use crate::exchange::Exchange;
 use crate::supervisor::CallGuard;
+use crate::sync::lock;
 use crate::upstream::binding::ServerBinding;
 
 /// Background jobs of one hosted task, and the channel for questions to its client.

@@ -1,6 +1,5 @@
 //! Status notifications of a modern server's tasks on a change stream.
 
-use crate::tasks::kept;
 use std::sync::Arc;
 
 use bytestring::ByteString;
@@ -8,32 +7,29 @@ use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
 use mcpact_wire::scan::text;
 
-use crate::aggregate::rewrite::{edit, edit_each, quoted};
-use crate::connection::UpstreamConnection;
-use crate::exchange::Exchange;
-use crate::tasks::ids::TaskName;
 use mcpact::connection::ServerNotification;
 
-/// Parameters of `subscriptions/listen` at a server.
-#[derive(Debug)]
-pub(crate) struct TaskListen {
-    /// Parameters for the first connection.
-    pub(crate) first: ByteString,
-    /// Parameters for later connections, because the tasks of an instance end with it.
-    pub(crate) later: ByteString,
-}
+use crate::aggregate::rewrite::{edit, edit_each, quoted};
+use crate::exchange::Exchange;
+use crate::tasks::ids::TaskName;
+use crate::tasks::kept;
 
-/// Selects the instance that runs the tasks of a stream, and returns the parameters with its task ids. A stream
-/// covers one instance; tasks in other instances are left out.
-pub(crate) async fn go_to_tasks(exchange: &mut Exchange, params: ByteString) -> TaskListen {
+/// Selects the instance that runs the tasks of a stream. A stream covers one instance; tasks in other instances are
+/// left out.
+///
+/// Returns the stream parameters for the first connection, with the task ids of that instance, and those for later
+/// connections. The latter contain no such tasks, because they end with the instance.
+pub(crate) async fn select_instance(
+    exchange: &mut Exchange,
+    params: ByteString,
+) -> (ByteString, ByteString) {
     let filter = ListenFilter::parse(Some(&params)).unwrap_or_default();
     let owner = exchange.inbound.sink.owner();
     let is_own = |task: &&str| !kept::is_of_another(exchange, task, owner);
     let tasks = filter.tasks.iter().map(|task| &**task);
     if filter.tasks.is_empty() || !kept::names_tasks(exchange) {
         let first = with_tasks(&params, tasks.filter(is_own));
-        let later = first.clone();
-        return TaskListen { first, later };
+        return (first.clone(), first);
     }
     let named: Vec<TaskName<'_>> = tasks
         .filter_map(|task| TaskName::parse(task, owner))
@@ -41,33 +37,24 @@ pub(crate) async fn go_to_tasks(exchange: &mut Exchange, params: ByteString) -> 
     let later = with_tasks(&params, std::iter::empty());
     let connection = named
         .iter()
-        .find_map(|task| kept::lane_named(exchange, task.instance));
+        .find_map(|task| kept::connection_named(exchange, task.instance));
     let Some(connection) = connection else {
-        let first = later.clone();
-        return TaskListen { first, later };
+        return (later.clone(), later);
     };
     let here = named
         .iter()
         .filter(|task| *task.instance == *connection.name);
-    let first = match enter(exchange, &connection).await {
-        true => with_tasks(&params, here.map(|task| task.task)),
-        false => later.clone(),
-    };
-    TaskListen { first, later }
-}
-
-/// Acquires a call guard on a connection. Returns true if the connection accepts calls.
-async fn enter(exchange: &mut Exchange, connection: &Arc<UpstreamConnection>) -> bool {
     let Ok(Some(guard)) = connection.running.start_call().await else {
-        return false;
+        return (later.clone(), later);
     };
-    exchange.connection = Arc::clone(connection);
+    let first = with_tasks(&params, here.map(|task| task.task));
+    exchange.connection = Arc::clone(&connection);
     exchange.guard = Some(guard);
-    true
+    (first, later)
 }
 
 /// Replaces the task ids in a notification by the client's public ids.
-pub(crate) fn task_told(exchange: &Exchange, note: &ServerNotification) -> Option<String> {
+pub(crate) fn with_public_ids(exchange: &Exchange, note: &ServerNotification) -> Option<String> {
     if !kept::names_tasks(exchange) {
         return None;
     }

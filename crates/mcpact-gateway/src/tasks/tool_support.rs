@@ -1,7 +1,5 @@
 //! Task support of the tools of a legacy server.
 
-use crate::exchange::rounds;
-use crate::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -10,7 +8,8 @@ use mcpact_translate::tasks::{CallMode, TaskSupports};
 use mcpact_wire::raw::Object;
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, rounds};
+use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 
 /// Maximum number of tools to remember.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::error::{ServeError, UpstreamError, UpstreamErrorKind};
 use mcpact_spec::Method;
 use mcpact_translate::tasks::{created_task, with_task};
 
+use mcpact::connection::{Call, CallEvent, ServerResponse};
+
 use crate::connection::UpstreamConnection;
+use crate::error::{ServeError, UpstreamError, UpstreamErrorKind};
 use crate::exchange::Exchange;
 use crate::tasks::of_task;
 use crate::upstream::binding::ServerBinding;
-use mcpact::connection::{Call, CallEvent, ServerResponse};
 
 /// Server task with a waiting call; dropping it cancels the task.
 #[derive(Debug)]
