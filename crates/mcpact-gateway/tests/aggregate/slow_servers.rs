@@ -1,7 +1,7 @@
 //! Servers that keep everybody waiting.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcpact::client::{Client, Watch};
 use mcpact_config::RunSettings;
@@ -42,6 +42,9 @@ fn member(script: &Script, call: Duration, start: Duration) -> Arc<ServerEntry> 
     };
     script.member_run("late", &Cache::disabled(), run)
 }
+
+/// Shortest time between two requests for a list that does not come.
+const PAUSE: Duration = Duration::from_secs(5);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -85,6 +88,7 @@ async fn a_list_that_never_comes_is_not_asked_for_again_at_once() {
         let member = member(&late, SHORT, HOUR);
         let hub = impatient(vec![member.clone()], PATIENCE);
         let connected = on_lines(&hub, client(revision)).await;
+        let since = Instant::now();
         assert_eq!(tools(&connected).await, [""; 0], "{era:?}");
         let is_missing = || {
             member
@@ -96,7 +100,10 @@ async fn a_list_that_never_comes_is_not_asked_for_again_at_once() {
         for _ in 0..5 {
             assert_eq!(tools(&connected).await, [""; 0], "{era:?}");
         }
-        assert_eq!(late.heard("tools/list").len(), 1, "{era:?}");
+        // At most once per pause, however slow the machine is.
+        let pauses = since.elapsed().as_secs() / PAUSE.as_secs();
+        let heard = late.heard("tools/list").len() as u64;
+        assert!((1..=1 + pauses).contains(&heard), "{era:?}: {heard}");
     }
 }
 
