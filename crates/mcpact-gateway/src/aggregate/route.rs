@@ -27,7 +27,6 @@ use crate::exchange::refusal;
 use crate::lists::merge::ROSTERS;
 use crate::lists::merged::ResourceRoutes;
 use crate::lists::request::ListRequest;
-use crate::lists::scope::InstanceKnown;
 use crate::lists::scope::ListScope;
 use crate::sync::lock;
 
@@ -207,7 +206,7 @@ impl Aggregator {
         entry: &Arc<ServerEntry>,
         kind: ListKind,
     ) {
-        if entry.whose(InstanceKnown::Yes) == ListScope::Own {
+        if entry.list_scope(true) == ListScope::Own {
             // Whoever cannot be asked is told of when nothing is found.
             let _ = refresh::asked_for(self, ListRequest::of_own(entry, guest, kind)).await;
         }

@@ -4,7 +4,6 @@ pub(crate) mod failure;
 pub(crate) mod gaps;
 
 use crate::lists::own;
-use crate::lists::own_instance;
 use crate::lists::refresh;
 use crate::lists::server_list;
 use crate::subscriptions::list_changes;
@@ -31,9 +30,9 @@ use crate::lists::cache::CacheEntry;
 use crate::lists::cache::FetchOutcome;
 use crate::lists::cache::ListKey;
 use crate::lists::cache::ListVersion;
-use crate::lists::scope::InstanceKnown;
-use crate::lists::scope::whose;
+use crate::lists::scope::list_scope;
 use crate::lists::server_list::ServerList;
+use crate::supervisor::sharing_policy;
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 use crate::upstream::info::ChangeListener;
@@ -97,8 +96,9 @@ impl ServerEntry {
         let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
         if let Some(kept) = &mut kept {
             let era = kept.profile.revision.era();
-            let whose = whose(own_instance::sharing(&server), Some(era), InstanceKnown::No);
-            kept.lists.retain(|list| whose.is_of(&list.reader));
+            let sharing = sharing_policy(server.shared.run().strategy);
+            let scope = list_scope(sharing, Some(era), false);
+            kept.lists.retain(|list| scope.is_of(&list.reader));
         }
         if let Some(kept) = &kept {
             server_list::recall(&server, kept);
@@ -123,7 +123,7 @@ impl ServerEntry {
             hubs: Mutex::default(),
         });
         let listener: Weak<Self> = Arc::downgrade(&entry);
-        server_list::tell_of_changes(&entry.server, listener);
+        server_list::set_listener(&entry.server, listener);
         entry
     }
 
@@ -336,7 +336,7 @@ impl ServerEntry {
     pub(crate) fn shown_to_others(&self, key: &ListKey) -> Option<Arc<ServerList>> {
         let lists = lock(&self.lists);
         let mut others = lists.iter().filter(|(other, _)| {
-            (other.kind, other.whose) == (key.kind, key.whose) && other.principal == key.principal
+            (other.kind, other.scope) == (key.kind, key.scope) && other.principal == key.principal
         });
         others.find_map(|(_, slot)| slot.listing())
     }

@@ -25,7 +25,7 @@ const PAUSES: Backoff = Backoff {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ListKey {
     pub(crate) kind: ListKind,
-    pub(crate) whose: ListScope,
+    pub(crate) scope: ListScope,
     pub(crate) principal: Box<str>,
     /// None where it does not matter who asks.
     pub(crate) fingerprint: Option<Fingerprint>,
@@ -37,7 +37,7 @@ impl ListKey {
         let declared = self.fingerprint.as_ref().map(ToString::to_string);
         let declared = declared.as_deref().unwrap_or_default();
         let who = digest([self.principal.as_bytes(), declared.as_bytes()]);
-        self.whose.reader(&who).into()
+        self.scope.reader(&who).into()
     }
 }
 

@@ -27,7 +27,7 @@ use crate::lists::merged::MergedViewKey;
 use crate::lists::merged::NameRoutes;
 use crate::lists::merged::ResourceRoutes;
 use crate::lists::refresh::VisibleLists;
-use crate::lists::server_list::ListAudience;
+use crate::lists::scope::Audience;
 use crate::lists::server_list::ServerList;
 use crate::sync::lock;
 
@@ -164,7 +164,7 @@ async fn merged_view_of(
     server_set.leave_out(kind, &mut parts);
     let (list, merges) = match aggregator.merges.given(kind) {
         Some(given) => {
-            let merges = merges(aggregator, guest, shown.readers);
+            let merges = merges(aggregator, guest, shown.audience);
             let names = name(aggregator, server_set, kind, given, merges, of, &parts)?;
             let able = guest.declared.under(client);
             let list = merge_named(aggregator, server_set, kind, &names, parts, able);
@@ -184,11 +184,11 @@ async fn merged_view_of(
 const fn merges<'a>(
     aggregator: &'a Aggregator,
     guest: &'a DownstreamClient,
-    readers: ListAudience,
+    audience: Audience,
 ) -> &'a MergeCache {
-    match readers {
-        ListAudience::One => &guest.own.merges,
-        ListAudience::Many => &aggregator.merges.shared,
+    match audience {
+        Audience::Owner => &guest.own.merges,
+        Audience::All => &aggregator.merges.shared,
     }
 }
 
@@ -264,7 +264,7 @@ async fn merge_addressed<'a>(
         ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
     };
     let others = refresh::listings(aggregator, server_set, guest, other).await;
-    let merges = merges(aggregator, guest, of.readers.or(others.readers));
+    let merges = merges(aggregator, guest, of.audience.or(others.audience));
     let mut uris = server_set.uris();
     merge::register_uris(kind, parts, &mut uris);
     let other_parts = self::parts(&others.listings, client);

@@ -1,6 +1,7 @@
 //! The lists of the servers: fetched once, kept, and looked at again without waking anybody.
 
 use crate::lists::own;
+use crate::lists::pages::{self, ListFetch};
 use crate::lists::server_list;
 use crate::subscriptions::list_changes;
 use std::sync::{Arc, Weak};
@@ -10,30 +11,16 @@ use futures_util::future::join_all;
 use mcpact_spec::{Capability, ErrorCode};
 use tokio::time::Instant;
 
-use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
+use crate::connection::shared_lists::FetchMode;
 use crate::downstream::client::DownstreamClient;
-use crate::lists::cache::CacheEntry;
-use crate::lists::cache::FetchOutcome;
-use crate::lists::cache::Freshness;
-use crate::lists::cache::ListVersion;
+use crate::lists::cache::{CacheEntry, FetchOutcome, Freshness, ListVersion};
 use crate::lists::request::ListRequest;
-use crate::lists::scope::ListScope;
-use crate::lists::server_list::ListAudience;
-use crate::lists::server_list::ListError;
-use crate::lists::server_list::ServerList;
+use crate::lists::scope::{Audience, ListScope};
+use crate::lists::server_list::{ListError, ServerList};
 use crate::metrics::Outcome;
-
-/// How a server is reached for its list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FetchStart {
-    /// It is started if it has to be.
-    Starting,
-    /// Only if it is awake, and without keeping it so.
-    Awake,
-}
 
 /// What a client is shown of every server.
 #[derive(Debug)]
@@ -41,7 +28,7 @@ pub(crate) struct VisibleLists {
     /// None for those that are missing.
     pub(crate) listings: Vec<Option<Arc<ServerList>>>,
     /// ClientRef else is shown the same.
-    pub(crate) readers: ListAudience,
+    pub(crate) audience: Audience,
 }
 
 impl VisibleLists {
@@ -51,16 +38,16 @@ impl VisibleLists {
         errands: &[ListRequest],
         listings: Vec<Option<Arc<ServerList>>>,
     ) -> Self {
-        let mut readers = ListAudience::Many;
+        let mut audience = Audience::All;
         for (errand, listing) in errands.iter().zip(&listings) {
-            if errand.seen_by(listing.as_ref()) == ListAudience::One {
-                readers = ListAudience::One;
+            if errand.seen_by(listing.as_ref()) == Audience::Owner {
+                audience = Audience::Owner;
             }
             if let Some(listing) = listing {
                 note_shown(aggregator, errand, listing);
             }
         }
-        Self { listings, readers }
+        Self { listings, audience }
     }
 }
 
@@ -132,7 +119,7 @@ pub(crate) async fn asked_for(
     let slot = Arc::clone(&errand.slot);
     let mut done = slot.subscribe();
     if slot.begin() {
-        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchStart::Starting));
+        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Lease));
     }
     // What did not come lately is not asked for, and what is late is told when it comes.
     if slot.fetching_since().is_some() {
@@ -162,16 +149,16 @@ pub(crate) fn look_anew(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
 }
 
 fn fetch_meanwhile(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
-    let (way, hold) = match errand.awake() {
+    let (mode, hold) = match errand.awake() {
         // It was woken by somebody who may be done before it is asked.
-        Some(binding) => (FetchStart::Awake, binding.hold()),
-        None if server_list::is_remote(&errand.entry.server) => (FetchStart::Starting, None),
+        Some(binding) => (FetchMode::Unnoticed, binding.hold()),
+        None if server_list::is_remote(&errand.entry.server) => (FetchMode::Lease, None),
         None => return,
     };
     if errand.slot.begin() {
         let (aggregator, errand) = (Arc::clone(aggregator), errand.clone());
         tokio::spawn(async move {
-            fetch(aggregator, errand, way).await;
+            fetch(aggregator, errand, mode).await;
             drop(hold);
         });
     }
@@ -200,7 +187,7 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
         tokio::spawn(fetch(
             Arc::clone(aggregator),
             errand.clone(),
-            FetchStart::Starting,
+            FetchMode::Lease,
         ));
     }
     if is_resting {
@@ -208,7 +195,7 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
         return errand.meanwhile();
     }
     // Nobody waits again for a server that has kept others waiting.
-    let since = match errand.whose {
+    let since = match errand.scope {
         ListScope::Own => slot.fetching_since(),
         ListScope::Kind | ListScope::Internal => entry.waited_for_since(),
     };
@@ -223,16 +210,16 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
     errand.meanwhile()
 }
 
-async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, way: FetchStart) {
+async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, mode: FetchMode) {
     let (entry, slot) = (&errand.entry, &errand.slot);
     let basis = errand.basis();
     let is_first = !slot.is_of(basis.wakes);
-    let fetched = fetch_list(&aggregator, &errand, way).await;
+    let fetched = fetch_list(&aggregator, &errand, mode).await;
     let mut is_full = false;
     let listing = match fetched {
         Ok(listing) => listing,
         // It may have fallen asleep meanwhile.
-        Err(ListError::Lost(error)) if way == FetchStart::Awake => {
+        Err(ListError::Lost(error)) if mode == FetchMode::Unnoticed => {
             let error = entry.server.covered(error.message().into_owned());
             tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
             None
@@ -254,7 +241,7 @@ async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, way: FetchStart
             errand.do_without(&error);
             None
         }
-        Err(ListError::RefusalKind(error)) => {
+        Err(ListError::Refused(error)) => {
             entry.judge(None);
             errand.do_without(&error);
             None
@@ -265,11 +252,11 @@ async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, way: FetchStart
     }
     let listing = listing.map(|listing| errand.taken(listing));
     hand_on(&aggregator, &errand, slot.end(listing, basis));
-    if is_first && errand.whose == ListScope::Own {
+    if is_first && errand.scope == ListScope::Own {
         doubt_common(&aggregator, &errand);
     }
     // ClientRef has an instance finds room in it.
-    if is_full && errand.whose != ListScope::Own {
+    if is_full && errand.scope != ListScope::Own {
         try_soon(&aggregator, &errand);
     }
 }
@@ -280,10 +267,10 @@ fn hand_on(aggregator: &Aggregator, errand: &ListRequest, news: FetchOutcome) {
         entry,
         guest,
         kind,
-        whose,
+        scope,
         slot,
     } = errand;
-    if *whose != ListScope::Own {
+    if *scope != ListScope::Own {
         return entry.spread(*kind, news);
     }
     let own = &guest.own;
@@ -301,10 +288,10 @@ fn note_shown(aggregator: &Aggregator, errand: &ListRequest, listing: &ServerLis
         entry,
         guest,
         kind,
-        whose,
+        scope,
         ..
     } = errand;
-    if *whose == ListScope::Kind {
+    if *scope == ListScope::Kind {
         return;
     }
     guest.own.shows(entry.number, *kind, listing);
@@ -324,7 +311,7 @@ fn doubt_common(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
         return;
     };
     if !own.is_same(&shown) && common.slot.begin() {
-        tokio::spawn(fetch(Arc::clone(aggregator), common, FetchStart::Starting));
+        tokio::spawn(fetch(Arc::clone(aggregator), common, FetchMode::Lease));
     }
 }
 
@@ -332,12 +319,12 @@ fn doubt_common(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
 async fn fetch_list(
     aggregator: &Arc<Aggregator>,
     errand: &ListRequest,
-    way: FetchStart,
+    mode: FetchMode,
 ) -> Result<Option<ServerList>, ListError> {
     let (entry, kind) = (&errand.entry, errand.kind);
-    let binding = match way {
-        FetchStart::Starting => Some(errand.binding(aggregator).await.map_err(ListError::Lost)?),
-        FetchStart::Awake => errand.awake(),
+    let binding = match mode {
+        FetchMode::Lease => Some(errand.binding(aggregator).await.map_err(ListError::Lost)?),
+        FetchMode::Unnoticed => errand.awake(),
     };
     let Some(binding) = binding else {
         return Ok(None);
@@ -345,19 +332,14 @@ async fn fetch_list(
     if !entry.has(needed(kind)) {
         return Ok(Some(ServerList::empty(kind, entry.revision())));
     }
-    let (server, readers) = (&entry.server, errand.readers());
-    let listed = match way {
-        FetchStart::Starting => server_list::list(server, &binding, kind, readers)
-            .await
-            .map(Some),
-        FetchStart::Awake => {
-            let listed = server_list::list_awake(server, &binding, kind, readers).await;
-            listed.transpose()
-        }
+    let fetch = ListFetch {
+        kind,
+        audience: errand.audience(),
+        mode,
     };
-    match listed {
+    match pages::fetch(&entry.server, &binding, fetch).await {
         // The server declares more than it has.
-        Err(ListError::RefusalKind(error)) if error.code() == ErrorCode::MethodNotFound.code() => {
+        Err(ListError::Refused(error)) if error.code() == ErrorCode::MethodNotFound.code() => {
             Ok(Some(ServerList::empty(kind, entry.revision())))
         }
         outcome => outcome,
@@ -399,7 +381,7 @@ fn fetch_missed(
             slot,
             ..ListRequest::of_many(entry, &guest, kind)
         };
-        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchStart::Starting));
+        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Lease));
     }
 }
 
@@ -448,7 +430,7 @@ impl ListRequest {
     /// What has come, as it is kept. A list of one client is nobody else's business; one that is like that of many is the
     /// same.
     fn taken(&self, listing: ServerList) -> Arc<ServerList> {
-        if self.whose != ListScope::Own {
+        if self.scope != ListScope::Own {
             self.entry.look_over(self.kind, &listing);
             return Arc::new(listing);
         }
@@ -459,7 +441,7 @@ impl ListRequest {
 
     /// It has not come, and why.
     fn do_without(&self, error: &ServeError) {
-        if self.whose != ListScope::Own {
+        if self.scope != ListScope::Own {
             let method = self.kind.method();
             let why = format!("its `{method}` is missing: {}", error.message());
             self.entry.do_without(self.kind, why);
@@ -468,7 +450,7 @@ impl ListRequest {
 
     /// It has not come yet.
     fn is_late(&self) {
-        if self.whose == ListScope::Own {
+        if self.scope == ListScope::Own {
             return;
         }
         match self.entry.known() {

@@ -11,9 +11,7 @@ use crate::downstream::client::DownstreamClient;
 use crate::lists::cache::CacheEntry;
 use crate::lists::cache::ListKey;
 use crate::lists::cache::ListVersion;
-use crate::lists::scope::InstanceKnown;
-use crate::lists::scope::ListScope;
-use crate::lists::server_list::ListAudience;
+use crate::lists::scope::{Audience, ListScope};
 use crate::lists::server_list::ServerList;
 use crate::upstream::binding::ServerBinding;
 
@@ -23,7 +21,7 @@ pub(crate) struct ListRequest {
     pub(crate) entry: Arc<ServerEntry>,
     pub(crate) guest: Arc<DownstreamClient>,
     pub(crate) kind: ListKind,
-    pub(crate) whose: ListScope,
+    pub(crate) scope: ListScope,
     pub(crate) slot: Arc<CacheEntry>,
 }
 
@@ -50,7 +48,7 @@ impl ListRequest {
             entry: Arc::clone(entry),
             guest: Arc::clone(guest),
             kind,
-            whose: ListScope::Own,
+            scope: ListScope::Own,
             slot: guest.own.slot(entry.number, kind),
         }
     }
@@ -66,14 +64,14 @@ impl ListRequest {
             entry: Arc::clone(entry),
             guest: Arc::clone(guest),
             kind,
-            whose: key.whose,
+            scope: key.scope,
             slot: entry.slot(key),
         }
     }
 
     /// What it rests on if it is fetched now.
     pub(crate) fn basis(&self) -> ListVersion {
-        match self.whose {
+        match self.scope {
             ListScope::Own => self.guest.own_basis(&self.entry, self.kind),
             ListScope::Kind | ListScope::Internal => self.entry.basis(self.kind),
         }
@@ -81,7 +79,7 @@ impl ListRequest {
 
     /// ClientRef is asked for it, if the server is awake.
     pub(crate) fn awake(&self) -> Option<Arc<ServerBinding>> {
-        match self.whose {
+        match self.scope {
             ListScope::Internal => self.guest.running_internal_binding(&self.entry),
             ListScope::Kind | ListScope::Own => self.guest.awake_part(&self.entry),
         }
@@ -92,17 +90,17 @@ impl ListRequest {
         &self,
         aggregator: &Arc<Aggregator>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        match self.whose {
+        match self.scope {
             ListScope::Internal => self.guest.internal_binding(aggregator, &self.entry).await,
             ListScope::Kind | ListScope::Own => self.guest.part(aggregator, &self.entry).await,
         }
     }
 
     /// ClientRef is shown it.
-    pub(crate) fn readers(&self) -> ListAudience {
-        match self.whose {
-            ListScope::Own => self.guest.readers(),
-            ListScope::Kind | ListScope::Internal => ListAudience::Many,
+    pub(crate) fn audience(&self) -> Audience {
+        match self.scope {
+            ListScope::Own => self.guest.audience(),
+            ListScope::Kind | ListScope::Internal => Audience::All,
         }
     }
 
@@ -121,13 +119,13 @@ impl ListRequest {
     }
 
     /// Whether nobody else is shown what is shown to the client.
-    pub(crate) fn seen_by(&self, listing: Option<&Arc<ServerList>>) -> ListAudience {
-        let Some(listing) = listing.filter(|_| self.whose == ListScope::Own) else {
-            return ListAudience::Many;
+    pub(crate) fn seen_by(&self, listing: Option<&Arc<ServerList>>) -> Audience {
+        let Some(listing) = listing.filter(|_| self.scope == ListScope::Own) else {
+            return Audience::All;
         };
         match self.common().slot.listing() {
-            Some(common) if Arc::ptr_eq(&common, listing) => ListAudience::Many,
-            Some(_) | None => ListAudience::One,
+            Some(common) if Arc::ptr_eq(&common, listing) => Audience::All,
+            Some(_) | None => Audience::Owner,
         }
     }
 }
@@ -136,7 +134,7 @@ impl ListRequest {
 fn key(entry: &ServerEntry, guest: &DownstreamClient, kind: ListKind) -> ListKey {
     ListKey {
         kind,
-        whose: entry.whose(InstanceKnown::No),
+        scope: entry.list_scope(false),
         principal: guest.principal().into(),
         fingerprint: (!entry.is_modern()).then(|| guest.fingerprint.clone()),
     }
