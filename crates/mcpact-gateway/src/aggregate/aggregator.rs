@@ -209,7 +209,7 @@ impl Aggregator {
 
     /// What is made of lists is made anew.
     pub(crate) fn forget_merged(&self) {
-        self.merges.clear();
+        self.merges.shared.clear();
         for guest in own::guests(self) {
             guest.own.merges.clear();
         }

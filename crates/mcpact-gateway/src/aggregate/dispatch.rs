@@ -26,9 +26,8 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::aggregate::rewriter::Rewriter;
-use crate::aggregate::route::Names;
-use crate::aggregate::route::RouteTarget;
 use crate::aggregate::sealed_state::ItemNames;
+use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::ClientState;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
@@ -223,7 +222,7 @@ impl Aggregator {
                     });
                 }
             };
-            let entry = Arc::clone(&routed.entry);
+            let entry = Arc::clone(&routed.0);
             let again = (job.clone(), sink.clone());
             let goes_on = || Handover {
                 has_successor: subscriptions::is_succeeded(self, &entry),
@@ -243,7 +242,7 @@ impl Aggregator {
 
     async fn forward_to(
         self: &Arc<Self>,
-        routed: RouteTarget,
+        (entry, params): (Arc<ServerEntry>, Option<String>),
         mut job: BackendRequest,
         method: Method,
         guest: &Arc<DownstreamClient>,
@@ -252,8 +251,7 @@ impl Aggregator {
     ) -> Result<ByteString, Unserved> {
         let client = job.pact.revision();
         let given = job.params.clone();
-        let entry = routed.entry;
-        if let Some(params) = routed.params {
+        if let Some(params) = params {
             job.params = params.into();
         }
         aggregate_tasks::check_task(&entry, method, &job.params, client)?;
@@ -302,12 +300,10 @@ impl Aggregator {
                 };
                 let error = error.map_wire(|error| view.error(error, uri.as_deref()));
                 if error.code() == ErrorCode::InvalidParams.code()
-                    && let (Some((kind, outer)), Some((_, inner))) =
-                        (named(method, &given), named(method, &sent))
+                    && let Some(kind) = named_kind(method, &given)
                 {
-                    let (outer, inner) = (&*outer, &*inner);
-                    let names = Names { outer, inner };
-                    let is_there = self.check_listed(guest, &entry, kind, names, client);
+                    let names = ItemNames::by(method, &given, &sent);
+                    let is_there = self.check_listed(guest, &entry, kind, &names, client);
                     is_there.await?;
                 }
                 Err(Unserved::DeclaredTasks(error))
@@ -348,11 +344,11 @@ impl Aggregator {
     }
 }
 
-/// The tool or prompt that a request names.
-fn named(method: Method, params: &str) -> Option<(ListKind, Cow<'_, str>)> {
+/// Returns the list of the tool or prompt that a request names.
+fn named_kind(method: Method, params: &str) -> Option<ListKind> {
     match subject(method, params) {
-        Subject::Tool(name) => Some((ListKind::Tools, name)),
-        Subject::Prompt(name) => Some((ListKind::Prompts, name)),
+        Subject::Tool(_) => Some(ListKind::Tools),
+        Subject::Prompt(_) => Some(ListKind::Prompts),
         Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
     }
 }

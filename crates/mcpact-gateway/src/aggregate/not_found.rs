@@ -10,11 +10,11 @@ use mcpact_wire::raw::ObjectWriter;
 use crate::aggregate::aggregator::ABSENT;
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::merge::MergedList;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::server_entry::failure::Unwell;
 use crate::error::{Explanation, ServeError};
 use crate::exchange::refusal;
-use crate::lists::merged::MergedView;
 use crate::stable::Reason;
 
 const fn word(kind: ListKind) -> &'static str {
@@ -30,12 +30,12 @@ pub(crate) fn not_found(
     aggregator: &Aggregator,
     kind: ListKind,
     name: &str,
-    merged_view: &MergedView,
+    list: &MergedList,
     client: Revision,
 ) -> ServeError {
     match unwell_owner(aggregator, kind, name) {
         Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
-        None => unknown(aggregator, kind, name, merged_view, client),
+        None => unknown(aggregator, kind, name, list, client),
     }
 }
 
@@ -70,11 +70,11 @@ pub(crate) fn unknown(
     aggregator: &Aggregator,
     kind: ListKind,
     name: &str,
-    merged_view: &MergedView,
+    list: &MergedList,
     client: Revision,
 ) -> ServeError {
     let what = word(kind);
-    let all = merged_view.keys(kind);
+    let all = list.keys(kind);
     let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
     why.push_str(&match all.as_slice() {
         [] => format!("There is no {what} at all"),

@@ -97,12 +97,12 @@ impl Rewriter {
         if is_of_the_web(uri) {
             return Some(true);
         }
-        let Some(known) = aggregator.merges.addressed() else {
+        let Some(known) = aggregator.merges.shared.addressed() else {
             return Some(!is_qualified(uri) && !self.has_rivals(aggregator));
         };
         let at = known.server_set.place(self.entry.number)?;
         let seen = known.server_set.places(seen.owners(uri));
-        Some(known.uris.is_plain(at, uri, &seen))
+        Some(known.table.is_plain(at, uri, &seen))
     }
 
     /// Whether the server is one of those that the client sees.

@@ -100,8 +100,8 @@ fn carried(aggregator: &Aggregator, principal: &str, carried: &str) -> Option<Se
 /// The same thing as clients call it, and as its server does.
 #[derive(Debug, Default)]
 pub(crate) struct ItemNames {
-    outer: String,
-    inner: String,
+    pub(crate) outer: String,
+    pub(crate) inner: String,
 }
 
 impl ItemNames {

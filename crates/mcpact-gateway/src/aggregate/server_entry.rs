@@ -1,7 +1,6 @@
 //! One server of a aggregator.
 
 pub(crate) mod failure;
-pub(crate) mod gaps;
 
 use crate::lists::own;
 use crate::lists::refresh;
@@ -21,15 +20,12 @@ use tokio::time::Instant;
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_registry::Origin;
-use crate::aggregate::server_entry::gaps::ListGap;
+use crate::aggregate::server_entry::failure::ListGap;
 use crate::cache::{Cache, CachedList, ServerCacheFile, ServerMetadata};
 use crate::control::ListCounts;
 use crate::error::Explanation;
 use crate::gateway::ServerReport;
-use crate::lists::cache::CacheEntry;
-use crate::lists::cache::FetchOutcome;
-use crate::lists::cache::ListKey;
-use crate::lists::cache::ListVersion;
+use crate::lists::cache::{CacheEntry, FetchOutcome, ListKey, ListVersion};
 use crate::lists::scope::list_scope;
 use crate::lists::server_list::ServerList;
 use crate::supervisor::sharing_policy;

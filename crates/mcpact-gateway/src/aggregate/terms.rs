@@ -26,15 +26,12 @@ use crate::sync::lock;
 /// in turn, if both are profile at the same time.
 const GATEWAY_WAIT: Duration = Duration::from_secs(1);
 
-/// The terms for clients of each revision, as long as nothing changes.
-#[derive(Debug, Default)]
-pub(crate) struct TermsCache {
-    kept: Mutex<HashMap<TermsKey, (TermsVersion, Arc<ServerTerms>)>>,
-}
+/// Terms for clients of each revision, with the state that they were made from.
+pub(crate) type TermsCache = Mutex<HashMap<TermsKey, (TermsVersion, Arc<ServerTerms>)>>;
 
 /// ClientRef is told the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct TermsKey {
+pub(crate) struct TermsKey {
     revision: Revision,
     /// Whether it is told apart from others.
     is_named: bool,
@@ -42,7 +39,7 @@ struct TermsKey {
 
 /// What terms rest on.
 #[derive(Debug, PartialEq, Eq)]
-struct TermsVersion {
+pub(crate) struct TermsVersion {
     server_set: u64,
     known: Vec<(usize, u64, usize)>,
 }
@@ -127,7 +124,7 @@ impl Aggregator {
                 .map(|entry| state(entry))
                 .collect(),
         };
-        let mut kept = lock(&self.terms.kept);
+        let mut kept = lock(&self.terms);
         if let Some((of, terms)) = kept.get(&audience)
             && *of == basis
         {

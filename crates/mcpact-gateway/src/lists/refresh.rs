@@ -22,70 +22,49 @@ use crate::lists::scope::{Audience, ListScope};
 use crate::lists::server_list::{ListError, ServerList};
 use crate::metrics::Outcome;
 
-/// What a client is shown of every server.
-#[derive(Debug)]
-pub(crate) struct VisibleLists {
-    /// None for those that are missing.
-    pub(crate) listings: Vec<Option<Arc<ServerList>>>,
-    /// ClientRef else is shown the same.
-    pub(crate) audience: Audience,
-}
-
-impl VisibleLists {
-    /// Takes note of what a client is shown.
-    fn new(
-        aggregator: &Aggregator,
-        errands: &[ListRequest],
-        listings: Vec<Option<Arc<ServerList>>>,
-    ) -> Self {
-        let mut audience = Audience::All;
-        for (errand, listing) in errands.iter().zip(&listings) {
-            if errand.seen_by(listing.as_ref()) == Audience::Owner {
-                audience = Audience::Owner;
-            }
-            if let Some(listing) = listing {
-                note_shown(aggregator, errand, listing);
-            }
+/// Returns the audience of these lists, and records that the client is shown them.
+fn note_all_shown(
+    aggregator: &Aggregator,
+    errands: &[ListRequest],
+    listings: &[Option<Arc<ServerList>>],
+) -> Audience {
+    let mut audience = Audience::All;
+    for (errand, listing) in errands.iter().zip(listings) {
+        audience = audience.or(errand.audience_of(listing.as_ref()));
+        if let Some(listing) = listing {
+            note_shown(aggregator, errand, listing);
         }
-        Self { listings, audience }
     }
+    audience
 }
 
-/// The list of every server, fetched where it has to be.
+/// Returns the list of each server, none for those without one, and the audience of all of them. Missing lists are
+/// fetched.
 pub(crate) async fn listings(
     aggregator: &Arc<Aggregator>,
     server_set: &ServerSet,
     guest: &Arc<DownstreamClient>,
     kind: ListKind,
-) -> VisibleLists {
+) -> (Vec<Option<Arc<ServerList>>>, Audience) {
     let entries = server_set.entries.iter();
     let errands: Vec<_> = entries
         .map(|entry| ListRequest::new(entry, guest, kind))
         .collect();
-    let looked: Vec<_> = errands
-        .iter()
-        .map(|errand| {
-            errand.slot.wanted_by(guest);
-            let shown = shown(aggregator, errand);
-            let metrics = errand.entry.server.metrics();
-            metrics.list_requested(shown.is_some());
-            shown
-        })
-        .collect();
-    if looked.iter().all(Option::is_some) {
-        return VisibleLists::new(aggregator, &errands, looked);
-    }
-    let fetching = errands
-        .iter()
-        .zip(looked)
-        .map(|(errand, shown)| async move {
+    let fetching = errands.iter().map(|errand| {
+        errand.slot.wanted_by(guest);
+        let shown = shown(aggregator, errand);
+        let metrics = errand.entry.server.metrics();
+        metrics.list_requested(shown.is_some());
+        async move {
             match shown {
                 Some(listing) => Some(listing),
                 None => fetched(aggregator, errand).await,
             }
-        });
+        }
+    });
     let listings = join_all(fetching).await;
-    VisibleLists::new(aggregator, &errands, listings)
+    let audience = note_all_shown(aggregator, &errands, &listings);
+    (listings, audience)
 }
 
 /// What there is of a list.
@@ -424,43 +403,6 @@ pub(crate) fn watch(aggregator: &Arc<Aggregator>) {
             }
         }
     });
-}
-
-impl ListRequest {
-    /// What has come, as it is kept. A list of one client is nobody else's business; one that is like that of many is the
-    /// same.
-    fn taken(&self, listing: ServerList) -> Arc<ServerList> {
-        if self.scope != ListScope::Own {
-            self.entry.look_over(self.kind, &listing);
-            return Arc::new(listing);
-        }
-        let common = self.common().slot.listing();
-        let same = common.filter(|common| common.is_same(&listing));
-        same.unwrap_or_else(|| Arc::new(listing))
-    }
-
-    /// It has not come, and why.
-    fn do_without(&self, error: &ServeError) {
-        if self.scope != ListScope::Own {
-            let method = self.kind.method();
-            let why = format!("its `{method}` is missing: {}", error.message());
-            self.entry.do_without(self.kind, why);
-        }
-    }
-
-    /// It has not come yet.
-    fn is_late(&self) {
-        if self.scope == ListScope::Own {
-            return;
-        }
-        match self.entry.known() {
-            None => self.entry.missing("it has not answered yet".into()),
-            Some(_) => {
-                let why = format!("its `{}` has not come yet", self.kind.method());
-                self.entry.do_without(self.kind, why);
-            }
-        }
-    }
 }
 
 /// Whether a server is there, and has no room for a request.

@@ -8,9 +8,7 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
-use crate::lists::cache::CacheEntry;
-use crate::lists::cache::ListKey;
-use crate::lists::cache::ListVersion;
+use crate::lists::cache::{CacheEntry, ListKey, ListVersion};
 use crate::lists::scope::{Audience, ListScope};
 use crate::lists::server_list::ServerList;
 use crate::upstream::binding::ServerBinding;
@@ -119,13 +117,48 @@ impl ListRequest {
     }
 
     /// Whether nobody else is shown what is shown to the client.
-    pub(crate) fn seen_by(&self, listing: Option<&Arc<ServerList>>) -> Audience {
+    pub(crate) fn audience_of(&self, listing: Option<&Arc<ServerList>>) -> Audience {
         let Some(listing) = listing.filter(|_| self.scope == ListScope::Own) else {
             return Audience::All;
         };
         match self.common().slot.listing() {
             Some(common) if Arc::ptr_eq(&common, listing) => Audience::All,
             Some(_) | None => Audience::Owner,
+        }
+    }
+
+    /// What has come, as it is kept. A list of one client is nobody else's business; one that is like that of many is the
+    /// same.
+    pub(crate) fn taken(&self, listing: ServerList) -> Arc<ServerList> {
+        if self.scope != ListScope::Own {
+            self.entry.look_over(self.kind, &listing);
+            return Arc::new(listing);
+        }
+        let common = self.common().slot.listing();
+        let same = common.filter(|common| common.is_same(&listing));
+        same.unwrap_or_else(|| Arc::new(listing))
+    }
+
+    /// It has not come, and why.
+    pub(crate) fn do_without(&self, error: &ServeError) {
+        if self.scope != ListScope::Own {
+            let method = self.kind.method();
+            let why = format!("its `{method}` is missing: {}", error.message());
+            self.entry.do_without(self.kind, why);
+        }
+    }
+
+    /// It has not come yet.
+    pub(crate) fn is_late(&self) {
+        if self.scope == ListScope::Own {
+            return;
+        }
+        match self.entry.known() {
+            None => self.entry.missing("it has not answered yet".into()),
+            Some(_) => {
+                let why = format!("its `{}` has not come yet", self.kind.method());
+                self.entry.do_without(self.kind, why);
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use mcpact_translate::tasks::with_task_support;
 use mcpact_wire::raw::Object;
 use sha2::{Digest, Sha256};
 
-use crate::aggregate::list_defects::{ListDefects, ValidItems};
+use crate::aggregate::list_defects::ListDefects;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::{Page, ServerItems};
 use crate::cache::{CachedList, ServerMetadata};
@@ -49,7 +49,7 @@ impl ServerList {
     pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<ByteString>) -> Self {
         let mut digest = Sha256::new();
         digest.update(revision.as_str());
-        let ValidItems { items, defects } = ValidItems::new(kind, pages.iter().map(|page| &**page));
+        let (items, defects) = ListDefects::check(kind, pages.iter().map(|page| &**page));
         for item in &items {
             digest.update(item.len().to_le_bytes());
             digest.update(item);
