@@ -71,7 +71,7 @@ impl Backend for Aggregator {
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
         let client = job.pact.revision();
-        // ClientRef asks: the front has put it into the session when it was welcomed.
+        // The session has had its client since it was accepted.
         let (Some(guest), Some(method)) = (
             session.state().and_then(ClientState::aggregate).cloned(),
             job.method,
@@ -199,7 +199,7 @@ impl Aggregator {
         }
     }
 
-    /// A request that one server answers: whoever has taken its place, if it has not seen it.
+    /// Forwards a request to its server, or to the successor of a replaced server that has not received it.
     async fn forward(
         self: &Arc<Self>,
         mut job: BackendRequest,
@@ -260,7 +260,7 @@ impl Aggregator {
         if let Cow::Owned(params) = opened {
             job.params = params.into();
         }
-        // ClientRef stands for the client there: a server that sleeps is woken here.
+        // The binding of the client at this server; an idle server is started here.
         let binding = guest.part(self, &entry).await;
         let binding = binding.map_err(|error| Unserved::of(error.at(&entry.name), &goes_on))?;
         let sent = job.params.clone();
@@ -276,7 +276,7 @@ impl Aggregator {
                 }
                 let carried = entry.server.carry_unless(job, binding, sink, goes_on).await;
                 watching.end(carried.is_ok());
-                // The server may have gone before it was known that somebody would miss it.
+                // The server may have been removed before the subscription was recorded.
                 if subscriptions::numbered(self, entry.number).is_none() {
                     subscriptions::follow_for(self, guest);
                 }
@@ -321,8 +321,7 @@ impl Aggregator {
         guest.watched.forget(&uri, is_there)
     }
 
-    /// A legacy client says which log messages it wants; those servers are told that it has profile, and
-    /// the others when it meets them.
+    /// Sets the log level of a legacy client at the servers it is connected to; other servers get it on connection.
     async fn set_level(
         self: &Arc<Self>,
         job: &BackendRequest,

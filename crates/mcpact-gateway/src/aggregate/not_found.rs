@@ -1,4 +1,4 @@
-//! What is told of something that there is not, or of which nobody can say whether it is there.
+//! Errors for unknown names and URIs, and for items of unavailable servers.
 
 use crate::upstream::tool_filter;
 use std::fmt::Write;
@@ -24,8 +24,8 @@ const fn word(kind: ListKind) -> &'static str {
     }
 }
 
-/// What is told of a name that is in no list: whose it may be, if that server cannot say so, and else that
-/// there is nothing of the kind.
+/// Returns the error for a name in no list: the state of its server if that is unavailable, else that the name is
+/// unknown.
 pub(crate) fn not_found(
     aggregator: &Aggregator,
     kind: ListKind,
@@ -65,7 +65,7 @@ fn unwell_owner(aggregator: &Aggregator, kind: ListKind, name: &str) -> Option<(
     })
 }
 
-/// Nobody is told of what it is not shown.
+/// Returns the error for an unknown name; it lists only items that the client is shown.
 pub(crate) fn unknown(
     aggregator: &Aggregator,
     kind: ListKind,
@@ -152,7 +152,7 @@ fn wrong() -> Unwell {
     }
 }
 
-/// What is told of a thing of a server that cannot say whether it has it.
+/// Returns the error for an item of a server that is unavailable.
 fn may_be_there(
     kind: ListKind,
     name: &str,

@@ -118,8 +118,8 @@ impl Aggregator {
         if let Some(found) = self.listed_for(guest, kind, name) {
             return Ok(found);
         }
-        // Nobody has seen the list yet: the prefix tells, and its server will say whether it knows the thing. It does
-        // not wait for the lists of others.
+        // Without a list the prefix determines the server, which reports unknown names itself. The request does not
+        // wait for the lists of other servers.
         let guessed = self.guessed(kind, name);
         let is_unseen =
             |entry: &ServerEntry| self.merges.shared.named(kind).is_none() || entry.is_coming(kind);
@@ -138,8 +138,8 @@ impl Aggregator {
         coming.ok_or_else(|| not_found::not_found(self, kind, name, &merged_list, client))
     }
 
-    /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
-    /// have another name, or another thing to have this one, and where only lists can tell.
+    /// Returns the server with the prefix of a name, if it is the only one, and the original name. None if the item has
+    /// another public name, the name belongs to another item, or only lists can tell.
     pub(crate) fn guessed(&self, kind: ListKind, name: &str) -> Option<Target> {
         if may_have_hash_suffix(name) {
             return None;
@@ -167,7 +167,7 @@ impl Aggregator {
         client: Revision,
     ) -> Result<(), ServeError> {
         let listing = refresh::filtered_method(self, entry, guest, kind).await;
-        // ClientRef does not say what it has is believed.
+        // Without a list the error of the server stands.
         if listing.is_none_or(|listing| listing.names().contains(&names.inner)) {
             return Ok(());
         }
@@ -189,12 +189,12 @@ impl Aggregator {
         kind: ListKind,
     ) {
         if entry.list_scope(true) == ListScope::Own {
-            // Whoever cannot be asked is told of when nothing is found.
+            // Failures are reported if the name is not found.
             let _ = refresh::asked_for(self, ListRequest::of_own(entry, guest, kind)).await;
         }
     }
 
-    /// The thing of a list that everybody of a kind is shown.
+    /// Returns the item of a shared list.
     pub(crate) fn listed(&self, kind: ListKind, name: &str) -> Option<Target> {
         self.merges.shared.named(kind)?.lookup(name)
     }
@@ -250,7 +250,7 @@ impl Aggregator {
     fn addressed(&self, uri: &str) -> Option<Target> {
         let known = match self.merges.shared.addressed() {
             Some(known) => known,
-            // It says itself whose it is, and no list has to tell.
+            // A qualified URI names its server; no list is necessary.
             None if is_qualified(uri) => {
                 let server_set = self.server_set();
                 let table = server_set.uris();

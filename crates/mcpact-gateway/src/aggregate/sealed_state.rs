@@ -18,7 +18,7 @@ use crate::aggregate::server_entry::ServerEntry;
 
 const STATE: &str = "requestState";
 
-/// A result whose state, if it has one, names its server and what was called there.
+/// Returns a result with a sealed state, which names the server and the called item.
 pub(crate) fn sealed(
     aggregator: &Aggregator,
     entry: &ServerEntry,

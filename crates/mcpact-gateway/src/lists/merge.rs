@@ -28,11 +28,11 @@ use crate::sync::lock;
 /// Maximum number of replacements of the servers during one request.
 pub(crate) const MAX_REPLACEMENTS: usize = 32;
 
-/// What is merged for those who have no lists of their own, and what things are called for everybody.
+/// Merged lists of clients without own lists, and the public names of all items.
 #[derive(Debug, Default)]
 pub(crate) struct SharedMerges {
     pub(crate) shared: MergeCache,
-    /// CacheState by whoever names things, until the others can see it.
+    /// Locked while names are assigned, until they are visible to all clients.
     tools: Mutex<NameRegistry>,
     prompts: Mutex<NameRegistry>,
 }
@@ -71,7 +71,7 @@ pub(crate) async fn page(
     let merged_list = merged_list(aggregator, guest, kind, client).await?;
     let params = Object::parse(params).unwrap_or_default();
     let cursor = params.get_str("cursor");
-    // What is no text is no cursor of ours; whoever sends it would get the first page for ever.
+    // A cursor of another type is invalid; ignoring it would return the first page for ever.
     let is_none = params.get_present("cursor").is_none();
     let cursor = cursor.as_deref().or((!is_none).then_some(""));
     let size = aggregator.settings.front.page_size;
@@ -117,7 +117,7 @@ pub(crate) async fn merged_list(
     Err(refusal(code, why.to_owned(), None, client))
 }
 
-/// The merged list of these servers; none if they are not the servers any more.
+/// Returns the merged list of these servers; none if they were replaced meanwhile.
 async fn merged_list_of(
     aggregator: &Arc<Aggregator>,
     server_set: &Arc<ServerSet>,
@@ -159,7 +159,7 @@ async fn merged_list_of(
     is_kept.then_some(list)
 }
 
-/// Where it is kept what is merged: what nobody else is shown, with the client.
+/// Returns the cache for merged lists: that of the client for lists that no other client sees.
 const fn merges<'a>(
     aggregator: &'a Aggregator,
     guest: &'a DownstreamClient,
@@ -171,7 +171,7 @@ const fn merges<'a>(
     }
 }
 
-/// Names the things of these servers; none if they are not the servers any more.
+/// Assigns public names to the items of these servers; none if they were replaced meanwhile.
 fn assign_names(
     aggregator: &Aggregator,
     server_set: &Arc<ServerSet>,
@@ -185,11 +185,11 @@ fn assign_names(
     if !aggregator.is_current(server_set) {
         return None;
     }
-    // What a name meant before means nothing any more, as clients know before it means something else.
+    // Clients are notified of released names before these are assigned again.
     if given.take_released() {
         list_changes::tell_now(aggregator, kind.changed());
     }
-    // A name leads to its server for everybody, whoever is shown it.
+    // A public name has the same server for all clients, listed for them or not.
     let besides = server_set.names_besides(kind, of);
     let (origins, style) = (server_set.origins(), &server_set.style);
     let names = merge::assign_names(parts, besides, &origins, style, &mut given);
@@ -231,8 +231,8 @@ fn merge_named(
     merge::merge(kind, &parts, names, uris)
 }
 
-/// ClientRef has an address is told by both lists together, and by what others were shown: it means the same for
-/// everybody.
+/// Merges resources or templates. The server of a URI depends on both lists and on those of other clients, so that a
+/// URI has the same server for all clients.
 async fn merge_addressed<'a>(
     aggregator: &'a Arc<Aggregator>,
     server_set: &Arc<ServerSet>,
@@ -270,7 +270,7 @@ async fn merge_addressed<'a>(
 }
 
 impl ServerSet {
-    /// ListScope things are named.
+    /// Returns the name and prefix of each server.
     pub(crate) fn origins(&self) -> Vec<Origin> {
         self.entries.iter().map(|entry| entry.origin()).collect()
     }
@@ -280,7 +280,7 @@ impl ServerSet {
         UriTable::new(self.entries.iter().map(|entry| &*entry.name))
     }
 
-    /// The names of what is in no list of these, and was in one that somebody else was shown.
+    /// Returns the names of items that only other clients were shown.
     fn names_besides(
         &self,
         kind: ListKind,
@@ -295,7 +295,7 @@ impl ServerSet {
         named.collect()
     }
 
-    /// What somebody else was shown besides these.
+    /// Returns the items that only other clients were shown.
     fn parts_besides(
         &self,
         kind: ListKind,
@@ -308,7 +308,7 @@ impl ServerSet {
             .collect()
     }
 
-    /// The lists of each server that somebody else was shown.
+    /// Returns the lists of each server that other clients were shown.
     fn lists_besides(
         &self,
         kind: ListKind,

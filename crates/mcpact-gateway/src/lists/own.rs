@@ -47,7 +47,7 @@ pub(crate) struct OwnLists {
 #[derive(Debug, Default)]
 struct OwnListEntry {
     slot: Arc<CacheEntry>,
-    /// What the client was shown last, unless it was told since that there is something else.
+    /// Digest of the list that the client was shown last; none after a change notification.
     shown: Option<[u8; 32]>,
 }
 
@@ -57,13 +57,13 @@ impl OwnLists {
         Arc::clone(&lists.entry((server, kind)).or_default().slot)
     }
 
-    /// The client is shown this, whoever's it is.
+    /// Records that the client is shown this list, of any scope.
     pub(crate) fn shows(&self, server: u64, kind: ListKind, listing: &ServerList) {
         let mut lists = lock(&self.lists);
         lists.entry((server, kind)).or_default().shown = Some(listing.digest());
     }
 
-    /// Whether the client was shown something else, and is to be told; it is told once.
+    /// Returns true, once, if the client was shown another list and must be notified.
     pub(crate) fn is_news(&self, server: u64, kind: ListKind, listing: &ServerList) -> bool {
         let mut lists = lock(&self.lists);
         let list = lists.get_mut(&(server, kind));
@@ -73,7 +73,7 @@ impl OwnLists {
         })
     }
 
-    /// The client is told that lists are not what it was shown.
+    /// Records that the client is notified of changed lists.
     fn told(&self, server: u64, method: Method) {
         let mut lists = lock(&self.lists);
         for ((of, kind), list) in lists.iter_mut() {
@@ -122,7 +122,7 @@ impl DownstreamClient {
         let session = instance.and_then(|instance| instance.session);
         let common = entry.basis(kind);
         ListVersion {
-            // Both only grow, and another version of the server has changed for everybody.
+            // Both only grow, and a new version of the server changes the lists of all clients.
             changes: own + common.changes,
             wakes: session.unwrap_or_default(),
             ..common
@@ -131,7 +131,7 @@ impl DownstreamClient {
 }
 
 impl ServerEntry {
-    /// ListScope list a client is shown.
+    /// Returns the scope of the list that a client is shown.
     pub(crate) fn list_scope(&self, has_instance: bool) -> ListScope {
         let era = self.known().map(|profile| profile.revision.era());
         let sharing = sharing_policy(self.server.shared.run().strategy);
@@ -154,7 +154,7 @@ pub(crate) fn look_at_own(
     }
 }
 
-/// Looks at them again if they may not be true any more, and the instance is awake.
+/// Refreshes these lists if they may be outdated and the instance is running.
 pub(crate) fn look_at_own_again(
     aggregator: &Arc<Aggregator>,
     entry: &Arc<ServerEntry>,
@@ -202,7 +202,7 @@ pub(crate) fn guests(aggregator: &Aggregator) -> Vec<Arc<DownstreamClient>> {
 /// What tells the owners of instances from each other.
 static OWNERS: AtomicU64 = AtomicU64::new(1);
 
-/// What an instance has said of its lists to whoever has it for itself.
+/// Number of list changes that an instance reported to its owner.
 #[derive(Debug)]
 pub(crate) struct OwnListChanges {
     number: u64,
@@ -263,8 +263,8 @@ impl OwnInstance {
 }
 
 impl ServerBinding {
-    /// The instance of the client that it stands for. Only a legacy server has one: where the client was introduced to
-    /// a modern one first, whoever stands for it since.
+    /// Returns the own instance of the client. Only legacy servers have one; after a change of era it is that of the
+    /// new binding.
     pub(crate) fn own_instance(&self) -> OwnInstance {
         let modern = self.rebind().filter(|own| own.era() == Era::Modern);
         let next = modern.and_then(Rebind::next);

@@ -100,15 +100,15 @@ pub(crate) async fn asked_for(
     if slot.begin() {
         tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Lease));
     }
-    // What did not come lately is not asked for, and what is late is told when it comes.
+    // A list that failed lately is not requested again; clients are notified when a late list arrives.
     if slot.fetching_since().is_some() {
         let _ = tokio::time::timeout(aggregator.settings.list_wait, done.changed()).await;
     }
     slot.listing()
 }
 
-/// What can be shown at once. A list that is only old is looked at again meanwhile, if that wakes
-/// nobody: who is shown something else then is told.
+/// Returns a list that can be shown at once. An old one is refreshed in the background if the server is running;
+/// clients are notified of changes.
 fn shown(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<Arc<ServerList>> {
     let listing = match look(aggregator, errand) {
         Freshness::Fresh(listing) => return Some(listing),
@@ -119,7 +119,7 @@ fn shown(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<Arc<Serve
     Some(listing)
 }
 
-/// Looks at a list that may not be true any more, or was never seen, if that wakes nobody.
+/// Refreshes a list that may be outdated, or was never fetched, if the server is running.
 pub(crate) fn look_anew(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
     match look(aggregator, errand) {
         Freshness::Fresh(_) => {}
@@ -129,7 +129,7 @@ pub(crate) fn look_anew(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
 
 fn fetch_meanwhile(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
     let (mode, hold) = match errand.awake() {
-        // It was woken by somebody who may be done before it is asked.
+        // The client that started the server may finish before this request.
         Some(binding) => (FetchMode::Unnoticed, binding.hold()),
         None if server_list::is_remote(&errand.entry.server) => (FetchMode::Lease, None),
         None => return,
@@ -143,12 +143,12 @@ fn fetch_meanwhile(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
     }
 }
 
-/// Fetches a list, or waits for whoever does.
+/// Fetches a list, or waits for the fetch in progress.
 async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<Arc<ServerList>> {
     let ListRequest {
         entry, kind, slot, ..
     } = errand;
-    // Nobody is woken for what it is known not to have.
+    // A server is not started for a list that it is known not to have.
     if entry.known().is_some() && !entry.has(needed(*kind)) && slot.begin() {
         let none = Arc::new(ServerList::empty(*kind, entry.revision()));
         let basis = ListVersion {
@@ -159,10 +159,10 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
         return slot.listing();
     }
     let mut done = slot.subscribe();
-    // ClientRef has just failed is left alone for a while, which nobody has to wait for.
+    // A server that has just failed is retried later; clients do not wait for it.
     let is_resting = entry.server.is_resting() || slot.was_late();
     if slot.begin() {
-        // Whoever waits may go away; the others need it all the same.
+        // The client may disconnect; other clients still need the list.
         tokio::spawn(fetch(
             Arc::clone(aggregator),
             errand.clone(),
@@ -173,7 +173,7 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
         slot.miss();
         return errand.meanwhile();
     }
-    // Nobody waits again for a server that has kept others waiting.
+    // The waiting time counts from the first client that waits.
     let since = match errand.scope {
         ListScope::Own => slot.fetching_since(),
         ListScope::Kind | ListScope::Internal => entry.waited_for_since(),
@@ -234,13 +234,13 @@ async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, mode: FetchMode
     if is_first && errand.scope == ListScope::Own {
         doubt_common(&aggregator, &errand);
     }
-    // ClientRef has an instance finds room in it.
+    // A client with its own instance has capacity there.
     if is_full && errand.scope != ListScope::Own {
         try_soon(&aggregator, &errand);
     }
 }
 
-/// Hands on what a fetch has brought: to everybody, or to the one client whose list it is.
+/// Notifies all clients of a changed list, or only the client that owns it.
 fn hand_on(aggregator: &Aggregator, errand: &ListRequest, news: FetchOutcome) {
     let ListRequest {
         entry,
@@ -325,11 +325,11 @@ async fn fetch_list(
     }
 }
 
-/// Looks at the lists of a server again that may not be true any more, if it is awake.
+/// Refreshes lists of a server that may be outdated, if it is running.
 pub(crate) fn look_again(aggregator: &Arc<Aggregator>, entry: &Arc<ServerEntry>) {
     for (kind, slot) in entry.slots() {
         if let Some(guest) = slot.patron() {
-            // Nobody waits for what is shown.
+            // The result is not used; only the refresh matters.
             let errand = ListRequest {
                 slot,
                 ..ListRequest::of_many(entry, &guest, kind)
@@ -339,7 +339,7 @@ pub(crate) fn look_again(aggregator: &Arc<Aggregator>, entry: &Arc<ServerEntry>)
     }
 }
 
-/// Tries again to get the lists that somebody had to do without.
+/// Fetches the missing lists of a server again.
 pub(crate) fn try_again(aggregator: &Arc<Aggregator>, entry: &Arc<ServerEntry>) {
     for (kind, slot) in entry.slots() {
         fetch_missed(aggregator, entry, kind, slot);
@@ -381,7 +381,7 @@ fn try_soon(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
     });
 }
 
-/// Servers that do not tell of changes are asked now and then, for those who are told.
+/// Polls servers that send no change notifications, while clients listen for changes.
 pub(crate) fn watch(aggregator: &Arc<Aggregator>) {
     let age = aggregator.settings.list_age;
     let aggregator = Arc::downgrade(aggregator);

@@ -75,7 +75,7 @@ impl ListRequest {
         }
     }
 
-    /// ClientRef is asked for it, if the server is awake.
+    /// Returns the binding for the request, if the server is running.
     pub(crate) fn awake(&self) -> Option<Arc<ServerBinding>> {
         match self.scope {
             ListScope::Internal => self.guest.running_internal_binding(&self.entry),
@@ -83,7 +83,7 @@ impl ListRequest {
         }
     }
 
-    /// ClientRef is asked for it; the server is started if it has to be.
+    /// Returns the binding for the request; starts the server if necessary.
     pub(crate) async fn binding(
         &self,
         aggregator: &Arc<Aggregator>,
@@ -94,7 +94,7 @@ impl ListRequest {
         }
     }
 
-    /// ClientRef is shown it.
+    /// Returns the audience of the list.
     pub(crate) fn audience(&self) -> Audience {
         match self.scope {
             ListScope::Own => self.guest.audience(),
@@ -116,7 +116,7 @@ impl ListRequest {
         self.slot.listing().or_else(of_many).or_else(of_others)
     }
 
-    /// Whether nobody else is shown what is shown to the client.
+    /// Returns the audience of the list that the client is shown.
     pub(crate) fn audience_of(&self, listing: Option<&Arc<ServerList>>) -> Audience {
         let Some(listing) = listing.filter(|_| self.scope == ListScope::Own) else {
             return Audience::All;
@@ -127,8 +127,7 @@ impl ListRequest {
         }
     }
 
-    /// What has come, as it is kept. A list of one client is nobody else's business; one that is like that of many is the
-    /// same.
+    /// Returns a fetched list for the cache. An own list that equals the common one shares its memory.
     pub(crate) fn taken(&self, listing: ServerList) -> Arc<ServerList> {
         if self.scope != ListScope::Own {
             self.entry.look_over(self.kind, &listing);

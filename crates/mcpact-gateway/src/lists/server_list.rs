@@ -1,4 +1,4 @@
-//! Whole lists of a server, for whoever shows several servers as one.
+//! Complete lists of a server.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl ServerList {
     }
 }
 
-/// A client that comes by way of somebody else.
+/// Accepts a client of the aggregator at one server.
 pub(crate) async fn receive(
     server: &UpstreamServer,
     hello: ClientHello<'_>,
@@ -210,13 +210,13 @@ pub(crate) fn recall(server: &UpstreamServer, record: &ServerMetadata) {
     server.shared.info_cache.recall(record.profile.clone());
 }
 
-/// Why nobody may start it, if it must be approved and is not.
+/// Returns the error for a server that needs approval and has none.
 pub(crate) async fn unapproved(server: &UpstreamServer) -> Option<ServeError> {
     let kind = server.shared.check_approved().await.err()?;
     Some(server.shared.error(kind).into())
 }
 
-/// Whether it costs nobody a process to ask it.
+/// Returns true for an HTTP server, which needs no local process.
 pub(crate) fn is_remote(server: &UpstreamServer) -> bool {
     matches!(server.shared.target, Target::Url { .. })
 }

@@ -89,8 +89,8 @@ impl ServerEntry {
         judged.max(outage)
     }
 
-    /// Whether nobody knows what it has of this kind, and nothing is known to be wrong with it: it is on its way,
-    /// or left alone for a moment.
+    /// Returns true if no list of this kind is known and no failure either: the server is starting, or waits for a
+    /// retry.
     pub(crate) fn is_coming(&self, kind: ListKind) -> bool {
         let slots = self.slots();
         let mut lists = slots.iter().filter(|(of, _)| *of == kind);
