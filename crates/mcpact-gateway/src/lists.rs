@@ -4,7 +4,6 @@ pub(crate) mod cache;
 pub(crate) mod merge;
 pub(crate) mod merged;
 pub(crate) mod own;
-pub(crate) mod own_instance;
 pub(crate) mod pages;
 pub(crate) mod refresh;
 pub(crate) mod request;

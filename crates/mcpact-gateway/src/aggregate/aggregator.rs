@@ -44,10 +44,9 @@ pub struct AggregatorSettings {
     pub longest_name: usize,
     /// How long a client that comes waits for servers of which nothing is known.
     pub introduction_wait: Duration,
-    /// How long a list waits for a server; it is told of those that come later.
+    /// Maximum wait of a list request for one server; clients are notified of later lists.
     pub list_wait: Duration,
-    /// How old the list of a server may be that does not tell of changes, before it is looked at again
-    /// if that wakes nobody.
+    /// Age at which the list of a server without change notifications is refreshed, if the server is running.
     pub list_age: Duration,
     /// Where it counts.
     pub metrics: Arc<Metrics>,
@@ -88,7 +87,7 @@ pub(crate) struct ServerSet {
 #[derive(Debug)]
 pub struct Aggregator {
     pub(crate) settings: AggregatorSettings,
-    /// The terms for whoever has not said anything yet.
+    /// Terms for clients without a handshake.
     pub(crate) bare: Arc<ServerTerms>,
     pub(crate) server_set: Mutex<Arc<ServerSet>>,
     /// The names of servers that are left out.
@@ -100,11 +99,11 @@ pub struct Aggregator {
     pub(crate) seen: Mutex<MentionedUris>,
     pub(crate) changes: ListChanges,
     pub(crate) sealer: Sealer,
-    /// Those whose tasks may still be asked after.
+    /// Removed servers with tasks that clients may still query.
     pub(crate) departed: RemovedServers,
 }
 
-/// What clients are told of a server that is left out.
+/// Error of a server with an invalid configuration.
 pub(crate) const ABSENT: &str = "its config is wrong, as `mcpact status` tells";
 
 impl Aggregator {
@@ -140,7 +139,7 @@ impl Aggregator {
             departed: RemovedServers::default(),
             settings,
         });
-        // Whoever has no servers yet is about to be told which; that is no change.
+        // The first set of servers is not a change.
         if !entries.is_empty() {
             aggregator.replace(entries, &aggregator.settings.separator);
         }
@@ -148,8 +147,8 @@ impl Aggregator {
         Ok(aggregator)
     }
 
-    /// From here on these are the servers, and this stands between a server and the name of its thing;
-    /// clients are told that everything may have changed, unless it is as it was.
+    /// Replaces the servers and the separator of public names; notifies clients that all lists may have changed, unless
+    /// nothing changes.
     pub fn replace(self: &Arc<Self>, entries: Vec<Arc<ServerEntry>>, separator: &str) {
         if self.is_made_of(&entries, separator) {
             return;
@@ -189,7 +188,7 @@ impl Aggregator {
             && now.entries.iter().zip(entries).all(is_same)
     }
 
-    /// Clients are told that these servers are missing, from the next time on that servers are replaced.
+    /// Sets the servers that are reported as missing after the next replacement.
     pub(crate) fn tell_absent<'a>(&self, names: impl Iterator<Item = &'a str>) {
         *lock(&self.absent) = names.map(Box::from).collect();
     }
@@ -198,7 +197,7 @@ impl Aggregator {
     pub(crate) fn forget(&self, before: &ServerSet, now: &ServerSet) {
         let is_named_alike = before.style == now.style;
         let origins = is_named_alike.then(|| now.origins());
-        // Whoever is naming things of the servers from before is done after this, and no other begins.
+        // Waits for names of the previous servers that are being assigned; later assignments see the new servers.
         self.merges.keep_names(&origins.unwrap_or_default());
         self.forget_merged();
         for guest in own::guests(self) {
@@ -207,9 +206,9 @@ impl Aggregator {
         *lock(&self.seen) = MentionedUris::default();
     }
 
-    /// What is made of lists is made anew.
+    /// Discards all merged lists.
     pub(crate) fn forget_merged(&self) {
-        self.merges.clear();
+        self.merges.shared.clear();
         for guest in own::guests(self) {
             guest.own.merges.clear();
         }
@@ -225,7 +224,7 @@ impl Aggregator {
     }
 }
 
-/// ClientRef a aggregator is.
+/// Returns the name and version of the gateway.
 pub(crate) fn identity() -> Implementation {
     Implementation::new("mcpact", env!("CARGO_PKG_VERSION"))
 }

@@ -26,9 +26,8 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::aggregate::rewriter::Rewriter;
-use crate::aggregate::route::Names;
-use crate::aggregate::route::RouteTarget;
 use crate::aggregate::sealed_state::ItemNames;
+use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::ClientState;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
@@ -72,7 +71,7 @@ impl Backend for Aggregator {
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
         let client = job.pact.revision();
-        // ClientRef asks: the front has put it into the session when it was welcomed.
+        // The session has had its client since it was accepted.
         let (Some(guest), Some(method)) = (
             session.state().and_then(ClientState::aggregate).cloned(),
             job.method,
@@ -200,7 +199,7 @@ impl Aggregator {
         }
     }
 
-    /// A request that one server answers: whoever has taken its place, if it has not seen it.
+    /// Forwards a request to its server, or to the successor of a replaced server that has not received it.
     async fn forward(
         self: &Arc<Self>,
         mut job: BackendRequest,
@@ -223,7 +222,7 @@ impl Aggregator {
                     });
                 }
             };
-            let entry = Arc::clone(&routed.entry);
+            let entry = Arc::clone(&routed.0);
             let again = (job.clone(), sink.clone());
             let goes_on = || Handover {
                 has_successor: subscriptions::is_succeeded(self, &entry),
@@ -243,7 +242,7 @@ impl Aggregator {
 
     async fn forward_to(
         self: &Arc<Self>,
-        routed: RouteTarget,
+        (entry, params): (Arc<ServerEntry>, Option<String>),
         mut job: BackendRequest,
         method: Method,
         guest: &Arc<DownstreamClient>,
@@ -252,8 +251,7 @@ impl Aggregator {
     ) -> Result<ByteString, Unserved> {
         let client = job.pact.revision();
         let given = job.params.clone();
-        let entry = routed.entry;
-        if let Some(params) = routed.params {
+        if let Some(params) = params {
             job.params = params.into();
         }
         aggregate_tasks::check_task(&entry, method, &job.params, client)?;
@@ -262,7 +260,7 @@ impl Aggregator {
         if let Cow::Owned(params) = opened {
             job.params = params.into();
         }
-        // ClientRef stands for the client there: a server that sleeps is woken here.
+        // The binding of the client at this server; an idle server is started here.
         let binding = guest.part(self, &entry).await;
         let binding = binding.map_err(|error| Unserved::of(error.at(&entry.name), &goes_on))?;
         let sent = job.params.clone();
@@ -278,7 +276,7 @@ impl Aggregator {
                 }
                 let carried = entry.server.carry_unless(job, binding, sink, goes_on).await;
                 watching.end(carried.is_ok());
-                // The server may have gone before it was known that somebody would miss it.
+                // The server may have been removed before the subscription was recorded.
                 if subscriptions::numbered(self, entry.number).is_none() {
                     subscriptions::follow_for(self, guest);
                 }
@@ -302,12 +300,10 @@ impl Aggregator {
                 };
                 let error = error.map_wire(|error| view.error(error, uri.as_deref()));
                 if error.code() == ErrorCode::InvalidParams.code()
-                    && let (Some((kind, outer)), Some((_, inner))) =
-                        (named(method, &given), named(method, &sent))
+                    && let Some(kind) = named_kind(method, &given)
                 {
-                    let (outer, inner) = (&*outer, &*inner);
-                    let names = Names { outer, inner };
-                    let is_there = self.check_listed(guest, &entry, kind, names, client);
+                    let names = ItemNames::by(method, &given, &sent);
+                    let is_there = self.check_listed(guest, &entry, kind, &names, client);
                     is_there.await?;
                 }
                 Err(Unserved::Failed(error))
@@ -325,8 +321,7 @@ impl Aggregator {
         guest.watched.forget(&uri, is_there)
     }
 
-    /// A legacy client says which log messages it wants; those servers are told that it has profile, and
-    /// the others when it meets them.
+    /// Sets the log level of a legacy client at the servers it is connected to; other servers get it on connection.
     async fn set_level(
         self: &Arc<Self>,
         job: &BackendRequest,
@@ -348,11 +343,11 @@ impl Aggregator {
     }
 }
 
-/// The tool or prompt that a request names.
-fn named(method: Method, params: &str) -> Option<(ListKind, Cow<'_, str>)> {
+/// Returns the list of the tool or prompt that a request names.
+fn named_kind(method: Method, params: &str) -> Option<ListKind> {
     match subject(method, params) {
-        Subject::Tool(name) => Some((ListKind::Tools, name)),
-        Subject::Prompt(name) => Some((ListKind::Prompts, name)),
+        Subject::Tool(_) => Some(ListKind::Tools),
+        Subject::Prompt(_) => Some(ListKind::Prompts),
         Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
     }
 }

@@ -38,27 +38,36 @@ enum ListEnd {
     Unreadable { page: usize },
 }
 
-/// Valid items of a list, and its defects.
-#[derive(Debug, Default)]
-pub(crate) struct ValidItems<'p> {
-    pub(crate) items: Vec<&'p str>,
-    pub(crate) defects: ListDefects,
-}
-
-impl<'p> ValidItems<'p> {
-    /// Checks the pages of a list.
-    pub(crate) fn new(kind: ListKind, pages: impl Iterator<Item = &'p str>) -> Self {
-        let mut list = Self::default();
+impl ListDefects {
+    /// Checks the pages of a list; returns its valid items and its defects.
+    pub(crate) fn check<'p>(
+        kind: ListKind,
+        pages: impl Iterator<Item = &'p str>,
+    ) -> (Vec<&'p str>, Self) {
+        let (mut items, mut defects) = (Vec::new(), Self::default());
         let (mut known, mut cursors) = (HashSet::new(), HashSet::new());
         for (at, raw) in pages.enumerate() {
             let Some(page) = Page::parse(kind, raw) else {
-                list.defects.end = ListEnd::Unreadable { page: at + 1 };
+                defects.end = ListEnd::Unreadable { page: at + 1 };
                 break;
             };
             for item in page.items {
-                list.push(kind, item, &mut known);
+                let Ok(object) = Object::parse(item) else {
+                    defects.not_objects += 1;
+                    continue;
+                };
+                match object.get_str(kind.key()) {
+                    None => defects.unnamed += 1,
+                    Some(key) if known.contains(&key) => {
+                        defects.duplicates.push(Box::from(&*key));
+                    }
+                    Some(key) => {
+                        known.insert(key);
+                        items.push(item);
+                    }
+                }
             }
-            list.defects.end = match page.next {
+            defects.end = match page.next {
                 NextPage::None => ListEnd::Complete,
                 NextPage::Invalid => ListEnd::InvalidCursor { pages: at + 1 },
                 NextPage::Cursor(next) if cursors.contains(&next) => ListEnd::CursorLoop {
@@ -71,31 +80,13 @@ impl<'p> ValidItems<'p> {
                 }
             };
         }
-        if matches!(list.defects.end, ListEnd::CursorLoop { .. }) {
+        if matches!(defects.end, ListEnd::CursorLoop { .. }) {
             // In a loop every item occurs again.
-            list.defects.duplicates.clear();
+            defects.duplicates.clear();
         }
-        list
+        (items, defects)
     }
 
-    fn push(&mut self, kind: ListKind, item: &'p str, known: &mut HashSet<Cow<'p, str>>) {
-        let Ok(object) = Object::parse(item) else {
-            self.defects.not_objects += 1;
-            return;
-        };
-        let Some(key) = object.get_str(kind.key()) else {
-            self.defects.unnamed += 1;
-            return;
-        };
-        if known.insert(key.clone()) {
-            self.items.push(item);
-        } else {
-            self.defects.duplicates.push(Box::from(&*key));
-        }
-    }
-}
-
-impl ListDefects {
     /// Returns the page without unnamed items and items that are not objects.
     pub(crate) fn valid_page<'p>(&self, kind: ListKind, page: &'p str) -> Cow<'p, str> {
         if self.not_objects + self.unnamed == 0 {
@@ -161,8 +152,8 @@ mod tests {
     use super::*;
 
     fn checked<'p>(pages: &[&'p str]) -> (Vec<&'p str>, Option<String>) {
-        let list = ValidItems::new(ListKind::Tools, pages.iter().copied());
-        (list.items, list.defects.describe(ListKind::Tools))
+        let (items, defects) = ListDefects::check(ListKind::Tools, pages.iter().copied());
+        (items, defects.describe(ListKind::Tools))
     }
 
     /// Valid items are used; the description lists the others.
@@ -181,7 +172,7 @@ mod tests {
             description.unwrap(),
             "left out of `tools/list`: 2 items that are not objects, 2 items without a `name`, duplicates of `one`"
         );
-        let defects = ValidItems::new(ListKind::Tools, [mixed].into_iter()).defects;
+        let (_, defects) = ListDefects::check(ListKind::Tools, [mixed].into_iter());
         assert_eq!(
             defects.valid_page(ListKind::Tools, mixed),
             r#"{"tools":[{"name":"one"},{"name":"one"},{"name":"two"}]}"#

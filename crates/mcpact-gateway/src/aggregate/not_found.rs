@@ -1,4 +1,4 @@
-//! What is told of something that there is not, or of which nobody can say whether it is there.
+//! Errors for unknown names and URIs, and for items of unavailable servers.
 
 use crate::upstream::tool_filter;
 use std::fmt::Write;
@@ -10,11 +10,11 @@ use mcpact_wire::raw::ObjectWriter;
 use crate::aggregate::aggregator::ABSENT;
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::merge::MergedList;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::server_entry::failure::Unwell;
 use crate::error::{Explanation, ServeError};
 use crate::exchange::refusal;
-use crate::lists::merged::MergedView;
 use crate::stable::Reason;
 
 const fn word(kind: ListKind) -> &'static str {
@@ -24,18 +24,18 @@ const fn word(kind: ListKind) -> &'static str {
     }
 }
 
-/// What is told of a name that is in no list: whose it may be, if that server cannot say so, and else that
-/// there is nothing of the kind.
+/// Returns the error for a name in no list: the state of its server if that is unavailable, else that the name is
+/// unknown.
 pub(crate) fn not_found(
     aggregator: &Aggregator,
     kind: ListKind,
     name: &str,
-    merged_view: &MergedView,
+    list: &MergedList,
     client: Revision,
 ) -> ServeError {
     match unwell_owner(aggregator, kind, name) {
         Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
-        None => unknown(aggregator, kind, name, merged_view, client),
+        None => unknown(aggregator, kind, name, list, client),
     }
 }
 
@@ -65,16 +65,16 @@ fn unwell_owner(aggregator: &Aggregator, kind: ListKind, name: &str) -> Option<(
     })
 }
 
-/// Nobody is told of what it is not shown.
+/// Returns the error for an unknown name; it lists only items that the client is shown.
 pub(crate) fn unknown(
     aggregator: &Aggregator,
     kind: ListKind,
     name: &str,
-    merged_view: &MergedView,
+    list: &MergedList,
     client: Revision,
 ) -> ServeError {
     let what = word(kind);
-    let all = merged_view.keys(kind);
+    let all = list.keys(kind);
     let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
     why.push_str(&match all.as_slice() {
         [] => format!("There is no {what} at all"),
@@ -152,7 +152,7 @@ fn wrong() -> Unwell {
     }
 }
 
-/// What is told of a thing of a server that cannot say whether it has it.
+/// Returns the error for an item of a server that is unavailable.
 fn may_be_there(
     kind: ListKind,
     name: &str,

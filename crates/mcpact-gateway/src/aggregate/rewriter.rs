@@ -77,8 +77,8 @@ impl Rewriter {
         error
     }
 
-    /// An address as clients see it, if that is another one. ListScope it is, is remembered: it need not
-    /// be listed.
+    /// Returns the public form of a URI, if it differs. The server of an unqualified URI is recorded, since the URI may
+    /// be unlisted.
     fn shown(&self, uri: &str) -> Option<String> {
         let aggregator = self.aggregator.upgrade()?;
         let mut seen = lock(&aggregator.seen);
@@ -91,18 +91,18 @@ impl Rewriter {
         }
     }
 
-    /// Whether an address is shown as it is: what leads to this server then, and what clients can open by themselves;
-    /// none if the server is not there any more.
+    /// Returns true if the URI is shown unqualified: it leads to this server, or clients can open it directly. None if
+    /// the server was removed.
     fn is_plain(&self, aggregator: &Aggregator, seen: &MentionedUris, uri: &str) -> Option<bool> {
         if is_of_the_web(uri) {
             return Some(true);
         }
-        let Some(known) = aggregator.merges.addressed() else {
+        let Some(known) = aggregator.merges.shared.addressed() else {
             return Some(!is_qualified(uri) && !self.has_rivals(aggregator));
         };
         let at = known.server_set.place(self.entry.number)?;
         let seen = known.server_set.places(seen.owners(uri));
-        Some(known.uris.is_plain(at, uri, &seen))
+        Some(known.table.is_plain(at, uri, &seen))
     }
 
     /// Whether the server is one of those that the client sees.
@@ -125,7 +125,7 @@ impl Rewriter {
 
     /// A resource has changed: under every address by which the client has subscribed to it.
     fn updates<'a>(&self, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
-        // Whoever has gone from among them is heard to the end of its calls, and of nothing else.
+        // A removed server only finishes its calls.
         if !self.is_there() {
             return SmallVec::new();
         }
@@ -138,12 +138,12 @@ impl Rewriter {
         smallvec![shown.map_or(Cow::Borrowed(params), Cow::Owned)]
     }
 
-    /// Tasks under names that tell whose they are.
+    /// Returns the rewriter of task ids, which qualifies them with the server name.
     fn tasks(&self) -> TaskMap<impl Fn(&str) -> String> {
         TaskMap(|task: &str| qualified_id(&self.entry.name, task))
     }
 
-    /// Users are told which server asks; they see only the aggregator.
+    /// Returns a question with the name of the server, since users see only the gateway.
     fn asked(&self, method: Method, params: &str) -> Option<String> {
         let of_task = self.tasks().params(method, params);
         let params = of_task.as_deref().unwrap_or(params);
@@ -181,8 +181,8 @@ pub(crate) fn under_each(
         .collect()
 }
 
-/// Whether clients can open it by themselves, so that it means the same whoever mentions it
-/// (`2025-11-25 server/resources#common-uri-schemes`).
+/// Returns true if clients can open the URI directly, so that it has the same meaning for all servers (`2025-11-25
+/// server/resources#common-uri-schemes`).
 fn is_of_the_web(uri: &str) -> bool {
     let scheme = uri.split_once("://").map(|(scheme, _)| scheme);
     let is = |known| scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(known));

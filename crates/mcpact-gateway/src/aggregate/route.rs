@@ -14,39 +14,24 @@ use mcpact_wire::envelope::Params;
 use mcpact_wire::raw::ObjectWriter;
 use mcpact_wire::scan::text;
 
-use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_table::may_have_hash_suffix;
 use crate::aggregate::not_found::listed_of;
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
+use crate::aggregate::sealed_state::ItemNames;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::aggregate::uri_table::{UriLookup, is_qualified};
+use crate::aggregate::uri_table::{UriLookup, UriTable, is_qualified};
 use crate::downstream::client::DownstreamClient;
 use crate::exchange::refusal;
-use crate::lists::merge::ROSTERS;
-use crate::lists::merged::ResourceRoutes;
+use crate::lists::merge::MAX_REPLACEMENTS;
+use crate::lists::merged::Routes;
 use crate::lists::request::ListRequest;
-use crate::lists::scope::InstanceKnown;
 use crate::lists::scope::ListScope;
 use crate::sync::lock;
 
-/// A server, and the parameters as it understands them.
-#[derive(Debug)]
-pub(crate) struct RouteTarget {
-    pub(crate) entry: Arc<ServerEntry>,
-    /// None if nothing had to change.
-    pub(crate) params: Option<String>,
-}
-
-/// What a thing is called.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Names<'a> {
-    /// By clients.
-    pub(crate) outer: &'a str,
-    /// By its server.
-    pub(crate) inner: &'a str,
-}
+/// Server and original name or URI of an item.
+type Target = (Arc<ServerEntry>, Box<str>);
 
 impl Aggregator {
     /// The server that a request is for.
@@ -56,17 +41,12 @@ impl Aggregator {
         method: Method,
         params: &str,
         client: Revision,
-    ) -> Result<RouteTarget, ServeError> {
-        let (entry, inner) = match subject(method, params) {
-            Subject::Tool(name) => self.by_name(guest, ListKind::Tools, &name, client).await?,
-            Subject::Prompt(name) => {
-                self.by_name(guest, ListKind::Prompts, &name, client)
-                    .await?
-            }
-            Subject::Uri(uri) => self.by_uri(guest, &uri, client).await?,
-            Subject::Task(task) => aggregate_tasks::by_task(self, &task, client)?,
-            Subject::Nothing => return self.only_one(method, client),
+    ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
+        let found = self.find(guest, &subject(method, params), client).await;
+        let Some(found) = found else {
+            return self.only_one(method, client);
         };
+        let (entry, inner) = found?;
         if let Some(missing) = entry.lacks(method) {
             let why = format!(
                 "`{method}`: server `{}` did not declare `{}`",
@@ -76,19 +56,43 @@ impl Aggregator {
             let code = ErrorCode::MethodNotFound.code();
             return Err(refusal(code, why, None, client));
         }
-        Ok(RouteTarget {
-            params: with_subject(method, params, &inner),
-            entry,
-        })
+        let params = with_subject(method, params, &inner);
+        Ok((entry, params))
+    }
+
+    /// Returns the server of a subject; none if there is no subject.
+    pub(crate) async fn find(
+        self: &Arc<Self>,
+        guest: &Arc<DownstreamClient>,
+        subject: &Subject<'_>,
+        client: Revision,
+    ) -> Option<Result<Target, ServeError>> {
+        let mut left = MAX_REPLACEMENTS;
+        loop {
+            left -= 1;
+            let server_set = self.server_set();
+            let found = match subject {
+                Subject::Tool(name) => self.by_name(guest, ListKind::Tools, name, client).await,
+                Subject::Prompt(name) => self.by_name(guest, ListKind::Prompts, name, client).await,
+                Subject::Uri(uri) => self.by_uri(guest, uri, client).await,
+                Subject::Task(task) => aggregate_tasks::by_task(self, task, client),
+                Subject::Nothing => return None,
+            };
+            // Names and URIs are forgotten when servers are replaced, which may have happened meanwhile.
+            if found.is_ok() || left == 0 || self.is_current(&server_set) {
+                return Some(found);
+            }
+        }
     }
 
     /// A request that names nothing can go to a server that is alone.
-    fn only_one(&self, method: Method, client: Revision) -> Result<RouteTarget, ServeError> {
+    fn only_one(
+        &self,
+        method: Method,
+        client: Revision,
+    ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
         match self.server_set().entries.as_slice() {
-            [entry] => Ok(RouteTarget {
-                entry: Arc::clone(entry),
-                params: None,
-            }),
+            [entry] => Ok((Arc::clone(entry), None)),
             [] | [_, ..] => {
                 let servers = self.server_names();
                 let why = match subject_key(method) {
@@ -110,56 +114,33 @@ impl Aggregator {
         kind: ListKind,
         name: &str,
         client: Revision,
-    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
-        let mut left = ROSTERS;
-        loop {
-            left -= 1;
-            let server_set = self.server_set();
-            let found = self.by_name_now(guest, kind, name, client).await;
-            // Names are forgotten when the servers become others, also just before they are looked at.
-            if found.is_ok() || left == 0 || self.is_current(&server_set) {
-                return found;
-            }
-        }
-    }
-
-    async fn by_name_now(
-        self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
-        kind: ListKind,
-        name: &str,
-        client: Revision,
-    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
+    ) -> Result<Target, ServeError> {
         if let Some(found) = self.listed_for(guest, kind, name) {
             return Ok(found);
         }
-        // Nobody has seen the list yet: the prefix tells, and its server will say whether it knows the thing. It does
-        // not wait for the lists of others.
+        // Without a list the prefix determines the server, which reports unknown names itself. The request does not
+        // wait for the lists of other servers.
         let guessed = self.guessed(kind, name);
         let is_unseen =
-            |entry: &ServerEntry| self.merges.named(kind).is_none() || entry.is_coming(kind);
+            |entry: &ServerEntry| self.merges.shared.named(kind).is_none() || entry.is_coming(kind);
         if let Some(found) = guessed.clone().filter(|(entry, _)| is_unseen(entry)) {
             return Ok(found);
         }
         if let Some((entry, _)) = &guessed {
             self.look_into_own(guest, entry, kind).await;
         }
-        let merged_view = merge::merged_view(self, guest, kind, client).await?;
+        let merged_list = merge::merged_list(self, guest, kind, client).await?;
         if let Some(found) = self.listed_for(guest, kind, name) {
             return Ok(found);
         }
         // It may be about to be there by now.
         let coming = guessed.filter(|(entry, _)| entry.is_coming(kind));
-        coming.ok_or_else(|| not_found::not_found(self, kind, name, &merged_view, client))
+        coming.ok_or_else(|| not_found::not_found(self, kind, name, &merged_list, client))
     }
 
-    /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
-    /// have another name, or another thing to have this one, and where only lists can tell.
-    pub(crate) fn guessed(
-        &self,
-        kind: ListKind,
-        name: &str,
-    ) -> Option<(Arc<ServerEntry>, Box<str>)> {
+    /// Returns the server with the prefix of a name, if it is the only one, and the original name. None if the item has
+    /// another public name, the name belongs to another item, or only lists can tell.
+    pub(crate) fn guessed(&self, kind: ListKind, name: &str) -> Option<Target> {
         if may_have_hash_suffix(name) {
             return None;
         }
@@ -182,20 +163,20 @@ impl Aggregator {
         guest: &Arc<DownstreamClient>,
         entry: &Arc<ServerEntry>,
         kind: ListKind,
-        names: Names<'_>,
+        names: &ItemNames,
         client: Revision,
     ) -> Result<(), ServeError> {
         let listing = refresh::filtered_method(self, entry, guest, kind).await;
-        // ClientRef does not say what it has is believed.
-        if listing.is_none_or(|listing| listing.names().iter().any(|name| name == names.inner)) {
+        // Without a list the error of the server stands.
+        if listing.is_none_or(|listing| listing.names().contains(&names.inner)) {
             return Ok(());
         }
-        let merged_view = merge::merged_view(self, guest, kind, client).await?;
+        let merged_list = merge::merged_list(self, guest, kind, client).await?;
         Err(not_found::unknown(
             self,
             kind,
-            names.outer,
-            &merged_view,
+            &names.outer,
+            &merged_list,
             client,
         ))
     }
@@ -207,67 +188,40 @@ impl Aggregator {
         entry: &Arc<ServerEntry>,
         kind: ListKind,
     ) {
-        if entry.whose(InstanceKnown::Yes) == ListScope::Own {
-            // Whoever cannot be asked is told of when nothing is found.
+        if entry.list_scope(true) == ListScope::Own {
+            // Failures are reported if the name is not found.
             let _ = refresh::asked_for(self, ListRequest::of_own(entry, guest, kind)).await;
         }
     }
 
-    /// The thing of a list that everybody of a kind is shown.
-    pub(crate) fn listed(
-        &self,
-        kind: ListKind,
-        name: &str,
-    ) -> Option<(Arc<ServerEntry>, Box<str>)> {
-        self.merges.named(kind)?.lookup(name)
+    /// Returns the item of a shared list.
+    pub(crate) fn listed(&self, kind: ListKind, name: &str) -> Option<Target> {
+        self.merges.shared.named(kind)?.lookup(name)
     }
 
     /// The same of those that the client is shown.
-    fn listed_for(
-        &self,
-        guest: &DownstreamClient,
-        kind: ListKind,
-        name: &str,
-    ) -> Option<(Arc<ServerEntry>, Box<str>)> {
+    fn listed_for(&self, guest: &DownstreamClient, kind: ListKind, name: &str) -> Option<Target> {
         let own = guest.own.merges.named(kind);
         let own = own.filter(|named| self.is_current(&named.server_set));
         let found = own.and_then(|named| named.lookup(name));
         found.or_else(|| self.listed(kind, name))
     }
 
-    /// What a client is subscribed to stays what it means. An address that leaves open which server is
-    /// meant is refused: nobody would notice that it was another one.
-    pub(crate) async fn by_uri(
+    /// Returns the server of a URI. A URI that the client is subscribed to keeps its server. An ambiguous URI is refused,
+    /// since the client would not notice a wrong server.
+    async fn by_uri(
         self: &Arc<Self>,
         guest: &Arc<DownstreamClient>,
         uri: &str,
         client: Revision,
-    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
-        let mut left = ROSTERS;
-        loop {
-            left -= 1;
-            let server_set = self.server_set();
-            let found = self.by_uri_now(guest, uri, client).await;
-            // So are addresses.
-            if found.is_ok() || left == 0 || self.is_current(&server_set) {
-                return found;
-            }
-        }
-    }
-
-    async fn by_uri_now(
-        self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
-        uri: &str,
-        client: Revision,
-    ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
+    ) -> Result<Target, ServeError> {
         if let Some(found) = self.meant(guest, uri) {
             return Ok(found);
         }
         if let Some(found) = self.addressed_for(guest, uri) {
             return Ok(found);
         }
-        let merged_view = merge::merged_view(self, guest, ListKind::Resources, client).await?;
+        let merged_list = merge::merged_list(self, guest, ListKind::Resources, client).await?;
         if let Some(found) = self.addressed_for(guest, uri) {
             return Ok(found);
         }
@@ -281,26 +235,26 @@ impl Aggregator {
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
-        let templates = merge::merged_view(self, guest, ListKind::Templates, client).await?;
-        let mut all = merged_view.keys(ListKind::Resources);
+        let templates = merge::merged_list(self, guest, ListKind::Templates, client).await?;
+        let mut all = merged_list.keys(ListKind::Resources);
         all.extend(templates.keys(ListKind::Templates));
         Err(not_found::unknown_resource(self, uri, &all, client))
     }
 
     /// The server of which a client has subscribed to an address, as long as it is there.
-    fn meant(&self, guest: &DownstreamClient, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
+    fn meant(&self, guest: &DownstreamClient, uri: &str) -> Option<Target> {
         let meant = guest.watched.meant(uri)?;
         Some((subscriptions::numbered(self, meant.server()?)?, meant.inner))
     }
 
-    fn addressed(&self, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
-        let known = match self.merges.addressed() {
+    fn addressed(&self, uri: &str) -> Option<Target> {
+        let known = match self.merges.shared.addressed() {
             Some(known) => known,
-            // It says itself whose it is, and no list has to tell.
+            // A qualified URI names its server; no list is necessary.
             None if is_qualified(uri) => {
                 let server_set = self.server_set();
-                let uris = server_set.uris();
-                Arc::new(ResourceRoutes { server_set, uris })
+                let table = server_set.uris();
+                Arc::new(Routes { server_set, table })
             }
             None => return None,
         };
@@ -308,22 +262,18 @@ impl Aggregator {
     }
 
     /// The same by what the client is shown.
-    fn addressed_for(
-        &self,
-        guest: &DownstreamClient,
-        uri: &str,
-    ) -> Option<(Arc<ServerEntry>, Box<str>)> {
+    fn addressed_for(&self, guest: &DownstreamClient, uri: &str) -> Option<Target> {
         let own = guest.own.merges.addressed();
         let own = own.filter(|known| self.is_current(&known.server_set));
         let found = own.and_then(|known| self.lookup(&known, uri));
         found.or_else(|| self.addressed(uri))
     }
 
-    fn lookup(&self, known: &ResourceRoutes, uri: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
-        match known.uris.lookup(uri, &self.seen_at(known, uri)) {
-            UriLookup::Found(route) => {
-                let entry = known.server_set.entries.get(route.server)?;
-                Some((Arc::clone(entry), Box::from(route.uri)))
+    fn lookup(&self, known: &Routes<UriTable>, uri: &str) -> Option<Target> {
+        match known.table.lookup(uri, &self.seen_at(known, uri)) {
+            UriLookup::Found { server, uri } => {
+                let entry = known.server_set.entries.get(server)?;
+                Some((Arc::clone(entry), Box::from(uri)))
             }
             UriLookup::Unknown | UriLookup::Ambiguous(_) => None,
         }
@@ -345,10 +295,11 @@ impl Aggregator {
 
     /// Refuses an address that leaves open which server is meant.
     fn check_clear(&self, uri: &str, client: Revision) -> Result<(), ServeError> {
-        let Some(known) = self.merges.addressed() else {
+        let Some(known) = self.merges.shared.addressed() else {
             return Ok(());
         };
-        let UriLookup::Ambiguous(forms) = known.uris.lookup(uri, &self.seen_at(&known, uri)) else {
+        let UriLookup::Ambiguous(forms) = known.table.lookup(uri, &self.seen_at(&known, uri))
+        else {
             return Ok(());
         };
         let why = format!(
@@ -362,7 +313,7 @@ impl Aggregator {
     }
 
     /// Where the servers stand that have mentioned an address.
-    fn seen_at(&self, known: &ResourceRoutes, uri: &str) -> Vec<usize> {
+    fn seen_at(&self, known: &Routes<UriTable>, uri: &str) -> Vec<usize> {
         known.server_set.places(lock(&self.seen).owners(uri))
     }
 

@@ -18,7 +18,7 @@ use crate::aggregate::server_entry::ServerEntry;
 
 const STATE: &str = "requestState";
 
-/// A result whose state, if it has one, names its server and what was called there.
+/// Returns a result with a sealed state, which names the server and the called item.
 pub(crate) fn sealed(
     aggregator: &Aggregator,
     entry: &ServerEntry,
@@ -100,8 +100,8 @@ fn carried(aggregator: &Aggregator, principal: &str, carried: &str) -> Option<Se
 /// The same thing as clients call it, and as its server does.
 #[derive(Debug, Default)]
 pub(crate) struct ItemNames {
-    outer: String,
-    inner: String,
+    pub(crate) outer: String,
+    pub(crate) inner: String,
 }
 
 impl ItemNames {

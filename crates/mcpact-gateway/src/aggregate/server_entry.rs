@@ -1,10 +1,8 @@
 //! One server of a aggregator.
 
 pub(crate) mod failure;
-pub(crate) mod gaps;
 
 use crate::lists::own;
-use crate::lists::own_instance;
 use crate::lists::refresh;
 use crate::lists::server_list;
 use crate::subscriptions::list_changes;
@@ -22,18 +20,15 @@ use tokio::time::Instant;
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_registry::Origin;
-use crate::aggregate::server_entry::gaps::ListGap;
+use crate::aggregate::server_entry::failure::ListGap;
 use crate::cache::{Cache, CachedList, ServerCacheFile, ServerMetadata};
 use crate::control::ListCounts;
 use crate::error::Explanation;
 use crate::gateway::ServerReport;
-use crate::lists::cache::CacheEntry;
-use crate::lists::cache::FetchOutcome;
-use crate::lists::cache::ListKey;
-use crate::lists::cache::ListVersion;
-use crate::lists::scope::InstanceKnown;
-use crate::lists::scope::whose;
+use crate::lists::cache::{CacheEntry, FetchOutcome, ListKey, ListVersion};
+use crate::lists::scope::list_scope;
 use crate::lists::server_list::ServerList;
+use crate::supervisor::sharing_policy;
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 use crate::upstream::info::ChangeListener;
@@ -52,7 +47,7 @@ pub struct ServerEntry {
     /// Tells this server from one that had its name before; one that runs on under other settings keeps it.
     pub(crate) number: u64,
     lists: Mutex<HashMap<ListKey, Arc<CacheEntry>>>,
-    /// Lists of an earlier run that nobody has asked for in this one.
+    /// Lists of an earlier run that were not requested yet.
     recalled: Mutex<Vec<CachedList>>,
     /// Where they are kept for a later run.
     cache_file: Option<ServerCacheFile>,
@@ -60,7 +55,7 @@ pub struct ServerEntry {
     changes: [AtomicU64; ListKind::ALL.len()],
     /// How often it has woken up.
     wakes: AtomicU64,
-    /// Since when somebody waits to learn what it is.
+    /// Time at which a client first waited for this server to become known.
     awaited: OnceLock<Instant>,
     /// Whether it has woken up since its lists were last looked at.
     is_unverified: AtomicBool,
@@ -97,8 +92,9 @@ impl ServerEntry {
         let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
         if let Some(kept) = &mut kept {
             let era = kept.profile.revision.era();
-            let whose = whose(own_instance::sharing(&server), Some(era), InstanceKnown::No);
-            kept.lists.retain(|list| whose.is_of(&list.reader));
+            let sharing = sharing_policy(server.shared.run().strategy);
+            let scope = list_scope(sharing, Some(era), false);
+            kept.lists.retain(|list| scope.is_of(&list.reader));
         }
         if let Some(kept) = &kept {
             server_list::recall(&server, kept);
@@ -123,7 +119,7 @@ impl ServerEntry {
             hubs: Mutex::default(),
         });
         let listener: Weak<Self> = Arc::downgrade(&entry);
-        server_list::tell_of_changes(&entry.server, listener);
+        server_list::set_listener(&entry.server, listener);
         entry
     }
 
@@ -133,7 +129,7 @@ impl ServerEntry {
         &self.name
     }
 
-    /// ListScope its things are.
+    /// Returns the name and prefix of the server.
     pub(crate) fn origin(&self) -> Origin {
         Origin {
             name: self.name.clone(),
@@ -231,14 +227,14 @@ impl ServerEntry {
         }
     }
 
-    /// Whether it declares something; of a server that nobody has profile nobody knows.
+    /// Returns true if the server is known to declare the capability.
     pub(crate) fn has(&self, capability: Capability) -> bool {
         self.known()
             .is_some_and(|profile| profile.introduction.capabilities.declared().has(capability))
     }
 
-    /// What a client is told that it has; none while nobody knows. Only those who are told apart are
-    /// promised lists of their tasks.
+    /// Returns the capabilities that a client is shown; none for an unknown server. Only identified clients get task
+    /// lists.
     pub(crate) fn shown_to(&self, client: Revision, is_named: bool) -> Option<CapabilitySet> {
         let profile = self.known()?;
         let emulation = self.server.emulation(is_named);
@@ -273,7 +269,7 @@ impl ServerEntry {
             })
     }
 
-    /// What it speaks; the latest while nobody knows.
+    /// Returns the revision of the server; the newest for an unknown server.
     pub(crate) fn revision(&self) -> Revision {
         self.known()
             .map_or(Revision::newest(Era::Modern), |profile| profile.revision)
@@ -311,12 +307,12 @@ impl ServerEntry {
         Some(CacheEntry::recalled(Arc::new(listing), 0))
     }
 
-    /// Since when somebody waits to learn what it is; from now on if nobody did.
+    /// Returns the time at which a client first waited for this server to become known; now if none did.
     pub(crate) fn awaited(&self) -> Instant {
         *self.awaited.get_or_init(Instant::now)
     }
 
-    /// Since when it keeps somebody waiting for a list, or to be known at all.
+    /// Returns the time since which a client waits for a list of this server, or for the server to become known.
     pub(crate) fn waited_for_since(&self) -> Option<Instant> {
         let slots = self.slots();
         let fetching = slots.iter().filter_map(|(_, slot)| slot.fetching_since());
@@ -324,24 +320,23 @@ impl ServerEntry {
         fetching.chain(awaited.copied()).min()
     }
 
-    /// Every list that somebody has asked for.
+    /// Returns all requested lists.
     pub(crate) fn slots(&self) -> Vec<(ListKind, Arc<CacheEntry>)> {
         let lists = lock(&self.lists);
         let slots = lists.iter().map(|(key, slot)| (key.kind, Arc::clone(slot)));
         slots.collect()
     }
 
-    /// What somebody else was shown who comes on behalf of the same principal: better than nothing while the
-    /// server does not say what it has for this one.
+    /// Returns a list of another client with the same principal, as a fallback while the server does not answer.
     pub(crate) fn shown_to_others(&self, key: &ListKey) -> Option<Arc<ServerList>> {
         let lists = lock(&self.lists);
         let mut others = lists.iter().filter(|(other, _)| {
-            (other.kind, other.whose) == (key.kind, key.whose) && other.principal == key.principal
+            (other.kind, other.scope) == (key.kind, key.scope) && other.principal == key.principal
         });
         others.find_map(|(_, slot)| slot.listing())
     }
 
-    /// Its other lists, whoever was shown them.
+    /// Returns the other lists of this kind, of any client.
     pub(crate) fn lists_besides(
         &self,
         kind: ListKind,
@@ -366,7 +361,7 @@ impl ServerEntry {
         }
     }
 
-    /// Whether it has woken up, and nobody has looked at its lists since.
+    /// Returns true, once, if the server was started since its lists were last refreshed.
     pub(crate) fn is_to_be_verified(&self) -> bool {
         self.is_unverified.load(Ordering::Relaxed)
             && self.is_unverified.swap(false, Ordering::AcqRel)
@@ -433,7 +428,7 @@ impl ChangeListener for ServerEntry {
             }
         }
         if is_list {
-            // Nobody shall be shown it in a later run.
+            // Outdated lists are removed from the cache file.
             self.keep();
             self.announce(method);
         }

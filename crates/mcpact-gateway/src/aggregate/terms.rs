@@ -26,23 +26,20 @@ use crate::sync::lock;
 /// in turn, if both are profile at the same time.
 const GATEWAY_WAIT: Duration = Duration::from_secs(1);
 
-/// The terms for clients of each revision, as long as nothing changes.
-#[derive(Debug, Default)]
-pub(crate) struct TermsCache {
-    kept: Mutex<HashMap<TermsKey, (TermsVersion, Arc<ServerTerms>)>>,
-}
+/// Terms for clients of each revision, with the state that they were made from.
+pub(crate) type TermsCache = Mutex<HashMap<TermsKey, (TermsVersion, Arc<ServerTerms>)>>;
 
-/// ClientRef is told the same.
+/// Clients with the same key get the same terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct TermsKey {
+pub(crate) struct TermsKey {
     revision: Revision,
-    /// Whether it is told apart from others.
+    /// True if the client is identified.
     is_named: bool,
 }
 
 /// What terms rest on.
 #[derive(Debug, PartialEq, Eq)]
-struct TermsVersion {
+pub(crate) struct TermsVersion {
     server_set: u64,
     known: Vec<(usize, u64, usize)>,
 }
@@ -100,14 +97,14 @@ impl Aggregator {
             Some(route) if route.serves_gateways() => longest.min(GATEWAY_WAIT),
             Some(_) | None => longest,
         };
-        // Nobody waits again for a server that has kept others waiting.
+        // The waiting time counts from the first client that waits.
         let awaited = strangers
             .into_iter()
             .map(|entry| (entry.awaited() + wait(entry), entry))
             .filter(|(until, _)| Instant::now() < *until);
         let meeting = awaited.map(|(until, entry)| {
             let (guest, entry) = (Arc::clone(guest), Arc::clone(entry));
-            // Whoever does not want to wait any longer does not stop the others.
+            // A client that stops waiting does not stop the others.
             let meeting = tokio::spawn(async move { guest.meet(&entry).await });
             tokio::time::timeout_at(until, meeting)
         });
@@ -127,7 +124,7 @@ impl Aggregator {
                 .map(|entry| state(entry))
                 .collect(),
         };
-        let mut kept = lock(&self.terms.kept);
+        let mut kept = lock(&self.terms);
         if let Some((of, terms)) = kept.get(&audience)
             && *of == basis
         {

@@ -37,18 +37,10 @@ pub(crate) struct MentionedUris {
 pub(crate) enum UriLookup<'a> {
     /// No server is known to have it.
     Unknown,
-    /// One server has it.
-    Found(UriRoute<'a>),
+    /// One server has it, under this original URI.
+    Found { server: usize, uri: &'a str },
     /// Several servers have it; these are the qualified URIs.
     Ambiguous(Vec<String>),
-}
-
-/// Server and original URI.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UriRoute<'a> {
-    pub(crate) server: usize,
-    /// Original URI.
-    pub(crate) uri: &'a str,
 }
 
 impl UriTable {
@@ -102,9 +94,7 @@ impl UriTable {
     /// template with the longest matching prefix.
     pub(crate) fn lookup<'a>(&self, uri: &'a str, seen: &[usize]) -> UriLookup<'a> {
         if is_qualified(uri) {
-            return self
-                .qualified_route(uri)
-                .map_or(UriLookup::Unknown, UriLookup::Found);
+            return self.lookup_qualified(uri).unwrap_or(UriLookup::Unknown);
         }
         let servers = match (self.owners.get(uri), seen) {
             (Some(owners), _) => owners.to_vec(),
@@ -113,7 +103,7 @@ impl UriTable {
         };
         match *servers {
             [] => UriLookup::Unknown,
-            [server] => UriLookup::Found(UriRoute { server, uri }),
+            [server] => UriLookup::Found { server, uri },
             [_, _, ..] => {
                 let names = servers.iter().filter_map(|at| self.servers.get(*at));
                 UriLookup::Ambiguous(names.map(|name| qualified(name, uri)).collect())
@@ -121,10 +111,10 @@ impl UriTable {
         }
     }
 
-    fn qualified_route<'a>(&self, uri: &'a str) -> Option<UriRoute<'a>> {
+    fn lookup_qualified<'a>(&self, uri: &'a str) -> Option<UriLookup<'a>> {
         let (name, inner) = uri.strip_prefix(SCHEME)?.split_once('/')?;
         let server = self.servers.iter().position(|known| **known == *name)?;
-        Some(UriRoute { server, uri: inner })
+        Some(UriLookup::Found { server, uri: inner })
     }
 
     /// Returns the servers with the longest matching template prefix, in order.
@@ -213,7 +203,7 @@ mod tests {
         for (server, uri, shown) in cells {
             assert_eq!(uris.public_uri(server, uri), shown);
             let found = uris.lookup(shown, &[]);
-            assert_eq!(found, UriLookup::Found(UriRoute { server, uri }), "{shown}");
+            assert_eq!(found, UriLookup::Found { server, uri }, "{shown}");
         }
     }
 
@@ -229,7 +219,7 @@ mod tests {
             ("mcpact://zzz/other://1", &[], None),
         ];
         for (uri, seen, server) in cells {
-            let to = |server| UriLookup::Found(UriRoute { server, uri });
+            let to = |server| UriLookup::Found { server, uri };
             let expected = server.map_or(UriLookup::Unknown, to);
             assert_eq!(uris.lookup(uri, seen), expected, "{uri}");
         }
@@ -243,8 +233,8 @@ mod tests {
             let forms = ["a", "b"].map(|server| qualified(server, uri));
             assert_eq!(uris.lookup(uri, &[]), UriLookup::Ambiguous(forms.to_vec()));
             for (server, form) in forms.iter().enumerate() {
-                let route = UriRoute { server, uri };
-                assert_eq!(uris.lookup(form, &[]), UriLookup::Found(route), "{form}");
+                let found = UriLookup::Found { server, uri };
+                assert_eq!(uris.lookup(form, &[]), found, "{form}");
             }
         }
     }

@@ -21,9 +21,8 @@ use crate::connect::connect;
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ConnectionUser;
 use crate::error::{UpstreamError, UpstreamErrorKind};
-use crate::lists::own_instance::ChangeAudience;
-use crate::lists::own_instance::OwnListChanges;
-use crate::lists::own_instance::said_to;
+use crate::lists::own::OwnListChanges;
+use crate::lists::scope::{Audience, change_audience};
 use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
 use crate::subscriptions::subscribers::Subscribers;
@@ -435,9 +434,9 @@ impl ConnectionSlot {
     /// for those who have it.
     pub(crate) fn tell(&self, method: Method, era: Era) {
         let info_cache = &self.shared.info_cache;
-        match said_to(sharing_policy(self.strategy()), era, self.sharing) {
-            ChangeAudience::All => info_cache.tell(method),
-            ChangeAudience::Owner => {
+        match change_audience(sharing_policy(self.strategy()), era, self.sharing) {
+            Audience::All => info_cache.tell(method),
+            Audience::Owner => {
                 self.own_changes.note(method);
                 info_cache.tell_owner(self.own_changes.number(), method);
             }

@@ -19,10 +19,9 @@ use crate::aggregate::rewriter::Rewriter;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::sink::WeakClientSink;
 use crate::error::ServeError;
-use crate::lists::own::OwnLists;
-use crate::lists::own_instance::OwnInstance;
-use crate::lists::server_list::ListAudience;
-use crate::lists::{own, own_instance, refresh, server_list};
+use crate::lists::own::{OwnInstance, OwnLists};
+use crate::lists::scope::Audience;
+use crate::lists::{own, refresh, server_list};
 use crate::subscriptions::watched_uris::WatchedUris;
 use crate::sync::lock;
 use crate::upstream::affinity::parted;
@@ -173,7 +172,7 @@ impl DownstreamClient {
         entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         let (hello, principal) = (&self.hello, self.principal());
-        let received = own_instance::internal_binding(&entry.server, hello, principal).await;
+        let received = own::internal_binding(&entry.server, hello, principal).await;
         self.received(aggregator, entry, &received);
         received
     }
@@ -195,10 +194,10 @@ impl DownstreamClient {
         &self,
         entry: &ServerEntry,
     ) -> Option<Arc<ServerBinding>> {
-        let everybody = server_list::everybody(&entry.server);
-        everybody.or_else(|| {
+        let shared = server_list::shared_binding(&entry.server);
+        shared.or_else(|| {
             let server = &entry.server;
-            own_instance::running_internal_binding(server, &self.hello, self.principal())
+            own::running_internal_binding(server, &self.hello, self.principal())
         })
     }
 
@@ -206,7 +205,7 @@ impl DownstreamClient {
     pub(crate) fn own_instance(&self, entry: &ServerEntry) -> Option<OwnInstance> {
         match &self.hello {
             SavedHello::Request { capabilities, .. } => {
-                own_instance::instance_of(&entry.server, capabilities, &self.identity)
+                own::instance_of(&entry.server, capabilities, &self.identity)
             }
             SavedHello::Handshake { .. } => {
                 let binding = lock(&self.parts).get(&entry.number)?.get().cloned()?;
@@ -216,22 +215,22 @@ impl DownstreamClient {
     }
 
     /// ClientRef sees what its own instances list: modern clients that nothing tells apart share them.
-    pub(crate) const fn readers(&self) -> ListAudience {
+    pub(crate) const fn audience(&self) -> Audience {
         match (&self.hello, &self.identity.key) {
-            (SavedHello::Request { .. }, ClientKey::None) => ListAudience::Many,
+            (SavedHello::Request { .. }, ClientKey::None) => Audience::All,
             (SavedHello::Request { .. }, ClientKey::Connection(_) | ClientKey::Key(_))
-            | (SavedHello::Handshake { .. }, _) => ListAudience::One,
+            | (SavedHello::Handshake { .. }, _) => Audience::Owner,
         }
     }
 
     /// ClientRef stands for it at a server that is awake.
     pub(crate) fn awake_part(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
-        if let Some(everybody) = server_list::everybody(&entry.server) {
-            return Some(everybody);
+        if let Some(shared) = server_list::shared_binding(&entry.server) {
+            return Some(shared);
         }
         let binding = match &self.hello {
             SavedHello::Request { capabilities, .. } => {
-                server_list::standing(&entry.server, capabilities, &self.identity)?
+                server_list::running_binding(&entry.server, capabilities, &self.identity)?
             }
             SavedHello::Handshake { .. } => {
                 let parts = lock(&self.parts);

@@ -21,23 +21,23 @@ const PAUSES: Backoff = Backoff {
     longest: Duration::from_secs(300),
 };
 
-/// ClientRef sees the same list of a server.
+/// Key of a list: clients with the same key see the same list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ListKey {
     pub(crate) kind: ListKind,
-    pub(crate) whose: ListScope,
+    pub(crate) scope: ListScope,
     pub(crate) principal: Box<str>,
     /// None where it does not matter who asks.
     pub(crate) fingerprint: Option<Fingerprint>,
 }
 
 impl ListKey {
-    /// ClientRef that is, so that nobody can read it.
+    /// Returns the reader of the cached list, as a digest.
     pub(crate) fn reader(&self) -> Box<str> {
         let declared = self.fingerprint.as_ref().map(ToString::to_string);
         let declared = declared.as_deref().unwrap_or_default();
         let who = digest([self.principal.as_bytes(), declared.as_bytes()]);
-        self.whose.reader(&who).into()
+        self.scope.reader(&who).into()
     }
 }
 
@@ -45,7 +45,7 @@ impl ListKey {
 #[derive(Debug, Default)]
 pub(crate) struct CacheEntry {
     held: Mutex<CacheState>,
-    /// Tells when whoever fetches it is done.
+    /// Counts finished fetches.
     fetched: watch::Sender<u64>,
 }
 
@@ -53,15 +53,15 @@ pub(crate) struct CacheEntry {
 struct CacheState {
     listing: Option<Arc<ServerList>>,
     basis: Option<ListVersion>,
-    /// Since when somebody fetches it.
+    /// Start of the fetch in progress.
     fetching: Option<Instant>,
-    /// Whether somebody had to do without it.
+    /// True if a client was shown no list, or an outdated one.
     is_missed: bool,
     /// How often in a row it did not come, and until when it is not asked for again.
     rest: Option<(u32, Instant)>,
-    /// How often in a row the server had no room for whoever fetched it.
+    /// Consecutive fetches that failed because the server was at capacity.
     crowded_out: u32,
-    /// ClientRef asked last.
+    /// Client of the last request.
     patron: Weak<DownstreamClient>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct ListVersion {
 pub(crate) enum Freshness {
     /// As good as new.
     Fresh(Arc<ServerList>),
-    /// It was true before, and nobody has said that it is not any more.
+    /// Valid before, and no change was reported since.
     Old(Arc<ServerList>),
     /// Nothing that could be shown without asking.
     Missing,
@@ -154,14 +154,14 @@ impl CacheEntry {
         self.held().listing.clone()
     }
 
-    /// The list, if nobody has said that it has changed since.
+    /// Returns the list unless a change was reported since.
     pub(crate) fn unchanged(&self, changes: u64) -> Option<Arc<ServerList>> {
         let held = self.held();
         held.basis.filter(|basis| basis.changes == changes)?;
         held.listing.clone()
     }
 
-    /// Somebody asks for it.
+    /// Records the client of a request.
     pub(crate) fn wanted_by(&self, guest: &Arc<DownstreamClient>) {
         let mut held = self.held();
         if held.patron.as_ptr() != Arc::as_ptr(guest) {
@@ -169,17 +169,17 @@ impl CacheEntry {
         }
     }
 
-    /// ClientRef asked last, if that one is still known.
+    /// Returns the client of the last request, if it still exists.
     pub(crate) fn patron(&self) -> Option<Arc<DownstreamClient>> {
         self.held().patron.upgrade()
     }
 
-    /// Whether somebody had to do without it.
+    /// Returns true if a client was shown no list, or an outdated one.
     pub(crate) fn is_missed(&self) -> bool {
         self.held().is_missed
     }
 
-    /// Somebody has to do without it, or with an old one.
+    /// Records that a client is shown no list, or an outdated one.
     pub(crate) fn miss(&self) {
         self.held().is_missed = true;
     }
@@ -191,7 +191,7 @@ impl CacheEntry {
         done
     }
 
-    /// Since when somebody fetches it.
+    /// Returns the start of the fetch in progress.
     pub(crate) fn fetching_since(&self) -> Option<Instant> {
         self.held().fetching
     }
@@ -211,7 +211,7 @@ impl CacheEntry {
         ));
     }
 
-    /// The server had no room for whoever fetched it; how often it had none before, in a row.
+    /// Records that the server was at capacity; returns the number of consecutive earlier failures of that kind.
     pub(crate) fn found_no_room(&self) -> u32 {
         let mut held = self.held();
         let before = held.crowded_out;
@@ -230,7 +230,7 @@ impl CacheEntry {
         is_ours
     }
 
-    /// Whoever fetched it is done.
+    /// Ends a fetch.
     pub(crate) fn end(&self, listing: Option<Arc<ServerList>>, basis: ListVersion) -> FetchOutcome {
         let mut held = self.held();
         held.fetching = None;
@@ -318,8 +318,8 @@ mod tests {
         assert_eq!(looked(&recalled, first, false), "old");
     }
 
-    /// Clients are told what they cannot know: another list than they were shown, unless the server
-    /// has told of it itself, and one that they had to do without.
+    /// Clients are notified of a list that differs from the one they were shown, unless the server reported the change,
+    /// and of a list that was missing.
     #[test]
     fn what_is_told() {
         let slot = CacheEntry::default();

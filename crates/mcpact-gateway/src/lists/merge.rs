@@ -11,8 +11,7 @@ use mcpact_engine::capability::CapabilityBits;
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_wire::raw::Object;
 
-use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::{self, MergedList, ServerItems};
 use crate::aggregate::name_registry::{NameRegistry, Origin};
@@ -21,33 +20,24 @@ use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::uri_table::UriTable;
 use crate::downstream::client::DownstreamClient;
 use crate::exchange::refusal;
-use crate::lists::merged::MergeCache;
-use crate::lists::merged::MergedView;
-use crate::lists::merged::MergedViewKey;
-use crate::lists::merged::NameRoutes;
-use crate::lists::merged::ResourceRoutes;
-use crate::lists::refresh::VisibleLists;
-use crate::lists::server_list::ListAudience;
+use crate::lists::merged::{MergeCache, MergedViewKey, Routes, Sources};
+use crate::lists::scope::Audience;
 use crate::lists::server_list::ServerList;
 use crate::sync::lock;
 
-/// How often the servers may become others while one client waits for what they have.
-pub(crate) const ROSTERS: usize = 32;
+/// Maximum number of replacements of the servers during one request.
+pub(crate) const MAX_REPLACEMENTS: usize = 32;
 
-/// What is merged for those who have no lists of their own, and what things are called for everybody.
+/// Merged lists of clients without own lists, and the public names of all items.
 #[derive(Debug, Default)]
 pub(crate) struct SharedMerges {
-    shared: MergeCache,
-    /// CacheState by whoever names things, until the others can see it.
+    pub(crate) shared: MergeCache,
+    /// Locked while names are assigned, until they are visible to all clients.
     tools: Mutex<NameRegistry>,
     prompts: Mutex<NameRegistry>,
 }
 
 impl SharedMerges {
-    pub(crate) fn clear(&self) {
-        self.shared.clear();
-    }
-
     /// Takes the names back from all servers but these.
     pub(crate) fn keep_names(&self, origins: &[Origin]) {
         for given in [&self.tools, &self.prompts] {
@@ -68,16 +58,6 @@ impl SharedMerges {
         let given = self.given(kind);
         given.is_some_and(|given| lock(given).may_be(shown, origin, name))
     }
-
-    /// The names that are known.
-    pub(crate) fn named(&self, kind: ListKind) -> Option<Arc<NameRoutes>> {
-        self.shared.named(kind)
-    }
-
-    /// The addresses that are known.
-    pub(crate) fn addressed(&self) -> Option<Arc<ResourceRoutes>> {
-        self.shared.addressed()
-    }
 }
 
 /// Answers a request for a list.
@@ -88,15 +68,15 @@ pub(crate) async fn page(
     params: &str,
     client: Revision,
 ) -> Result<ByteString, ServeError> {
-    let merged_view = merged_view(aggregator, guest, kind, client).await?;
+    let merged_list = merged_list(aggregator, guest, kind, client).await?;
     let params = Object::parse(params).unwrap_or_default();
     let cursor = params.get_str("cursor");
-    // What is no text is no cursor of ours; whoever sends it would get the first page for ever.
+    // A cursor of another type is invalid; ignoring it would return the first page for ever.
     let is_none = params.get_present("cursor").is_none();
     let cursor = cursor.as_deref().or((!is_none).then_some(""));
     let size = aggregator.settings.front.page_size;
-    let page = merged_view.list.page(kind, cursor, size);
-    let page = page.map_err(|_| {
+    let page = merged_list.page(kind, cursor, size);
+    let page = page.ok_or_else(|| {
         let why =
             "the cursor is not known, or the list has changed since; begin again without a cursor";
         refusal(
@@ -109,7 +89,7 @@ pub(crate) async fn page(
     Ok(match client.era() {
         Era::Legacy => format!("{{{page}}}").into(),
         Era::Modern => {
-            let ttl = merged_view.list.ttl_ms;
+            let ttl = merged_list.ttl_ms;
             format!(
                 "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
             )
@@ -119,19 +99,17 @@ pub(crate) async fn page(
 }
 
 /// The merged list that a client sees.
-pub(crate) async fn merged_view(
+pub(crate) async fn merged_list(
     aggregator: &Arc<Aggregator>,
     guest: &Arc<DownstreamClient>,
     kind: ListKind,
     client: Revision,
-) -> Result<Arc<MergedView>, ServeError> {
-    for _ in 0..ROSTERS {
+) -> Result<Arc<MergedList>, ServeError> {
+    for _ in 0..MAX_REPLACEMENTS {
         let server_set = aggregator.server_set();
         // Where the servers have become others meanwhile, nothing may be made of those from before.
-        if let Some(merged_view) =
-            merged_view_of(aggregator, &server_set, guest, kind, client).await
-        {
-            return Ok(merged_view);
+        if let Some(list) = merged_list_of(aggregator, &server_set, guest, kind, client).await {
+            return Ok(list);
         }
     }
     let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
@@ -139,61 +117,62 @@ pub(crate) async fn merged_view(
     Err(refusal(code, why.to_owned(), None, client))
 }
 
-/// The merged list of these servers; none if they are not the servers any more.
-async fn merged_view_of(
+/// Returns the merged list of these servers; none if they were replaced meanwhile.
+async fn merged_list_of(
     aggregator: &Arc<Aggregator>,
     server_set: &Arc<ServerSet>,
     guest: &Arc<DownstreamClient>,
     kind: ListKind,
     client: Revision,
-) -> Option<Arc<MergedView>> {
-    let shown = refresh::listings(aggregator, server_set, guest, kind).await;
+) -> Option<Arc<MergedList>> {
+    let (sources, audience) = refresh::listings(aggregator, server_set, guest, kind).await;
     let key = MergedViewKey {
         kind,
         client,
         principal: guest.principal().into(),
         fingerprint: guest.fingerprint.clone(),
     };
-    let of = &shown.listings;
-    let own = guest.own.merges.kept(&key, of, server_set);
-    let shared = || aggregator.merges.shared.kept(&key, of, server_set);
-    if let Some(merged_view) = own.or_else(shared) {
-        return Some(merged_view);
+    let own = guest.own.merges.kept(&key, &sources, server_set);
+    let shared = || aggregator.merges.shared.kept(&key, &sources, server_set);
+    if let Some(list) = own.or_else(shared) {
+        return Some(list);
     }
-    let mut parts = parts(of, client);
-    server_set.leave_out(kind, &mut parts);
+    let mut parts = parts(&sources, client);
+    server_set.keep(&mut parts, |entry, name| entry.serves(kind, name));
     let (list, merges) = match aggregator.merges.given(kind) {
         Some(given) => {
-            let merges = merges(aggregator, guest, shown.readers);
-            let names = name(aggregator, server_set, kind, given, merges, of, &parts)?;
+            let merges = merges(aggregator, guest, audience);
+            let names = assign_names(
+                aggregator, server_set, kind, given, merges, &sources, &parts,
+            )?;
             let able = guest.declared.under(client);
-            let list = merge_named(aggregator, server_set, kind, &names, parts, able);
+            let list = merge_named(aggregator, server_set, kind, &names.table, parts, able);
             (list, merges)
         }
         None => {
-            merge_addressed(aggregator, server_set, guest, kind, &shown, &parts, client).await?
+            let shown = (&sources, audience);
+            merge_addressed(aggregator, server_set, guest, kind, shown, &parts, client).await?
         }
     };
-    let of = shown.listings;
-    let merged_view = Arc::new(MergedView { of, list });
-    let is_kept = merges.keep(key, &merged_view, || aggregator.is_current(server_set));
-    is_kept.then_some(merged_view)
+    let list = Arc::new(list);
+    let is_kept = merges.keep(key, sources, &list, || aggregator.is_current(server_set));
+    is_kept.then_some(list)
 }
 
-/// Where it is kept what is merged: what nobody else is shown, with the client.
+/// Returns the cache for merged lists: that of the client for lists that no other client sees.
 const fn merges<'a>(
     aggregator: &'a Aggregator,
     guest: &'a DownstreamClient,
-    readers: ListAudience,
+    audience: Audience,
 ) -> &'a MergeCache {
-    match readers {
-        ListAudience::One => &guest.own.merges,
-        ListAudience::Many => &aggregator.merges.shared,
+    match audience {
+        Audience::Owner => &guest.own.merges,
+        Audience::All => &aggregator.merges.shared,
     }
 }
 
-/// Names the things of these servers; none if they are not the servers any more.
-fn name(
+/// Assigns public names to the items of these servers; none if they were replaced meanwhile.
+fn assign_names(
     aggregator: &Aggregator,
     server_set: &Arc<ServerSet>,
     kind: ListKind,
@@ -201,16 +180,16 @@ fn name(
     merges: &MergeCache,
     of: &[Option<Arc<ServerList>>],
     parts: &[ServerItems],
-) -> Option<Arc<NameRoutes>> {
+) -> Option<Arc<Routes<NameTable>>> {
     let mut given = lock(given);
     if !aggregator.is_current(server_set) {
         return None;
     }
-    // What a name meant before means nothing any more, as clients know before it means something else.
+    // Clients are notified of released names before these are assigned again.
     if given.take_released() {
         list_changes::notify_now(aggregator, kind.changed());
     }
-    // A name leads to its server for everybody, whoever is shown it.
+    // A public name has the same server for all clients, listed for them or not.
     let besides = server_set.names_besides(kind, of);
     let (origins, style) = (server_set.origins(), &server_set.style);
     let names = merge::assign_names(parts, besides, &origins, style, &mut given);
@@ -225,9 +204,9 @@ fn name(
             "two servers would have had the same name for a thing"
         );
     }
-    let named = Arc::new(NameRoutes {
+    let named = Arc::new(Routes {
         server_set: Arc::clone(server_set),
-        names,
+        table: names,
     });
     merges.name(kind, Arc::clone(&named));
     Some(named)
@@ -237,25 +216,29 @@ fn merge_named(
     aggregator: &Aggregator,
     server_set: &ServerSet,
     kind: ListKind,
-    named: &NameRoutes,
+    names: &NameTable,
     mut parts: Vec<ServerItems>,
     able: CapabilityBits,
 ) -> MergedList {
-    let known = aggregator.merges.addressed();
+    let known = aggregator.merges.shared.addressed();
     let none = server_set.uris();
-    let uris = known.as_ref().map_or(&none, |known| &known.uris);
-    server_set.leave_out_unable(kind, &mut parts, able);
-    merge::merge(kind, &parts, &named.names, uris)
+    let uris = known.as_ref().map_or(&none, |known| &known.table);
+    if kind == ListKind::Tools {
+        server_set.keep(&mut parts, |entry, name| {
+            tool_filter::lacking(&entry.server, name, able).is_empty()
+        });
+    }
+    merge::merge(kind, &parts, names, uris)
 }
 
-/// ClientRef has an address is told by both lists together, and by what others were shown: it means the same for
-/// everybody.
+/// Merges resources or templates. The server of a URI depends on both lists and on those of other clients, so that a
+/// URI has the same server for all clients.
 async fn merge_addressed<'a>(
     aggregator: &'a Arc<Aggregator>,
     server_set: &Arc<ServerSet>,
     guest: &'a Arc<DownstreamClient>,
     kind: ListKind,
-    of: &VisibleLists,
+    (sources, audience): (&Sources, Audience),
     parts: &[ServerItems],
     client: Revision,
 ) -> Option<(MergedList, &'a MergeCache)> {
@@ -263,14 +246,14 @@ async fn merge_addressed<'a>(
         ListKind::Resources => ListKind::Templates,
         ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
     };
-    let others = refresh::listings(aggregator, server_set, guest, other).await;
-    let merges = merges(aggregator, guest, of.readers.or(others.readers));
+    let (others, other_audience) = refresh::listings(aggregator, server_set, guest, other).await;
+    let merges = merges(aggregator, guest, audience.or(other_audience));
     let mut uris = server_set.uris();
     merge::register_uris(kind, parts, &mut uris);
-    let other_parts = self::parts(&others.listings, client);
+    let other_parts = self::parts(&others, client);
     merge::register_uris(other, &other_parts, &mut uris);
-    for (kind, shown) in [(kind, of), (other, &others)] {
-        let besides = server_set.parts_besides(kind, &shown.listings, client);
+    for (kind, shown) in [(kind, sources), (other, &others)] {
+        let besides = server_set.parts_besides(kind, shown, client);
         merge::register_uris(kind, &besides, &mut uris);
     }
     let list = merge::merge(kind, parts, &NameTable::default(), &uris);
@@ -278,16 +261,16 @@ async fn merge_addressed<'a>(
     if !aggregator.is_current(server_set) {
         return None;
     }
-    *addressed = Some(Arc::new(ResourceRoutes {
+    *addressed = Some(Arc::new(Routes {
         server_set: Arc::clone(server_set),
-        uris,
+        table: uris,
     }));
     drop(addressed);
     Some((list, merges))
 }
 
 impl ServerSet {
-    /// ListScope things are named.
+    /// Returns the name and prefix of each server.
     pub(crate) fn origins(&self) -> Vec<Origin> {
         self.entries.iter().map(|entry| entry.origin()).collect()
     }
@@ -297,7 +280,7 @@ impl ServerSet {
         UriTable::new(self.entries.iter().map(|entry| &*entry.name))
     }
 
-    /// The names of what is in no list of these, and was in one that somebody else was shown.
+    /// Returns the names of items that only other clients were shown.
     fn names_besides(
         &self,
         kind: ListKind,
@@ -312,7 +295,7 @@ impl ServerSet {
         named.collect()
     }
 
-    /// What somebody else was shown besides these.
+    /// Returns the items that only other clients were shown.
     fn parts_besides(
         &self,
         kind: ListKind,
@@ -325,7 +308,7 @@ impl ServerSet {
             .collect()
     }
 
-    /// The lists of each server that somebody else was shown.
+    /// Returns the lists of each server that other clients were shown.
     fn lists_besides(
         &self,
         kind: ListKind,
@@ -338,20 +321,7 @@ impl ServerSet {
         })
     }
 
-    /// Takes out what is not served.
-    fn leave_out(&self, kind: ListKind, parts: &mut [ServerItems]) {
-        self.keep(parts, |entry, name| entry.serves(kind, name));
-    }
-
-    /// Takes out what a client that declares this cannot use.
-    fn leave_out_unable(&self, kind: ListKind, parts: &mut [ServerItems], able: CapabilityBits) {
-        if kind == ListKind::Tools {
-            self.keep(parts, |entry, name| {
-                tool_filter::lacking(&entry.server, name, able).is_empty()
-            });
-        }
-    }
-
+    /// Removes items by server and name.
     fn keep(&self, parts: &mut [ServerItems], is_kept: impl Fn(&ServerEntry, &str) -> bool) {
         for part in parts {
             let Some(entry) = self.entries.get(part.server) else {

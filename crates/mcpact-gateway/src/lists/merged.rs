@@ -1,4 +1,4 @@
-//! Lists of several servers as one, and where what is in them leads.
+//! Cache of merged lists and of the routes of their items.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,61 +15,43 @@ use crate::aggregate::uri_table::UriTable;
 use crate::lists::server_list::ServerList;
 use crate::sync::lock;
 
-/// How many merged lists are kept.
-const BOARDS: usize = 64;
+/// Maximum number of cached merged lists.
+const MAX_LISTS: usize = 64;
 
-/// What is merged for whoever sees the same.
+/// Lists of all servers, none for those without one.
+pub(crate) type Sources = Vec<Option<Arc<ServerList>>>;
+
+/// Cached merged lists, public names and URIs.
 #[derive(Debug, Default)]
 pub(crate) struct MergeCache {
-    kept: Mutex<HashMap<MergedViewKey, Arc<MergedView>>>,
-    named: Mutex<HashMap<ListKind, Arc<NameRoutes>>>,
-    pub(crate) addressed: Mutex<Option<Arc<ResourceRoutes>>>,
+    kept: Mutex<HashMap<MergedViewKey, (Sources, Arc<MergedList>)>>,
+    named: Mutex<HashMap<ListKind, Arc<Routes<NameTable>>>>,
+    pub(crate) addressed: Mutex<Option<Arc<Routes<UriTable>>>>,
 }
 
-/// Names, and the servers that they lead to.
+/// Table of names or URIs, and the servers at its positions.
 #[derive(Debug)]
-pub(crate) struct NameRoutes {
+pub(crate) struct Routes<T> {
     pub(crate) server_set: Arc<ServerSet>,
-    pub(crate) names: NameTable,
+    pub(crate) table: T,
 }
 
-impl NameRoutes {
-    /// The server that a name leads to, and what that calls the thing.
+impl Routes<NameTable> {
+    /// Returns the server of a public name, and the original name.
     pub(crate) fn lookup(&self, name: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
-        let route = self.names.route(name)?;
+        let route = self.table.route(name)?;
         let entry = self.server_set.entries.get(route.server)?;
         Some((Arc::clone(entry), route.name.clone()))
     }
 }
 
-/// Addresses, and the servers that they lead to.
-#[derive(Debug)]
-pub(crate) struct ResourceRoutes {
-    pub(crate) server_set: Arc<ServerSet>,
-    pub(crate) uris: UriTable,
-}
-
-/// ClientRef sees the same.
+/// Key of a merged list: clients with the same key see the same list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MergedViewKey {
     pub(crate) kind: ListKind,
     pub(crate) client: Revision,
     pub(crate) principal: Box<str>,
     pub(crate) fingerprint: Fingerprint,
-}
-
-/// A merged list, and what it was made of.
-#[derive(Debug)]
-pub(crate) struct MergedView {
-    pub(crate) of: Vec<Option<Arc<ServerList>>>,
-    pub(crate) list: MergedList,
-}
-
-impl MergedView {
-    /// The names or addresses of what is in it.
-    pub(crate) fn keys(&self, kind: ListKind) -> Vec<String> {
-        self.list.keys(kind)
-    }
 }
 
 impl MergeCache {
@@ -79,62 +61,53 @@ impl MergeCache {
         *lock(&self.addressed) = None;
     }
 
-    /// The names that are known.
-    pub(crate) fn named(&self, kind: ListKind) -> Option<Arc<NameRoutes>> {
+    /// Returns the known public names.
+    pub(crate) fn named(&self, kind: ListKind) -> Option<Arc<Routes<NameTable>>> {
         lock(&self.named).get(&kind).cloned()
     }
 
-    /// From here on these are the names.
-    pub(crate) fn name(&self, kind: ListKind, named: Arc<NameRoutes>) {
+    /// Replaces the public names.
+    pub(crate) fn name(&self, kind: ListKind, named: Arc<Routes<NameTable>>) {
         lock(&self.named).insert(kind, named);
     }
 
-    /// The addresses that are known.
-    pub(crate) fn addressed(&self) -> Option<Arc<ResourceRoutes>> {
+    /// Returns the known URIs.
+    pub(crate) fn addressed(&self) -> Option<Arc<Routes<UriTable>>> {
         lock(&self.addressed).clone()
     }
 
-    /// The list that was made of these, if what is in it leads to these servers. It may be forgotten while a list is
-    /// made.
+    /// Returns the list merged from these sources, if its names or URIs are those of these servers.
     pub(crate) fn kept(
         &self,
         key: &MergedViewKey,
-        of: &[Option<Arc<ServerList>>],
+        sources: &Sources,
         server_set: &Arc<ServerSet>,
-    ) -> Option<Arc<MergedView>> {
+    ) -> Option<Arc<MergedList>> {
         let kept = lock(&self.kept).get(key).cloned();
-        kept.filter(|merged_view| {
-            is_same(&merged_view.of, of) && self.lead_among(key.kind, server_set)
-        })
-    }
-
-    fn lead_among(&self, kind: ListKind, server_set: &Arc<ServerSet>) -> bool {
-        let of = match kind {
-            ListKind::Tools | ListKind::Prompts => {
-                self.named(kind).map(|named| Arc::clone(&named.server_set))
-            }
-            ListKind::Resources | ListKind::Templates => {
-                self.addressed().map(|known| Arc::clone(&known.server_set))
-            }
+        let (_, list) = kept.filter(|(before, _)| is_same(before, sources))?;
+        let of = match key.kind {
+            ListKind::Tools | ListKind::Prompts => Arc::clone(&self.named(key.kind)?.server_set),
+            ListKind::Resources | ListKind::Templates => Arc::clone(&self.addressed()?.server_set),
         };
-        of.is_some_and(|of| Arc::ptr_eq(&of, server_set))
+        Arc::ptr_eq(&of, server_set).then_some(list)
     }
 
-    /// Keeps a list, if the servers are what they were; whether they are.
+    /// Caches a list unless the servers were replaced, in which case it returns false.
     pub(crate) fn keep(
         &self,
         key: MergedViewKey,
-        merged_view: &Arc<MergedView>,
-        are_current: impl FnOnce() -> bool,
+        sources: Sources,
+        list: &Arc<MergedList>,
+        is_current: impl FnOnce() -> bool,
     ) -> bool {
         let mut kept = lock(&self.kept);
-        if !are_current() {
+        if !is_current() {
             return false;
         }
-        if kept.len() >= BOARDS && !kept.contains_key(&key) {
+        if kept.len() >= MAX_LISTS && !kept.contains_key(&key) {
             kept.clear();
         }
-        kept.insert(key, Arc::clone(merged_view));
+        kept.insert(key, (sources, Arc::clone(list)));
         true
     }
 }

@@ -1,6 +1,7 @@
 //! The lists of the servers: fetched once, kept, and looked at again without waking anybody.
 
 use crate::lists::own;
+use crate::lists::pages::{self, ListFetch};
 use crate::lists::server_list;
 use crate::subscriptions::list_changes;
 use std::sync::{Arc, Weak};
@@ -10,95 +11,60 @@ use futures_util::future::join_all;
 use mcpact_spec::{Capability, ErrorCode};
 use tokio::time::Instant;
 
-use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
+use crate::connection::shared_lists::FetchMode;
 use crate::downstream::client::DownstreamClient;
-use crate::lists::cache::CacheEntry;
-use crate::lists::cache::FetchOutcome;
-use crate::lists::cache::Freshness;
-use crate::lists::cache::ListVersion;
+use crate::lists::cache::{CacheEntry, FetchOutcome, Freshness, ListVersion};
 use crate::lists::request::ListRequest;
-use crate::lists::scope::ListScope;
-use crate::lists::server_list::ListAudience;
-use crate::lists::server_list::ListError;
-use crate::lists::server_list::ServerList;
+use crate::lists::scope::{Audience, ListScope};
+use crate::lists::server_list::{ListError, ServerList};
 use crate::metrics::Outcome;
 
-/// How a server is reached for its list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FetchStart {
-    /// It is started if it has to be.
-    Starting,
-    /// Only if it is awake, and without keeping it so.
-    Awake,
-}
-
-/// What a client is shown of every server.
-#[derive(Debug)]
-pub(crate) struct VisibleLists {
-    /// None for those that are missing.
-    pub(crate) listings: Vec<Option<Arc<ServerList>>>,
-    /// ClientRef else is shown the same.
-    pub(crate) readers: ListAudience,
-}
-
-impl VisibleLists {
-    /// Takes note of what a client is shown.
-    fn new(
-        aggregator: &Aggregator,
-        errands: &[ListRequest],
-        listings: Vec<Option<Arc<ServerList>>>,
-    ) -> Self {
-        let mut readers = ListAudience::Many;
-        for (errand, listing) in errands.iter().zip(&listings) {
-            if errand.seen_by(listing.as_ref()) == ListAudience::One {
-                readers = ListAudience::One;
-            }
-            if let Some(listing) = listing {
-                note_shown(aggregator, errand, listing);
-            }
+/// Returns the audience of these lists, and records that the client is shown them.
+fn note_all_shown(
+    aggregator: &Aggregator,
+    errands: &[ListRequest],
+    listings: &[Option<Arc<ServerList>>],
+) -> Audience {
+    let mut audience = Audience::All;
+    for (errand, listing) in errands.iter().zip(listings) {
+        audience = audience.or(errand.audience_of(listing.as_ref()));
+        if let Some(listing) = listing {
+            note_shown(aggregator, errand, listing);
         }
-        Self { listings, readers }
     }
+    audience
 }
 
-/// The list of every server, fetched where it has to be.
+/// Returns the list of each server, none for those without one, and the audience of all of them. Missing lists are
+/// fetched.
 pub(crate) async fn listings(
     aggregator: &Arc<Aggregator>,
     server_set: &ServerSet,
     guest: &Arc<DownstreamClient>,
     kind: ListKind,
-) -> VisibleLists {
+) -> (Vec<Option<Arc<ServerList>>>, Audience) {
     let entries = server_set.entries.iter();
     let errands: Vec<_> = entries
         .map(|entry| ListRequest::new(entry, guest, kind))
         .collect();
-    let looked: Vec<_> = errands
-        .iter()
-        .map(|errand| {
-            errand.slot.wanted_by(guest);
-            let shown = shown(aggregator, errand);
-            let metrics = errand.entry.server.metrics();
-            metrics.list_requested(shown.is_some());
-            shown
-        })
-        .collect();
-    if looked.iter().all(Option::is_some) {
-        return VisibleLists::new(aggregator, &errands, looked);
-    }
-    let fetching = errands
-        .iter()
-        .zip(looked)
-        .map(|(errand, shown)| async move {
+    let fetching = errands.iter().map(|errand| {
+        errand.slot.wanted_by(guest);
+        let shown = shown(aggregator, errand);
+        let metrics = errand.entry.server.metrics();
+        metrics.list_requested(shown.is_some());
+        async move {
             match shown {
                 Some(listing) => Some(listing),
                 None => fetched(aggregator, errand).await,
             }
-        });
+        }
+    });
     let listings = join_all(fetching).await;
-    VisibleLists::new(aggregator, &errands, listings)
+    let audience = note_all_shown(aggregator, &errands, &listings);
+    (listings, audience)
 }
 
 /// What there is of a list.
@@ -132,17 +98,17 @@ pub(crate) async fn asked_for(
     let slot = Arc::clone(&errand.slot);
     let mut done = slot.subscribe();
     if slot.begin() {
-        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchStart::Starting));
+        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Lease));
     }
-    // What did not come lately is not asked for, and what is late is told when it comes.
+    // A list that failed lately is not requested again; clients are notified when a late list arrives.
     if slot.fetching_since().is_some() {
         let _ = tokio::time::timeout(aggregator.settings.list_wait, done.changed()).await;
     }
     slot.listing()
 }
 
-/// What can be shown at once. A list that is only old is looked at again meanwhile, if that wakes
-/// nobody: who is shown something else then is told.
+/// Returns a list that can be shown at once. An old one is refreshed in the background if the server is running;
+/// clients are notified of changes.
 fn shown(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<Arc<ServerList>> {
     let listing = match look(aggregator, errand) {
         Freshness::Fresh(listing) => return Some(listing),
@@ -153,7 +119,7 @@ fn shown(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<Arc<Serve
     Some(listing)
 }
 
-/// Looks at a list that may not be true any more, or was never seen, if that wakes nobody.
+/// Refreshes a list that may be outdated, or was never fetched, if the server is running.
 pub(crate) fn look_anew(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
     match look(aggregator, errand) {
         Freshness::Fresh(_) => {}
@@ -162,27 +128,27 @@ pub(crate) fn look_anew(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
 }
 
 fn fetch_meanwhile(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
-    let (way, hold) = match errand.awake() {
-        // It was woken by somebody who may be done before it is asked.
-        Some(binding) => (FetchStart::Awake, binding.hold()),
-        None if server_list::is_remote(&errand.entry.server) => (FetchStart::Starting, None),
+    let (mode, hold) = match errand.awake() {
+        // The client that started the server may finish before this request.
+        Some(binding) => (FetchMode::Unnoticed, binding.hold()),
+        None if server_list::is_remote(&errand.entry.server) => (FetchMode::Lease, None),
         None => return,
     };
     if errand.slot.begin() {
         let (aggregator, errand) = (Arc::clone(aggregator), errand.clone());
         tokio::spawn(async move {
-            fetch(aggregator, errand, way).await;
+            fetch(aggregator, errand, mode).await;
             drop(hold);
         });
     }
 }
 
-/// Fetches a list, or waits for whoever does.
+/// Fetches a list, or waits for the fetch in progress.
 async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<Arc<ServerList>> {
     let ListRequest {
         entry, kind, slot, ..
     } = errand;
-    // Nobody is woken for what it is known not to have.
+    // A server is not started for a list that it is known not to have.
     if entry.known().is_some() && !entry.has(needed(*kind)) && slot.begin() {
         let none = Arc::new(ServerList::empty(*kind, entry.revision()));
         let basis = ListVersion {
@@ -193,22 +159,22 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
         return slot.listing();
     }
     let mut done = slot.subscribe();
-    // ClientRef has just failed is left alone for a while, which nobody has to wait for.
+    // A server that has just failed is retried later; clients do not wait for it.
     let is_resting = entry.server.is_resting() || slot.was_late();
     if slot.begin() {
-        // Whoever waits may go away; the others need it all the same.
+        // The client may disconnect; other clients still need the list.
         tokio::spawn(fetch(
             Arc::clone(aggregator),
             errand.clone(),
-            FetchStart::Starting,
+            FetchMode::Lease,
         ));
     }
     if is_resting {
         slot.miss();
         return errand.meanwhile();
     }
-    // Nobody waits again for a server that has kept others waiting.
-    let since = match errand.whose {
+    // The waiting time counts from the first client that waits.
+    let since = match errand.scope {
         ListScope::Own => slot.fetching_since(),
         ListScope::Kind | ListScope::Internal => entry.waited_for_since(),
     };
@@ -223,16 +189,16 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
     errand.meanwhile()
 }
 
-async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, way: FetchStart) {
+async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, mode: FetchMode) {
     let (entry, slot) = (&errand.entry, &errand.slot);
     let basis = errand.basis();
     let is_first = !slot.is_of(basis.wakes);
-    let fetched = fetch_list(&aggregator, &errand, way).await;
+    let fetched = fetch_list(&aggregator, &errand, mode).await;
     let mut is_full = false;
     let listing = match fetched {
         Ok(listing) => listing,
         // It may have fallen asleep meanwhile.
-        Err(ListError::Lost(error)) if way == FetchStart::Awake => {
+        Err(ListError::Lost(error)) if mode == FetchMode::Unnoticed => {
             let error = entry.server.covered(error.message().into_owned());
             tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
             None
@@ -254,7 +220,7 @@ async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, way: FetchStart
             errand.do_without(&error);
             None
         }
-        Err(ListError::RefusalKind(error)) => {
+        Err(ListError::Refused(error)) => {
             entry.judge(None);
             errand.do_without(&error);
             None
@@ -265,25 +231,25 @@ async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, way: FetchStart
     }
     let listing = listing.map(|listing| errand.taken(listing));
     hand_on(&aggregator, &errand, slot.end(listing, basis));
-    if is_first && errand.whose == ListScope::Own {
+    if is_first && errand.scope == ListScope::Own {
         doubt_common(&aggregator, &errand);
     }
-    // ClientRef has an instance finds room in it.
-    if is_full && errand.whose != ListScope::Own {
+    // A client with its own instance has capacity there.
+    if is_full && errand.scope != ListScope::Own {
         try_soon(&aggregator, &errand);
     }
 }
 
-/// Hands on what a fetch has brought: to everybody, or to the one client whose list it is.
+/// Notifies all clients of a changed list, or only the client that owns it.
 fn hand_on(aggregator: &Aggregator, errand: &ListRequest, news: FetchOutcome) {
     let ListRequest {
         entry,
         guest,
         kind,
-        whose,
+        scope,
         slot,
     } = errand;
-    if *whose != ListScope::Own {
+    if *scope != ListScope::Own {
         return entry.spread(*kind, news);
     }
     let own = &guest.own;
@@ -301,10 +267,10 @@ fn note_shown(aggregator: &Aggregator, errand: &ListRequest, listing: &ServerLis
         entry,
         guest,
         kind,
-        whose,
+        scope,
         ..
     } = errand;
-    if *whose == ListScope::Kind {
+    if *scope == ListScope::Kind {
         return;
     }
     guest.own.shows(entry.number, *kind, listing);
@@ -324,7 +290,7 @@ fn doubt_common(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
         return;
     };
     if !own.is_same(&shown) && common.slot.begin() {
-        tokio::spawn(fetch(Arc::clone(aggregator), common, FetchStart::Starting));
+        tokio::spawn(fetch(Arc::clone(aggregator), common, FetchMode::Lease));
     }
 }
 
@@ -332,12 +298,12 @@ fn doubt_common(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
 async fn fetch_list(
     aggregator: &Arc<Aggregator>,
     errand: &ListRequest,
-    way: FetchStart,
+    mode: FetchMode,
 ) -> Result<Option<ServerList>, ListError> {
     let (entry, kind) = (&errand.entry, errand.kind);
-    let binding = match way {
-        FetchStart::Starting => Some(errand.binding(aggregator).await.map_err(ListError::Lost)?),
-        FetchStart::Awake => errand.awake(),
+    let binding = match mode {
+        FetchMode::Lease => Some(errand.binding(aggregator).await.map_err(ListError::Lost)?),
+        FetchMode::Unnoticed => errand.awake(),
     };
     let Some(binding) = binding else {
         return Ok(None);
@@ -345,30 +311,25 @@ async fn fetch_list(
     if !entry.has(needed(kind)) {
         return Ok(Some(ServerList::empty(kind, entry.revision())));
     }
-    let (server, readers) = (&entry.server, errand.readers());
-    let listed = match way {
-        FetchStart::Starting => server_list::list(server, &binding, kind, readers)
-            .await
-            .map(Some),
-        FetchStart::Awake => {
-            let listed = server_list::list_awake(server, &binding, kind, readers).await;
-            listed.transpose()
-        }
+    let fetch = ListFetch {
+        kind,
+        audience: errand.audience(),
+        mode,
     };
-    match listed {
+    match pages::fetch(&entry.server, &binding, fetch).await {
         // The server declares more than it has.
-        Err(ListError::RefusalKind(error)) if error.code() == ErrorCode::MethodNotFound.code() => {
+        Err(ListError::Refused(error)) if error.code() == ErrorCode::MethodNotFound.code() => {
             Ok(Some(ServerList::empty(kind, entry.revision())))
         }
         outcome => outcome,
     }
 }
 
-/// Looks at the lists of a server again that may not be true any more, if it is awake.
+/// Refreshes lists of a server that may be outdated, if it is running.
 pub(crate) fn look_again(aggregator: &Arc<Aggregator>, entry: &Arc<ServerEntry>) {
     for (kind, slot) in entry.slots() {
         if let Some(guest) = slot.patron() {
-            // Nobody waits for what is shown.
+            // The result is not used; only the refresh matters.
             let errand = ListRequest {
                 slot,
                 ..ListRequest::of_many(entry, &guest, kind)
@@ -378,7 +339,7 @@ pub(crate) fn look_again(aggregator: &Arc<Aggregator>, entry: &Arc<ServerEntry>)
     }
 }
 
-/// Tries again to get the lists that somebody had to do without.
+/// Fetches the missing lists of a server again.
 pub(crate) fn try_again(aggregator: &Arc<Aggregator>, entry: &Arc<ServerEntry>) {
     for (kind, slot) in entry.slots() {
         fetch_missed(aggregator, entry, kind, slot);
@@ -399,7 +360,7 @@ fn fetch_missed(
             slot,
             ..ListRequest::of_many(entry, &guest, kind)
         };
-        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchStart::Starting));
+        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Lease));
     }
 }
 
@@ -420,7 +381,7 @@ fn try_soon(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
     });
 }
 
-/// Servers that do not tell of changes are asked now and then, for those who are told.
+/// Polls servers that send no change notifications, while clients listen for changes.
 pub(crate) fn watch(aggregator: &Arc<Aggregator>) {
     let age = aggregator.settings.list_age;
     let aggregator = Arc::downgrade(aggregator);
@@ -442,43 +403,6 @@ pub(crate) fn watch(aggregator: &Arc<Aggregator>) {
             }
         }
     });
-}
-
-impl ListRequest {
-    /// What has come, as it is kept. A list of one client is nobody else's business; one that is like that of many is the
-    /// same.
-    fn taken(&self, listing: ServerList) -> Arc<ServerList> {
-        if self.whose != ListScope::Own {
-            self.entry.look_over(self.kind, &listing);
-            return Arc::new(listing);
-        }
-        let common = self.common().slot.listing();
-        let same = common.filter(|common| common.is_same(&listing));
-        same.unwrap_or_else(|| Arc::new(listing))
-    }
-
-    /// It has not come, and why.
-    fn do_without(&self, error: &ServeError) {
-        if self.whose != ListScope::Own {
-            let method = self.kind.method();
-            let why = format!("its `{method}` is missing: {}", error.message());
-            self.entry.do_without(self.kind, why);
-        }
-    }
-
-    /// It has not come yet.
-    fn is_late(&self) {
-        if self.whose == ListScope::Own {
-            return;
-        }
-        match self.entry.known() {
-            None => self.entry.missing("it has not answered yet".into()),
-            Some(_) => {
-                let why = format!("its `{}` has not come yet", self.kind.method());
-                self.entry.do_without(self.kind, why);
-            }
-        }
-    }
 }
 
 /// Whether a server is there, and has no room for a request.

@@ -8,12 +8,8 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
-use crate::lists::cache::CacheEntry;
-use crate::lists::cache::ListKey;
-use crate::lists::cache::ListVersion;
-use crate::lists::scope::InstanceKnown;
-use crate::lists::scope::ListScope;
-use crate::lists::server_list::ListAudience;
+use crate::lists::cache::{CacheEntry, ListKey, ListVersion};
+use crate::lists::scope::{Audience, ListScope};
 use crate::lists::server_list::ServerList;
 use crate::upstream::binding::ServerBinding;
 
@@ -23,7 +19,7 @@ pub(crate) struct ListRequest {
     pub(crate) entry: Arc<ServerEntry>,
     pub(crate) guest: Arc<DownstreamClient>,
     pub(crate) kind: ListKind,
-    pub(crate) whose: ListScope,
+    pub(crate) scope: ListScope,
     pub(crate) slot: Arc<CacheEntry>,
 }
 
@@ -50,7 +46,7 @@ impl ListRequest {
             entry: Arc::clone(entry),
             guest: Arc::clone(guest),
             kind,
-            whose: ListScope::Own,
+            scope: ListScope::Own,
             slot: guest.own.slot(entry.number, kind),
         }
     }
@@ -66,43 +62,43 @@ impl ListRequest {
             entry: Arc::clone(entry),
             guest: Arc::clone(guest),
             kind,
-            whose: key.whose,
+            scope: key.scope,
             slot: entry.slot(key),
         }
     }
 
     /// What it rests on if it is fetched now.
     pub(crate) fn basis(&self) -> ListVersion {
-        match self.whose {
+        match self.scope {
             ListScope::Own => self.guest.own_basis(&self.entry, self.kind),
             ListScope::Kind | ListScope::Internal => self.entry.basis(self.kind),
         }
     }
 
-    /// ClientRef is asked for it, if the server is awake.
+    /// Returns the binding for the request, if the server is running.
     pub(crate) fn awake(&self) -> Option<Arc<ServerBinding>> {
-        match self.whose {
+        match self.scope {
             ListScope::Internal => self.guest.running_internal_binding(&self.entry),
             ListScope::Kind | ListScope::Own => self.guest.awake_part(&self.entry),
         }
     }
 
-    /// ClientRef is asked for it; the server is started if it has to be.
+    /// Returns the binding for the request; starts the server if necessary.
     pub(crate) async fn binding(
         &self,
         aggregator: &Arc<Aggregator>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        match self.whose {
+        match self.scope {
             ListScope::Internal => self.guest.internal_binding(aggregator, &self.entry).await,
             ListScope::Kind | ListScope::Own => self.guest.part(aggregator, &self.entry).await,
         }
     }
 
-    /// ClientRef is shown it.
-    pub(crate) fn readers(&self) -> ListAudience {
-        match self.whose {
-            ListScope::Own => self.guest.readers(),
-            ListScope::Kind | ListScope::Internal => ListAudience::Many,
+    /// Returns the audience of the list.
+    pub(crate) fn audience(&self) -> Audience {
+        match self.scope {
+            ListScope::Own => self.guest.audience(),
+            ListScope::Kind | ListScope::Internal => Audience::All,
         }
     }
 
@@ -120,14 +116,48 @@ impl ListRequest {
         self.slot.listing().or_else(of_many).or_else(of_others)
     }
 
-    /// Whether nobody else is shown what is shown to the client.
-    pub(crate) fn seen_by(&self, listing: Option<&Arc<ServerList>>) -> ListAudience {
-        let Some(listing) = listing.filter(|_| self.whose == ListScope::Own) else {
-            return ListAudience::Many;
+    /// Returns the audience of the list that the client is shown.
+    pub(crate) fn audience_of(&self, listing: Option<&Arc<ServerList>>) -> Audience {
+        let Some(listing) = listing.filter(|_| self.scope == ListScope::Own) else {
+            return Audience::All;
         };
         match self.common().slot.listing() {
-            Some(common) if Arc::ptr_eq(&common, listing) => ListAudience::Many,
-            Some(_) | None => ListAudience::One,
+            Some(common) if Arc::ptr_eq(&common, listing) => Audience::All,
+            Some(_) | None => Audience::Owner,
+        }
+    }
+
+    /// Returns a fetched list for the cache. An own list that equals the common one shares its memory.
+    pub(crate) fn taken(&self, listing: ServerList) -> Arc<ServerList> {
+        if self.scope != ListScope::Own {
+            self.entry.look_over(self.kind, &listing);
+            return Arc::new(listing);
+        }
+        let common = self.common().slot.listing();
+        let same = common.filter(|common| common.is_same(&listing));
+        same.unwrap_or_else(|| Arc::new(listing))
+    }
+
+    /// It has not come, and why.
+    pub(crate) fn do_without(&self, error: &ServeError) {
+        if self.scope != ListScope::Own {
+            let method = self.kind.method();
+            let why = format!("its `{method}` is missing: {}", error.message());
+            self.entry.do_without(self.kind, why);
+        }
+    }
+
+    /// It has not come yet.
+    pub(crate) fn is_late(&self) {
+        if self.scope == ListScope::Own {
+            return;
+        }
+        match self.entry.known() {
+            None => self.entry.missing("it has not answered yet".into()),
+            Some(_) => {
+                let why = format!("its `{}` has not come yet", self.kind.method());
+                self.entry.do_without(self.kind, why);
+            }
         }
     }
 }
@@ -136,7 +166,7 @@ impl ListRequest {
 fn key(entry: &ServerEntry, guest: &DownstreamClient, kind: ListKind) -> ListKey {
     ListKey {
         kind,
-        whose: entry.whose(InstanceKnown::No),
+        scope: entry.list_scope(false),
         principal: guest.principal().into(),
         fingerprint: (!entry.is_modern()).then(|| guest.fingerprint.clone()),
     }

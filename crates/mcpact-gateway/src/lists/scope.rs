@@ -1,59 +1,85 @@
-//! ListScope list a client is shown.
+//! Scope of a list of a server, and the clients that it is for.
 
 use mcpact_spec::Era;
 
-use crate::supervisor::SharingPolicy;
+use crate::supervisor::{InstanceSharing, SharingPolicy};
 
-/// ListScope a list of a server is.
+/// Scope of a list of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ListScope {
-    /// All clients' who declare the same, by instances that they share.
+    /// All clients with the same capabilities, which share instances.
     Kind,
-    /// Nobody's, by an instance that is no client's: for those who declare the same and have no instance yet.
+    /// Clients with the same capabilities and without an instance; read from an instance that no client uses.
     Internal,
-    /// One client's, by its own instance. It is shared with nobody, and ends with the client.
+    /// One client; read from its own instance, never cached on disk.
     Own,
 }
 
-/// Whether a client has been served by an instance of its own.
+/// Clients that a list or a change of a list concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InstanceKnown {
-    Yes,
-    No,
+pub(crate) enum Audience {
+    All,
+    /// The client that owns the instance.
+    Owner,
 }
 
-/// ListScope list a client is shown of a server that is used like this, and speaks a revision of this era as far as anybody
-/// knows.
-pub(crate) const fn whose(
+impl Audience {
+    /// Returns the audience of a result made of two lists.
+    pub(crate) const fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::All, Self::All) => Self::All,
+            (Self::Owner, _) | (_, Self::Owner) => Self::Owner,
+        }
+    }
+}
+
+/// Returns the scope of the list that a client is shown; `era` is none for an unknown server.
+pub(crate) const fn list_scope(
     sharing: SharingPolicy,
     era: Option<Era>,
-    acquainted: InstanceKnown,
+    has_instance: bool,
 ) -> ListScope {
-    match (sharing, era, acquainted) {
-        // A modern server keeps nothing of anybody.
+    match (sharing, era, has_instance) {
+        // A modern server has no state per client.
         (SharingPolicy::SameAffinity | SharingPolicy::All, _, _) | (_, Some(Era::Modern), _) => {
             ListScope::Kind
         }
-        (SharingPolicy::Exclusive, Some(Era::Legacy) | None, InstanceKnown::Yes) => ListScope::Own,
-        (SharingPolicy::Exclusive, Some(Era::Legacy) | None, InstanceKnown::No) => {
-            ListScope::Internal
+        (SharingPolicy::Exclusive, Some(Era::Legacy) | None, true) => ListScope::Own,
+        (SharingPolicy::Exclusive, Some(Era::Legacy) | None, false) => ListScope::Internal,
+    }
+}
+
+/// Returns the clients that a list change of an instance concerns. A modern server has no state per client.
+pub(crate) const fn change_audience(
+    sharing: SharingPolicy,
+    era: Era,
+    instance: InstanceSharing,
+) -> Audience {
+    match (sharing, era, instance) {
+        (
+            SharingPolicy::Exclusive,
+            Era::Legacy,
+            InstanceSharing::Exclusive | InstanceSharing::Shared,
+        ) => Audience::Owner,
+        (SharingPolicy::Exclusive | SharingPolicy::SameAffinity | SharingPolicy::All, _, _) => {
+            Audience::All
         }
     }
 }
 
-/// Before what is kept of nobody's lists.
+/// Prefix of the reader of cached internal lists.
 const INTERNAL: &str = "internal-";
 
 impl ListScope {
-    /// For whom a list is kept that is read by somebody like this.
-    pub(crate) fn reader(self, who: &str) -> String {
+    /// Returns the reader of a cached list.
+    pub(crate) fn reader(self, digest: &str) -> String {
         match self {
-            Self::Internal => format!("{INTERNAL}{who}"),
-            Self::Kind | Self::Own => who.to_owned(),
+            Self::Internal => format!("{INTERNAL}{digest}"),
+            Self::Kind | Self::Own => digest.to_owned(),
         }
     }
 
-    /// Whether a list that was kept for somebody is one of these. Those of a client are never kept.
+    /// Returns true if the cached list of a reader has this scope.
     pub(crate) fn is_of(self, reader: &str) -> bool {
         match self {
             Self::Internal => reader.starts_with(INTERNAL),
@@ -67,49 +93,47 @@ impl ListScope {
 mod tests {
     use super::*;
 
-    /// ClientRef has an instance is shown what that has, and nobody else is.
+    /// A client with its own instance is shown the lists of that instance, and no other client is.
     #[test]
-    fn whose_list_is_shown() {
-        use InstanceKnown::{No, Yes};
-        for (sharing, era, acquainted, expected) in [
-            (SharingPolicy::Exclusive, None, No, ListScope::Internal),
+    fn scope_of_shown_lists() {
+        for (sharing, era, has_instance, expected) in [
+            (SharingPolicy::Exclusive, None, false, ListScope::Internal),
             (
                 SharingPolicy::Exclusive,
                 Some(Era::Legacy),
-                No,
+                false,
                 ListScope::Internal,
             ),
             (
                 SharingPolicy::Exclusive,
                 Some(Era::Legacy),
-                Yes,
+                true,
                 ListScope::Own,
             ),
             (
                 SharingPolicy::Exclusive,
                 Some(Era::Modern),
-                Yes,
+                true,
                 ListScope::Kind,
             ),
             (
                 SharingPolicy::SameAffinity,
                 Some(Era::Legacy),
-                Yes,
+                true,
                 ListScope::Kind,
             ),
-            (SharingPolicy::SameAffinity, None, No, ListScope::Kind),
-            (SharingPolicy::All, Some(Era::Legacy), Yes, ListScope::Kind),
+            (SharingPolicy::SameAffinity, None, false, ListScope::Kind),
+            (SharingPolicy::All, Some(Era::Legacy), true, ListScope::Kind),
         ] {
-            let shown = whose(sharing, era, acquainted);
-            assert_eq!(shown, expected, "{sharing:?} {era:?} {acquainted:?}");
+            let shown = list_scope(sharing, era, has_instance);
+            assert_eq!(shown, expected, "{sharing:?} {era:?} {has_instance:?}");
         }
     }
 
-    /// A list that was kept for those who shared is not shown where clients are told apart, and the other way
-    /// round.
+    /// Cached lists of shared instances are not used for exclusive instances, nor the other way round.
     #[test]
-    fn what_was_kept_for_others_is_not_used() {
-        let of = |whose: ListScope, by: ListScope| whose.is_of(&by.reader("x"));
+    fn cached_lists_of_other_scopes_are_not_used() {
+        let of = |scope: ListScope, by: ListScope| scope.is_of(&by.reader("x"));
         assert!(
             of(ListScope::Kind, ListScope::Kind) && of(ListScope::Internal, ListScope::Internal)
         );
@@ -117,5 +141,51 @@ mod tests {
             !of(ListScope::Kind, ListScope::Internal) && !of(ListScope::Internal, ListScope::Kind)
         );
         assert!(!of(ListScope::Own, ListScope::Own));
+    }
+
+    /// List changes of an exclusive instance concern its owner; others concern all clients.
+    #[test]
+    fn audience_of_list_changes() {
+        for (sharing, era, instance, expected) in [
+            (
+                SharingPolicy::Exclusive,
+                Era::Legacy,
+                InstanceSharing::Exclusive,
+                Audience::Owner,
+            ),
+            (
+                SharingPolicy::Exclusive,
+                Era::Legacy,
+                InstanceSharing::Shared,
+                Audience::Owner,
+            ),
+            (
+                SharingPolicy::Exclusive,
+                Era::Legacy,
+                InstanceSharing::Internal,
+                Audience::All,
+            ),
+            (
+                SharingPolicy::Exclusive,
+                Era::Modern,
+                InstanceSharing::Exclusive,
+                Audience::All,
+            ),
+            (
+                SharingPolicy::SameAffinity,
+                Era::Legacy,
+                InstanceSharing::Shared,
+                Audience::All,
+            ),
+            (
+                SharingPolicy::All,
+                Era::Legacy,
+                InstanceSharing::Shared,
+                Audience::All,
+            ),
+        ] {
+            let audience = change_audience(sharing, era, instance);
+            assert_eq!(audience, expected, "{sharing:?} {era:?} {instance:?}");
+        }
     }
 }

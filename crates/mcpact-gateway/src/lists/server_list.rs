@@ -1,7 +1,5 @@
-//! Whole lists of a server, for whoever shows several servers as one.
+//! Complete lists of a server.
 
-use crate::lists::pages;
-use crate::upstream::rebind;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -14,23 +12,15 @@ use mcpact_translate::tasks::with_task_support;
 use mcpact_wire::raw::Object;
 use sha2::{Digest, Sha256};
 
-use crate::aggregate::list_defects::{ListDefects, ValidItems};
+use crate::aggregate::list_defects::ListDefects;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::{Page, ServerItems};
 use crate::cache::{CachedList, ServerMetadata};
-use crate::connection::shared_lists::FetchMode;
-use crate::connection::slot::Lease;
 use crate::exchange::refusal;
-use crate::exchange::refusal::RefusalKind;
-use crate::exchange::refusal::RefusalRecord;
-use crate::lists::pages::ListFetch;
-use crate::lists::pages::missing;
-use crate::retry::{Attempt, Retry, RetryPolicy};
 use crate::target::{Target, digest};
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::info::ChangeListener;
-use crate::upstream::info::ServerProfile;
+use crate::upstream::info::{ChangeListener, ServerProfile};
 
 /// A whole list as the server gave it.
 #[derive(Debug)]
@@ -44,25 +34,6 @@ pub(crate) struct ServerList {
     defects: ListDefects,
 }
 
-/// ClientRef is shown a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListAudience {
-    /// The client whose instance is asked.
-    One,
-    /// Others, too, or clients that share the instance.
-    Many,
-}
-
-impl ListAudience {
-    /// ClientRef is shown what is made of two lists.
-    pub(crate) const fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Many, Self::Many) => Self::Many,
-            (Self::One, _) | (_, Self::One) => Self::One,
-        }
-    }
-}
-
 /// Why there is no list.
 #[derive(Debug)]
 pub(crate) enum ListError {
@@ -71,14 +42,14 @@ pub(crate) enum ListError {
     /// It is there, and does not answer.
     Late(ServeError),
     /// It is there, and says something else than a list.
-    RefusalKind(ServeError),
+    Refused(ServeError),
 }
 
 impl ServerList {
     pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<ByteString>) -> Self {
         let mut digest = Sha256::new();
         digest.update(revision.as_str());
-        let ValidItems { items, defects } = ValidItems::new(kind, pages.iter().map(|page| &**page));
+        let (items, defects) = ListDefects::check(kind, pages.iter().map(|page| &**page));
         for item in &items {
             digest.update(item.len().to_le_bytes());
             digest.update(item);
@@ -190,7 +161,7 @@ impl ServerList {
     }
 }
 
-/// A client that comes by way of somebody else.
+/// Accepts a client of the aggregator at one server.
 pub(crate) async fn receive(
     server: &UpstreamServer,
     hello: ClientHello<'_>,
@@ -215,10 +186,7 @@ pub(crate) fn profile(server: &UpstreamServer) -> Option<Arc<ServerProfile>> {
 }
 
 /// From here on this one hears of changes.
-pub(crate) fn tell_of_changes(
-    server: &UpstreamServer,
-    listener: std::sync::Weak<dyn ChangeListener>,
-) {
+pub(crate) fn set_listener(server: &UpstreamServer, listener: std::sync::Weak<dyn ChangeListener>) {
     server.shared.info_cache.tell_to(listener);
 }
 
@@ -242,13 +210,13 @@ pub(crate) fn recall(server: &UpstreamServer, record: &ServerMetadata) {
     server.shared.info_cache.recall(record.profile.clone());
 }
 
-/// Why nobody may start it, if it must be approved and is not.
+/// Returns the error for a server that needs approval and has none.
 pub(crate) async fn unapproved(server: &UpstreamServer) -> Option<ServeError> {
     let kind = server.shared.check_approved().await.err()?;
     Some(server.shared.error(kind).into())
 }
 
-/// Whether it costs nobody a process to ask it.
+/// Returns true for an HTTP server, which needs no local process.
 pub(crate) fn is_remote(server: &UpstreamServer) -> bool {
     matches!(server.shared.target, Target::Url { .. })
 }
@@ -260,16 +228,16 @@ pub(crate) fn fingerprint(server: &UpstreamServer) -> Option<String> {
     Some(digest([target.as_bytes(), mode.as_bytes()]))
 }
 
-/// ClientRef stands for everybody at a modern server that is awake.
-pub(crate) fn everybody(server: &UpstreamServer) -> Option<Arc<ServerBinding>> {
+/// Returns a binding for requests on behalf of all clients, if the server is modern and running.
+pub(crate) fn shared_binding(server: &UpstreamServer) -> Option<Arc<ServerBinding>> {
     let pool = server.modern()?;
     let connection = pool.open_connection()?;
     let is_modern = connection.revision().era() == Era::Modern;
     is_modern.then(|| Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
 }
 
-/// ClientRef stands for modern clients that declare this at a legacy server that is awake.
-pub(crate) fn standing(
+/// Returns the binding of modern clients with these capabilities, if their legacy server is running.
+pub(crate) fn running_binding(
     server: &UpstreamServer,
     capabilities: &str,
     identity: &ClientIdentity,
@@ -277,93 +245,4 @@ pub(crate) fn standing(
     let pool = server.known_pool(capabilities, identity)?;
     pool.open_connection()?;
     Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
-}
-
-/// A whole list, page by page.
-pub(crate) async fn list(
-    server: &UpstreamServer,
-    binding: &Arc<ServerBinding>,
-    kind: ListKind,
-    readers: ListAudience,
-) -> Result<ServerList, ListError> {
-    let refusals = RefusalRecord::default();
-    for retries in 0..RetryPolicy::REMOTE.renegotiations {
-        let before = binding.open_connection();
-        let was_modern =
-            before.is_some_and(|connection| connection.revision().era() == Era::Modern);
-        let listed = list_once(server, binding, kind, readers, &refusals).await;
-        let (refused, by) = match (&listed, refusals.take()) {
-            (Err(_), Some(refused)) => refused,
-            // A list may be asked for again, whatever became of it.
-            (Err(ListError::Lost(_)), None) if was_modern => {
-                (RefusalKind::InDoubt, Arc::clone(binding))
-            }
-            _ => return listed,
-        };
-        let attempt = Attempt {
-            retries,
-            ..refused.attempt()
-        };
-        let decision = RetryPolicy::REMOTE.decide(attempt);
-        if decision != Retry::IfServerChanged || !refusal::is_another(refused, &by).await {
-            return listed;
-        }
-    }
-    list_once(server, binding, kind, readers, &refusals).await
-}
-
-async fn list_once(
-    server: &UpstreamServer,
-    binding: &Arc<ServerBinding>,
-    kind: ListKind,
-    readers: ListAudience,
-    refusals: &RefusalRecord,
-) -> Result<ServerList, ListError> {
-    let current = rebind::current(server, Arc::clone(binding)).await;
-    let (binding, _) = current.map_err(ListError::Lost)?;
-    let lease = binding.acquire().await;
-    let lease = lease.map_err(|error| ListError::Lost(error.into()))?;
-    let Lease { connection, guard } = lease;
-    let errand = ListFetch {
-        kind,
-        readers,
-        passage: FetchMode::Lease,
-    };
-    let listed = in_time(server, pages::list(&connection, &binding, errand, refusals)).await;
-    if listed.is_ok() {
-        guard.answered();
-    }
-    listed
-}
-
-/// The same, if the server is awake; it may fall asleep as if nobody had asked.
-pub(crate) async fn list_awake(
-    server: &UpstreamServer,
-    binding: &Arc<ServerBinding>,
-    kind: ListKind,
-    readers: ListAudience,
-) -> Option<Result<ServerList, ListError>> {
-    let connection = binding.open_connection()?;
-    let refusals = RefusalRecord::default();
-    let errand = ListFetch {
-        kind,
-        readers,
-        passage: FetchMode::Unnoticed,
-    };
-    Some(in_time(server, pages::list(&connection, binding, errand, &refusals)).await)
-}
-
-/// No list is waited for without an end.
-async fn in_time(
-    server: &UpstreamServer,
-    listing: impl Future<Output = Result<ServerList, ListError>>,
-) -> Result<ServerList, ListError> {
-    let limit = server.shared.run().call_timeout;
-    let listed = tokio::time::timeout(limit, listing).await;
-    listed.unwrap_or_else(|_| {
-            let why = format!(
-                "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
-            );
-            Err(ListError::Late(missing(why)))
-        })
 }

@@ -1,4 +1,4 @@
-//! ListChanges of the lists of a modern server, for whoever shows several servers as one.
+//! Subscription to list changes of a modern server.
 
 use crate::lists::pages;
 use std::sync::{Arc, Weak};
@@ -32,7 +32,7 @@ struct ListWatch {
     connection: Weak<UpstreamConnection>,
     shared: Weak<ServerShared>,
     filter: ListenFilter,
-    /// Whether something may have changed while nobody listened.
+    /// True if changes may have been missed between two streams.
     has_gap: bool,
 }
 
@@ -86,7 +86,7 @@ impl ListWatch {
 
     /// Another stream; none if the connection is over.
     async fn open(&self) -> Option<Call> {
-        // The connection may end while somebody listens, so it is not held for longer.
+        // The connection may end while the stream is open, so it is not held any longer.
         let connection = self
             .connection
             .upgrade()

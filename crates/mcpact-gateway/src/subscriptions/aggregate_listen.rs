@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::rewrite::edit;
+use crate::aggregate::rewrite::{Subject, edit};
 use crate::aggregate::rewriter::{Rewriter, under_each};
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
@@ -144,7 +144,8 @@ pub(crate) async fn listen(
     let mut shares = Vec::new();
     // What nobody has, and what several have, is left out of the agreement.
     for outer in &filter.uris {
-        if let Ok((entry, inner)) = aggregator.by_uri(guest, outer, client).await {
+        let uri = Subject::Uri((&**outer).into());
+        if let Some(Ok((entry, inner))) = aggregator.find(guest, &uri, client).await {
             let outer = outer.clone();
             let shared = SubscribedUri { outer, inner };
             share_of(&mut shares, entry).uris.push(shared);

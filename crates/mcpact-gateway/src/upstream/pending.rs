@@ -204,7 +204,8 @@ pub(crate) fn introduce_latecomers(server: &Arc<UpstreamServer>) {
                 return;
             };
             // It is not woken again for those who only listen.
-            let Some(_awake) = server_list::everybody(&server).and_then(|binding| binding.hold())
+            let Some(_awake) =
+                server_list::shared_binding(&server).and_then(|binding| binding.hold())
             else {
                 continue;
             };

@@ -8,7 +8,9 @@ use tokio::time::Instant;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::error::{Explanation, NEXT_START_IN, ServeError};
+use crate::lists::server_list::ServerList;
 use crate::sync::lock;
+use crate::upstream::tool_filter;
 
 /// How a server is that may have what is looked for, and cannot say so.
 #[derive(Debug)]
@@ -19,6 +21,14 @@ pub(crate) struct Unwell {
     pub(crate) why: Explanation,
     /// What can be done.
     pub(crate) advice: String,
+}
+
+/// Missing part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListGap {
+    /// True if the list, or its latest change, is missing as a whole.
+    is_whole: bool,
+    what: Box<str>,
 }
 
 impl ServerEntry {
@@ -79,8 +89,8 @@ impl ServerEntry {
         judged.max(outage)
     }
 
-    /// Whether nobody knows what it has of this kind, and nothing is known to be wrong with it: it is on its way,
-    /// or left alone for a moment.
+    /// Returns true if no list of this kind is known and no failure either: the server is starting, or waits for a
+    /// retry.
     pub(crate) fn is_coming(&self, kind: ListKind) -> bool {
         let slots = self.slots();
         let mut lists = slots.iter().filter(|(of, _)| *of == kind);
@@ -108,5 +118,55 @@ impl ServerEntry {
             why,
             advice: format!("{again}; `mcpact status {}` shows how it is", self.name),
         })
+    }
+
+    /// Remembers what a list lacks that has come.
+    pub(crate) fn look_over(&self, kind: ListKind, listing: &ServerList) {
+        let unnamed = || tool_filter::unnamed(&self.server, kind, listing);
+        let what = listing.left_out().or_else(unnamed);
+        self.lack(kind, what, false);
+    }
+
+    /// Remembers why a list has not come.
+    pub(crate) fn do_without(&self, kind: ListKind, why: String) {
+        self.lack(kind, Some(why), true);
+    }
+
+    /// Why a list has not come, if it has not.
+    pub(crate) fn without(&self, kind: ListKind) -> Option<String> {
+        let lacking = lock(&self.lacking);
+        let gap = lacking.get(&kind)?;
+        gap.is_whole.then(|| gap.what.to_string())
+    }
+
+    fn lack(&self, kind: ListKind, what: Option<String>, is_whole: bool) {
+        let gap = what.map(|what| ListGap {
+            is_whole,
+            what: self.server.covered(what).into(),
+        });
+        let mut lacking = lock(&self.lacking);
+        if lacking.get(&kind) == gap.as_ref() {
+            return;
+        }
+        let list = kind.method().as_str();
+        match gap {
+            Some(gap) => {
+                tracing::warn!(event = "route_error", server = %self.name, list, error = &*gap.what, "a list is not whole");
+                lacking.insert(kind, gap);
+            }
+            None => {
+                tracing::info!(server = %self.name, list, "a list is whole again");
+                lacking.remove(&kind);
+            }
+        }
+        drop(lacking);
+        self.judgements.fetch_add(1, Ordering::Release);
+    }
+
+    /// What its lists lack, in words.
+    #[must_use]
+    pub fn lacking(&self) -> Vec<String> {
+        let lacking = lock(&self.lacking);
+        lacking.values().map(|gap| gap.what.to_string()).collect()
     }
 }
