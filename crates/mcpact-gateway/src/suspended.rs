@@ -31,7 +31,7 @@ use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::connection::unanswered::UnansweredQuestions;
+use crate::connection::questions::UnansweredQuestions;
 use crate::exchange::Exchange;
 use crate::suspended::call::Seat;
 use crate::suspended::call::SuspendedCall;
@@ -167,7 +167,7 @@ async fn begun(open: &mut Open, parked: SuspendOutcome) -> Option<Round> {
         SuspendOutcome::Held => None,
         SuspendOutcome::Full(answers) => {
             tracing::warn!("too many calls wait for input; the server gets no answers");
-            open.unanswered.due(answers).tell().await;
+            open.unanswered.answer(answers).await;
             None
         }
     }
@@ -324,9 +324,9 @@ impl Open {
             }
         };
         let pact = &self.exchange.inbound.job.pact;
-        let ask = connection.stands_in(pact, ask, method).await?;
+        let ask = connection.answer_by_default(pact, ask, method).await?;
         match question_to_modern(method, Some(&ask.params), connection.revision(), pact) {
-            Ok(_) if self.exchange.tells_another(&ask, method) => {
+            Ok(_) if self.exchange.is_owned_by_other(&ask, method) => {
                 self.exchange.connection.refuse_during(ask, None).await;
                 None
             }

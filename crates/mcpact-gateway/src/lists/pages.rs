@@ -15,7 +15,6 @@ use mcpact_wire::raw::ObjectWriter;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::Page;
 use crate::connection::UpstreamConnection;
-use crate::connection::shared_lists::FetchMode;
 use crate::exchange::DeclaredTasks;
 use crate::exchange::refusal;
 use crate::exchange::refusal::RefusalRecord;
@@ -42,7 +41,7 @@ const DOUBTS: usize = 3;
 pub(crate) struct ListFetch {
     pub(crate) kind: ListKind,
     pub(crate) readers: ListAudience,
-    pub(crate) passage: FetchMode,
+    pub(crate) is_call: bool,
 }
 
 /// What many are shown rests on no client's answers: a list that may do is asked for again.
@@ -56,7 +55,7 @@ pub(crate) async fn list(
         return list_pages(connection, binding, errand, refusals).await;
     }
     for _ in 0..DOUBTS {
-        let common = connection.common.begin(errand.passage);
+        let common = connection.shared_lists.begin(errand.is_call);
         let listed = list_pages(connection, binding, errand, refusals).await;
         if !common.is_doubtful() {
             return listed;
@@ -134,7 +133,7 @@ async fn page(
             }
             CallEvent::Notification(_) => {}
             CallEvent::Request(ask) if errand.readers == ListAudience::One => connection.asked(ask),
-            CallEvent::Request(ask) => connection.answer_for_nobody(ask).await,
+            CallEvent::Request(ask) => connection.answer_for_shared_list(ask).await,
         }
     }
 }

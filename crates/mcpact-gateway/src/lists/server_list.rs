@@ -18,7 +18,6 @@ use crate::aggregate::list_defects::{ListDefects, ValidItems};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::{Page, ServerItems};
 use crate::cache::{CachedList, ServerMetadata};
-use crate::connection::shared_lists::FetchMode;
 use crate::connection::slot::Lease;
 use crate::exchange::refusal;
 use crate::exchange::refusal::RefusalKind;
@@ -327,7 +326,7 @@ async fn list_once(
     let errand = ListFetch {
         kind,
         readers,
-        passage: FetchMode::Lease,
+        is_call: true,
     };
     let listed = in_time(server, pages::list(&connection, &binding, errand, refusals)).await;
     if listed.is_ok() {
@@ -348,7 +347,7 @@ pub(crate) async fn list_awake(
     let errand = ListFetch {
         kind,
         readers,
-        passage: FetchMode::Unnoticed,
+        is_call: false,
     };
     Some(in_time(server, pages::list(&connection, binding, errand, &refusals)).await)
 }

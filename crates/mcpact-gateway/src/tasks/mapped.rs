@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::unanswered::UnansweredQuestions;
+use crate::connection::questions::UnansweredQuestions;
 use crate::error::ServeError;
 use crate::exchange::Exchange;
 use crate::exchange::refusal;
@@ -247,7 +247,7 @@ impl Mapping {
         let (Some(pact), Some(method)) = (pact, ask.method) else {
             return connection.refuse(ask).await;
         };
-        let Some(ask) = connection.stands_in(&pact, ask, method).await else {
+        let Some(ask) = connection.answer_by_default(&pact, ask, method).await else {
             return;
         };
         let raised = question_to_modern(method, Some(&ask.params), connection.revision(), &pact);
@@ -391,7 +391,7 @@ pub(crate) async fn about_mapped(
             let due = mapping
                 .open()
                 .get_mut(&*task)
-                .map(|open| open.unanswered.due(answers));
+                .map(|open| open.unanswered.answer(answers));
             if let Some(due) = due {
                 due.tell().await;
             }
