@@ -1,15 +1,11 @@
-//! One connection to the server, and whoever is behind it.
+//! Connection to an upstream server, and the state that belongs to it.
 
-pub(crate) mod askable;
 pub(crate) mod ownership;
 pub(crate) mod pool;
 pub(crate) mod questions;
 pub(crate) mod shared_lists;
 pub(crate) mod slot;
 pub(crate) mod state_lost;
-pub(crate) mod unanswered;
-pub(crate) mod unasked;
-pub(crate) mod usage;
 
 use crate::subscriptions::listen;
 use crate::sync::lock;
@@ -28,14 +24,11 @@ use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::connection::askable::AskableCalls;
-use crate::connection::ownership::Ownership;
-use crate::connection::questions::QuestionRegistry;
+use crate::connection::ownership::{ConnectionUsers, Ownership};
+use crate::connection::questions::{AskableCalls, QuestionRegistry};
 use crate::connection::shared_lists::SharedListFetches;
-use crate::connection::slot::ConnectionSlot;
-use crate::connection::slot::ServerShared;
+use crate::connection::slot::{ConnectionSlot, ServerShared};
 use crate::connection::state_lost::StatefulUse;
-use crate::connection::usage::UsageTracker;
 use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
 use crate::subscriptions::log_levels::LogLevels;
@@ -51,52 +44,49 @@ use mcpact::connection::{
     ServerNotification, ServerResponse, ToolHeaders, Unsolicited,
 };
 
-/// How many visited URLs are remembered.
+/// Maximum number of remembered URLs that users have visited.
 const COMPLETIONS: usize = 256;
 
-/// A connection, and who hears what belongs to no call.
+/// Connection to one instance of an upstream server.
 #[derive(Debug)]
 pub(crate) struct UpstreamConnection {
-    /// The instance that it is; before the connection, so that its end is meant to be.
+    /// Instance in the supervisor. Dropped before the connection, so that its exit counts as intended.
     pub(crate) running: RunningInstance,
-    /// Our name for the session, which no other one ever has.
+    /// Unique number of the session.
     pub(crate) session: u64,
-    /// The same, to be written down.
+    /// The number as text, for cursors.
     pub(crate) name: Box<str>,
     pub(crate) upstream: Connection,
-    /// ClientRef a legacy server is, as a modern result says it.
+    /// `serverInfo` of a legacy server in the form of modern results.
     pub(crate) server_info: Box<str>,
     pub(crate) book: Arc<ToolHeaders>,
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) log_levels: LogLevels,
-    /// ListScope it is, where it is shared and has become one's.
     pub(crate) ownership: Ownership,
-    /// ClientRef has made calls on it.
-    pub(crate) usage: UsageTracker,
+    pub(crate) users: Mutex<ConnectionUsers>,
     pub(crate) metrics: Arc<ServerMetrics>,
-    /// What those who use it declare.
+    /// Capabilities that the clients of the connection declare.
     pub(crate) declared: CapabilityBits,
     pub(crate) default_answers: DefaultAnswers,
     tool_tasks: Arc<ToolTasks>,
     pins: Arc<Pins>,
     pub(crate) mapping: Weak<Mapping>,
-    /// Tasks that run here for clients of the server's own revision.
+    /// Tasks of clients with the revision of the server.
     pub(crate) kept: KeptTasks,
-    /// Calls of modern clients.
+    /// Calls of modern clients that may receive questions.
     pub(crate) askable: AskableCalls,
     completions: Mutex<Completions>,
     unsolicited: Mutex<Option<mpsc::Receiver<Unsolicited>>>,
     pub(crate) strategy: Strategy,
-    /// How many streams of changes and followed tasks of a modern server there are.
+    /// Number of [`IdleGuard`]s.
     holders: AtomicUsize,
-    /// What a legacy client is being asked.
+    /// Questions in flight to legacy clients.
     pub(crate) question_registry: QuestionRegistry,
-    /// What its client may have in it.
+    /// Use that may leave state of its client in the server.
     pub(crate) stateful_use: StatefulUse,
-    /// Whoever listens for changed lists.
+    /// Background job that listens for changed lists.
     pub(crate) watching: OnceLock<AbortHandle>,
-    /// The lists that it is asked for on behalf of many.
-    pub(crate) common: SharedListFetches,
+    pub(crate) shared_lists: SharedListFetches,
 }
 
 impl Drop for UpstreamConnection {
@@ -107,7 +97,7 @@ impl Drop for UpstreamConnection {
     }
 }
 
-/// Somebody who needs the server between calls, for as long as this is held.
+/// Prevents idle shutdown of the server until dropped.
 #[derive(Debug)]
 pub(crate) struct IdleGuard(Arc<UpstreamConnection>);
 
@@ -128,9 +118,9 @@ impl ManagedConnection for UpstreamConnection {
         self.upstream.close();
     }
 
-    /// Where a server sleeps when nobody calls it, nobody can expect to hear of its lists.
+    /// Listeners for list changes prevent idle shutdown only with the `stateful` strategy.
     fn has_listeners(&self) -> bool {
-        let is_heard = match self.strategy {
+        let has_subscribers = match self.strategy {
             Strategy::Stateful => self.subscribers.is_waiting(),
             Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
                 self.subscribers.is_waiting_for_resources()
@@ -139,7 +129,10 @@ impl ManagedConnection for UpstreamConnection {
         let mapping = self.mapping.upgrade();
         let has_tasks = self.kept.are_running()
             || mapping.is_some_and(|mapping| mapping.are_any_in(self.session));
-        is_heard || has_tasks || self.holders.load(Ordering::Relaxed) > 0 || self.upstream.is_free()
+        has_subscribers
+            || has_tasks
+            || self.holders.load(Ordering::Relaxed) > 0
+            || self.upstream.is_free()
     }
 
     fn era(&self) -> Era {
@@ -179,7 +172,7 @@ impl UpstreamConnection {
         running: RunningInstance,
     ) -> Self {
         let mut session = [0; 8];
-        // Without randomness a name may repeat; then a cursor is tried where it is not known.
+        // Without randomness a number may repeat; then a cursor may reach a session that does not know it.
         let _ = getrandom::fill(&mut session);
         let session = u64::from_ne_bytes(session);
         Self {
@@ -199,7 +192,7 @@ impl UpstreamConnection {
             subscribers,
             log_levels: LogLevels::default(),
             ownership: Ownership::default(),
-            usage: UsageTracker::default(),
+            users: Mutex::default(),
             metrics: Arc::clone(&shared.metrics),
             declared,
             default_answers: shared.default_answers.clone(),
@@ -213,16 +206,16 @@ impl UpstreamConnection {
             question_registry: QuestionRegistry::default(),
             stateful_use: StatefulUse::default(),
             watching: OnceLock::new(),
-            common: SharedListFetches::default(),
+            shared_lists: SharedListFetches::default(),
         }
     }
 
-    /// Whether it takes calls.
+    /// Returns true if the connection accepts calls.
     pub(crate) fn is_open(&self) -> bool {
         !self.upstream.is_gone() && self.running.is_open()
     }
 
-    /// A stream of changes is opened, for which the server shall stay awake.
+    /// Prevents idle shutdown until the guard is dropped.
     pub(crate) fn hold(self: &Arc<Self>) -> IdleGuard {
         self.holders.fetch_add(1, Ordering::Relaxed);
         IdleGuard(Arc::clone(self))
@@ -232,7 +225,7 @@ impl UpstreamConnection {
         self.upstream.revision()
     }
 
-    /// Takes note of a page of the server's tools.
+    /// Records a page of the server's tool list.
     pub(crate) fn learn_tools(&self, page: &str) {
         self.book.learn(page);
         self.pins.check(page);
@@ -241,12 +234,12 @@ impl UpstreamConnection {
         }
     }
 
-    /// Whether there is anything that the server could ask whoever uses the connection.
+    /// Returns true if the clients of the connection declare capabilities for questions.
     pub(crate) fn may_ask(&self) -> bool {
         self.declared.iter().next().is_some()
     }
 
-    /// Which URLs the server has called visited.
+    /// Returns the URLs that the server reported as visited.
     pub(crate) fn completions(&self) -> MutexGuard<'_, Completions> {
         lock(&self.completions)
     }
@@ -258,7 +251,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Makes a request that is in no client's words.
+    /// Sends a request of the gateway.
     pub(crate) async fn call(&self, method: Method, params: &str) -> Call {
         let order = RawRequest {
             method: Some(method),
@@ -270,7 +263,7 @@ impl UpstreamConnection {
         self.upstream.call(number, order, &self.book).await
     }
 
-    /// Asks the server something that no client asked for; only the answer matters.
+    /// Sends a request of the gateway and waits for the response; notifications are dropped.
     pub(crate) async fn request(
         &self,
         method: Method,
@@ -291,13 +284,13 @@ impl UpstreamConnection {
         }
     }
 
-    /// What can be asked on nobody's behalf.
+    /// Returns the capabilities that default answers cover.
     pub(crate) fn answered_here(&self) -> CapabilitySet {
         CapabilitySet::declaring(Side::Client, self.default_answers.capabilities().iter())
     }
 
-    /// Hears what belongs to no call, as long as there is somebody to tell; `slot` is told when the
-    /// connection is lost.
+    /// Receives messages that belong to no call until the connection is dropped. Notifies `slot` of list changes and of
+    /// the loss of the connection.
     pub(crate) fn serve_unsolicited(self: &Arc<Self>, slot: Weak<ConnectionSlot>) {
         let unsolicited = lock(&self.unsolicited).take();
         let connection = Arc::downgrade(self);
@@ -309,11 +302,11 @@ impl UpstreamConnection {
                     };
                     match stray {
                         Unsolicited::Notification(note) => {
-                            connection.tell_owner(&note);
+                            connection.notify_owner(&note);
                             if let Some(slot) = slot.upgrade() {
                                 slot.tell(note.method, connection.era());
                             }
-                            connection.tell_of_task(&note).await;
+                            connection.notify_task_listeners(&note).await;
                             listen::changed(&connection, &note).await;
                         }
                         Unsolicited::Request(ask) => connection.asked(ask),
@@ -331,7 +324,7 @@ impl UpstreamConnection {
                     .filter(|slot| !slot.has_moved_on(&connection));
                 drop(connection);
                 match slot {
-                    // Whoever sleeps is not woken by those who only listen.
+                    // Listeners do not restart a server that was stopped as idle.
                     Some(slot) if was_retired => slot.subscribers().listens.lost(),
                     Some(slot) => slot.lost().await,
                     None => {}
@@ -340,8 +333,8 @@ impl UpstreamConnection {
         }
     }
 
-    /// Where a task of the server stands, for the modern clients that want to hear of it.
-    async fn tell_of_task(&self, note: &ServerNotification) {
+    /// Sends the status of a task to the modern clients that listen to it.
+    async fn notify_task_listeners(&self, note: &ServerNotification) {
         match note.method {
             Method::ToolsListChanged => self.tool_tasks.forget(),
             Method::Cancelled => {
@@ -360,24 +353,24 @@ impl UpstreamConnection {
         }
     }
 
-    fn tell_owner(&self, note: &ServerNotification) {
+    fn notify_owner(&self, note: &ServerNotification) {
         if note.method == Method::ElicitationComplete {
             self.complete(note);
         }
         self.question_registry.withdraw(note);
-        // These name questions and calls by ids that mean something else to the client, or nothing.
+        // These contain request ids of this connection, which are meaningless to the client.
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
         if note.method == Method::TasksStatus && is_shared {
             kept::notify_task_owner(self, note);
         } else if note.method == Method::LoggingMessage {
-            self.tell_log(note);
+            self.forward_log(note);
         } else if !is_between_us {
             self.subscribers.tell(note.method, &note.params);
         }
     }
 
-    /// The client whose session this is has finished its handshake.
+    /// Processes the questions that arrived before the client finished its handshake.
     pub(crate) fn confirmed(self: &Arc<Self>) {
         for ask in self.subscribers.confirmed() {
             self.asked(ask);

@@ -6,6 +6,7 @@ pub(crate) mod rounds;
 pub(crate) mod trace;
 
 use crate::subscriptions::log_levels;
+use crate::sync::lock;
 use crate::tasks::kept;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -232,7 +233,7 @@ impl Exchange {
     async fn send_once(&mut self, params: &str) -> Result<Call, ServeError> {
         let job = &self.inbound.job;
         if job.method != Some(Method::LoggingSetLevel) {
-            self.connection.usage.came(&self.binding.user());
+            lock(&self.connection.users).add(&self.binding.user());
         }
         let upstream = &self.connection.upstream;
         let number = upstream.next_id();

@@ -16,8 +16,7 @@ use crate::upstream::rebind;
 use crate::upstream::tool_filter;
 use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use bytestring::ByteString;
 use futures_util::future::BoxFuture;
@@ -329,23 +328,28 @@ impl UpstreamServer {
         };
         // Translation tables decide how the request is handled.
         let (down, up) = (exchange.downstream(), exchange.upstream());
-        let late = CallDeadline {
-            limit: self.shared.run().call_timeout,
-            binding: Arc::clone(&exchange.binding),
-            is_given: Arc::clone(&exchange.is_given),
-        };
+        let (binding, is_sent) = (
+            Arc::clone(&exchange.binding),
+            Arc::clone(&exchange.is_given),
+        );
         let plan = plan(exchange.inbound.job.method, down, up);
         self.shared.metrics.translated(down, up, plan);
-        match plan {
-            Plan::Pass | Plan::NewerServer | Plan::OlderServer => {
-                late.unless(self.cross(exchange)).await
-            }
+        let serving = match plan {
+            Plan::Pass | Plan::NewerServer | Plan::OlderServer => self.cross(exchange),
             Plan::Emulate(Machine::TasksExtension) => {
-                late.unless(Box::pin(mapped::about_mapped(self, exchange)))
-                    .await
+                Box::pin(mapped::about_mapped(self, exchange))
             }
-            Plan::Emulate(machine) => Box::pin(self.emulate(machine, exchange)).await,
-        }
+            Plan::Emulate(machine) => return Box::pin(self.emulate(machine, exchange)).await,
+        };
+        let limit = self.shared.run().call_timeout;
+        let served = tokio::time::timeout(limit, serving).await;
+        served.unwrap_or_else(|_| {
+            let trouble = match is_sent.load(Ordering::Relaxed) {
+                true => UpstreamErrorKind::CallTimeout { limit },
+                false => UpstreamErrorKind::TimeoutBeforeSend { limit },
+            };
+            Err(binding.lost_call(trouble).into())
+        })
     }
 
     /// Registers a legacy client's session for notifications that belong to no request.
@@ -497,30 +501,6 @@ pub(crate) fn level_of(job: &BackendRequest) -> Result<LogLevel, ServeError> {
         let code = ErrorCode::InvalidParams.code();
         refusal(code, why, None, job.pact.revision())
     })
-}
-
-/// Time limit of a call, independent of the server's behavior.
-struct CallDeadline {
-    limit: Duration,
-    binding: Arc<ServerBinding>,
-    is_given: Arc<AtomicBool>,
-}
-
-impl CallDeadline {
-    async fn unless(
-        self,
-        serving: impl Future<Output = Result<ByteString, ServeError>>,
-    ) -> Result<ByteString, ServeError> {
-        let limit = self.limit;
-        let served = tokio::time::timeout(limit, serving).await;
-        served.unwrap_or_else(|_| {
-            let trouble = match self.is_given.load(Ordering::Relaxed) {
-                true => UpstreamErrorKind::CallTimeout { limit },
-                false => UpstreamErrorKind::TimeoutBeforeSend { limit },
-            };
-            Err(self.binding.lost_call(trouble).into())
-        })
-    }
 }
 
 /// Error for a method without a counterpart at the server.

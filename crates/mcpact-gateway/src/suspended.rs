@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use mcpact::connection::{Call, CallEvent, ServerNotification, ServerRequest, ServerResponse};
 
-use crate::connection::unanswered::UnansweredQuestions;
+use crate::connection::questions::UnansweredQuestions;
 use crate::error::ServeError;
 use crate::exchange::Exchange;
 use crate::suspended::call::{Seat, SuspendedCall};
@@ -164,7 +164,7 @@ async fn begun(open: &mut Open, parked: SuspendOutcome) -> Option<Round> {
         SuspendOutcome::Held => None,
         SuspendOutcome::Full(answers) => {
             tracing::warn!("too many calls wait for input; the server gets no answers");
-            open.unanswered.due(answers).tell().await;
+            open.unanswered.answer(answers).await;
             None
         }
     }
@@ -321,9 +321,9 @@ impl Open {
             }
         };
         let pact = &self.exchange.inbound.job.pact;
-        let ask = connection.stands_in(pact, ask, method).await?;
+        let ask = connection.answer_by_default(pact, ask, method).await?;
         match question_to_modern(method, Some(&ask.params), connection.revision(), pact) {
-            Ok(_) if self.exchange.tells_another(&ask, method) => {
+            Ok(_) if self.exchange.is_owned_by_other(&ask, method) => {
                 self.exchange.connection.refuse_during(ask, None).await;
                 None
             }

@@ -1,24 +1,26 @@
-//! ListScope a connection is that clients share.
+//! Exclusive ownership of a shared connection, and its users.
 //!
-//! A server may keep what a client has told it: the folders of one would be served to whoever comes after. So a
-//! connection on which a client was asked something that need not belong to its call is that client's from then on.
-//! Whoever else comes gets another one. Where there is no room for that, or its client has gone, the connection is let
-//! go of: calls that run there finish, and then it ends.
+//! A server may store the answers of a client: the roots of one client would be used for the next one. So a client owns a
+//! connection from the first answer that need not belong to its call. Other clients get another connection. If there is no
+//! capacity for that, or the owner has disconnected, the connection is released: calls in flight finish, then it closes.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
 
 use mcpact_engine::pact::Pact;
+use mcpact_engine::server::Scope;
 use mcpact_spec::{Kind, Method, Side};
 
 use crate::connection::UpstreamConnection;
 use crate::connection::slot::ConnectionSlot;
 use crate::downstream::sink::ClientSink;
 use crate::exchange::Exchange;
+use crate::stable::DropReason;
 use crate::supervisor::{SharingPolicy, sharing_policy};
-use mcpact::connection::{ServerRequest, related_task};
+use crate::sync::lock;
+use mcpact::connection::{ServerNotification, ServerRequest, related_task};
 
-/// A client, for as long as its session lasts; known again, and not kept.
+/// Identity of a client session; does not keep the session alive.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientRef(Weak<dyn Any + Send + Sync>);
 
@@ -27,7 +29,7 @@ impl ClientRef {
         Self(session)
     }
 
-    fn is_there(&self) -> bool {
+    fn is_connected(&self) -> bool {
         self.0.strong_count() > 0
     }
 }
@@ -38,33 +40,33 @@ impl PartialEq for ClientRef {
     }
 }
 
-/// On whose behalf a connection is looked for.
+/// User of a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum ConnectionUser {
-    /// Nobody's: to have one, or to know what the server says of itself.
+    /// The gateway itself, to start the server or to read its description.
     Gateway,
-    /// That of a client which is not known again when it comes back.
+    /// Client without a session.
     Stranger,
-    /// That of a client which stays.
+    /// Client with a session.
     Client(ClientRef),
 }
 
-/// When a client is asked something.
+/// Relation of a question to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuestionContext {
-    /// During the call or the task that it is about.
+    /// The question belongs to this call or task.
     Call,
-    /// During a call, on a carrier that does not say what a question is about.
+    /// A call is in flight, and the transport does not show if the question belongs to it.
     Unclear,
-    /// Outside of any call.
+    /// The question belongs to no call.
     Outside,
 }
 
-/// Whether what a client answers may stay with the server. It asks for roots to keep them: it is told when they
+/// Returns true if the server may store the answer beyond the call. Servers store roots: they are notified when roots
 /// change.
-pub(crate) fn is_kept(sharing: SharingPolicy, occasion: QuestionContext, method: Method) -> bool {
-    match (sharing, occasion) {
-        // It is its client's already, or everybody's because the config says so.
+pub(crate) fn is_kept(sharing: SharingPolicy, context: QuestionContext, method: Method) -> bool {
+    match (sharing, context) {
+        // The connection has one client, or the config shares it between all clients.
         (SharingPolicy::Exclusive | SharingPolicy::All, _)
         | (SharingPolicy::SameAffinity, QuestionContext::Call) => false,
         (SharingPolicy::SameAffinity, QuestionContext::Unclear) => method == Method::RootsList,
@@ -72,63 +74,56 @@ pub(crate) fn is_kept(sharing: SharingPolicy, occasion: QuestionContext, method:
     }
 }
 
-/// What a connection is to somebody who looks for one.
+/// Ownership of a connection, as seen by a user that needs one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnershipRelation {
-    /// Anybody's.
+    /// No owner.
     Common,
-    /// Its own, which it takes rather than another.
+    /// Owned by this user, which prefers it.
     Own,
-    /// Another client's.
+    /// Owned by another client.
     Foreign,
-    /// A client's that has gone.
+    /// Owned by a client that has disconnected.
     Left,
 }
 
-/// Whether there is room for another connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    Free,
-    Full,
-}
-
 impl OwnershipRelation {
-    /// Whether somebody who looks for a connection lets go of this one.
-    pub(crate) const fn is_let_go(self, space: Room) -> bool {
+    /// Returns true if the connection is released when this user needs one.
+    pub(crate) const fn is_released(self, has_capacity: bool) -> bool {
         match self {
             Self::Common | Self::Own => false,
-            Self::Foreign => matches!(space, Room::Full),
+            Self::Foreign => !has_capacity,
             Self::Left => true,
         }
     }
 }
 
-/// ListScope a connection is, once it is somebody's.
+/// Owner of a connection, once it has one.
 #[derive(Debug, Default)]
 pub(crate) struct Ownership(OnceLock<ClientRef>);
 
 impl Ownership {
-    /// Makes it this client's, from before the server hears the answer; whether it is.
+    /// Makes this client the owner, before its answer is sent. Returns true if it is the owner.
     pub(crate) fn take(&self, who: &ClientRef) -> bool {
         self.0.get_or_init(|| who.clone()) == who
     }
 
-    /// ListScope it is.
+    /// Returns the owner.
     pub(crate) fn holder(&self) -> Option<&ClientRef> {
         self.0.get()
     }
 
-    /// What it is to this one.
+    /// Returns the relation of the connection to a user.
     pub(crate) fn relation(&self, user: &ConnectionUser) -> OwnershipRelation {
         match (self.holder(), user) {
             (None, _) | (Some(_), ConnectionUser::Gateway) => OwnershipRelation::Common,
             (Some(holder), ConnectionUser::Client(who)) if holder == who => OwnershipRelation::Own,
-            (Some(holder), _) if holder.is_there() => OwnershipRelation::Foreign,
+            (Some(holder), _) if holder.is_connected() => OwnershipRelation::Foreign,
             (Some(_), _) => OwnershipRelation::Left,
         }
     }
 
-    /// Whether this one may use it.
+    /// Returns true if this user may use the connection.
     pub(crate) fn admits(&self, user: &ConnectionUser) -> bool {
         matches!(
             self.relation(user),
@@ -138,92 +133,124 @@ impl Ownership {
 }
 
 impl UpstreamConnection {
-    /// When a client is asked this, if it is asked during a call.
-    pub(crate) fn occasion(&self, ask: &ServerRequest) -> QuestionContext {
+    /// Returns the context of a question that arrives during a call.
+    pub(crate) fn question_context(&self, ask: &ServerRequest) -> QuestionContext {
         match self.upstream.has_own_streams() || related_task(&ask.params).is_some() {
             true => QuestionContext::Call,
             false => QuestionContext::Unclear,
         }
     }
 
-    /// The client whose session this is, and nobody else's who uses it.
-    pub(crate) fn confidant(&self) -> Option<ClientSink> {
+    /// Returns the client that alone uses or owns this session.
+    pub(crate) fn only_client(&self) -> Option<ClientSink> {
         let holder = self.ownership.holder();
-        let is_heard_by_others = sharing_policy(self.strategy) == SharingPolicy::SameAffinity
+        let has_other_listeners = sharing_policy(self.strategy) == SharingPolicy::SameAffinity
             && holder.is_none()
             && self.subscribers.listens.is_active();
-        match is_heard_by_others {
+        match has_other_listeners {
             true => None,
             false => self.subscribers.owner(holder),
         }
     }
 
-    /// Whether a legacy client may be asked this: what the server keeps makes the session that client's.
-    pub(crate) fn may_hear(
+    /// Returns true if a legacy client may receive this question. It becomes the owner if the server may store the answer.
+    pub(crate) fn may_ask_client(
         &self,
         sink: &ClientSink,
-        occasion: QuestionContext,
+        context: QuestionContext,
         method: Method,
     ) -> bool {
         let rule = |pact: Arc<Pact>| pact.rule_on(Side::Server, Kind::Request, method).is_open();
         let is_asked = sink.pact().is_some_and(rule);
         !is_asked
-            || !is_kept(sharing_policy(self.strategy), occasion, method)
+            || !is_kept(sharing_policy(self.strategy), context, method)
             || self.ownership.take(&sink.who())
     }
 
-    /// Whether what a client is still asked when its call is over may be its own matter: the session is that client's then.
-    pub(crate) fn becomes_of(&self, sink: &ClientSink) -> bool {
+    /// Makes a client the owner of a shared session whose questions outlast its call. Returns false if another one is.
+    pub(crate) fn claim_for(&self, sink: &ClientSink) -> bool {
         let is_shared = sharing_policy(self.strategy) == SharingPolicy::SameAffinity;
         !is_shared || self.ownership.take(&sink.who())
     }
 }
 
 impl ConnectionSlot {
-    /// Its connection, if it is open for this one.
+    /// Returns the open connection if this user may use it.
     pub(crate) fn live_for(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
         self.live()
             .filter(|connection| connection.ownership.admits(user))
     }
 
-    /// What its connection is to this one, if it is open.
+    /// Returns the relation of the open connection to a user.
     pub(crate) fn relation(&self, user: &ConnectionUser) -> Option<OwnershipRelation> {
         Some(self.live()?.ownership.relation(user))
     }
 
-    /// Lets go of a connection that another client has made its own, unless a task runs there. Whoever has a call there
-    /// keeps it until then.
-    pub(crate) fn let_go(&self, user: &ConnectionUser, space: Room) {
-        let is_let_go = |connection: &mut Arc<UpstreamConnection>| {
-            connection.ownership.relation(user).is_let_go(space) && !connection.kept.are_running()
+    /// Releases the connection of another client, unless a task runs on it. Calls in flight keep it open.
+    pub(crate) fn release_foreign(&self, user: &ConnectionUser, has_capacity: bool) {
+        let is_released = |connection: &mut Arc<UpstreamConnection>| {
+            let relation = connection.ownership.relation(user);
+            relation.is_released(has_capacity) && !connection.kept.are_running()
         };
-        let foreign = self.current().take_if(is_let_go);
-        // Nobody is kept waiting by what ends with it.
+        let foreign = self.current().take_if(is_released);
+        // Dropped after the lock is released.
         drop(foreign);
     }
 }
 
-/// What a client told the server during its call, which nobody must meet there after it.
-#[derive(Debug)]
-pub(crate) struct DisclosureGuard {
-    connection: Arc<UpstreamConnection>,
-    who: ClientRef,
+/// Clients that have made calls on a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum ConnectionUsers {
+    #[default]
+    None,
+    One(ClientRef),
+    Several,
 }
 
-impl Drop for DisclosureGuard {
-    fn drop(&mut self) {
-        self.connection.ownership.take(&self.who);
+impl ConnectionUsers {
+    /// Records a call.
+    pub(crate) fn add(&mut self, user: &ConnectionUser) {
+        *self = match (&*self, user) {
+            (_, ConnectionUser::Gateway) | (Self::Several, _) => return,
+            (Self::One(known), ConnectionUser::Client(who)) if known == who => return,
+            (Self::None, ConnectionUser::Client(who)) => Self::One(who.clone()),
+            (Self::None | Self::One(_), _) => Self::Several,
+        };
+    }
+}
+
+impl UpstreamConnection {
+    /// Forwards a log message that belongs to no call, if it cannot concern a call of another client.
+    pub(crate) fn forward_log(&self, note: &ServerNotification) {
+        match self.log_client() {
+            Some(sink) => sink.hint(&Scope::Connection, note.method, &note.params),
+            None if self.subscribers.is_any() => self.metrics.dropped(DropReason::LogOfWhom),
+            // Modern clients get log messages of their own requests only.
+            None => {}
+        }
+    }
+
+    /// Returns the legacy client that owns the session or alone has made calls.
+    fn log_client(&self) -> Option<ClientSink> {
+        let holder = self.ownership.holder();
+        let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
+        let users = lock(&self.users).clone();
+        match users {
+            ConnectionUsers::One(only) => self.subscribers.owner(holder.or(Some(&only))),
+            ConnectionUsers::Several if is_shared && holder.is_none() => None,
+            ConnectionUsers::None | ConnectionUsers::Several => self.subscribers.owner(holder),
+        }
     }
 }
 
 impl Exchange {
-    /// Whether a modern client would answer this to a server that keeps it for another client; then it is refused. What
-    /// is kept for this one is spent with its call: it is not known again, but comes back during it.
-    pub(crate) fn tells_another(&mut self, ask: &ServerRequest, method: Method) -> bool {
+    /// Returns true if the answer of a modern client would reach a connection that another client owns. Otherwise the
+    /// connection becomes owned when the call ends: the client has no session and is unknown afterwards.
+    pub(crate) fn is_owned_by_other(&mut self, ask: &ServerRequest, method: Method) -> bool {
         let connection = &self.connection;
         if !is_kept(
             sharing_policy(connection.strategy),
-            connection.occasion(ask),
+            connection.question_context(ask),
             method,
         ) {
             return false;
@@ -232,10 +259,11 @@ impl Exchange {
             return true;
         }
         let (connection, who) = (Arc::clone(connection), self.inbound.sink.who());
-        let secret = DisclosureGuard { connection, who };
         match &mut self.turn {
-            Some(turn) => turn.tell(secret),
-            None => drop(secret),
+            Some(turn) => turn.disclosed = Some((connection, who)),
+            None => {
+                connection.ownership.take(&who);
+            }
         }
         false
     }

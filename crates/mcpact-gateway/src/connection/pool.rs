@@ -11,13 +11,8 @@ use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit};
 
 use crate::connection::UpstreamConnection;
-use crate::connection::ownership::ConnectionUser;
-use crate::connection::ownership::DisclosureGuard;
-use crate::connection::ownership::OwnershipRelation;
-use crate::connection::ownership::Room;
-use crate::connection::slot::ConnectionSlot;
-use crate::connection::slot::Lease;
-use crate::connection::slot::ServerShared;
+use crate::connection::ownership::{ClientRef, ConnectionUser, OwnershipRelation};
+use crate::connection::slot::{ConnectionSlot, Lease, ServerShared};
 use crate::error::UpstreamError;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{Few, InstanceSharing, StartCause};
@@ -65,19 +60,14 @@ pub(crate) struct QuestionPermit {
     /// Until it is over.
     permit: Option<OwnedSemaphorePermit>,
     is_running: bool,
-    /// What the server was told that it may keep.
-    told: Option<DisclosureGuard>,
+    /// Client that becomes the owner of this connection after the call, because the server may store its answer.
+    pub(crate) disclosed: Option<(Arc<UpstreamConnection>, ClientRef)>,
 }
 
 impl QuestionPermit {
     /// A call is about to be made.
     pub(crate) const fn begin(&mut self) {
         self.is_running = true;
-    }
-
-    /// The server is told something that it may keep.
-    pub(crate) fn tell(&mut self, secret: DisclosureGuard) {
-        self.told = Some(secret);
     }
 
     /// The server has answered, or never will.
@@ -88,8 +78,10 @@ impl QuestionPermit {
 
 impl Drop for QuestionPermit {
     fn drop(&mut self) {
-        // Whoever comes next finds out whose the connection is.
-        drop(self.told.take());
+        // The owner is set before the permit goes to another call.
+        if let Some((connection, who)) = self.disclosed.take() {
+            connection.ownership.take(&who);
+        }
         let permit = self.permit.take();
         let slot = Arc::clone(&self.slot);
         let runtime = tokio::runtime::Handle::try_current();
@@ -187,7 +179,7 @@ impl ConnectionPool {
                 slot,
                 permit: Some(permit),
                 is_running: false,
-                told: None,
+                disclosed: None,
             })
         };
         let supervisor = &self.shared.supervisor;
@@ -227,7 +219,7 @@ impl ConnectionPool {
         &self,
         user: &ConnectionUser,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.let_go(user);
+        self.release_foreign(user);
         match self.open_connection_for(user) {
             Some(connection) => Ok(connection),
             None => self.closed_port().connection(user).await,
@@ -275,19 +267,16 @@ impl ConnectionPool {
         (connection.ownership.relation(user) == OwnershipRelation::Own).then_some(connection)
     }
 
-    /// Lets go of the connections of other clients that have gone, or stand in the way.
-    fn let_go(&self, user: &ConnectionUser) {
+    /// Releases connections of disconnected clients, and without capacity those of other clients.
+    fn release_foreign(&self, user: &ConnectionUser) {
         let more = self.more();
         let ports = || std::iter::once(&self.first).chain(more.iter());
         let is_common = |relation| matches!(relation, None | Some(OwnershipRelation::Common));
         if ports().all(|slot| is_common(slot.relation(user))) {
             return;
         }
-        let space = match self.shared.supervisor.has_capacity() {
-            true => Room::Free,
-            false => Room::Full,
-        };
-        ports().for_each(|slot| slot.let_go(user, space));
+        let has_capacity = self.shared.supervisor.has_capacity();
+        ports().for_each(|slot| slot.release_foreign(user, has_capacity));
     }
 
     /// A connection, opened for this reason if there is none.
@@ -312,7 +301,7 @@ impl ConnectionPool {
     fn usable_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
         let connections = self.open_connections(user);
         if connections.is_empty() {
-            self.let_go(user);
+            self.release_foreign(user);
         }
         connections
     }

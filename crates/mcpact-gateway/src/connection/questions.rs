@@ -1,32 +1,114 @@
-//! What a legacy server asks, and who answers it.
+//! Questions of legacy servers, and the clients or defaults that answer them.
 
 use crate::sync::lock;
 use crate::tasks::kept;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
+use mcpact::connection::{ServerNotification, ServerRequest};
 use mcpact::server::backend::QuestionOutcome;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
+use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{ErrorCode, Method, Side};
-use mcpact_translate::input::{AttributionFailure, Outcome};
+use mcpact_translate::input::{AttributionFailure, Outcome, ServerAnswer};
+use mcpact_translate::plan::without_progress_token;
+use mcpact_translate::shape::{ShapeError, adapt_client_result, adapt_params};
 use mcpact_wire::id::Id;
 use mcpact_wire::model::error;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::QuestionContext;
-use crate::connection::shared_lists::QuestionOrigin;
-use crate::connection::unasked;
-use crate::connection::unasked::PATIENCE;
 use crate::downstream::sink::ClientSink;
 use crate::supervisor::{SharingPolicy, sharing_policy};
-use mcpact::connection::{ServerNotification, ServerRequest};
 
-/// What legacy clients are being asked on one connection, by the server's ids.
+/// Time limit for the answer of a user. A call that ends earlier cancels its questions.
+pub(crate) const ANSWER_TIMEOUT: RequestTimeout = RequestTimeout {
+    timeout: Duration::from_secs(600),
+    maximum: Duration::from_secs(600),
+    on_progress: OnProgress::Extend,
+};
+
+/// Maximum number of queued questions per call; more are refused.
+const MAX_QUEUED: usize = 16;
+
+/// Calls of modern clients on one connection that may receive questions.
+///
+/// A server on HTTP may send a question on the stream of its call or on a separate stream. A question on a separate
+/// stream belongs to the only call in flight; with several calls it has no known owner.
+#[derive(Debug, Default)]
+pub(crate) struct AskableCalls(Mutex<Vec<mpsc::Sender<ServerRequest>>>);
+
+impl AskableCalls {
+    /// Returns the calls that have not ended.
+    fn calls(&self) -> MutexGuard<'_, Vec<mpsc::Sender<ServerRequest>>> {
+        let mut calls = lock(&self.0);
+        calls.retain(|call| !call.is_closed());
+        calls
+    }
+
+    /// Registers a call until the returned receiver of its questions is dropped.
+    pub(crate) fn enter(&self) -> mpsc::Receiver<ServerRequest> {
+        let (sender, questions) = mpsc::channel(MAX_QUEUED);
+        self.calls().push(sender);
+        questions
+    }
+
+    /// Sends a question to the only call, or returns it if the number of calls is not one or the queue is full.
+    fn put(&self, ask: ServerRequest) -> Option<ServerRequest> {
+        match self.calls().as_slice() {
+            [only] => only.try_send(ask).err().map(|full| full.into_inner()),
+            _ => Some(ask),
+        }
+    }
+}
+
+/// Questions that modern clients received in a result and have not answered yet. Dropping them refuses them.
+#[derive(Debug, Default)]
+pub(crate) struct UnansweredQuestions(Vec<ServerRequest>);
+
+impl UnansweredQuestions {
+    pub(crate) fn keep(&mut self, ask: ServerRequest) {
+        self.0.push(ask);
+    }
+
+    fn take(&mut self, id: &Id) -> Option<ServerRequest> {
+        let at = self.0.iter().position(|ask| ask.id == *id)?;
+        Some(self.0.remove(at))
+    }
+
+    /// Removes a question that the server has cancelled.
+    pub(crate) fn withdrawn(&mut self, id: &Id) {
+        if let Some(ask) = self.take(id) {
+            ask.cancelled();
+        }
+    }
+
+    /// Removes the answered questions. The returned future sends the answers; answers to cancelled questions are
+    /// dropped.
+    pub(crate) fn answer(
+        &mut self,
+        answers: Vec<ServerAnswer>,
+    ) -> impl Future<Output = ()> + use<> {
+        let answers = answers.into_iter();
+        let due: Vec<_> = answers
+            .filter_map(|ServerAnswer { id, outcome }| Some((self.take(&id)?, outcome)))
+            .collect();
+        async move {
+            for (ask, outcome) in due {
+                ask.answer(&outcome).await;
+            }
+        }
+    }
+}
+
+/// Questions in flight to legacy clients on one connection, by the server's request ids.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionRegistry(Mutex<HashMap<Id, AbortHandle>>);
 
@@ -35,7 +117,7 @@ impl QuestionRegistry {
         lock(&self.0)
     }
 
-    /// Takes a question back, if the server says so.
+    /// Cancels the question that a notification of the server names.
     pub(crate) fn withdraw(&self, note: &ServerNotification) {
         let question = note.cancelled_request();
         if let Some(asking) = question.and_then(|id| self.all().remove(&id)) {
@@ -44,7 +126,7 @@ impl QuestionRegistry {
     }
 }
 
-/// A question that can be taken back.
+/// Registration of a question that the server may cancel.
 struct Listed<'a> {
     all: &'a QuestionRegistry,
     id: Id,
@@ -56,16 +138,16 @@ impl Drop for Listed<'_> {
     }
 }
 
-/// What a legacy server asks a legacy client during one call. Dropped with the call, it refuses what is open.
+/// Questions of a legacy server to a legacy client during one call. Dropping them refuses the open ones.
 #[derive(Default)]
 pub(crate) struct CallQuestions {
     open: FuturesUnordered<BoxFuture<'static, ()>>,
-    /// One for each, closed when its question is on its way.
+    /// One per question, closed when the question was sent.
     unsent: Vec<oneshot::Receiver<()>>,
 }
 
 impl CallQuestions {
-    /// Puts a question to the client, as far as [`answered`](Self::answered) is awaited.
+    /// Adds a question for the client; [`answered`](Self::answered) drives it.
     pub(crate) fn put(
         &mut self,
         connection: &Arc<UpstreamConnection>,
@@ -76,29 +158,31 @@ impl CallQuestions {
         let (connection, sink) = (Arc::clone(connection), sink.clone());
         let (sending, sent) = oneshot::channel();
         self.unsent.push(sent);
-        let during = ClientQuestion {
-            occasion: connection.occasion(&ask),
-            sending: Some(sending),
+        let context = connection.question_context(&ask);
+        let asking = async move {
+            let sending = Some(sending);
+            connection
+                .put_to(&sink, ask, method, context, sending)
+                .await;
         };
-        let asking = async move { connection.put_to(&sink, ask, method, during).await };
         self.open.push(Box::pin(asking));
     }
 
-    /// Waits until a question is answered; none when none is open. Safe to drop at any time.
+    /// Waits until a question is answered; returns `None` if none is open. Cancel-safe.
     pub(crate) async fn answered(&mut self) -> Option<()> {
         self.open.next().await
     }
 
-    /// The server has answered the call, and asks on: it was about something else, or nothing that it waits
-    /// for. Whoever has the session to itself is still asked; others might answer for somebody else.
+    /// Continues the open questions after the response to their call, if the session belongs to this client alone.
+    /// Otherwise a client might answer the question of another, so the questions are refused.
     pub(crate) async fn outlive_call(mut self, connection: &UpstreamConnection, sink: &ClientSink) {
         let is_own = |owner: ClientSink| sink.is(&owner.downgrade());
         let may_go_on =
-            || connection.confidant().is_some_and(is_own) && connection.becomes_of(sink);
+            || connection.only_client().is_some_and(is_own) && connection.claim_for(sink);
         if self.open.is_empty() || !may_go_on() {
             return;
         }
-        // On the stream of a call, nothing is read behind its answer.
+        // The client reads nothing on the stream of a call after its response.
         for mut sent in std::mem::take(&mut self.unsent) {
             loop {
                 tokio::select! {
@@ -112,49 +196,33 @@ impl CallQuestions {
     }
 }
 
-/// How a client is asked something.
-struct ClientQuestion {
-    occasion: QuestionContext,
-    /// Dropped when the question is on its way.
-    sending: Option<oneshot::Sender<()>>,
-}
-
-impl From<QuestionContext> for ClientQuestion {
-    fn from(occasion: QuestionContext) -> Self {
-        Self {
-            occasion,
-            sending: None,
-        }
-    }
-}
-
 impl UpstreamConnection {
-    /// Nobody knows what is asked here.
+    /// Refuses a question with an unknown method.
     pub(crate) async fn refuse(&self, ask: ServerRequest) {
         let answer = error::encode(ErrorCode::MethodNotFound.code(), "Method not found", None);
         ask.answer(&Outcome::Error(answer)).await;
     }
 
-    /// A question during a call that cannot carry one.
+    /// Answers a question during a call that cannot carry one, by default or with an error.
     pub(crate) async fn refuse_during(&self, ask: ServerRequest, method: Option<Method>) {
         let orphan = method.map_or(AttributionFailure::NoCall, AttributionFailure::CannotAsk);
         self.answer_orphan(ask, orphan).await;
     }
 
-    /// A question that can be put to nobody.
+    /// Answers a question without a known owner, by default or with an error.
     async fn answer_orphan(&self, ask: ServerRequest, orphan: AttributionFailure) {
         let outcome = self.answer_unless(&ask, orphan, self.declared);
         ask.answer(&outcome).await;
     }
 
-    /// A question for something that many are shown: whoever stands in answers, whatever clients declare.
-    pub(crate) async fn answer_for_nobody(&self, ask: ServerRequest) {
+    /// Answers a question about a shared list by default, whatever the clients declare.
+    pub(crate) async fn answer_for_shared_list(&self, ask: ServerRequest) {
         let nothing = CapabilitySet::empty(Side::Client).declared();
         let outcome = self.answer_unless(&ask, AttributionFailure::NoCall, nothing);
         ask.answer(&outcome).await;
     }
 
-    /// Whoever stands in answers, unless those can be asked who are meant.
+    /// Returns the default answer, or an error if there is none or the clients declare that they can answer.
     fn answer_unless(
         &self,
         ask: &ServerRequest,
@@ -169,9 +237,8 @@ impl UpstreamConnection {
         ask.method.and_then(default_answers).unwrap_or_else(refused)
     }
 
-    /// Answers a question in the place of a client that cannot be asked it; gives it back if that was not to be
-    /// done.
-    pub(crate) async fn stands_in(
+    /// Answers a question by default if the client cannot answer it; otherwise returns it.
+    pub(crate) async fn answer_by_default(
         &self,
         client: &Pact,
         ask: ServerRequest,
@@ -194,9 +261,8 @@ impl UpstreamConnection {
         Some(outcome)
     }
 
-    /// A question that names no call goes to the task that it is for, or to the client whose session this
-    /// is, if it is one's, or else to the one call that can have caused it. Servers ask for roots as soon
-    /// as they hear that they may, which can be before the client has finished its own handshake.
+    /// Dispatches a question that names no call: to its task, to the client that owns the session, or to the only
+    /// call in flight. Servers may request roots before the client has finished its own handshake.
     pub(crate) fn asked(self: &Arc<Self>, ask: ServerRequest) {
         let Some(mut ask) = self.subscribers.keep(ask) else {
             return;
@@ -214,18 +280,20 @@ impl UpstreamConnection {
             {
                 ask.params = shown;
                 return connection
-                    .put_to(&sink, ask, method, QuestionContext::Call.into())
+                    .put_to(&sink, ask, method, QuestionContext::Call, None)
                     .await;
             }
-            // No client's answer becomes part of what others are shown.
-            if connection.common.meant(|| connection.running.calls()) == QuestionOrigin::ForLists {
-                return connection.answer_for_nobody(ask).await;
+            // A client's answer must not become part of a list that other clients see.
+            if connection
+                .shared_lists
+                .explains_question(|| connection.running.calls())
+            {
+                return connection.answer_for_shared_list(ask).await;
             }
-            match (connection.confidant(), ask.method) {
+            match (connection.only_client(), ask.method) {
                 (Some(sink), Some(method)) => {
-                    connection
-                        .put_to(&sink, ask, method, QuestionContext::Outside.into())
-                        .await;
+                    let context = QuestionContext::Outside;
+                    connection.put_to(&sink, ask, method, context, None).await;
                 }
                 _ => {
                     if let Some(ask) = connection.askable.put(ask) {
@@ -238,21 +306,22 @@ impl UpstreamConnection {
         });
     }
 
-    /// A client is asked something during its call. Only a stream of the call's own says that the call is meant.
+    /// Records a question during a call. Without a stream per call, a shared list may have caused it.
     pub(crate) fn asked_during_call(&self) {
         if !self.upstream.has_own_streams() {
-            self.common.doubt();
+            self.shared_lists.doubt();
         }
     }
 
-    /// Puts a question of a legacy server to a legacy client, and the answer back, unless the server
-    /// takes it back.
+    /// Sends a question of a legacy server to a legacy client and returns the answer to the server, unless the server
+    /// cancels the question. `sending` is dropped once the question was sent.
     async fn put_to(
         &self,
         sink: &ClientSink,
         ask: ServerRequest,
         method: Method,
-        asked: ClientQuestion,
+        context: QuestionContext,
+        sending: Option<oneshot::Sender<()>>,
     ) {
         let (abort, registration) = AbortHandle::new_pair();
         self.question_registry.all().insert(ask.id.clone(), abort);
@@ -260,45 +329,56 @@ impl UpstreamConnection {
             all: &self.question_registry,
             id: ask.id.clone(),
         };
-        let answer = Abortable::new(self.heard(sink, &ask, method, asked), registration).await;
-        match answer {
+        let answer = self.answer_of(sink, &ask, method, context, sending);
+        match Abortable::new(answer, registration).await {
             Ok(outcome) => ask.answer(&outcome).await,
             Err(_) => ask.cancelled(),
         }
     }
 
-    async fn heard(
+    async fn answer_of(
         &self,
         sink: &ClientSink,
         ask: &ServerRequest,
         method: Method,
-        asked: ClientQuestion,
+        context: QuestionContext,
+        sending: Option<oneshot::Sender<()>>,
     ) -> Outcome {
         let pact = sink.pact();
         if let Some(outcome) = pact.and_then(|client| self.answer_for(&client, ask, method)) {
             return outcome;
         }
-        if !self.may_hear(sink, asked.occasion, method) {
+        if !self.may_ask_client(sink, context, method) {
             return self.answer_unless(ask, AttributionFailure::NoCall, self.declared);
         }
-        let params = match unasked::lowered(method, &ask.params, sink.revision()) {
+        // The client sends no progress for a question, so the token is removed.
+        let params = match without_progress_token(&ask.params)
+            .and_then(|raw| Ok(adapt_params(method, &raw, sink.revision())?.into_owned()))
+        {
             Ok(params) => params,
-            Err(refusal) => return Outcome::Error(refusal),
+            Err(fault) => return does_not_fit(ErrorCode::InvalidParams, "the question", &fault),
         };
-        let put = sink.put(method, &params, PATIENCE).await;
-        drop(asked.sending);
-        let heard = match put {
+        let put = sink.put(method, &params, ANSWER_TIMEOUT).await;
+        drop(sending);
+        let answer = match put {
             Ok(question) => question.answer().await,
-            Err(heard) => heard,
+            Err(failure) => failure,
         };
-        match heard {
-            QuestionOutcome::Result(raw) => match unasked::answer(method, &raw, self.revision()) {
-                Ok(raw) => Outcome::Result(raw),
-                Err(refusal) => Outcome::Error(refusal),
-            },
+        match answer {
+            QuestionOutcome::Result(raw) => adapt_client_result(method, &raw, self.revision())
+                .map(Cow::into_owned)
+                .map_or_else(
+                    |fault| does_not_fit(ErrorCode::InternalError, "the client's answer", &fault),
+                    Outcome::Result,
+                ),
             QuestionOutcome::Error(raw) => Outcome::Error(raw),
             QuestionOutcome::Lost(why) => Outcome::Error(error::encode(-32603, why, None)),
             QuestionOutcome::Refused(why) => Outcome::Error(error::encode(-32601, &why, None)),
         }
     }
+}
+
+fn does_not_fit(code: ErrorCode, what: &str, fault: &ShapeError) -> Outcome {
+    let why = format!("{what} does not fit: {fault}");
+    Outcome::Error(error::encode(code.code(), &why, None))
 }

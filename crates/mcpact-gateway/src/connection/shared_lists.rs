@@ -1,82 +1,65 @@
-//! Lists that are fetched for many on a connection that clients use, and what the server asks meanwhile.
+//! Fetches of shared lists on a connection that clients use, and questions during them.
 //!
-//! A question on a pipe does not say what it is about. While nothing but such lists is under way it is about one of them,
-//! and no client is asked: its answer would become part of what others are shown. Where calls are under way, too, one of
-//! them may be meant, and what was listed at that time is not believed.
+//! A question on stdio does not name its request. If only shared lists are being fetched, one of them caused it. Then no
+//! client is asked, because its answer would become part of a list that others see. If calls are in flight too, one of
+//! them may have caused it, and the lists fetched at that time are discarded.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The lists of one connection that many are shown.
+/// Shared lists that are being fetched on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct SharedListFetches {
     lists: AtomicUsize,
-    /// How many of them count as calls.
-    lease: AtomicUsize,
-    /// How many questions went to a client while there were some.
+    /// Number of fetches that count as calls.
+    calls: AtomicUsize,
+    /// Number of questions that went to a client during fetches.
     doubts: AtomicU64,
 }
 
-/// What a question may be about that does not say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuestionOrigin {
-    /// Nothing but a list that many are shown.
-    ForLists,
-    /// Something that a client does.
-    ForClients,
-}
-
-/// Whether a list counts as a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FetchMode {
-    Lease,
-    Unnoticed,
-}
-
-/// A list that many are shown, for as long as this is held.
+/// Fetch of a shared list, in flight until this is dropped.
 #[derive(Debug)]
 pub(crate) struct SharedListFetch<'a> {
     lists: &'a SharedListFetches,
-    passage: FetchMode,
+    is_call: bool,
     doubts: u64,
 }
 
 impl SharedListFetches {
-    /// A list is asked for.
-    pub(crate) fn begin(&self, passage: FetchMode) -> SharedListFetch<'_> {
+    /// Starts a fetch; `is_call` if it counts as a call of the connection.
+    pub(crate) fn begin(&self, is_call: bool) -> SharedListFetch<'_> {
         self.lists.fetch_add(1, Ordering::AcqRel);
-        if passage == FetchMode::Lease {
-            self.lease.fetch_add(1, Ordering::AcqRel);
+        if is_call {
+            self.calls.fetch_add(1, Ordering::AcqRel);
         }
         SharedListFetch {
             lists: self,
-            passage,
+            is_call,
             doubts: self.doubts.load(Ordering::Acquire),
         }
     }
 
-    /// A client is asked something during its call, on a connection that does not say what a question is about. A list
-    /// that is fetched meanwhile may be meant.
+    /// Records a question to a client that a fetch in flight may have caused.
     pub(crate) fn doubt(&self) {
         if self.lists.load(Ordering::Acquire) > 0 {
             self.doubts.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// What a question may be about, if there are so many calls.
-    pub(crate) fn meant(&self, calls: impl FnOnce() -> usize) -> QuestionOrigin {
+    /// Returns true if only a fetch can have caused a question, given the number of calls on the connection.
+    pub(crate) fn explains_question(&self, calls: impl FnOnce() -> usize) -> bool {
         if self.lists.load(Ordering::Acquire) == 0 {
-            return QuestionOrigin::ForClients;
+            return false;
         }
-        if calls() <= self.lease.load(Ordering::Acquire) {
-            return QuestionOrigin::ForLists;
+        if calls() <= self.calls.load(Ordering::Acquire) {
+            return true;
         }
         self.doubt();
-        QuestionOrigin::ForClients
+        false
     }
 }
 
 impl SharedListFetch<'_> {
-    /// Whether a client may have answered for it.
+    /// Returns true if a client may have answered a question of this fetch.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.lists.doubts.load(Ordering::Acquire) != self.doubts
     }
@@ -85,8 +68,8 @@ impl SharedListFetch<'_> {
 impl Drop for SharedListFetch<'_> {
     fn drop(&mut self) {
         self.lists.lists.fetch_sub(1, Ordering::AcqRel);
-        if self.passage == FetchMode::Lease {
-            self.lists.lease.fetch_sub(1, Ordering::AcqRel);
+        if self.is_call {
+            self.lists.calls.fetch_sub(1, Ordering::AcqRel);
         }
     }
 }
@@ -100,22 +83,18 @@ mod tests {
     #[test]
     fn no_client_answers_for_a_list_of_many() {
         let lists = SharedListFetches::default();
-        assert_eq!(lists.meant(|| 0), QuestionOrigin::ForClients);
-        for (passage, own) in [(FetchMode::Lease, 1), (FetchMode::Unnoticed, 0)] {
-            let list = lists.begin(passage);
-            assert_eq!(lists.meant(|| own), QuestionOrigin::ForLists, "{passage:?}");
+        assert!(!lists.explains_question(|| 0));
+        for (is_call, own) in [(true, 1), (false, 0)] {
+            let list = lists.begin(is_call);
+            assert!(lists.explains_question(|| own), "{is_call}");
             assert!(!list.is_doubtful());
-            assert_eq!(
-                lists.meant(|| own + 1),
-                QuestionOrigin::ForClients,
-                "{passage:?}"
-            );
+            assert!(!lists.explains_question(|| own + 1), "{is_call}");
             assert!(list.is_doubtful());
-            let next = lists.begin(passage);
+            let next = lists.begin(is_call);
             assert!(!next.is_doubtful(), "the next one is not");
             lists.doubt();
-            assert!(next.is_doubtful(), "a call was asked: {passage:?}");
+            assert!(next.is_doubtful(), "a call was asked: {is_call}");
         }
-        assert_eq!(lists.meant(|| 1), QuestionOrigin::ForClients);
+        assert!(!lists.explains_question(|| 1));
     }
 }

@@ -18,9 +18,8 @@ use mcpact_translate::tasks::{CallMode, Status, related, wants_tasks};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use crate::connection::questions::CallQuestions;
+use crate::connection::questions::{ANSWER_TIMEOUT, CallQuestions};
 use crate::connection::slot::Lease;
-use crate::connection::unasked::PATIENCE;
 use crate::exchange::DeclaredTasks;
 use crate::exchange::Exchange;
 use crate::suspended::take_turn;
@@ -296,7 +295,7 @@ async fn put(
     match asking {
         QuestionChannel::Here => {
             let sink = &exchange.inbound.sink;
-            sink.ask(*method, params, PATIENCE).await
+            sink.ask(*method, params, ANSWER_TIMEOUT).await
         }
         QuestionChannel::InTask(task, runner) => match related(params, task) {
             Ok(params) => runner.ask(*method, &params).await,

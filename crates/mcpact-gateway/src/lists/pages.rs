@@ -15,7 +15,6 @@ use mcpact_wire::raw::ObjectWriter;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::Page;
 use crate::connection::UpstreamConnection;
-use crate::connection::shared_lists::FetchMode;
 use crate::connection::slot::Lease;
 use crate::exchange::refusal::{RefusalKind, RefusalRecord, disagreed};
 use crate::exchange::{DeclaredTasks, refusal, stamped, wire_error};
@@ -36,6 +35,15 @@ const MAX_BYTES: usize = 64 << 20;
 /// Maximum number of requests for a list during which a client may have been asked something.
 const MAX_ATTEMPTS: usize = 3;
 
+/// Effect of a fetch on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FetchMode {
+    /// Starts the server if needed, and counts as a call.
+    Call,
+    /// Uses a running server, and does not keep it from becoming idle.
+    Background,
+}
+
 /// Request for a list, its audience, and its effect on the idle timeout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListFetch {
@@ -51,7 +59,7 @@ pub(crate) async fn fetch(
     fetch: ListFetch,
 ) -> Result<Option<ServerList>, ListError> {
     let refusals = RefusalRecord::default();
-    if fetch.mode == FetchMode::Unnoticed {
+    if fetch.mode == FetchMode::Background {
         let Some(connection) = binding.open_connection() else {
             return Ok(None);
         };
@@ -131,7 +139,7 @@ async fn list(
         return list_pages(connection, binding, fetch, refusals).await;
     }
     for _ in 0..MAX_ATTEMPTS {
-        let common = connection.common.begin(fetch.mode);
+        let common = connection.shared_lists.begin(fetch.mode == FetchMode::Call);
         let listed = list_pages(connection, binding, fetch, refusals).await;
         if !common.is_doubtful() {
             return listed;
@@ -205,7 +213,7 @@ async fn page(
             }
             CallEvent::Notification(_) => {}
             CallEvent::Request(ask) if fetch.audience == Audience::Owner => connection.asked(ask),
-            CallEvent::Request(ask) => connection.answer_for_nobody(ask).await,
+            CallEvent::Request(ask) => connection.answer_for_shared_list(ask).await,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The lists of the servers: fetched once, kept, and looked at again without waking anybody.
 
 use crate::lists::own;
-use crate::lists::pages::{self, ListFetch};
+use crate::lists::pages::{self, FetchMode, ListFetch};
 use crate::lists::server_list;
 use crate::subscriptions::list_changes;
 use std::sync::{Arc, Weak};
@@ -14,7 +14,6 @@ use tokio::time::Instant;
 use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::connection::shared_lists::FetchMode;
 use crate::downstream::client::DownstreamClient;
 use crate::lists::cache::{CacheEntry, FetchOutcome, Freshness, ListVersion};
 use crate::lists::request::ListRequest;
@@ -98,7 +97,7 @@ pub(crate) async fn asked_for(
     let slot = Arc::clone(&errand.slot);
     let mut done = slot.subscribe();
     if slot.begin() {
-        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Lease));
+        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Call));
     }
     // A list that failed lately is not requested again; clients are notified when a late list arrives.
     if slot.fetching_since().is_some() {
@@ -130,8 +129,8 @@ pub(crate) fn look_anew(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
 fn fetch_meanwhile(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
     let (mode, hold) = match errand.awake() {
         // The client that started the server may finish before this request.
-        Some(binding) => (FetchMode::Unnoticed, binding.hold()),
-        None if server_list::is_remote(&errand.entry.server) => (FetchMode::Lease, None),
+        Some(binding) => (FetchMode::Background, binding.hold()),
+        None if server_list::is_remote(&errand.entry.server) => (FetchMode::Call, None),
         None => return,
     };
     if errand.slot.begin() {
@@ -166,7 +165,7 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
         tokio::spawn(fetch(
             Arc::clone(aggregator),
             errand.clone(),
-            FetchMode::Lease,
+            FetchMode::Call,
         ));
     }
     if is_resting {
@@ -198,7 +197,7 @@ async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, mode: FetchMode
     let listing = match fetched {
         Ok(listing) => listing,
         // It may have fallen asleep meanwhile.
-        Err(ListError::Lost(error)) if mode == FetchMode::Unnoticed => {
+        Err(ListError::Lost(error)) if mode == FetchMode::Background => {
             let error = entry.server.covered(error.message().into_owned());
             tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
             None
@@ -290,7 +289,7 @@ fn doubt_common(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
         return;
     };
     if !own.is_same(&shown) && common.slot.begin() {
-        tokio::spawn(fetch(Arc::clone(aggregator), common, FetchMode::Lease));
+        tokio::spawn(fetch(Arc::clone(aggregator), common, FetchMode::Call));
     }
 }
 
@@ -302,8 +301,8 @@ async fn fetch_list(
 ) -> Result<Option<ServerList>, ListError> {
     let (entry, kind) = (&errand.entry, errand.kind);
     let binding = match mode {
-        FetchMode::Lease => Some(errand.binding(aggregator).await.map_err(ListError::Lost)?),
-        FetchMode::Unnoticed => errand.awake(),
+        FetchMode::Call => Some(errand.binding(aggregator).await.map_err(ListError::Lost)?),
+        FetchMode::Background => errand.awake(),
     };
     let Some(binding) = binding else {
         return Ok(None);
@@ -360,7 +359,7 @@ fn fetch_missed(
             slot,
             ..ListRequest::of_many(entry, &guest, kind)
         };
-        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Lease));
+        tokio::spawn(fetch(Arc::clone(aggregator), errand, FetchMode::Call));
     }
 }
 

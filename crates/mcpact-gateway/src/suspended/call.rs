@@ -128,7 +128,7 @@ impl SuspendedCall {
                 if let Some(seat) = seat {
                     self.seat(*seat).await;
                 }
-                self.open.unanswered.due(answers).tell().await;
+                self.open.unanswered.answer(answers).await;
                 true
             }
             CallMessage::Left => {
@@ -141,7 +141,7 @@ impl SuspendedCall {
                 !is_last
             }
             CallMessage::Expired(answers) => {
-                self.open.unanswered.due(answers).tell().await;
+                self.open.unanswered.answer(answers).await;
                 // Dropping the call afterwards cancels it if it has not ended.
                 let _ = tokio::time::timeout(LAST_WORDS, self.end()).await;
                 false

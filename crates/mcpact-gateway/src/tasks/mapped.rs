@@ -22,7 +22,7 @@ use mcpact::connection::{
 };
 
 use crate::connection::UpstreamConnection;
-use crate::connection::unanswered::UnansweredQuestions;
+use crate::connection::questions::UnansweredQuestions;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, refusal};
 use crate::subscriptions::listen;
@@ -239,7 +239,7 @@ impl Mapping {
         let (Some(pact), Some(method)) = (pact, ask.method) else {
             return connection.refuse(ask).await;
         };
-        let Some(ask) = connection.stands_in(&pact, ask, method).await else {
+        let Some(ask) = connection.answer_by_default(&pact, ask, method).await else {
             return;
         };
         let raised = question_to_modern(method, Some(&ask.params), connection.revision(), &pact);
@@ -383,9 +383,9 @@ pub(crate) async fn about_mapped(
             let due = mapping
                 .open()
                 .get_mut(&*task)
-                .map(|open| open.unanswered.due(answers));
+                .map(|open| open.unanswered.answer(answers));
             if let Some(due) = due {
-                due.tell().await;
+                due.await;
             }
             ACKNOWLEDGED.to_owned().into()
         }

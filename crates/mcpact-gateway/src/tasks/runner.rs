@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::unasked::PATIENCE;
+use crate::connection::questions::ANSWER_TIMEOUT;
 use crate::downstream::sink::ClientSink;
 use crate::exchange::Exchange;
 use crate::supervisor::CallGuard;
@@ -118,7 +118,7 @@ impl Runner {
                 !places.iter().any(|other| other.inbound == place.inbound)
             };
             tokio::select! {
-                heard = place.sink.ask(method, params, PATIENCE) => return heard,
+                heard = place.sink.ask(method, params, ANSWER_TIMEOUT) => return heard,
                 _ = places.wait_for(has_left) => {}
             }
         }

@@ -105,7 +105,26 @@ fn what_stands_in_the_way_is_let_go_of() {
         (OwnershipRelation::Left, true, true),
     ];
     for (relation, with_room, without) in sheet {
-        let found = [Room::Free, Room::Full].map(|space| relation.is_let_go(space));
+        let found = [true, false].map(|has_capacity| relation.is_released(has_capacity));
         assert_eq!(found, [with_room, without], "{relation:?}");
+    }
+}
+
+/// One client counts as the only user until another one makes a call, also one without a session.
+#[test]
+fn the_only_one_is_known() {
+    let (ann, bob) = (Arc::new(1), Arc::new(2));
+    for other in [client(&bob), ConnectionUser::Stranger] {
+        let mut users = ConnectionUsers::default();
+        users.add(&ConnectionUser::Gateway);
+        assert!(matches!(users, ConnectionUsers::None));
+        for user in [client(&ann), ConnectionUser::Gateway, client(&ann)] {
+            users.add(&user);
+            let who = ClientRef::by(Arc::downgrade(&ann));
+            assert!(matches!(&users, ConnectionUsers::One(only) if *only == who));
+        }
+        users.add(&other);
+        users.add(&client(&ann));
+        assert!(matches!(users, ConnectionUsers::Several), "{other:?}");
     }
 }
