@@ -140,12 +140,6 @@ impl Control {
         }
     }
 
-    /// Returns the path of the socket.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.listener.path()
-    }
-
     /// Serves clients while this is awaited.
     pub async fn run(self, gateway: Arc<Gateway>) {
         let permits = Arc::new(Semaphore::new(MAX_CLIENTS));

@@ -210,12 +210,6 @@ impl HttpClient {
         })
     }
 
-    /// Returns the URL of the server.
-    #[must_use]
-    pub fn endpoint(&self) -> &Url {
-        &self.endpoint
-    }
-
     /// Returns a client for another URL of the same origin, absolute or relative.
     ///
     /// # Errors
