@@ -60,6 +60,10 @@ impl AskableCalls {
         questions
     }
 
+    fn is_empty(&self) -> bool {
+        self.calls().is_empty()
+    }
+
     /// Sends a question to the only call, or returns it if the number of calls is not one or the queue is full.
     fn put(&self, ask: ServerRequest) -> Option<ServerRequest> {
         match self.calls().as_slice() {
@@ -290,7 +294,13 @@ impl UpstreamConnection {
             {
                 return connection.answer_for_shared_list(ask).await;
             }
-            match (connection.only_client(), ask.method) {
+            let only_client = connection.only_client();
+            if only_client.is_some() && !connection.askable.is_empty() {
+                // The call of a modern client may have caused it.
+                let orphan = AttributionFailure::NoCall;
+                return connection.answer_orphan(ask, orphan).await;
+            }
+            match (only_client, ask.method) {
                 (Some(sink), Some(method)) => {
                     let context = QuestionContext::Outside;
                     connection.put_to(&sink, ask, method, context, None).await;
