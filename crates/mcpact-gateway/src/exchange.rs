@@ -1,8 +1,9 @@
 //! In-flight request to an upstream server, and its response.
 
 pub(crate) mod cache_scope;
-pub(crate) mod refusal;
+pub(crate) mod dispatch;
 pub(crate) mod rounds;
+pub(crate) mod server_change;
 pub(crate) mod trace;
 
 use crate::subscriptions::log_levels;
@@ -24,7 +25,7 @@ use mcpact_translate::shape::{ShapeError, error, result};
 use mcpact_translate::tasks::with_task_support;
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::JsonKind;
+use mcpact_wire::raw::{JsonKind, Object};
 use mcpact_wire::scan::ScanError;
 
 use crate::connection::UpstreamConnection;
@@ -32,10 +33,8 @@ use crate::connection::pool::QuestionPermit;
 use crate::connection::slot::Lease;
 use crate::downstream::sink::ClientSink;
 use crate::error::{ServeError, UpstreamErrorKind};
-use crate::exchange::refusal::RefusalKind;
-use crate::exchange::refusal::RefusalRecord;
-use crate::exchange::refusal::disagreed;
-use crate::retry::{Attempt, Cause, Retry, RetryPolicy};
+use crate::exchange::server_change::disagreed;
+use crate::retry::{Attempt, Cause, Retry, RetryPolicy, ServerDoubt};
 use crate::subscriptions::log_levels::LogLevelGuard;
 use crate::supervisor::CallGuard;
 use crate::upstream::binding::ServerBinding;
@@ -76,8 +75,6 @@ pub(crate) struct Exchange {
     pub(crate) told: DeclaredTasks,
     /// True once the request was sent to the server.
     pub(crate) is_given: Arc<AtomicBool>,
-    /// Record of a refusal that may come from a server other than the one negotiated with.
-    pub(crate) refusals: Arc<RefusalRecord>,
 }
 
 impl Inbound {
@@ -109,6 +106,24 @@ impl Inbound {
 }
 
 impl Exchange {
+    pub(crate) fn new(
+        inbound: Inbound,
+        binding: Arc<ServerBinding>,
+        connection: Arc<UpstreamConnection>,
+    ) -> Self {
+        Self {
+            inbound,
+            binding,
+            connection,
+            turn: None,
+            guard: None,
+            progress: Progress::default(),
+            hearing: None,
+            told: DeclaredTasks::AsDeclared,
+            is_given: Arc::default(),
+        }
+    }
+
     pub(crate) fn downstream(&self) -> Revision {
         self.inbound.revision()
     }
@@ -181,15 +196,9 @@ impl Exchange {
             delivery = call.refused() => delivery,
             () = seen => Delivery::Unknown,
         };
-        let attempt = Attempt {
-            cause: Cause::ConnectionStale,
-            delivery,
-            // Lost state is checked below, because it is reported as a separate error.
-            state_lost: false,
-            has_successor: false,
-            retries: 0,
-        };
-        if RetryPolicy::REMOTE.decide(attempt) == Retry::FreshConnection {
+        // Here and not in the pipeline's loop: in a later input round the client must not be asked again.
+        let attempt = Attempt::new(Cause::ConnectionStale, delivery);
+        if RetryPolicy::DEFAULT.decide(attempt) == Retry::FreshConnection {
             let method = self.inbound.job.method;
             self.binding.check_kept_on(&self.connection, method)?;
             self.guard = None;
@@ -320,15 +329,17 @@ impl Exchange {
 
     /// Error for a request that was not sent because the server's revision changed.
     pub(crate) fn changed(&self) -> ServeError {
-        self.refusals.note(RefusalKind::Unsent, &self.binding);
-        self.binding
-            .lost_call(UpstreamErrorKind::RevisionChanged)
-            .into()
+        let error = self.binding.lost_call(UpstreamErrorKind::RevisionChanged);
+        ServeError::from(error).with_doubt(Some(ServerDoubt::NotSent))
     }
 
+    /// Error for a call that failed on its connection.
     pub(crate) fn lost(&self, loss: &CallFailure) -> ServeError {
-        let refusals = &self.refusals;
-        refusals.note_loss(loss, self.upstream(), &self.binding);
+        let doubt = server_change::doubt(loss, self.upstream());
+        self.failed(loss).with_doubt(doubt)
+    }
+
+    fn failed(&self, loss: &CallFailure) -> ServeError {
         let trouble = match loss {
             CallFailure::RevisionRefused => disagreed(self.upstream()),
             CallFailure::SessionLost => UpstreamErrorKind::SessionLost,
@@ -447,7 +458,7 @@ impl Exchange {
         let job = &self.inbound.job;
         let shaped = error(job.method, raw, &job.params, up, down);
         let shaped = shaped.unwrap_or(raw.into());
-        ServeError::Response(match ErrorBody::parse(&shaped) {
+        ServeError::response(match ErrorBody::parse(&shaped) {
             Some(body) => wire_error(
                 body.code,
                 body.message.into_owned(),
@@ -494,6 +505,17 @@ pub(crate) fn stamped(
     stamp.apply(Some(params)).map(Some)
 }
 
+/// Returns the log level that a legacy client requested.
+pub(crate) fn level_of(job: &BackendRequest) -> Result<LogLevel, ServeError> {
+    let params = Object::parse(&job.params).unwrap_or_default();
+    let level = params.get_str("level").unwrap_or_default();
+    LogLevel::parse(&level).ok_or_else(|| {
+        let why = format!("`{level}` is not a log level");
+        let code = ErrorCode::InvalidParams.code();
+        refusal(code, why, None, job.pact.revision())
+    })
+}
+
 /// Refusal for a client of this revision.
 pub(crate) fn refusal(
     code: i64,
@@ -501,7 +523,7 @@ pub(crate) fn refusal(
     data: Option<String>,
     to: Revision,
 ) -> ServeError {
-    ServeError::Refused(wire_error(code, message, data, to))
+    wire_error(code, message, data, to).into()
 }
 
 /// Error in JSON-RPC form, with the HTTP status of its code for a client of this revision.

@@ -5,77 +5,21 @@ pub(crate) mod subscriptions;
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use bytestring::ByteString;
 use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, ClientSetup};
 use mcpact_spec::Side;
 use tokio::sync::Mutex;
 
 use crate::downstream::sink::ClientSink;
 use crate::downstream::{ClientKind, ClientState};
-use crate::error::{ServeError, UpstreamErrorKind};
-use crate::retry::{Attempt, Retry, RetryPolicy};
+use crate::error::ServeError;
 use crate::suspended::registry::SuspendedRegistry;
 use crate::tasks::hosted;
+use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::pending::SavedHello;
-use crate::upstream::{UpstreamServer, tool_filter};
 
 /// Maximum number of former servers to remember for their suspended calls.
 const FORMER: usize = 8;
-
-/// Reason why a call has no result at this server; it may continue at the successor.
-#[derive(Debug)]
-pub(crate) enum Unserved {
-    /// The error goes to the client.
-    Failed(ServeError),
-    /// The call did not reach the server, and a successor has replaced it.
-    MoveToSuccessor,
-}
-
-impl From<ServeError> for Unserved {
-    fn from(error: ServeError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Handover of a server to its successor, as one call sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Handover {
-    /// True if another server has replaced this one.
-    pub(crate) has_successor: bool,
-    /// Number of times the call was moved to a successor.
-    pub(crate) moves: usize,
-}
-
-impl Handover {
-    /// No successor is tried.
-    pub(crate) const NONE: Self = Self {
-        has_successor: false,
-        moves: 0,
-    };
-}
-
-impl Unserved {
-    /// Decides if a failed call moves to the successor of its server.
-    pub(crate) fn of(error: ServeError, handover: impl FnOnce() -> Handover) -> Self {
-        // Most errors do not concern a handover: look up the successor only if needed.
-        let handover = match error.is_retired() {
-            true => handover(),
-            false => Handover::NONE,
-        };
-        let attempt = Attempt {
-            cause: error.retry_cause(),
-            delivery: error.delivery(),
-            state_lost: false,
-            has_successor: handover.has_successor,
-            retries: handover.moves,
-        };
-        match RetryPolicy::REMOTE.decide(attempt) {
-            Retry::Successor => Self::MoveToSuccessor,
-            Retry::FreshConnection | Retry::IfServerChanged | Retry::No => Self::Failed(error),
-        }
-    }
-}
 
 /// Links of a server to its successor and to its predecessors.
 #[derive(Debug, Default)]
@@ -178,40 +122,8 @@ pub(crate) async fn welcome_onward(
     }))
 }
 
-/// Serves an unsent request at the successors of this server.
-pub(crate) async fn attend_onward(
-    server: &UpstreamServer,
-    job: BackendRequest,
-    sink: ClientSink,
-) -> Result<ByteString, ServeError> {
-    for moves in 1..=RetryPolicy::REMOTE.successors {
-        let Some(next) = successor(server) else {
-            break;
-        };
-        tool_filter::check_served(&next, job.method, &job.params, job.pact.revision())?;
-        let goes_on = || Handover {
-            has_successor: is_succeeded(&next),
-            moves,
-        };
-        let undone = match caller_at(&next, &job, &sink).await {
-            Ok(binding) => {
-                let (job, sink) = (job.clone(), sink.clone());
-                match next.attend_for(job, binding, sink, goes_on).await {
-                    Ok(raw) => return Ok(raw),
-                    Err(undone) => undone,
-                }
-            }
-            Err(error) => Unserved::of(error, goes_on),
-        };
-        if let Unserved::Failed(error) = undone {
-            return Err(error);
-        }
-    }
-    Err(server.shared.error(UpstreamErrorKind::Retired).into())
-}
-
 /// Returns the binding of a client of this server to the next one.
-async fn caller_at(
+pub(crate) async fn binding_at(
     next: &Arc<UpstreamServer>,
     job: &BackendRequest,
     sink: &ClientSink,

@@ -4,6 +4,7 @@
 //! retries; they are not decided here.
 
 use mcpact::connection::Delivery;
+use mcpact_spec::Revision;
 
 /// Cause of a failed attempt, as far as a retry depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,43 @@ pub(crate) struct Attempt {
     pub(crate) retries: usize,
 }
 
+impl Attempt {
+    /// First attempt that failed with this cause.
+    pub(crate) const fn new(cause: Cause, delivery: Delivery) -> Self {
+        Self {
+            cause,
+            delivery,
+            state_lost: false,
+            has_successor: false,
+            retries: 0,
+        }
+    }
+}
+
+/// Reason to doubt that the server is still the one negotiated with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerDoubt {
+    /// The request was not sent because the revision of the available connection differs.
+    NotSent,
+    /// The server refuses this revision, to which it agreed. It has not processed the request.
+    RefusesRevision(Revision),
+    /// Either the server is no longer of the modern era, or it processed the request and rejects just this one.
+    Ambiguous,
+}
+
+impl ServerDoubt {
+    /// Returns the failed attempt, as input of the retry policy.
+    pub(crate) const fn attempt(self) -> Attempt {
+        match self {
+            Self::NotSent => Attempt::new(Cause::RevisionChanged, Delivery::NotSent),
+            Self::RefusesRevision(_) => {
+                Attempt::new(Cause::RevisionChanged, Delivery::RefusedUnread)
+            }
+            Self::Ambiguous => Attempt::new(Cause::Ambiguous, Delivery::Unknown),
+        }
+    }
+}
+
 /// Decision about a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
@@ -54,20 +92,33 @@ pub(crate) struct RetryPolicy {
     pub(crate) successors: usize,
 }
 
+/// Retries of one request so far.
+#[derive(Debug, Default)]
+pub(crate) struct Retries {
+    /// Number of moves to a successor.
+    pub(crate) moves: usize,
+    renegotiations: usize,
+}
+
+impl Retries {
+    /// Decides what happens after a failed attempt, and counts it.
+    pub(crate) fn decide(&mut self, attempt: Attempt) -> Retry {
+        let counter = match attempt.cause {
+            Cause::Retired => &mut self.moves,
+            _ => &mut self.renegotiations,
+        };
+        let retries = *counter;
+        *counter += 1;
+        RetryPolicy::DEFAULT.decide(Attempt { retries, ..attempt })
+    }
+}
+
 impl RetryPolicy {
-    /// Policy for servers reached by URL.
-    ///
     /// Several connections to a replaced server can turn out to be stale one after the other.
-    pub(crate) const REMOTE: Self = Self {
+    pub(crate) const DEFAULT: Self = Self {
         fresh_connections: 1,
         renegotiations: 4,
         successors: 2,
-    };
-
-    /// Policy for child processes, which cannot be replaced behind an open connection.
-    pub(crate) const LOCAL: Self = Self {
-        renegotiations: 0,
-        ..Self::REMOTE
     };
 
     /// Decides what happens after a failed attempt.
@@ -136,73 +187,53 @@ mod tests {
 
     #[test]
     fn decisions_follow_the_table() {
-        // cause, delivery, successor, retries before, remote, local
+        // cause, delivery, successor, retries before, decision
         let rows = [
-            (Retired, NotSent, true, 0, Successor, Successor),
-            (Retired, NotSent, true, 1, Successor, Successor),
-            (Retired, NotSent, true, 2, No, No),
-            (Retired, NotSent, false, 0, No, No),
-            (Retired, RefusedUnread, true, 0, No, No),
-            (Retired, Unknown, true, 0, No, No),
-            (
-                ConnectionStale,
-                NotSent,
-                false,
-                0,
-                FreshConnection,
-                FreshConnection,
-            ),
-            (
-                ConnectionStale,
-                RefusedUnread,
-                false,
-                0,
-                FreshConnection,
-                FreshConnection,
-            ),
-            (ConnectionStale, RefusedUnread, true, 1, No, No),
-            (ConnectionStale, Unknown, true, 0, No, No),
-            (RevisionChanged, NotSent, false, 0, IfServerChanged, No),
-            (
-                RevisionChanged,
-                RefusedUnread,
-                false,
-                3,
-                IfServerChanged,
-                No,
-            ),
-            (RevisionChanged, RefusedUnread, false, 4, No, No),
-            (RevisionChanged, Unknown, false, 0, No, No),
-            (Ambiguous, Unknown, false, 0, IfServerChanged, No),
-            (Ambiguous, Unknown, false, 4, No, No),
-            (Other, NotSent, true, 0, No, No),
-            (Other, RefusedUnread, true, 0, No, No),
-            (Other, Unknown, true, 0, No, No),
+            (Retired, NotSent, true, 0, Successor),
+            (Retired, NotSent, true, 1, Successor),
+            (Retired, NotSent, true, 2, No),
+            (Retired, NotSent, false, 0, No),
+            (Retired, RefusedUnread, true, 0, No),
+            (Retired, Unknown, true, 0, No),
+            (ConnectionStale, NotSent, false, 0, FreshConnection),
+            (ConnectionStale, RefusedUnread, false, 0, FreshConnection),
+            (ConnectionStale, RefusedUnread, true, 1, No),
+            (ConnectionStale, Unknown, true, 0, No),
+            (RevisionChanged, NotSent, false, 0, IfServerChanged),
+            (RevisionChanged, RefusedUnread, false, 3, IfServerChanged),
+            (RevisionChanged, RefusedUnread, false, 4, No),
+            (RevisionChanged, Unknown, false, 0, No),
+            (Ambiguous, Unknown, false, 0, IfServerChanged),
+            (Ambiguous, Unknown, false, 4, No),
+            (Other, NotSent, true, 0, No),
+            (Other, RefusedUnread, true, 0, No),
+            (Other, Unknown, true, 0, No),
         ];
-        for (cause, delivery, has_successor, retries, remote, local) in rows {
+        for (cause, delivery, has_successor, retries, decision) in rows {
             let attempt = Attempt {
-                cause,
-                delivery,
-                state_lost: false,
                 has_successor,
                 retries,
+                ..Attempt::new(cause, delivery)
             };
-            assert_eq!(RetryPolicy::REMOTE.decide(attempt), remote, "{attempt:?}");
-            assert_eq!(RetryPolicy::LOCAL.decide(attempt), local, "{attempt:?}");
+            assert_eq!(
+                RetryPolicy::DEFAULT.decide(attempt),
+                decision,
+                "{attempt:?}"
+            );
         }
     }
 
     #[test]
     fn lost_state_is_reported_before_anything_runs() {
         for attempt in attempts().filter(|attempt| attempt.state_lost) {
-            assert_eq!(RetryPolicy::REMOTE.decide(attempt), No, "{attempt:?}");
+            assert_eq!(RetryPolicy::DEFAULT.decide(attempt), No, "{attempt:?}");
         }
     }
 
     #[test]
     fn request_that_may_have_run_is_never_sent_to_the_same_server_again() {
         for attempt in attempts().filter(|attempt| attempt.delivery == Unknown) {
-            let decision = RetryPolicy::REMOTE.decide(attempt);
+            let decision = RetryPolicy::DEFAULT.decide(attempt);
             let is_safe = matches!(decision, No | IfServerChanged);
             assert!(is_safe, "{attempt:?} {decision:?}");
         }
@@ -211,7 +242,7 @@ mod tests {
     #[test]
     fn retries_end() {
         for attempt in attempts().filter(|attempt| attempt.retries >= 4) {
-            assert_eq!(RetryPolicy::REMOTE.decide(attempt), No, "{attempt:?}");
+            assert_eq!(RetryPolicy::DEFAULT.decide(attempt), No, "{attempt:?}");
         }
     }
 }

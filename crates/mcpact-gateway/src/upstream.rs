@@ -6,6 +6,7 @@ pub(crate) mod binding;
 pub(crate) mod info;
 pub(crate) mod pending;
 pub(crate) mod rebind;
+pub(crate) mod single_server;
 pub(crate) mod tool_filter;
 
 use crate::sync::lock;

@@ -1,4 +1,4 @@
-//! The order in which things happen to a request.
+//! Many servers as one: accepts clients, answers what concerns all servers, and routes the rest by name or URI.
 
 use crate::aggregate::sealed_state;
 use crate::handover::removed;
@@ -14,12 +14,12 @@ use bytestring::ByteString;
 use mcpact::server::Settings;
 use mcpact::server::backend::{
     Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, HttpListener, Outbox,
-    Session, SessionEnd, serve_link,
+    RawParams, Session, SessionEnd, serve_link,
 };
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::{ErrorCode, Method};
+use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::link::Link;
 
 use crate::aggregate::aggregator::Aggregator;
@@ -31,12 +31,11 @@ use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::ClientState;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
-use crate::drain::draining_error;
+use crate::drain::{DrainGate, draining_error};
 use crate::error::ServeError;
-use crate::exchange::wire_error;
-use crate::handover::Handover;
-use crate::handover::Unserved;
-use crate::pipeline::level_of;
+use crate::exchange::{Inbound, level_of, refusal};
+use crate::filters::Filters;
+use crate::pipeline::{self, BoundRequest, Front, Known, Routed, Router};
 use crate::subscriptions::watched_uris::SubscriptionChange;
 use crate::sync::lock;
 use crate::upstream::pending::again;
@@ -63,37 +62,13 @@ impl Backend for Aggregator {
         Ok(self.admit(hello, identity).await)
     }
 
-    /// Everything that was admitted passes here.
     async fn serve(
         self: Arc<Self>,
-        job: BackendRequest,
+        request: BackendRequest,
         session: Arc<Session<ClientState>>,
         outbox: Outbox,
     ) -> Result<ByteString, WireError> {
-        let client = job.pact.revision();
-        // The session has had its client since it was accepted.
-        let (Some(guest), Some(method)) = (
-            session.state().and_then(ClientState::aggregate).cloned(),
-            job.method,
-        ) else {
-            let why = format!("no server here has `{}`", job.name);
-            return Err(wire_error(
-                ErrorCode::MethodNotFound.code(),
-                why,
-                None,
-                client,
-            ));
-        };
-        let _pass = self.settings.drain_gate.admit(job.method)?;
-        let filtered_method = self.settings.filters.result_method(&job);
-        let job = self.settings.filters.filter_request(job).await?;
-        let sink = ClientSink::new(session, outbox);
-        let answered = self.answer(job, method, &guest, sink).await;
-        let raw = answered.map_err(ServeError::into_wire)?;
-        let filters = &self.settings.filters;
-        filters
-            .filter_result(filtered_method.as_deref(), client, raw)
-            .await
+        pipeline::serve(&self, request, ClientSink::new(session, outbox)).await
     }
 
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
@@ -173,144 +148,6 @@ impl Aggregator {
         HttpListener::bind(self, address).await
     }
 
-    async fn answer(
-        self: &Arc<Self>,
-        job: BackendRequest,
-        method: Method,
-        guest: &Arc<DownstreamClient>,
-        sink: ClientSink,
-    ) -> Result<ByteString, ServeError> {
-        // What all servers have in common is answered here.
-        if let Some(kind) = ListKind::of(method) {
-            let client = job.pact.revision();
-            return merge::page(self, guest, kind, &job.params, client).await;
-        }
-        match method {
-            Method::Ping => Ok(ByteString::from_static("{}")),
-            Method::LoggingSetLevel => self.set_level(&job, guest, &sink).await,
-            Method::SubscriptionsListen => aggregate_listen::listen(self, job, guest, sink).await,
-            Method::TasksList => aggregate_tasks::list_tasks(self, &job, guest, &sink).await,
-            // What no server is to be told ends here.
-            Method::ResourcesUnsubscribe if self.forgets(guest, &job.params) => {
-                Ok(ByteString::from_static("{}"))
-            }
-            // Everything else is about something that one server has.
-            _ => self.forward(job, method, guest, sink).await,
-        }
-    }
-
-    /// Forwards a request to its server, or to the successor of a replaced server that has not received it.
-    async fn forward(
-        self: &Arc<Self>,
-        mut job: BackendRequest,
-        method: Method,
-        guest: &Arc<DownstreamClient>,
-        mut sink: ClientSink,
-    ) -> Result<ByteString, ServeError> {
-        let client = job.pact.revision();
-        let mut moves = 0;
-        loop {
-            // Which server, and what it calls the thing.
-            let routed = self.route(guest, method, &job.params, client).await;
-            let routed = match routed {
-                Ok(routed) => routed,
-                Err(error) => {
-                    let departed = removed::ask_departed(self, &job, method, guest, &sink).await;
-                    return departed.unwrap_or_else(|| {
-                        self.settings.metrics.unrouted(method);
-                        Err(error)
-                    });
-                }
-            };
-            let entry = Arc::clone(&routed.0);
-            let again = (job.clone(), sink.clone());
-            let goes_on = || Handover {
-                has_successor: subscriptions::is_succeeded(self, &entry),
-                moves,
-            };
-            match self
-                .forward_to(routed, job, method, guest, sink, goes_on)
-                .await
-            {
-                Ok(raw) => return Ok(raw),
-                Err(Unserved::Failed(error)) => return Err(error),
-                Err(Unserved::MoveToSuccessor) => (job, sink) = again,
-            }
-            moves += 1;
-        }
-    }
-
-    async fn forward_to(
-        self: &Arc<Self>,
-        (entry, params): (Arc<ServerEntry>, Option<String>),
-        mut job: BackendRequest,
-        method: Method,
-        guest: &Arc<DownstreamClient>,
-        sink: ClientSink,
-        goes_on: impl Fn() -> Handover,
-    ) -> Result<ByteString, Unserved> {
-        let client = job.pact.revision();
-        let given = job.params.clone();
-        if let Some(params) = params {
-            job.params = params.into();
-        }
-        aggregate_tasks::check_task(&entry, method, &job.params, client)?;
-        // What the client carries for a server is that server's.
-        let opened = sealed_state::unsealed(self, &entry, guest.principal(), &job.params)?;
-        if let Cow::Owned(params) = opened {
-            job.params = params.into();
-        }
-        // The binding of the client at this server; an idle server is started here.
-        let binding = guest.part(self, &entry).await;
-        let binding = binding.map_err(|error| Unserved::of(error.at(&entry.name), &goes_on))?;
-        let sent = job.params.clone();
-        // The server translates; the view shows its addresses as clients know them.
-        let view = Rewriter::new(self, &entry, &guest.watched);
-        let sink = sink.seeing(Arc::new(view.clone()));
-        let carried = match method {
-            Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
-                let watching =
-                    SubscriptionChange::begin(method, guest, &entry, &given, &job.params);
-                if method == Method::ResourcesSubscribe {
-                    guest.subscribes(&job);
-                }
-                let carried = entry.server.carry_unless(job, binding, sink, goes_on).await;
-                watching.end(carried.is_ok());
-                // The server may have been removed before the subscription was recorded.
-                if subscriptions::numbered(self, entry.number).is_none() {
-                    subscriptions::follow_for(self, guest);
-                }
-                carried
-            }
-            _ => entry.server.carry_unless(job, binding, sink, goes_on).await,
-        };
-        match carried {
-            Ok(raw) => {
-                let called = || ItemNames::by(method, &given, &sent);
-                let sealed = sealed_state::sealed(self, &entry, guest.principal(), called, raw);
-                Ok(view.result(method, sealed))
-            }
-            Err(Unserved::MoveToSuccessor) => Err(Unserved::MoveToSuccessor),
-            Err(Unserved::Failed(error)) => {
-                let uri = match subject(method, &given) {
-                    Subject::Uri(uri) => Some(uri),
-                    Subject::Tool(_) | Subject::Prompt(_) | Subject::Task(_) | Subject::Nothing => {
-                        None
-                    }
-                };
-                let error = error.map_wire(|error| view.error(error, uri.as_deref()));
-                if error.code() == ErrorCode::InvalidParams.code()
-                    && let Some(kind) = named_kind(method, &given)
-                {
-                    let names = ItemNames::by(method, &given, &sent);
-                    let is_there = self.check_listed(guest, &entry, kind, &names, client);
-                    is_there.await?;
-                }
-                Err(Unserved::Failed(error))
-            }
-        }
-    }
-
     /// Whether a client ends a subscription that waits for its server, or is one of several to the same thing, and is
     /// over with it.
     fn forgets(&self, guest: &DownstreamClient, params: &str) -> bool {
@@ -335,19 +172,213 @@ impl Aggregator {
             if profile.contains(&entry.number)
                 && let Ok(binding) = guest.part(self, entry).await
             {
-                // A server that keeps no log has nothing to leave out.
-                let _ = entry.server.carry(again(job), binding, sink.clone()).await;
+                let server = &entry.server;
+                // A server without logging has nothing to set.
+                let _ =
+                    pipeline::forward(&Known { server, binding }, again(job), sink.clone()).await;
             }
         }
         Ok(ByteString::from_static("{}"))
     }
 }
 
-/// Returns the list of the tool or prompt that a request names.
-fn named_kind(method: Method, params: &str) -> Option<ListKind> {
-    match subject(method, params) {
-        Subject::Tool(_) => Some(ListKind::Tools),
-        Subject::Prompt(_) => Some(ListKind::Prompts),
-        Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
+/// Server that a request goes to, and what the response depends on.
+#[derive(Debug)]
+pub(crate) struct AggregateRoute {
+    client: Arc<DownstreamClient>,
+    entry: Arc<ServerEntry>,
+    method: Method,
+    revision: Revision,
+    /// Parameters with public names, as the client sent them.
+    public: RawParams,
+    /// Parameters with the names of the server.
+    params: RawParams,
+    /// Shows names and URIs of the server as clients know them.
+    rewriter: Rewriter,
+    subscription: Option<SubscriptionChange>,
+}
+
+impl Router for Arc<Aggregator> {
+    type Route = AggregateRoute;
+
+    async fn route(
+        &self,
+        request: &BackendRequest,
+        sink: &ClientSink,
+        _: usize,
+    ) -> Result<Routed<AggregateRoute>, ServeError> {
+        let (client, method) = known(request, sink)?;
+        let revision = request.pact.revision();
+        let public = &request.params;
+        let (entry, params) = match self.select(client, method, public, revision).await {
+            Ok(selected) => selected,
+            Err(error) => {
+                let removed = removed::ask_departed(self, request, method, client, sink).await;
+                return match removed {
+                    Some(outcome) => outcome.map(Routed::Answered),
+                    None => {
+                        self.settings.metrics.unrouted(method);
+                        Err(error)
+                    }
+                };
+            }
+        };
+        let mut params = params.map_or_else(|| public.clone(), Into::into);
+        aggregate_tasks::check_task(&entry, method, &params, revision)?;
+        // A state that the client carries for a server is opened for that server only.
+        let opened = sealed_state::unsealed(self, &entry, client.principal(), &params)?;
+        if let Cow::Owned(opened) = opened {
+            params = opened.into();
+        }
+        Ok(Routed::To(AggregateRoute {
+            rewriter: Rewriter::new(self, &entry, &client.watched),
+            client: Arc::clone(client),
+            entry,
+            method,
+            revision,
+            public: public.clone(),
+            params,
+            subscription: None,
+        }))
     }
+
+    async fn bind(
+        &self,
+        route: &mut AggregateRoute,
+        request: &BackendRequest,
+        sink: &ClientSink,
+    ) -> Result<BoundRequest, ServeError> {
+        let AggregateRoute { client, entry, .. } = &*route;
+        let binding = client.part(self, entry).await;
+        let binding = binding.map_err(|error| error.at(&entry.name))?;
+        let mut request = request.clone();
+        request.params = route.params.clone();
+        if matches!(
+            route.method,
+            Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
+        ) {
+            if route.method == Method::ResourcesSubscribe {
+                client.subscribes(&request);
+            }
+            let change = SubscriptionChange::begin(
+                route.method,
+                client,
+                entry,
+                &route.public,
+                &route.params,
+            );
+            route.subscription = Some(change);
+        }
+        let rewriter = Arc::new(route.rewriter.clone());
+        Ok(BoundRequest {
+            server: Arc::clone(&route.entry.server),
+            binding,
+            inbound: Inbound {
+                job: request,
+                sink: sink.clone().seeing(rewriter),
+            },
+        })
+    }
+
+    fn has_successor(&self, route: &AggregateRoute) -> bool {
+        subscriptions::is_succeeded(self, &route.entry)
+    }
+
+    async fn finish(
+        &self,
+        route: AggregateRoute,
+        outcome: Result<ByteString, ServeError>,
+    ) -> Result<ByteString, ServeError> {
+        let AggregateRoute {
+            client,
+            entry,
+            method,
+            revision,
+            public,
+            params,
+            rewriter,
+            subscription,
+        } = route;
+        if let Some(subscription) = subscription {
+            subscription.end(outcome.is_ok());
+            // The server may have been removed before the subscription was recorded.
+            if subscriptions::numbered(self, entry.number).is_none() {
+                subscriptions::follow_for(self, &client);
+            }
+        }
+        let names = || ItemNames::by(method, &public, &params);
+        let error = match outcome {
+            Ok(raw) => {
+                let sealed = sealed_state::sealed(self, &entry, client.principal(), names, raw);
+                return Ok(rewriter.result(method, sealed));
+            }
+            Err(error) => error,
+        };
+        let (uri, kind) = match subject(method, &public) {
+            Subject::Uri(uri) => (Some(uri), None),
+            Subject::Tool(_) => (None, Some(ListKind::Tools)),
+            Subject::Prompt(_) => (None, Some(ListKind::Prompts)),
+            Subject::Task(_) | Subject::Nothing => (None, None),
+        };
+        let error = error.map_wire(|error| rewriter.error(error, uri.as_deref()));
+        // A more helpful error if the server does not have the item.
+        if let Some(kind) = kind.filter(|_| error.code() == ErrorCode::InvalidParams.code()) {
+            self.check_listed(&client, &entry, kind, &names(), revision)
+                .await?;
+        }
+        Err(error)
+    }
+}
+
+impl Front for Arc<Aggregator> {
+    fn drain_gate(&self) -> &DrainGate {
+        &self.settings.drain_gate
+    }
+
+    fn filters(&self) -> &Filters {
+        &self.settings.filters
+    }
+
+    /// Answers requests about all servers, and those that no server needs to see.
+    async fn answer(
+        &self,
+        request: &BackendRequest,
+        sink: &ClientSink,
+    ) -> Option<Result<ByteString, ServeError>> {
+        let (client, method) = match known(request, sink) {
+            Ok(known) => known,
+            Err(error) => return Some(Err(error)),
+        };
+        if let Some(kind) = ListKind::of(method) {
+            let revision = request.pact.revision();
+            return Some(merge::page(self, client, kind, &request.params, revision).await);
+        }
+        match method {
+            Method::Ping => {}
+            Method::LoggingSetLevel => return Some(self.set_level(request, client, sink).await),
+            Method::SubscriptionsListen => {
+                let (request, sink) = (request.clone(), sink.clone());
+                return Some(aggregate_listen::listen(self, request, client, sink).await);
+            }
+            Method::TasksList => {
+                return Some(aggregate_tasks::list_tasks(self, request, client, sink).await);
+            }
+            Method::ResourcesUnsubscribe if self.forgets(client, &request.params) => {}
+            _ => return None,
+        }
+        Some(Ok(ByteString::from_static("{}")))
+    }
+}
+
+/// Returns the client, which the session has had since it was accepted, and the method.
+fn known<'a>(
+    request: &BackendRequest,
+    sink: &'a ClientSink,
+) -> Result<(&'a Arc<DownstreamClient>, Method), ServeError> {
+    let client = sink.state().and_then(ClientState::aggregate);
+    client.zip(request.method).ok_or_else(|| {
+        let why = format!("no server here has `{}`", request.name);
+        let code = ErrorCode::MethodNotFound.code();
+        refusal(code, why, None, request.pact.revision())
+    })
 }

@@ -34,8 +34,8 @@ use crate::sync::lock;
 type Target = (Arc<ServerEntry>, Box<str>);
 
 impl Aggregator {
-    /// The server that a request is for.
-    pub(crate) async fn route(
+    /// Returns the server of a request, and the parameters with the names of that server if they differ.
+    pub(crate) async fn select(
         self: &Arc<Self>,
         guest: &Arc<DownstreamClient>,
         method: Method,

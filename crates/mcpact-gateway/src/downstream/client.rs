@@ -22,6 +22,7 @@ use crate::error::ServeError;
 use crate::lists::own::{OwnInstance, OwnLists};
 use crate::lists::scope::Audience;
 use crate::lists::{own, refresh, server_list};
+use crate::pipeline::{self, Known};
 use crate::subscriptions::watched_uris::WatchedUris;
 use crate::sync::lock;
 use crate::upstream::affinity::parted;
@@ -268,7 +269,11 @@ impl DownstreamClient {
         let level = lock(&self.level).as_ref().map(again);
         if let (Some(level), Some(sink)) = (level, self.sink.get().and_then(WeakClientSink::near)) {
             // A server that keeps no log has nothing to leave out.
-            let _ = entry.server.carry(level, Arc::clone(&binding), sink).await;
+            let known = Known {
+                server: &entry.server,
+                binding: Arc::clone(&binding),
+            };
+            let _ = pipeline::forward(&known, level, sink).await;
         }
         Ok(binding)
     }

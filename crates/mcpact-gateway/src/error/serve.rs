@@ -7,14 +7,22 @@ use mcpact::connection::Delivery;
 use mcpact_engine::refusal::WireError;
 
 use super::{Explanation, UpstreamError};
-use crate::retry::Cause;
+use crate::retry::{Attempt, Cause, ServerDoubt};
 
 /// Error of one request through the gateway.
 ///
-/// `impl Backend` is the one place that encodes it ([`ServeError::into_wire`]). Decisions look at the variant, never at
+/// `impl Backend` is the one place that encodes it ([`ServeError::into_wire`]). Decisions look at the kind, never at
 /// message or data.
 #[derive(Clone, Debug)]
-pub(crate) enum ServeError {
+pub(crate) struct ServeError {
+    pub(crate) kind: ServeErrorKind,
+    /// Set if the server may have changed since the negotiation.
+    doubt: Option<ServerDoubt>,
+}
+
+/// Origin of an error.
+#[derive(Clone, Debug)]
+pub(crate) enum ServeErrorKind {
     /// The upstream server could not be used.
     Upstream(Arc<UpstreamError>),
     /// Error response of the upstream server, translated for the client.
@@ -23,24 +31,45 @@ pub(crate) enum ServeError {
     Refused(WireError),
 }
 
+impl From<ServeErrorKind> for ServeError {
+    fn from(kind: ServeErrorKind) -> Self {
+        Self { kind, doubt: None }
+    }
+}
+
 impl From<WireError> for ServeError {
     fn from(error: WireError) -> Self {
-        Self::Refused(error)
+        ServeErrorKind::Refused(error).into()
     }
 }
 
 impl From<UpstreamError> for ServeError {
     fn from(error: UpstreamError) -> Self {
-        Self::Upstream(Arc::new(error))
+        ServeErrorKind::Upstream(Arc::new(error)).into()
     }
 }
 
 impl ServeError {
+    /// Error response of the upstream server, translated for the client.
+    pub(crate) fn response(error: WireError) -> Self {
+        ServeErrorKind::Response(error).into()
+    }
+
+    /// Records that the server may have changed since the negotiation, or clears that.
+    pub(crate) fn with_doubt(self, doubt: Option<ServerDoubt>) -> Self {
+        Self { doubt, ..self }
+    }
+
+    /// Returns the reason to negotiate with the server again.
+    pub(crate) const fn doubt(&self) -> Option<ServerDoubt> {
+        self.doubt
+    }
+
     /// Encodes the error for the client.
     pub(crate) fn into_wire(self) -> WireError {
-        match self {
-            Self::Upstream(error) => error.on_wire(),
-            Self::Response(error) | Self::Refused(error) => error,
+        match self.kind {
+            ServeErrorKind::Upstream(error) => error.on_wire(),
+            ServeErrorKind::Response(error) | ServeErrorKind::Refused(error) => error,
         }
     }
 
@@ -49,52 +78,54 @@ impl ServeError {
         self.clone().into_wire()
     }
 
-    /// Fate of the request.
-    pub(crate) fn delivery(&self) -> Delivery {
-        match self {
-            Self::Upstream(error) => error.kind.delivery(),
+    /// Returns the failed attempt, as input of the retry policy. `has_successor` is called only if it matters.
+    pub(crate) fn attempt(&self, has_successor: impl FnOnce() -> bool) -> Attempt {
+        match (self.doubt, &self.kind) {
+            (Some(doubt), _) => doubt.attempt(),
+            (None, ServeErrorKind::Upstream(error)) if error.kind.is_retired() => Attempt {
+                has_successor: has_successor(),
+                ..Attempt::new(Cause::Retired, error.kind.delivery())
+            },
+            (None, ServeErrorKind::Upstream(error)) => {
+                Attempt::new(Cause::Other, error.kind.delivery())
+            }
             // The server has answered, so it has run the request.
-            Self::Response(_) => Delivery::Unknown,
-            Self::Refused(_) => Delivery::NotSent,
-        }
-    }
-
-    /// Cause of the failure, as far as a retry depends on it.
-    pub(crate) fn retry_cause(&self) -> Cause {
-        match self.is_retired() {
-            true => Cause::Retired,
-            false => Cause::Other,
+            (None, ServeErrorKind::Response(_)) => Attempt::new(Cause::Other, Delivery::Unknown),
+            (None, ServeErrorKind::Refused(_)) => Attempt::new(Cause::Other, Delivery::NotSent),
         }
     }
 
     /// Returns true if the server was retired before it was given the request.
     pub(crate) fn is_retired(&self) -> bool {
-        matches!(self, Self::Upstream(error) if error.kind.is_retired())
+        matches!(&self.kind, ServeErrorKind::Upstream(error) if error.kind.is_retired())
     }
 
     /// Returns the JSON-RPC error code.
     pub(crate) fn code(&self) -> i64 {
-        match self {
-            Self::Upstream(_) => UpstreamError::CODE,
-            Self::Response(error) | Self::Refused(error) => error.code,
+        match &self.kind {
+            ServeErrorKind::Upstream(_) => UpstreamError::CODE,
+            ServeErrorKind::Response(error) | ServeErrorKind::Refused(error) => error.code,
         }
     }
 
     /// Returns the message for the client.
     pub(crate) fn message(&self) -> Cow<'_, str> {
-        match self {
-            Self::Upstream(error) => error.message().into(),
-            Self::Response(error) | Self::Refused(error) => error.message.as_str().into(),
+        match &self.kind {
+            ServeErrorKind::Upstream(error) => error.message().into(),
+            ServeErrorKind::Response(error) | ServeErrorKind::Refused(error) => {
+                error.message.as_str().into()
+            }
         }
     }
 
     /// Applies a change to an error that is already in JSON-RPC form.
     pub(crate) fn map_wire(self, change: impl FnOnce(WireError) -> WireError) -> Self {
-        match self {
-            Self::Upstream(_) => self,
-            Self::Response(error) => Self::Response(change(error)),
-            Self::Refused(error) => Self::Refused(change(error)),
-        }
+        let kind = match self.kind {
+            ServeErrorKind::Upstream(_) => self.kind,
+            ServeErrorKind::Response(error) => ServeErrorKind::Response(change(error)),
+            ServeErrorKind::Refused(error) => ServeErrorKind::Refused(change(error)),
+        };
+        Self { kind, ..self }
     }
 
     /// Names the server in the message, which upstream errors do themselves.
@@ -107,9 +138,11 @@ impl ServeError {
 
     /// Returns the cause without the name of the server.
     pub(crate) fn explanation(&self) -> Explanation {
-        match self {
-            Self::Upstream(error) => error.explanation(),
-            Self::Response(error) | Self::Refused(error) => error.message.as_str().into(),
+        match &self.kind {
+            ServeErrorKind::Upstream(error) => error.explanation(),
+            ServeErrorKind::Response(error) | ServeErrorKind::Refused(error) => {
+                error.message.as_str().into()
+            }
         }
     }
 }

@@ -57,9 +57,9 @@ pub(crate) async fn in_rounds(
     match through_rounds(server, &mut exchange, QuestionChannel::Here).await? {
         CallEnd::Answer(raw) => Ok(raw),
         CallEnd::Task(raw) => {
+            let outcome = Box::pin(follow::follow(server, exchange, &raw)).await;
             // A task that has started must not be resent to another server.
-            exchange.refusals = Arc::default();
-            Box::pin(follow::follow(server, exchange, &raw)).await
+            outcome.map_err(|error| error.with_doubt(None))
         }
     }
 }

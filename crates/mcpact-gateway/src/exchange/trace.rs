@@ -43,8 +43,8 @@ impl<'a> ExchangeTrace<'a> {
         )
     }
 
-    /// Discards the measurement because the request moves to another server and is counted there.
-    pub(crate) fn goes_on(mut self) {
+    /// Discards the measurement of an attempt that is retried.
+    pub(crate) fn discard(mut self) {
         self.timer.discard();
     }
 

@@ -18,6 +18,7 @@ use crate::downstream::ClientState;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::ServeError;
+use crate::pipeline::{self, Known};
 use crate::subscriptions::listen::uri_params;
 use crate::subscriptions::watched_uris::SubscribedUri;
 
@@ -191,7 +192,8 @@ async fn carry_for(
     let binding = guest.part(aggregator, entry).await?;
     let view = Rewriter::new(aggregator, entry, &guest.watched);
     let sink = sink.clone().seeing(Arc::new(view));
-    entry.server.carry(request, binding, sink).await
+    let server = &entry.server;
+    pipeline::forward(&Known { server, binding }, request, sink).await
 }
 
 fn hint_updated(sink: &ClientSink, uri: &str) {

@@ -16,11 +16,11 @@ use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::Page;
 use crate::connection::UpstreamConnection;
 use crate::connection::slot::Lease;
-use crate::exchange::refusal::{RefusalKind, RefusalRecord, disagreed};
+use crate::exchange::server_change::{self, disagreed};
 use crate::exchange::{DeclaredTasks, refusal, stamped, wire_error};
 use crate::lists::scope::Audience;
 use crate::lists::server_list::{ListError, ServerList};
-use crate::retry::{Attempt, Retry, RetryPolicy};
+use crate::retry::{Retries, Retry, ServerDoubt};
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::rebind;
@@ -58,40 +58,36 @@ pub(crate) async fn fetch(
     binding: &Arc<ServerBinding>,
     fetch: ListFetch,
 ) -> Result<Option<ServerList>, ListError> {
-    let refusals = RefusalRecord::default();
     if fetch.mode == FetchMode::Background {
         let Some(connection) = binding.open_connection() else {
             return Ok(None);
         };
-        let listing = list(&connection, binding, fetch, &refusals);
+        let listing = list(&connection, binding, fetch);
         return in_time(server, listing).await.map(Some);
     }
-    let mut retries = 0;
+    let mut retries = Retries::default();
     loop {
         let before = binding.open_connection();
         let was_modern =
             before.is_some_and(|connection| connection.revision().era() == Era::Modern);
-        let listed = list_leased(server, binding, fetch, &refusals).await;
-        let (refused, by) = match (&listed, refusals.take()) {
-            (Err(_), Some(refused)) => refused,
+        let listed = list_leased(server, binding, fetch).await;
+        let error = match listed {
+            Ok(list) => return Ok(Some(list)),
+            Err(error) => error,
+        };
+        let doubt = match &error {
             // A list request is safe to repeat.
-            (Err(ListError::Lost(_)), None) if was_modern => {
-                (RefusalKind::InDoubt, Arc::clone(binding))
+            ListError::Lost(lost) if was_modern => lost.doubt().or(Some(ServerDoubt::Ambiguous)),
+            ListError::Lost(error) | ListError::Late(error) | ListError::Refused(error) => {
+                error.doubt()
             }
-            _ => return listed.map(Some),
         };
-        let attempt = Attempt {
-            retries,
-            ..refused.attempt()
-        };
-        let decision = RetryPolicy::REMOTE.decide(attempt);
-        if retries >= RetryPolicy::REMOTE.renegotiations
-            || decision != Retry::IfServerChanged
-            || !refusal::is_another(refused, &by).await
+        let decision = doubt.map(|doubt| retries.decide(doubt.attempt()));
+        if decision != Some(Retry::IfServerChanged)
+            || !server_change::is_changed(doubt, binding).await
         {
-            return listed.map(Some);
+            return Err(error);
         }
-        retries += 1;
     }
 }
 
@@ -99,13 +95,12 @@ async fn list_leased(
     server: &UpstreamServer,
     binding: &Arc<ServerBinding>,
     fetch: ListFetch,
-    refusals: &RefusalRecord,
 ) -> Result<ServerList, ListError> {
     let current = rebind::current(server, Arc::clone(binding)).await;
     let (binding, _) = current.map_err(ListError::Lost)?;
     let lease = binding.acquire().await;
     let Lease { connection, guard } = lease.map_err(|error| ListError::Lost(error.into()))?;
-    let listed = in_time(server, list(&connection, &binding, fetch, refusals)).await;
+    let listed = in_time(server, list(&connection, &binding, fetch)).await;
     if listed.is_ok() {
         guard.answered();
     }
@@ -133,14 +128,13 @@ async fn list(
     connection: &Arc<UpstreamConnection>,
     binding: &Arc<ServerBinding>,
     fetch: ListFetch,
-    refusals: &RefusalRecord,
 ) -> Result<ServerList, ListError> {
     if fetch.audience == Audience::Owner {
-        return list_pages(connection, binding, fetch, refusals).await;
+        return list_pages(connection, binding, fetch).await;
     }
     for _ in 0..MAX_ATTEMPTS {
         let common = connection.shared_lists.begin(fetch.mode == FetchMode::Call);
-        let listed = list_pages(connection, binding, fetch, refusals).await;
+        let listed = list_pages(connection, binding, fetch).await;
         if !common.is_doubtful() {
             return listed;
         }
@@ -153,14 +147,13 @@ async fn list_pages(
     connection: &Arc<UpstreamConnection>,
     binding: &Arc<ServerBinding>,
     fetch: ListFetch,
-    refusals: &RefusalRecord,
 ) -> Result<ServerList, ListError> {
     let kind = fetch.kind;
     let mut pages = Vec::new();
     let mut params = String::from("{}");
     let (mut followed, mut bytes) = (HashSet::new(), 0);
     loop {
-        let page = page(connection, binding, fetch, &params, refusals).await?;
+        let page = page(connection, binding, fetch, &params).await?;
         let parsed = Page::parse(kind, &page);
         if parsed.is_none() && pages.is_empty() {
             let why = format!("the answer has no list `{}`", kind.member());
@@ -186,7 +179,6 @@ async fn page(
     binding: &Arc<ServerBinding>,
     fetch: ListFetch,
     params: &str,
-    refusals: &RefusalRecord,
 ) -> Result<ByteString, ListError> {
     let stamped = match connection.revision().era() {
         Era::Legacy => None,
@@ -208,8 +200,9 @@ async fn page(
                 return Err(ListError::Refused(server_error(&raw)));
             }
             CallEvent::Failed(loss) => {
-                refusals.note_loss(&loss, connection.revision(), binding);
-                return Err(list_error(connection, binding, &loss));
+                let doubt = server_change::doubt(&loss, connection.revision());
+                let error = list_error(connection, binding, &loss);
+                return Err(error.map(|error| error.with_doubt(doubt)));
             }
             CallEvent::Notification(_) => {}
             CallEvent::Request(ask) if fetch.audience == Audience::Owner => connection.asked(ask),
@@ -268,7 +261,7 @@ fn server_error(raw: &str) -> ServeError {
         Some(body) => {
             let data = body.data.map(str::to_owned);
             let message = body.message.into_owned();
-            ServeError::Response(wire_error(
+            ServeError::response(wire_error(
                 body.code,
                 message,
                 data,

@@ -45,6 +45,16 @@ pub(crate) enum ListError {
     Refused(ServeError),
 }
 
+impl ListError {
+    pub(crate) fn map(self, change: impl FnOnce(ServeError) -> ServeError) -> Self {
+        match self {
+            Self::Lost(error) => Self::Lost(change(error)),
+            Self::Late(error) => Self::Late(change(error)),
+            Self::Refused(error) => Self::Refused(change(error)),
+        }
+    }
+}
+
 impl ServerList {
     pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<ByteString>) -> Self {
         let mut digest = Sha256::new();

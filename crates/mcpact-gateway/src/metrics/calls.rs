@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mcpact_spec::{Method, Revision};
 use mcpact_translate::plan::Plan;
 
-use crate::error::ServeError;
+use crate::error::{ServeError, ServeErrorKind};
 use crate::sync::lock;
 
 mcpact_spec::stable_strings! {
@@ -36,11 +36,11 @@ mcpact_spec::stable_strings! {
 impl Outcome {
     /// Outcome of a request, by the variant of its error.
     pub(crate) fn of(served: Result<(), &ServeError>) -> Self {
-        match served {
+        match served.map_err(|error| &error.kind) {
             Ok(()) => Self::Ok,
-            Err(ServeError::Upstream(error)) => error.kind.outcome(),
+            Err(ServeErrorKind::Upstream(error)) => error.kind.outcome(),
             // A refusal of the gateway is about the request, and so is a response of the server.
-            Err(ServeError::Response(_) | ServeError::Refused(_)) => Self::Error,
+            Err(ServeErrorKind::Response(_) | ServeErrorKind::Refused(_)) => Self::Error,
         }
     }
 }

@@ -25,7 +25,7 @@ fn upstream(kind: UpstreamErrorKind) -> ServeError {
 
 /// Error response of a server that claims one of the gateway's reasons.
 fn response(data: &str) -> ServeError {
-    ServeError::Response(WireError {
+    ServeError::response(WireError {
         code: -32603,
         message: String::from("x"),
         data: Some(data.to_owned()),

@@ -27,6 +27,7 @@ use crate::downstream::sink::{ClientSink, MessageRewriter};
 use crate::error::ServeError;
 use crate::handover::subscriptions;
 use crate::handover::subscriptions::PAUSES;
+use crate::pipeline::{self, Known};
 use crate::subscriptions::list_changes;
 use crate::subscriptions::listen::{final_result, uri_params};
 use crate::subscriptions::watched_uris::SubscribedUri;
@@ -273,7 +274,8 @@ async fn stream_of(
         agreed,
     };
     let sink = sink.clone().seeing(Arc::new(view));
-    share.entry.server.carry(job, binding, sink).await
+    let server = &share.entry.server;
+    pipeline::forward(&Known { server, binding }, job, sink).await
 }
 
 /// What the servers have agreed to after a while.

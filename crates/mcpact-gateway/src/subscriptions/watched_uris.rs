@@ -5,6 +5,7 @@
 //! name: it may go, come back, and be another one then.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::Mutex;
 
 use mcpact_engine::server::listen::covers;
@@ -186,19 +187,19 @@ fn is_wanted(
 
 /// A request of a legacy client that begins or ends a subscription.
 #[derive(Debug)]
-pub(crate) struct SubscriptionChange<'a> {
-    watched: &'a WatchedUris,
+pub(crate) struct SubscriptionChange {
+    watched: Arc<WatchedUris>,
     outer: Box<str>,
     method: Method,
     is_new: bool,
 }
 
-impl<'a> SubscriptionChange<'a> {
+impl SubscriptionChange {
     /// The request is on its way, as the client gave it and as the server gets it. It may tell of the
     /// resource before it answers.
     pub(crate) fn begin(
         method: Method,
-        guest: &'a DownstreamClient,
+        guest: &DownstreamClient,
         entry: &ServerEntry,
         given: &str,
         sent: &str,
@@ -214,7 +215,7 @@ impl<'a> SubscriptionChange<'a> {
             outer: outer.clone(),
             inner,
         };
-        let watched = &*guest.watched;
+        let watched = Arc::clone(&guest.watched);
         Self {
             is_new: method == Method::ResourcesSubscribe
                 && watched.add(entry.number, &entry.name, shared),

@@ -159,6 +159,8 @@ impl SuspendedRegistry {
         };
         let outcome = outcome.await;
         waiting.say = None;
-        outcome.unwrap_or_else(|_| Err(invalid_state().into()))
+        let outcome = outcome.unwrap_or_else(|_| Err(invalid_state().into()));
+        // The call has started with an earlier request, so this one is not tried elsewhere.
+        outcome.map_err(|error| error.with_doubt(None))
     }
 }

@@ -16,6 +16,7 @@ use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::refusal;
+use crate::pipeline::{self, Known};
 use crate::upstream::pending::again;
 
 /// Returns the server of a task and the task's id there.
@@ -135,7 +136,8 @@ async fn tasks_of(
     };
     let view = Rewriter::new(aggregator, entry, &guest.watched);
     let sink = sink.clone().seeing(Arc::new(view.clone()));
-    let page = entry.server.carry(job, binding, sink).await?;
+    let server = &entry.server;
+    let page = pipeline::forward(&Known { server, binding }, job, sink).await?;
     Ok(view.result(Method::TasksList, page))
 }
 

@@ -1,6 +1,7 @@
 //! A client that was told what the server said of itself earlier, and meets it when it first needs it.
 
 use crate::lists::server_list;
+use crate::pipeline::{self, Known};
 use crate::sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -173,7 +174,11 @@ impl PendingBinding {
         };
         if let (Some(level), Some(sink)) = (level, sink) {
             // A server that keeps no log any more has nothing to leave out.
-            let _ = server.carry(level, Arc::clone(&binding), sink).await;
+            let known = Known {
+                server,
+                binding: Arc::clone(&binding),
+            };
+            let _ = pipeline::forward(&known, level, sink).await;
         }
         Ok(binding)
     }

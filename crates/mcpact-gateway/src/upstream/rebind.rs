@@ -90,7 +90,15 @@ impl Rebind {
     }
 }
 
-/// ClientRef stands for a client at the server as it is, and on which connection.
+/// Returns the binding that the latest change of the server's era left.
+pub(crate) fn latest(mut binding: &ServerBinding) -> &ServerBinding {
+    while let Some(next) = binding.rebind().and_then(Rebind::next) {
+        binding = next;
+    }
+    binding
+}
+
+/// Returns the client's binding to the server as it is now, with a connection.
 pub(crate) async fn current(
     server: &UpstreamServer,
     mut binding: Arc<ServerBinding>,

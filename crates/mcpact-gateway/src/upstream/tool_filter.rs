@@ -95,13 +95,14 @@ pub(crate) fn check_able(server: &UpstreamServer, job: &BackendRequest) -> Resul
         return Ok(());
     }
     let paths: Vec<String> = missing.iter().map(|row| format!("`{row}`")).collect();
-    Err(ServeError::Refused(WireError {
+    let error = WireError {
         message: format!(
             "this tool needs {}, which this client did not declare",
             paths.join(", ")
         ),
         ..missing_capabilities_error(&missing, job.pact.revision())
-    }))
+    };
+    Err(error.into())
 }
 
 /// Refuses a call of a tool that is not served; to the client it is one that does not exist.

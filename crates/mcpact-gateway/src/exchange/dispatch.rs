@@ -1,0 +1,186 @@
+//! Flow of one attempt after a connection was found: who may ask whom, and which parts the gateway emulates.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytestring::ByteString;
+use futures_util::future::BoxFuture;
+use mcpact::connection::ServerResponse;
+use mcpact_spec::{Era, ErrorCode, Method, Side};
+use mcpact_translate::input::AnsweredResult;
+use mcpact_translate::plan::{Machine, Plan, with_capabilities};
+
+use super::{Exchange, level_of, refusal, rounds};
+use crate::error::{ServeError, UpstreamErrorKind};
+use crate::subscriptions::legacy::{self, is_subscription};
+use crate::subscriptions::listen;
+use crate::suspended::{self, modern};
+use crate::tasks::{hosted, kept, mapped};
+use crate::upstream::UpstreamServer;
+
+/// Runs the flow that the translation plan selects, within the time limit of a call.
+pub(crate) async fn run(
+    server: &Arc<UpstreamServer>,
+    plan: Plan,
+    exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let (binding, is_sent) = (
+        Arc::clone(&exchange.binding),
+        Arc::clone(&exchange.is_given),
+    );
+    let flow = match plan {
+        Plan::Pass | Plan::NewerServer | Plan::OlderServer => translated(server, exchange),
+        Plan::Emulate(Machine::TasksExtension) => Box::pin(mapped::about_mapped(server, exchange)),
+        // Streams and results of tasks have no time limit.
+        Plan::Emulate(machine) => return Box::pin(emulate(server, machine, exchange)).await,
+    };
+    let limit = server.shared.run().call_timeout;
+    let outcome = tokio::time::timeout(limit, flow).await;
+    outcome.unwrap_or_else(|_| {
+        let kind = match is_sent.load(Ordering::Relaxed) {
+            true => UpstreamErrorKind::CallTimeout { limit },
+            false => UpstreamErrorKind::TimeoutBeforeSend { limit },
+        };
+        Err(binding.lost_call(kind).into())
+    })
+}
+
+/// Selects the flow by era and method. Each flow is boxed: an unboxed future is moved on every hand-off and has the
+/// size of the largest flow.
+fn translated(
+    server: &Arc<UpstreamServer>,
+    exchange: Exchange,
+) -> BoxFuture<'_, Result<ByteString, ServeError>> {
+    let job = &exchange.inbound.job;
+    if let Some(wish) = hosted::wished_task(&exchange) {
+        return Box::pin(ready(hosted::host(server, exchange, &wish)));
+    }
+    let may_ask = job.method.is_some_and(Method::may_ask_for_input);
+    match (exchange.downstream().era(), exchange.upstream().era()) {
+        (Era::Legacy, Era::Modern) if may_ask => Box::pin(rounds::in_rounds(server, exchange)),
+        (Era::Modern, Era::Legacy) if may_ask => {
+            Box::pin(suspended::with_parking(server, exchange))
+        }
+        (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
+            Box::pin(legacy::subscribing_along(server, exchange))
+        }
+        (Era::Legacy, Era::Legacy) => Box::pin(rounds::asking_along(server, exchange)),
+        (Era::Modern, Era::Legacy) => Box::pin(suspended::without_questions(exchange)),
+        (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(pass_through(server, exchange)),
+    }
+}
+
+/// Sends a request and returns its response. Configured default answers may add input rounds in between.
+async fn pass_through(
+    server: &UpstreamServer,
+    mut exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let mut params = match kept::select_instance(&mut exchange).await? {
+        Some(params) => with_default_capabilities(server, &exchange, params.into())?,
+        None => with_default_capabilities(server, &exchange, exchange.params()?)?,
+    };
+    let _awake = modern::comes_back_for(server, &exchange);
+    for _ in 0..=server.settings.rounds.rounds {
+        let mut call = exchange.send(&params).await?;
+        let reply = exchange.reply(&mut call).await?;
+        match with_default_answers(server, &exchange, &params, &reply) {
+            AnsweredResult::Pass => {
+                let finished = exchange.finished(&reply)?;
+                modern::note_question(server, &exchange, &finished);
+                return Ok(kept::record_tasks(&exchange, finished));
+            }
+            AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
+                modern::note_question(server, &exchange, &raw);
+                return Ok(raw.into());
+            }
+            AnsweredResult::Fail(error) => return Err(error.into()),
+            AnsweredResult::Again(next) => params = next.into(),
+        }
+    }
+    let why = String::from("Too many input rounds: the server keeps asking");
+    let code = ErrorCode::InternalError.code();
+    Err(refusal(code, why, None, exchange.downstream()))
+}
+
+/// Returns the client's parameters. For a modern client, capabilities that default answers cover are added to its
+/// own.
+fn with_default_capabilities(
+    server: &UpstreamServer,
+    exchange: &Exchange,
+    params: ByteString,
+) -> Result<ByteString, ServeError> {
+    let client = exchange.inbound.job.pact.party(Side::Client);
+    let introduced = match exchange.downstream().era() {
+        Era::Legacy => None,
+        Era::Modern => server
+            .settings
+            .default_answers
+            .declared_for(&client.capabilities),
+    };
+    match introduced {
+        Some(told) => with_capabilities(&params, told.raw())
+            .map(Into::into)
+            .map_err(|fault| exchange.malformed(&fault)),
+        None => Ok(params),
+    }
+}
+
+/// Applies the configured default answers to the result of a modern server, for a modern client.
+fn with_default_answers(
+    server: &UpstreamServer,
+    exchange: &Exchange,
+    params: &str,
+    reply: &ServerResponse,
+) -> AnsweredResult {
+    let job = &exchange.inbound.job;
+    let default_answers = &server.settings.default_answers;
+    match (reply, job.method) {
+        (ServerResponse::Result(raw), Some(method))
+            if !default_answers.is_empty() && method.may_ask_for_input() =>
+        {
+            default_answers.apply(&job.pact, method, params, raw)
+        }
+        _ => AnsweredResult::Pass,
+    }
+}
+
+async fn emulate(
+    server: &UpstreamServer,
+    machine: Machine,
+    exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let job = &exchange.inbound.job;
+    match machine {
+        Machine::SetLevel => {
+            exchange.binding.set_level(level_of(job)?);
+            Ok(ByteString::from_static("{}"))
+        }
+        Machine::Ping => Ok(ByteString::from_static("{}")),
+        Machine::Listen => listen::serve_stream(server, exchange).await,
+        Machine::Subscribe | Machine::Unsubscribe => {
+            let emulated = exchange.binding.emulated().cloned();
+            match emulated {
+                Some(emulated) => emulated.wish(&exchange).await,
+                None => Err(refused(&exchange)),
+            }
+        }
+        // A request for the result waits as long as the task is retained.
+        Machine::TasksCore => hosted::about_hosted(server, &exchange.inbound).await,
+        _ => Err(refused(&exchange)),
+    }
+}
+
+/// Error for a method without a counterpart at the server.
+fn refused(exchange: &Exchange) -> ServeError {
+    refusal(
+        ErrorCode::MethodNotFound.code(),
+        format!(
+            "`{}` has no counterpart at a server of {}",
+            exchange.inbound.job.name,
+            exchange.upstream()
+        ),
+        None,
+        exchange.downstream(),
+    )
+}

@@ -1,0 +1,47 @@
+//! Detection of a server that changed since the negotiation. Only a changed server gets a refused request again.
+
+use mcpact::connection::CallFailure;
+use mcpact_spec::{Era, Revision};
+
+use crate::error::UpstreamErrorKind;
+use crate::retry::ServerDoubt;
+use crate::upstream::binding::ServerBinding;
+use crate::upstream::rebind;
+
+/// Returns the doubt that a failed call raises about a server of this revision.
+pub(crate) const fn doubt(failure: &CallFailure, revision: Revision) -> Option<ServerDoubt> {
+    match failure {
+        CallFailure::RevisionRefused => Some(ServerDoubt::RefusesRevision(revision)),
+        CallFailure::Ambiguous(_) => Some(ServerDoubt::Ambiguous),
+        CallFailure::SessionLost
+        | CallFailure::NotSent(_)
+        | CallFailure::Unreachable(_)
+        | CallFailure::LoopDetected
+        | CallFailure::ConnectionLost(_)
+        | CallFailure::ProtocolViolation(_)
+        | CallFailure::HttpStatus(_)
+        | CallFailure::ResponseTooLarge(_) => None,
+    }
+}
+
+/// Negotiates again and returns true if the server has changed.
+pub(crate) async fn is_changed(doubt: Option<ServerDoubt>, binding: &ServerBinding) -> bool {
+    let doubt = match doubt {
+        None => return false,
+        Some(ServerDoubt::NotSent) => return true,
+        Some(doubt) => doubt,
+    };
+    // Boxed: this is rare, and would otherwise enlarge the future of every call.
+    let connection = Box::pin(rebind::latest(binding).meet_anew()).await;
+    connection.is_ok_and(|connection| match doubt {
+        ServerDoubt::NotSent => true,
+        ServerDoubt::RefusesRevision(before) => connection.revision() != before,
+        ServerDoubt::Ambiguous => connection.revision().era() == Era::Legacy,
+    })
+}
+
+/// Error for a server that refuses its own revision and is unchanged after renegotiation.
+pub(crate) fn disagreed(revision: Revision) -> UpstreamErrorKind {
+    let why = format!("it refuses requests of {revision}, which it has agreed to");
+    UpstreamErrorKind::ProtocolViolation(why)
+}

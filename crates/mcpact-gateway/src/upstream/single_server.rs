@@ -1,0 +1,246 @@
+//! One server at its own endpoint: accepts clients, and routes every request to the server or to its successor.
+
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use mcpact::server::Settings;
+use mcpact::server::backend::{
+    Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, Outbox, Session,
+};
+use mcpact_engine::capability::CapabilityBits;
+use mcpact_engine::classify::param_headers::Annotation;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::{Scope, ServerTerms};
+use mcpact_spec::{Era, ErrorCode, Method};
+
+use crate::downstream::sink::ClientSink;
+use crate::downstream::{ClientKind, ClientState};
+use crate::drain::{DrainGate, draining_error};
+use crate::error::{ServeError, UpstreamErrorKind};
+use crate::exchange::{Inbound, level_of, refusal};
+use crate::filters::Filters;
+use crate::handover;
+use crate::lists::server_list;
+use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
+use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
+use crate::upstream::binding::ServerBinding;
+use crate::upstream::rebind::Rebind;
+use crate::upstream::{UpstreamServer, pending, tool_filter};
+
+impl Backend for UpstreamServer {
+    type State = ClientState;
+
+    fn settings(&self) -> &Settings {
+        &self.settings.front
+    }
+
+    fn terms(&self) -> &Arc<ServerTerms> {
+        &self.terms
+    }
+
+    async fn accept_client(
+        &self,
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
+    ) -> Result<ClientSetup<ClientState>, WireError> {
+        if self.settings.drain_gate.is_closed() {
+            return Err(draining_error());
+        }
+        // A server with a known profile is not started before it is needed.
+        match pending::welcome_asleep(self, &hello, identity) {
+            Some(welcome) => Ok(welcome),
+            None => match self.admit(hello, identity).await {
+                Err(error) if error.is_retired() => {
+                    let onward = Box::pin(handover::welcome_onward(self, hello, identity)).await;
+                    onward.unwrap_or(Err(error))
+                }
+                welcome => welcome,
+            }
+            .map_err(ServeError::into_wire),
+        }
+    }
+
+    async fn serve(
+        self: Arc<Self>,
+        request: BackendRequest,
+        session: Arc<Session<ClientState>>,
+        outbox: Outbox,
+    ) -> Result<ByteString, WireError> {
+        pipeline::serve(&self, request, ClientSink::new(session, outbox)).await
+    }
+
+    fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
+        let sink = ClientSink::new(Arc::clone(session), outbox);
+        self.direct_clients.add(&sink, Scope::Connection);
+        if let Some(binding) = session.state().and_then(ClientState::bound) {
+            self.settle(binding, &sink);
+        } else if let Some(pending) = session.state().and_then(ClientState::pending) {
+            pending.settle(&sink);
+        }
+    }
+
+    fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
+        if let Some(binding) = session.state().and_then(ClientState::bound) {
+            binding.observe(method, params);
+        } else if let Some(pending) = session.state().and_then(ClientState::pending) {
+            pending.observe(method, params);
+        }
+    }
+
+    fn input_closed(&self, identity: &ClientIdentity) {
+        self.dismiss(identity);
+    }
+
+    fn disconnected(&self, identity: &ClientIdentity) {
+        self.leave(identity);
+    }
+
+    fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+        self.shared.book.of(tool)
+    }
+
+    fn stop(&self) {
+        self.guests().end_streams();
+    }
+}
+
+/// Server that a request of a direct client goes to, and what the response depends on.
+#[derive(Debug)]
+pub(crate) struct SingleRoute {
+    server: Arc<UpstreamServer>,
+    /// Number of predecessors that were replaced while the request waited.
+    moves: usize,
+    method: Option<Method>,
+    declared: CapabilityBits,
+}
+
+impl Router for Arc<UpstreamServer> {
+    type Route = SingleRoute;
+
+    async fn route(
+        &self,
+        request: &BackendRequest,
+        sink: &ClientSink,
+        moves: usize,
+    ) -> Result<Routed<SingleRoute>, ServeError> {
+        let server = match (moves, sink.state().map(|state| &state.0)) {
+            (0, Some(ClientKind::Moved(moved))) => Arc::clone(&moved.server),
+            (0, _) => Self::clone(self),
+            _ => handover::successor(self)
+                .ok_or_else(|| self.shared.error(UpstreamErrorKind::Retired))?,
+        };
+        let (method, revision) = (request.method, request.pact.revision());
+        tool_filter::check_served(&server, method, &request.params, revision)?;
+        Ok(Routed::To(SingleRoute {
+            server,
+            moves,
+            method,
+            declared: request.pact.effective(),
+        }))
+    }
+
+    async fn bind(
+        &self,
+        route: &mut SingleRoute,
+        request: &BackendRequest,
+        sink: &ClientSink,
+    ) -> Result<BoundRequest, ServeError> {
+        let server = &route.server;
+        // The state is set when the client is accepted.
+        let binding = match sink.state().map(|state| &state.0) {
+            _ if route.moves > 0 => handover::binding_at(server, request, sink).await?,
+            Some(ClientKind::Bound(binding)) => Arc::clone(binding),
+            Some(ClientKind::Pending(pending)) => Box::pin(pending.binding(server)).await?,
+            Some(ClientKind::Moved(moved)) => Arc::clone(&moved.binding),
+            Some(ClientKind::Aggregate(_)) | None => {
+                let code = ErrorCode::InternalError.code();
+                let why = String::from("this session has no server");
+                return Err(refusal(code, why, None, request.pact.revision()));
+            }
+        };
+        if request.method == Some(Method::SubscriptionsListen) {
+            let scope = Scope::Request(request.id.clone());
+            server.direct_clients.add(sink, scope);
+        }
+        Ok(BoundRequest {
+            server: Arc::clone(server),
+            binding,
+            inbound: Inbound {
+                job: request.clone(),
+                sink: sink.clone(),
+            },
+        })
+    }
+
+    fn has_successor(&self, route: &SingleRoute) -> bool {
+        handover::is_succeeded(&route.server)
+    }
+
+    async fn finish(
+        &self,
+        route: SingleRoute,
+        outcome: Result<ByteString, ServeError>,
+    ) -> Result<ByteString, ServeError> {
+        let SingleRoute {
+            server,
+            method,
+            declared,
+            ..
+        } = route;
+        Ok(tool_filter::served_only(
+            &server, method, declared, outcome?,
+        ))
+    }
+}
+
+impl Front for Arc<UpstreamServer> {
+    fn drain_gate(&self) -> &DrainGate {
+        &self.settings.drain_gate
+    }
+
+    fn filters(&self) -> &Filters {
+        &self.settings.filters
+    }
+
+    async fn answer(
+        &self,
+        request: &BackendRequest,
+        sink: &ClientSink,
+    ) -> Option<Result<ByteString, ServeError>> {
+        let pending = sink.state().and_then(ClientState::pending)?;
+        if request.method != Some(Method::LoggingSetLevel) {
+            return None;
+        }
+        // The level of a client that has not met the server yet is stored.
+        match level_of(request) {
+            Ok(_) => pending
+                .wants_logs(request)
+                .then(|| Ok(ByteString::from_static("{}"))),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl UpstreamServer {
+    /// Registers a legacy client's session for notifications that belong to no request.
+    pub(crate) fn settle(&self, binding: &ServerBinding, sink: &ClientSink) {
+        if let Some(rebind) = binding.rebind() {
+            rebind.settle(sink);
+        }
+        let of_lane = binding
+            .open_connection()
+            .map(|connection| connection.revision().era());
+        // The server may have shut down as idle since the client was accepted.
+        match (
+            of_lane.or(binding.rebind().map(Rebind::era)),
+            server_list::profile(self),
+        ) {
+            (Some(Era::Legacy), _) => binding.subscribers().belong_to(sink),
+            (Some(Era::Modern), Some(profile)) => {
+                let server = &profile.introduction.capabilities;
+                binding.wish_on(EmulatedSubscriptions::new(server, sink, self.clock));
+            }
+            (Some(Era::Modern), None) | (None, _) => {}
+        }
+    }
+}
