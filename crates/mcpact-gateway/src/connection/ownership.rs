@@ -141,16 +141,24 @@ impl UpstreamConnection {
         }
     }
 
-    /// Returns the client that alone uses or owns this session.
+    /// Returns the only legacy client that may have caused a question outside a call: it owns the session, or no other
+    /// client has used the session. After a call of another client, a late question may belong to that call.
     pub(crate) fn only_client(&self) -> Option<ClientSink> {
         let holder = self.ownership.holder();
-        let has_other_listeners = sharing_policy(self.strategy) == SharingPolicy::SameAffinity
-            && holder.is_none()
-            && self.subscribers.listens.is_active();
-        match has_other_listeners {
-            true => None,
-            false => self.subscribers.owner(holder),
+        let client = self.subscribers.owner(holder)?;
+        let sharing = sharing_policy(self.strategy);
+        if holder.is_some() || sharing == SharingPolicy::Exclusive {
+            // The call of a modern client may have started before the session had an owner.
+            return self.askable.is_empty().then_some(client);
         }
+        let has_other_listeners =
+            sharing == SharingPolicy::SameAffinity && self.subscribers.listens.is_active();
+        let has_other_users = match &*lock(&self.users) {
+            ConnectionUsers::None => false,
+            ConnectionUsers::One(only) => client.who() != *only,
+            ConnectionUsers::Several => true,
+        };
+        (!has_other_listeners && !has_other_users).then_some(client)
     }
 
     /// Returns true if a legacy client may receive this question. It becomes the owner if the server may store the answer.

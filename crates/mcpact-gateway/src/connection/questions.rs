@@ -60,7 +60,7 @@ impl AskableCalls {
         questions
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.calls().is_empty()
     }
 
@@ -294,19 +294,18 @@ impl UpstreamConnection {
             {
                 return connection.answer_for_shared_list(ask).await;
             }
-            let only_client = connection.only_client();
-            if only_client.is_some() && !connection.askable.is_empty() {
-                // The call of a modern client may have caused it.
-                let orphan = AttributionFailure::NoCall;
-                return connection.answer_orphan(ask, orphan).await;
-            }
-            match (only_client, ask.method) {
+            match (connection.only_client(), ask.method) {
                 (Some(sink), Some(method)) => {
                     let context = QuestionContext::Outside;
                     connection.put_to(&sink, ask, method, context, None).await;
                 }
                 _ => {
-                    if let Some(ask) = connection.askable.put(ask) {
+                    let is_only_call = connection.running.calls() <= 1;
+                    let unsent = match is_only_call {
+                        true => connection.askable.put(ask),
+                        false => Some(ask),
+                    };
+                    if let Some(ask) = unsent {
                         connection
                             .answer_orphan(ask, AttributionFailure::NoCall)
                             .await;

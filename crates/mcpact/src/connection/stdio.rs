@@ -513,7 +513,7 @@ fn task_of_result(request: RawRequest<'_>) -> Option<Box<str>> {
 /// `2025-11-25 basic/utilities/tasks#associating-task-related-messages`: a request for a task names it.
 fn owner_of_request(request: &ServerRequest, shared: &Shared) -> Option<Arc<Inbox>> {
     let Some(task) = related_task(&request.params) else {
-        return only_call_with(shared, may_ask);
+        return only_call_with(shared, Method::may_ask_for_input);
     };
     let calls = lock(&shared.calls);
     let mut all = calls.pending.values();
