@@ -8,6 +8,7 @@ use crate::subscriptions::legacy;
 use crate::subscriptions::listen;
 use crate::suspended;
 use crate::suspended::modern;
+use crate::sync::lock;
 use crate::tasks::hosted;
 use crate::tasks::kept;
 use crate::tasks::mapped;
@@ -52,7 +53,6 @@ use crate::subscriptions::legacy::is_subscription;
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::rebind::Rebind;
 use mcpact::connection::ServerResponse;
 
 impl Backend for UpstreamServer {
@@ -75,7 +75,7 @@ impl Backend for UpstreamServer {
             return Err(draining_error());
         }
         // A server with a known profile is not started before it is needed.
-        match pending::welcome_asleep(self, &hello, identity) {
+        match pending::accept_pending(self, &hello, identity) {
             Some(welcome) => Ok(welcome),
             None => match self.admit(hello, identity).await {
                 Err(error) if error.is_retired() => {
@@ -122,9 +122,9 @@ impl Backend for UpstreamServer {
         let sink = ClientSink::new(Arc::clone(session), outbox);
         self.direct_clients.add(&sink, Scope::Connection);
         if let Some(binding) = session.state().and_then(ClientState::bound) {
-            self.settle(binding, &sink);
+            self.register_session(binding, &sink);
         } else if let Some(pending) = session.state().and_then(ClientState::pending) {
-            pending.settle(&sink);
+            pending.session_opened(&sink);
         }
     }
 
@@ -137,11 +137,11 @@ impl Backend for UpstreamServer {
     }
 
     fn input_closed(&self, identity: &ClientIdentity) {
-        self.dismiss(identity);
+        self.on_input_closed(identity);
     }
 
     fn disconnected(&self, identity: &ClientIdentity) {
-        self.leave(identity);
+        self.on_disconnect(identity);
     }
 
     fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
@@ -149,7 +149,7 @@ impl Backend for UpstreamServer {
     }
 
     fn stop(&self) {
-        self.guests().end_streams();
+        lock(&self.groups).end_streams();
     }
 }
 
@@ -170,7 +170,7 @@ impl UpstreamServer {
             Some(ClientKind::Pending(pending)) => {
                 if job.method == Some(Method::LoggingSetLevel) {
                     level_of(&job)?;
-                    if pending.wants_logs(&job) {
+                    if pending.save_level(&job) {
                         return Ok(ByteString::from_static("{}"));
                     }
                 }
@@ -303,7 +303,7 @@ impl UpstreamServer {
     ) -> Result<ByteString, ServeError> {
         if job.method == Some(Method::LoggingSetLevel) && !binding.is_awake() {
             let level = level_of(&job)?;
-            binding.wants_logs(level, &sink, &job);
+            binding.save_level(level, &sink, &job);
             return Ok(ByteString::from_static("{}"));
         }
         // A hosted task is answered without the server.
@@ -353,22 +353,22 @@ impl UpstreamServer {
     }
 
     /// Registers a legacy client's session for notifications that belong to no request.
-    pub(crate) fn settle(&self, binding: &ServerBinding, sink: &ClientSink) {
+    pub(crate) fn register_session(&self, binding: &ServerBinding, sink: &ClientSink) {
         if let Some(rebind) = binding.rebind() {
-            rebind.settle(sink);
+            rebind.client.set_sink(sink.downgrade());
         }
         let of_lane = binding
             .open_connection()
             .map(|connection| connection.revision().era());
         // The server may have shut down as idle since the client was accepted.
         match (
-            of_lane.or(binding.rebind().map(Rebind::era)),
+            of_lane.or(binding.rebind().map(|rebind| rebind.era)),
             server_list::profile(self),
         ) {
             (Some(Era::Legacy), _) => binding.subscribers().belong_to(sink),
             (Some(Era::Modern), Some(profile)) => {
                 let server = &profile.introduction.capabilities;
-                binding.wish_on(EmulatedSubscriptions::new(server, sink, self.clock));
+                binding.set_emulated(EmulatedSubscriptions::new(server, sink, self.clock));
             }
             (Some(Era::Modern), None) | (None, _) => {}
         }

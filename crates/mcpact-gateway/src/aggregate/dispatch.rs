@@ -39,7 +39,7 @@ use crate::handover::Unserved;
 use crate::pipeline::level_of;
 use crate::subscriptions::watched_uris::SubscriptionChange;
 use crate::sync::lock;
-use crate::upstream::pending::again;
+use crate::upstream::saved_client::without_progress;
 
 impl Backend for Aggregator {
     type State = ClientState;
@@ -99,7 +99,7 @@ impl Backend for Aggregator {
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
         if let Some(guest) = session.state().and_then(ClientState::aggregate) {
             let sink = ClientSink::new(Arc::clone(session), outbox).downgrade();
-            guest.settle(sink.clone());
+            guest.session_opened(sink.clone());
             self.changes.add_legacy(sink);
         }
     }
@@ -112,15 +112,15 @@ impl Backend for Aggregator {
 
     fn input_closed(&self, identity: &ClientIdentity) {
         for entry in &self.server_set().entries {
-            entry.server.dismiss(identity);
+            entry.server.on_input_closed(identity);
         }
     }
 
     fn disconnected(&self, identity: &ClientIdentity) {
-        let guests = lock(&self.visitors).without(identity);
+        let guests = lock(&self.visitors).remove(identity);
         drop(guests);
         for entry in &self.server_set().entries {
-            entry.server.leave(identity);
+            entry.server.on_disconnect(identity);
         }
     }
 
@@ -261,18 +261,18 @@ impl Aggregator {
             job.params = params.into();
         }
         // The binding of the client at this server; an idle server is started here.
-        let binding = guest.part(self, &entry).await;
+        let binding = guest.binding_for(self, &entry).await;
         let binding = binding.map_err(|error| Unserved::of(error.at(&entry.name), &goes_on))?;
         let sent = job.params.clone();
         // The server translates; the view shows its addresses as clients know them.
         let view = Rewriter::new(self, &entry, &guest.watched);
-        let sink = sink.seeing(Arc::new(view.clone()));
+        let sink = sink.with_rewriter(Arc::new(view.clone()));
         let carried = match method {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
                 let watching =
                     SubscriptionChange::begin(method, guest, &entry, &given, &job.params);
                 if method == Method::ResourcesSubscribe {
-                    guest.subscribes(&job);
+                    guest.save_subscribe_request(&job);
                 }
                 let carried = entry.server.carry_unless(job, binding, sink, goes_on).await;
                 watching.end(carried.is_ok());
@@ -329,14 +329,16 @@ impl Aggregator {
         sink: &ClientSink,
     ) -> Result<ByteString, ServeError> {
         level_of(job)?;
-        guest.want_logs(again(job));
-        let profile = guest.profile();
+        guest.save_level(job);
         for entry in &self.server_set().entries {
-            if profile.contains(&entry.number)
-                && let Ok(binding) = guest.part(self, entry).await
+            if guest.is_bound_to(entry.number)
+                && let Ok(binding) = guest.binding_for(self, entry).await
             {
                 // A server that keeps no log has nothing to leave out.
-                let _ = entry.server.carry(again(job), binding, sink.clone()).await;
+                let _ = entry
+                    .server
+                    .carry(without_progress(job), binding, sink.clone())
+                    .await;
             }
         }
         Ok(ByteString::from_static("{}"))

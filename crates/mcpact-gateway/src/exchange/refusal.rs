@@ -83,7 +83,7 @@ pub(crate) async fn is_another(refused: RefusalKind, binding: &ServerBinding) ->
         return true;
     }
     // Boxed: this is rare, and would otherwise enlarge the future of every call.
-    let profile = Box::pin(binding.meet_anew()).await;
+    let profile = Box::pin(binding.renegotiate()).await;
     profile.is_ok_and(|connection| match refused {
         RefusalKind::Unsent => true,
         RefusalKind::Disagreed(before) => connection.revision() != before,

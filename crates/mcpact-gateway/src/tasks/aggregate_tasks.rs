@@ -16,7 +16,7 @@ use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::refusal;
-use crate::upstream::pending::again;
+use crate::upstream::saved_client::without_progress;
 
 /// Returns the server of a task and the task's id there.
 pub(crate) fn by_task(
@@ -124,17 +124,17 @@ async fn tasks_of(
     sink: &ClientSink,
     cursor: Option<String>,
 ) -> Result<ByteString, ServeError> {
-    let binding = guest.part(aggregator, entry).await?;
+    let binding = guest.binding_for(aggregator, entry).await?;
     let params = match cursor {
         Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
         None => String::from("{}"),
     };
     let job = BackendRequest {
         params: params.into(),
-        ..again(job)
+        ..without_progress(job)
     };
     let view = Rewriter::new(aggregator, entry, &guest.watched);
-    let sink = sink.clone().seeing(Arc::new(view.clone()));
+    let sink = sink.clone().with_rewriter(Arc::new(view.clone()));
     let page = entry.server.carry(job, binding, sink).await?;
     Ok(view.result(Method::TasksList, page))
 }
