@@ -94,7 +94,7 @@ impl Inbound {
             _ => return,
         };
         let scope = Scope::Request(self.job.id.clone());
-        self.sink.tell(&scope, note.method, &params).await;
+        self.sink.notify(&scope, note.method, &params).await;
     }
 
     /// Translates a progress notification: client's own token, increasing values, client's revision.
@@ -226,7 +226,7 @@ impl Exchange {
                     | Method::ResourcesUnsubscribe
                     | Method::LoggingSetLevel,
                 ),
-            ) => self.binding.acquire_home().await,
+            ) => self.binding.acquire_at(&self.binding.slot).await,
             (None, _) => self.binding.acquire().await,
         };
         let lease = lease.map_err(|error| match self.is_given.load(Ordering::Relaxed) {

@@ -338,8 +338,12 @@ impl Gateway {
             (state.catalog.gateway.drain, state.entries())
         };
         let bridges = || entries.iter().map(|entry| entry.server());
-        let abandon = || join_all(bridges().map(|server| server.abandon()));
-        let turn_away = || bridges().map(|server| server.turn_away()).sum();
+        let abandon = || join_all(bridges().map(|server| server.suspended.abandon()));
+        let turn_away = || {
+            bridges()
+                .map(|server| server.shared.supervisor.stop_admitting())
+                .sum()
+        };
         self.drain_gate.drain(limit, abandon, turn_away).await
     }
 

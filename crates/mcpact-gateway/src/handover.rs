@@ -16,7 +16,7 @@ use crate::suspended::registry::SuspendedRegistry;
 use crate::tasks::hosted;
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::pending::SavedHello;
+use crate::upstream::saved_client::SavedHello;
 
 /// Maximum number of former servers to remember for their suspended calls.
 const FORMER: usize = 8;
@@ -129,7 +129,7 @@ pub(crate) async fn binding_at(
     sink: &ClientSink,
 ) -> Result<Arc<ServerBinding>, ServeError> {
     let binding = match sink.state().map(|state| &state.0) {
-        Some(ClientKind::Pending(pending)) => return pending.follow(next).await,
+        Some(ClientKind::Pending(pending)) => return pending.successor_binding(next).await,
         Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.binding)),
         Some(ClientKind::Bound(binding)) => Some(Arc::clone(binding)),
         Some(ClientKind::Aggregate(_)) | None => None,
@@ -138,8 +138,8 @@ pub(crate) async fn binding_at(
         .as_ref()
         .and_then(|binding| Some((binding, binding.rebind()?)))
     {
-        Some((binding, rebind)) => rebind.follow(next, binding).await,
-        None => introduced(job).receive(next, sink.identity()).await,
+        Some((binding, rebind)) => rebind.successor_binding(next, binding).await,
+        None => introduced(job).bind(next, sink.identity()).await,
     }
 }
 

@@ -180,7 +180,7 @@ async fn attempt(bound: BoundRequest) -> Result<ByteString, ServeError> {
     // Before a connection is acquired: a log level must not start an idle server.
     if method == Some(Method::LoggingSetLevel) && !binding.is_awake() {
         let level = level_of(&inbound.job)?;
-        binding.wants_logs(level, &inbound.sink, &inbound.job);
+        binding.save_level(level, &inbound.sink, &inbound.job);
         return Ok(ByteString::from_static("{}"));
     }
     // Before a connection is acquired: the gateway answers for the tasks that it hosts.
@@ -203,11 +203,20 @@ async fn attempt(bound: BoundRequest) -> Result<ByteString, ServeError> {
     Ok(cache_scope::in_private(&server, method, revision, raw))
 }
 
-/// Server that needs no choice, for requests that the gateway sends on behalf of a client.
-#[derive(Debug)]
-pub(crate) struct Known<'a> {
-    pub(crate) server: &'a Arc<UpstreamServer>,
-    pub(crate) binding: Arc<ServerBinding>,
+/// Sends a request on behalf of a client to a server that it is bound to.
+pub(crate) async fn forward_to(
+    server: &Arc<UpstreamServer>,
+    binding: Arc<ServerBinding>,
+    request: BackendRequest,
+    sink: ClientSink,
+) -> Result<ByteString, ServeError> {
+    forward(&Known { server, binding }, request, sink).await
+}
+
+/// Server and binding that need no choice.
+struct Known<'a> {
+    server: &'a Arc<UpstreamServer>,
+    binding: Arc<ServerBinding>,
 }
 
 impl Router for Known<'_> {

@@ -1,4 +1,4 @@
-//! One server for any client.
+//! Upstream servers at run time.
 
 pub(crate) mod accept;
 pub(crate) mod affinity;
@@ -6,6 +6,7 @@ pub(crate) mod binding;
 pub(crate) mod info;
 pub(crate) mod pending;
 pub(crate) mod rebind;
+pub(crate) mod saved_client;
 pub(crate) mod single_server;
 pub(crate) mod tool_filter;
 
@@ -14,7 +15,7 @@ use crate::tasks::hosted;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcpact::client::EraCache;
@@ -45,9 +46,7 @@ use crate::loop_detection::Route;
 use crate::metrics::ServerMetrics;
 use crate::pins::{PinSettings, Pins};
 use crate::subscriptions::direct_clients::DirectClients;
-use crate::supervisor::{
-    ServerFailure, ServerStatus, ShutdownMode, Starter, Supervisor, min_instances,
-};
+use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor, min_instances};
 use crate::suspended::modern::ModernQuestions;
 use crate::suspended::registry::SuspendedRegistry;
 use crate::target::Target;
@@ -58,44 +57,44 @@ use crate::upstream::affinity::AffinityGroups;
 use crate::upstream::info::ServerInfoCache;
 use mcpact::connection::ToolHeaders;
 
-/// What can be set about a server.
+/// Settings of an upstream server.
 #[derive(Clone, Debug)]
 pub struct UpstreamSettings {
-    /// What the log calls the server, if that is not how it is reached.
+    /// Name in the log; by default the command or URL.
     pub name: Option<String>,
-    /// How its fronts are set.
+    /// Settings of the side that faces clients.
     pub front: Settings,
-    /// Which eras are tried with the server.
+    /// Eras to try in the negotiation.
     pub mode: EraMode,
-    /// What was learned about servers earlier.
+    /// Cached eras of servers.
     pub verdicts: EraCache,
-    /// How far a modern server may go before it answers a legacy client.
+    /// Limits of the input rounds of a modern server in a call of a legacy client.
     pub rounds: RoundLimits,
-    /// How many calls of modern clients may wait for input, and how long.
+    /// Limits of suspended calls, which wait for input of modern clients.
     pub suspend_limits: SuspendLimits,
-    /// How its connections to the server are kept.
+    /// Strategy, limits and timeouts of the server's instances.
     pub run: RunSettings,
-    /// Where it counts.
+    /// Metrics of the server.
     pub metrics: Arc<ServerMetrics>,
-    /// Where it is written down what becomes of them.
+    /// History of events and output of the server.
     pub server_log: ServerLog,
-    /// What the server was given and nobody else is told, even if the server repeats it.
+    /// Secrets of the server, masked in all output.
     pub masks: Masks,
-    /// Where its requests are counted.
+    /// Counts in-flight requests and refuses new ones at shutdown.
     pub drain_gate: DrainGate,
-    /// Capabilities without which the server is not used.
+    /// Capabilities that the server must declare.
     pub require: Vec<String>,
-    /// What a server that serves everybody by one connection is told that clients can.
+    /// Declared client capabilities on a connection that all clients share.
     pub declare: CapabilitySet,
-    /// ClientRef answers for clients that cannot be asked.
+    /// Answers on behalf of clients that support no questions.
     pub default_answers: DefaultAnswers,
-    /// What must be approved before the server is started.
+    /// Approval needed before the server is started.
     pub approval: Option<Approval>,
-    /// How the server's tools are remembered.
+    /// Pins of the tool definitions.
     pub pins: PinSettings,
-    /// Whether caches may keep for everybody what the server calls public.
+    /// True if results that the server marks as public may be cached for all clients.
     pub public_results: bool,
-    /// What looks at its requests and results.
+    /// Filters of requests and results.
     pub filters: Filters,
 }
 
@@ -117,7 +116,7 @@ impl Default for UpstreamSettings {
             declare: CapabilitySet::empty(Side::Client),
             default_answers: DefaultAnswers::default(),
             approval: None,
-            // Whoever names a server on the command line looks at it anew.
+            // A server on the command line is reviewed by its user each time.
             pins: PinSettings {
                 changed: ChangedTools::Serve,
                 file: None,
@@ -128,8 +127,7 @@ impl Default for UpstreamSettings {
     }
 }
 
-/// A server serves one server to few clients: each has an instance of its own for as long as it stays, and
-/// limits are out of the way.
+/// Returns the settings for few clients: each has its own instance during its session, and limits are high.
 pub(crate) fn run_settings() -> RunSettings {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     RunSettings {
@@ -156,31 +154,32 @@ pub(crate) fn run_settings() -> RunSettings {
     }
 }
 
-/// Stands between clients of any revision and one server of any revision.
+/// Upstream server of any revision, for clients of any revision.
 #[derive(Debug)]
 pub struct UpstreamServer {
     pub(crate) settings: UpstreamSettings,
-    /// The terms for whoever has not said anything yet.
+    /// Terms without a negotiated server.
     pub(crate) terms: Arc<ServerTerms>,
     pub(crate) shared: Arc<ServerShared>,
-    /// The ways to a modern server, which everybody shares.
+    /// Pool of a modern server, common to all clients.
     pub(crate) modern: RwLock<Option<Arc<ConnectionPool>>>,
-    pub(crate) guests: Mutex<AffinityGroups>,
+    /// Pools of clients that share connections.
+    pub(crate) groups: Mutex<AffinityGroups>,
     pub(crate) suspended: Arc<SuspendedRegistry>,
-    /// What a modern server has asked.
+    /// Open questions of a modern server.
     pub(crate) questions: Arc<ModernQuestions>,
-    /// Made when it is first needed, unless it comes from the server before this one.
+    /// Hosted tasks, created on demand or passed on by the predecessor.
     pub(crate) hosted: OnceLock<Arc<Hosting>>,
     pub(crate) clock: Clock,
-    /// Which tools of the server are served.
+    /// Filter for the served tools.
     pub(crate) tools: Mutex<Arc<ToolFilter>>,
-    /// Whether caches may keep for everybody what the server calls public.
+    /// True if results that the server marks as public may be cached for all clients.
     pub(crate) is_public: AtomicBool,
-    /// Clients at the server's own address, notified when the served tools change.
+    /// Clients at the server's own URL, notified when the served tools change.
     pub(crate) direct_clients: DirectClients,
     /// Route for loop detection, if the server is reached over HTTP.
     pub(crate) route: Option<Arc<Route>>,
-    /// Number that no earlier server of the same name had.
+    /// Number that distinguishes servers of one name.
     pub(crate) number: u64,
     /// The server that replaced this one after a reload, and the one it replaced.
     pub(crate) succession: HandoverLinks,
@@ -202,7 +201,7 @@ impl Clock {
 }
 
 impl UpstreamServer {
-    /// Replaces the filter for tools, and notifies clients at the server's own address.
+    /// Replaces the filter for tools, and notifies clients at the server's own URL.
     pub fn serve_tools(&self, tools: ToolFilter) {
         let mut served = lock(&self.tools);
         let is_other = **served != tools;
@@ -213,19 +212,19 @@ impl UpstreamServer {
         }
     }
 
-    /// A server to a server, which is reached or started when the first client comes.
+    /// Returns a server, which is started for the first client.
     ///
     /// # Errors
-    /// The operating system has no randomness.
+    /// The operating system provides no random numbers.
     pub fn new(
         target: Target,
         settings: UpstreamSettings,
     ) -> Result<Arc<Self>, mcpact::error::Error> {
-        Self::by(None, target, settings)
+        Self::with_route(None, target, settings)
     }
 
-    /// The same with a route for loop detection.
-    pub(crate) fn by(
+    /// Like [`new`](Self::new), with a route for loop detection.
+    pub(crate) fn with_route(
         route: Option<Arc<Route>>,
         target: Target,
         settings: UpstreamSettings,
@@ -282,7 +281,7 @@ impl UpstreamServer {
             terms: Arc::new(terms),
             shared,
             modern: RwLock::default(),
-            guests: Mutex::default(),
+            groups: Mutex::default(),
             suspended,
             questions: Arc::new(ModernQuestions::new(settings.suspend_limits)),
             hosted: OnceLock::new(),
@@ -297,25 +296,11 @@ impl UpstreamServer {
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&server) as Weak<dyn Starter>;
         server.shared.supervisor.set_starter(starter);
-        pending::introduce_latecomers(&server);
+        pending::bind_on_connection(&server);
         Ok(server)
     }
 
-    /// Tells it from one to a server that had the same name before.
-    pub(crate) const fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Route for loop detection, if the server is reached over HTTP.
-    pub(crate) const fn route(&self) -> Option<&Arc<Route>> {
-        self.route.as_ref()
-    }
-
-    pub(crate) fn guests(&self) -> MutexGuard<'_, AffinityGroups> {
-        lock(&self.guests)
-    }
-
-    /// The ways to a modern server that everybody shares, where everybody does.
+    /// Returns the pool of a modern server if all clients share it.
     pub(crate) fn modern(&self) -> Option<Arc<ConnectionPool>> {
         if self.shared.keeps_apart() {
             return None;
@@ -324,19 +309,19 @@ impl UpstreamServer {
         modern.clone()
     }
 
-    /// Serves one client on a carrier of lines, until it goes away.
+    /// Serves one client on stdio or a socket until it disconnects.
     ///
     /// # Errors
-    /// The carrier fails.
+    /// The link fails.
     pub async fn serve(self: Arc<Self>, link: Link) -> Result<(), mcpact::error::Error> {
         let ending = SessionEnd::after(self.settings.front.limits.drain);
         self.serve_until(link, ending).await
     }
 
-    /// As [`serve`](Self::serve), with an ending of its own.
+    /// Like [`serve`](Self::serve), until the session is ended.
     ///
     /// # Errors
-    /// The carrier fails.
+    /// The link fails.
     pub async fn serve_until(
         self: Arc<Self>,
         link: Link,
@@ -345,28 +330,19 @@ impl UpstreamServer {
         serve_link(self, link, ending).await
     }
 
-    /// Takes no more requests, gives up questions that nobody could come back to, and lets the requests that
-    /// run finish for so long. Whether all of them have.
+    /// Refuses new requests, ends suspended calls, and waits for in-flight requests up to a limit. Returns true if all
+    /// of them finished.
     pub async fn drain(&self, limit: Duration) -> bool {
+        let abandon = || self.suspended.abandon();
+        let turn_away = || self.shared.supervisor.stop_admitting();
         let drain_gate = &self.settings.drain_gate;
-        let (abandon, turn_away) = (|| self.abandon(), || self.turn_away());
         drain_gate.drain(limit, abandon, turn_away).await
     }
 
-    /// Refuses the calls that still wait for the server, which has not seen them; how many those are.
-    pub(crate) fn turn_away(&self) -> usize {
-        self.shared.supervisor.stop_admitting()
-    }
-
-    /// Gives up the calls whose clients were sent away to think.
-    pub(crate) async fn abandon(&self) {
-        self.suspended.abandon().await;
-    }
-
-    /// Ends the connections to the server, and waits a while for the programs behind them to go. Calls that
-    /// run are given their time, unless they had it when requests were [drained](Self::drain).
+    /// Closes the connections to the server and waits for the end of its processes. In-flight calls may finish, unless
+    /// requests were [drained](Self::drain) before.
     pub async fn close(self: Arc<Self>) {
-        // Whoever waits for something has come in by the drain_gate.
+        // All in-flight calls were counted by the gate.
         let shutdown_mode = match self.settings.drain_gate.is_closed() {
             true => ShutdownMode::Immediate,
             false => ShutdownMode::Graceful,
@@ -378,39 +354,19 @@ impl UpstreamServer {
         hosted::lose_hosted(&self);
     }
 
-    /// How the server and its instances are.
+    /// Returns the status of the server and its instances.
     #[must_use]
     pub fn status(&self) -> ServerStatus {
         self.shared.supervisor.status()
     }
 
-    /// What it leads to.
-    pub(crate) fn target(&self) -> &Target {
-        &self.shared.target
-    }
-
-    /// What keeps the server from being used, until a call or a check succeeds.
-    pub(crate) fn outage(&self) -> Option<ServerFailure> {
-        self.shared.supervisor.outage()
-    }
-
-    /// How often that has changed.
-    pub(crate) fn turns(&self) -> u64 {
-        self.shared.supervisor.outage_changes()
-    }
-
-    /// Where it counts.
-    pub(crate) fn metrics(&self) -> &ServerMetrics {
-        &self.shared.metrics
-    }
-
-    /// How many instances must always be ready.
+    /// Returns the configured minimum of ready instances.
     pub(crate) fn min_instances(&self) -> usize {
         min_instances(&self.shared.run())
     }
 
-    /// The pauses between tries of what did not succeed.
-    pub(crate) fn pauses(&self) -> Backoff {
+    /// Returns the backoff for list requests that failed.
+    pub(crate) fn retry_backoff(&self) -> Backoff {
         let run = self.shared.run();
         Backoff {
             first: run.restarts.backoff,
@@ -418,13 +374,13 @@ impl UpstreamServer {
         }
     }
 
-    /// How many calls of modern clients wait for their input.
+    /// Returns the number of suspended calls, which wait for input of modern clients.
     #[must_use]
     pub fn parked(&self) -> usize {
         self.suspended.parked()
     }
 
-    /// Keeps its connections and shows its results in another way from here on; what runs goes on.
+    /// Applies the settings of a new configuration that need no restart.
     pub(crate) fn retune(&self, config: &ServerConfig) {
         self.shared.retune(&config.run);
         let is_public = config.public_results;
@@ -432,27 +388,22 @@ impl UpstreamServer {
         tool_filter::treat_changed(self, config.changed_tools);
     }
 
-    /// What it says, for others than whoever has asked it: what it was given is covered.
+    /// Masks the secrets of the server in a text.
     pub(crate) fn covered(&self, text: String) -> String {
         self.shared.masks.cover(text)
     }
 
-    /// Somebody has to do without it who does not ask again.
-    pub(crate) fn did_without(&self) {
-        self.shared.supervisor.left_out();
-    }
-
-    /// Whether it failed, and is left alone for now.
+    /// Returns true if the server failed and its next start is delayed.
     pub(crate) fn is_resting(&self) -> bool {
         self.status().state.wait().is_some()
     }
 
-    /// Forgets what failed: a server that is suspended is tried again at the next call.
+    /// Forgets failures: the next call may start the server at once.
     pub fn forgive(&self) {
         self.shared.supervisor.reset_failures();
     }
 
-    /// ListenStreams on HTTP; the server runs once [`HttpListener::run`] is awaited.
+    /// Listens on HTTP; the listener runs once [`HttpListener::run`] is awaited.
     ///
     /// # Errors
     /// The address cannot be bound.

@@ -35,10 +35,10 @@ use crate::drain::{DrainGate, draining_error};
 use crate::error::ServeError;
 use crate::exchange::{Inbound, level_of, refusal};
 use crate::filters::Filters;
-use crate::pipeline::{self, BoundRequest, Front, Known, Routed, Router};
+use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
 use crate::subscriptions::watched_uris::SubscriptionChange;
 use crate::sync::lock;
-use crate::upstream::pending::again;
+use crate::upstream::saved_client::without_progress;
 
 impl Backend for Aggregator {
     type State = ClientState;
@@ -74,7 +74,7 @@ impl Backend for Aggregator {
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
         if let Some(guest) = session.state().and_then(ClientState::aggregate) {
             let sink = ClientSink::new(Arc::clone(session), outbox).downgrade();
-            guest.settle(sink.clone());
+            guest.session_opened(sink.clone());
             self.changes.add_legacy(sink);
         }
     }
@@ -87,15 +87,15 @@ impl Backend for Aggregator {
 
     fn input_closed(&self, identity: &ClientIdentity) {
         for entry in &self.server_set().entries {
-            entry.server.dismiss(identity);
+            entry.server.on_input_closed(identity);
         }
     }
 
     fn disconnected(&self, identity: &ClientIdentity) {
-        let guests = lock(&self.visitors).without(identity);
+        let guests = lock(&self.visitors).remove(identity);
         drop(guests);
         for entry in &self.server_set().entries {
-            entry.server.leave(identity);
+            entry.server.on_disconnect(identity);
         }
     }
 
@@ -166,16 +166,14 @@ impl Aggregator {
         sink: &ClientSink,
     ) -> Result<ByteString, ServeError> {
         level_of(job)?;
-        guest.want_logs(again(job));
-        let profile = guest.profile();
+        guest.save_level(job);
         for entry in &self.server_set().entries {
-            if profile.contains(&entry.number)
-                && let Ok(binding) = guest.part(self, entry).await
+            if guest.is_bound_to(entry.number)
+                && let Ok(binding) = guest.binding_for(self, entry).await
             {
-                let server = &entry.server;
+                let request = without_progress(job);
                 // A server without logging has nothing to set.
-                let _ =
-                    pipeline::forward(&Known { server, binding }, again(job), sink.clone()).await;
+                let _ = pipeline::forward_to(&entry.server, binding, request, sink.clone()).await;
             }
         }
         Ok(ByteString::from_static("{}"))
@@ -249,7 +247,7 @@ impl Router for Arc<Aggregator> {
         sink: &ClientSink,
     ) -> Result<BoundRequest, ServeError> {
         let AggregateRoute { client, entry, .. } = &*route;
-        let binding = client.part(self, entry).await;
+        let binding = client.binding_for(self, entry).await;
         let binding = binding.map_err(|error| error.at(&entry.name))?;
         let mut request = request.clone();
         request.params = route.params.clone();
@@ -258,7 +256,7 @@ impl Router for Arc<Aggregator> {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
         ) {
             if route.method == Method::ResourcesSubscribe {
-                client.subscribes(&request);
+                client.save_subscribe_request(&request);
             }
             let change = SubscriptionChange::begin(
                 route.method,
@@ -275,7 +273,7 @@ impl Router for Arc<Aggregator> {
             binding,
             inbound: Inbound {
                 job: request,
-                sink: sink.clone().seeing(rewriter),
+                sink: sink.clone().with_rewriter(rewriter),
             },
         })
     }

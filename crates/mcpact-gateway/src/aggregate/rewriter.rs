@@ -190,7 +190,7 @@ fn is_of_the_web(uri: &str) -> bool {
 }
 
 impl MessageRewriter for Rewriter {
-    fn notes<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
+    fn notifications<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
         // The aggregator tells of lists itself, once for all servers.
         if ListKind::changed_by(method).is_some() {
             return SmallVec::new();

@@ -109,7 +109,7 @@ impl ServerEntry {
             name: Box::from(name),
             prefix: Box::from(prefix),
             tags,
-            number: server.number(),
+            number: server.number,
             server,
             lists: Mutex::default(),
             changes: [const { AtomicU64::new(0) }; ListKind::ALL.len()],
@@ -175,7 +175,7 @@ impl ServerEntry {
             }
             return refused.is_none();
         }
-        let profile = self.server.meet().await;
+        let profile = self.server.introduce().await;
         self.judge(profile.as_ref().err());
         profile.is_ok()
     }
@@ -197,7 +197,7 @@ impl ServerEntry {
     /// Tells whether anything was learned about what is missing.
     pub(crate) fn judgements(&self) -> u64 {
         // Both only grow.
-        self.judgements.load(Ordering::Acquire) + self.server.turns()
+        self.judgements.load(Ordering::Acquire) + self.server.shared.supervisor.outage_changes()
     }
 
     /// What is known about it.
@@ -207,7 +207,7 @@ impl ServerEntry {
             name: self.name.to_string(),
             revision: profile.as_ref().map(|profile| profile.revision),
             state: self.server.status().state,
-            calls_itself: profile.and_then(|profile| profile.calls_itself()),
+            calls_itself: profile.and_then(|profile| profile.own_name()),
             failure: self.failure().map(String::from),
         }
     }
@@ -442,7 +442,7 @@ impl ChangeListener for ServerEntry {
         }
     }
 
-    fn woke(self: Arc<Self>) {
+    fn started(self: Arc<Self>) {
         self.wakes.fetch_add(1, Ordering::AcqRel);
         self.is_unverified.store(true, Ordering::Release);
         self.judge(None);

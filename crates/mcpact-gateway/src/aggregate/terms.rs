@@ -64,7 +64,7 @@ impl Aggregator {
                 (guest, revision, None)
             }
             ClientHello::Request(params) => {
-                let guest = lock(&self.visitors).guest(&params.meta, identity);
+                let guest = lock(&self.visitors).client(&params.meta, identity);
                 let named = params.meta.revision();
                 let revision = named.unwrap_or(Revision::newest(Era::Modern));
                 (guest, revision, Some(params))
@@ -93,7 +93,7 @@ impl Aggregator {
             strangers.retain(|entry| entry.number == needed.number);
         }
         let longest = self.settings.introduction_wait;
-        let wait = |entry: &ServerEntry| match entry.server.route() {
+        let wait = |entry: &ServerEntry| match &entry.server.route {
             Some(route) if route.serves_gateways() => longest.min(GATEWAY_WAIT),
             Some(_) | None => longest,
         };
@@ -105,7 +105,7 @@ impl Aggregator {
         let meeting = awaited.map(|(until, entry)| {
             let (guest, entry) = (Arc::clone(guest), Arc::clone(entry));
             // A client that stops waiting does not stop the others.
-            let meeting = tokio::spawn(async move { guest.meet(&entry).await });
+            let meeting = tokio::spawn(async move { guest.introduce(&entry).await });
             tokio::time::timeout_at(until, meeting)
         });
         let profile = futures_util::future::join_all(meeting).await;

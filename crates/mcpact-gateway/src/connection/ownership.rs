@@ -155,7 +155,7 @@ impl UpstreamConnection {
             sharing == SharingPolicy::SameAffinity && self.subscribers.listens.is_active();
         let has_other_users = match &*lock(&self.users) {
             ConnectionUsers::None => false,
-            ConnectionUsers::One(only) => client.who() != *only,
+            ConnectionUsers::One(only) => client.client_ref() != *only,
             ConnectionUsers::Several => true,
         };
         (!has_other_listeners && !has_other_users).then_some(client)
@@ -172,13 +172,13 @@ impl UpstreamConnection {
         let is_asked = sink.pact().is_some_and(rule);
         !is_asked
             || !is_kept(sharing_policy(self.strategy), context, method)
-            || self.ownership.take(&sink.who())
+            || self.ownership.take(&sink.client_ref())
     }
 
     /// Makes a client the owner of a shared session whose questions outlast its call. Returns false if another one is.
     pub(crate) fn claim_for(&self, sink: &ClientSink) -> bool {
         let is_shared = sharing_policy(self.strategy) == SharingPolicy::SameAffinity;
-        !is_shared || self.ownership.take(&sink.who())
+        !is_shared || self.ownership.take(&sink.client_ref())
     }
 }
 
@@ -231,7 +231,7 @@ impl UpstreamConnection {
     /// Forwards a log message that belongs to no call, if it cannot concern a call of another client.
     pub(crate) fn forward_log(&self, note: &ServerNotification) {
         match self.log_client() {
-            Some(sink) => sink.hint(&Scope::Connection, note.method, &note.params),
+            Some(sink) => sink.try_notify(&Scope::Connection, note.method, &note.params),
             None if self.subscribers.is_any() => self.metrics.dropped(DropReason::LogOfWhom),
             // Modern clients get log messages of their own requests only.
             None => {}
@@ -266,7 +266,7 @@ impl Exchange {
         if connection.ownership.holder().is_some() {
             return true;
         }
-        let (connection, who) = (Arc::clone(connection), self.inbound.sink.who());
+        let (connection, who) = (Arc::clone(connection), self.inbound.sink.client_ref());
         match &mut self.turn {
             Some(turn) => turn.disclosed = Some((connection, who)),
             None => {

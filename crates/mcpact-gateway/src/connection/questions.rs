@@ -367,7 +367,7 @@ impl UpstreamConnection {
             Ok(params) => params,
             Err(fault) => return does_not_fit(ErrorCode::InvalidParams, "the question", &fault),
         };
-        let put = sink.put(method, &params, ANSWER_TIMEOUT).await;
+        let put = sink.send_question(method, &params, ANSWER_TIMEOUT).await;
         drop(sending);
         let answer = match put {
             Ok(question) => question.answer().await,

@@ -348,13 +348,13 @@ impl ConnectionSlot {
         self.tries.fetch_add(1, Ordering::SeqCst);
         let connection = opened?;
         *self.current() = Some(Arc::clone(&connection));
-        self.shared.info_cache.meet(&connection);
-        if self.shared.info_cache.has_herald() {
+        self.shared.info_cache.update(&connection);
+        if self.shared.info_cache.has_listener() {
             crate::lists::watch::watch(&connection, &self.shared);
         }
         self.shared.info_cache.connected();
         if was_asleep {
-            self.shared.info_cache.wake();
+            self.shared.info_cache.notify_started();
         }
         let moving = self.subscribers.move_to(&connection);
         if tokio::time::timeout(CATCH_UP, moving).await.is_err() {
@@ -435,10 +435,10 @@ impl ConnectionSlot {
     pub(crate) fn tell(&self, method: Method, era: Era) {
         let info_cache = &self.shared.info_cache;
         match change_audience(sharing_policy(self.strategy()), era, self.sharing) {
-            Audience::All => info_cache.tell(method),
+            Audience::All => info_cache.notify(method),
             Audience::Owner => {
                 self.own_changes.note(method);
-                info_cache.tell_owner(self.own_changes.number(), method);
+                info_cache.notify_owner(self.own_changes.number(), method);
             }
         }
     }

@@ -78,7 +78,7 @@ impl ServerBinding {
         if !matters(method) {
             return Ok(());
         }
-        match self.slot().loss() {
+        match self.slot.loss() {
             Some(why) => Err(self.state_lost(why)),
             None => Ok(()),
         }
@@ -93,7 +93,7 @@ impl ServerBinding {
         if !matters(method) {
             return Ok(());
         }
-        match self.slot().bereaved(connection) {
+        match self.slot.bereaved(connection) {
             Some(why) => Err(self.state_lost(why)),
             None => Ok(()),
         }
@@ -109,7 +109,7 @@ impl ServerBinding {
         connection: &UpstreamConnection,
         why: FailureText,
     ) -> UpstreamErrorKind {
-        if !connection.upstream.is_gone() || !self.slot().keeps_on(connection) {
+        if !connection.upstream.is_gone() || !self.slot.keeps_on(connection) {
             return UpstreamErrorKind::ConnectionLost(why);
         }
         connection

@@ -1,13 +1,11 @@
-//! A client of a aggregator, and the callers that stand for it at the servers.
+//! Clients of an aggregator, and their bindings to the servers.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use mcpact::server::backend::{BackendRequest, ClientIdentity, ClientKey};
-use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
-use mcpact_engine::policy::Reading;
-use mcpact_spec::{Method, Side};
+use mcpact_engine::capability::CapabilityBits;
+use mcpact_spec::Method;
 use mcpact_translate::lifecycle::Fingerprint;
 use mcpact_wire::envelope::Meta;
 use mcpact_wire::model::initialize::InitializeParams;
@@ -22,101 +20,98 @@ use crate::error::ServeError;
 use crate::lists::own::{OwnInstance, OwnLists};
 use crate::lists::scope::Audience;
 use crate::lists::{own, refresh, server_list};
-use crate::pipeline::{self, Known};
 use crate::subscriptions::watched_uris::WatchedUris;
 use crate::sync::lock;
-use crate::upstream::affinity::parted;
+use crate::upstream::accept::lenient;
+use crate::upstream::affinity::remove_disconnected;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::pending::{SavedHello, again};
+use crate::upstream::saved_client::{SavedClient, SavedHello, without_progress};
 
-/// How many kinds of modern clients are known at a time; the oldest make room.
-const KINDS: usize = 64;
+/// Maximum number of modern clients to remember.
+const MODERN_CLIENTS: usize = 64;
 
-/// What is remembered about a client in its session; modern clients that declare the same share it.
+/// Client of several servers: a legacy session, or all modern requests with the same declaration and identity.
 #[derive(Debug)]
 pub(crate) struct DownstreamClient {
-    identity: ClientIdentity,
+    saved: SavedClient,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) declared: CapabilityBits,
-    pub(crate) hello: SavedHello,
-    parts: Mutex<HashMap<u64, Arc<OnceCell<Arc<ServerBinding>>>>>,
-    /// A legacy client, which stays.
-    sink: OnceLock<WeakClientSink>,
-    is_ready: AtomicBool,
-    /// Which log messages a legacy client wants, as it said it.
-    level: Mutex<Option<BackendRequest>>,
-    /// What a legacy client has subscribed to.
+    /// Bindings of a legacy client, by server number.
+    bindings: Mutex<HashMap<u64, Arc<OnceCell<Arc<ServerBinding>>>>>,
+    /// Resource subscriptions of a legacy client.
     pub(crate) watched: Arc<WatchedUris>,
-    /// How it subscribes, for servers that come later.
-    subscribing: Mutex<Option<BackendRequest>>,
-    /// What it is shown that nobody else is.
+    /// First subscribe request of a legacy client, the template for later ones.
+    subscribe_request: Mutex<Option<BackendRequest>>,
+    /// Lists that only this client is shown.
     pub(crate) own: OwnLists,
 }
 
-/// The modern clients, by what they declare.
+/// Modern clients, the latest first.
 #[derive(Debug, Default)]
 pub(crate) struct ModernClients {
-    kinds: VecDeque<Arc<DownstreamClient>>,
+    clients: VecDeque<Arc<DownstreamClient>>,
 }
 
 impl ModernClients {
-    pub(crate) fn guest(
+    /// Returns the client of a request; adds it if it is new.
+    pub(crate) fn client(
         &mut self,
         meta: &Meta<'_>,
         identity: &ClientIdentity,
     ) -> Arc<DownstreamClient> {
         let declared = meta.client_capabilities.unwrap_or("{}");
-        let known = self.kinds.iter().find(|guest| {
-            let SavedHello::Request { capabilities, .. } = &guest.hello else {
-                return false;
-            };
-            **capabilities == *declared && guest.identity == *identity
-        });
-        if let Some(guest) = known {
-            return Arc::clone(guest);
+        let is_same = |client: &&Arc<DownstreamClient>| client.is_modern_with(declared, identity);
+        if let Some(known) = self.clients.iter().find(is_same) {
+            return Arc::clone(known);
         }
         let hello = SavedHello::Request {
             capabilities: Box::from(declared),
             info: meta.client_info.map(Box::from),
         };
-        let guest = Arc::new(DownstreamClient::new(hello, declared, identity));
-        self.kinds.truncate(KINDS - 1);
-        self.kinds.push_front(Arc::clone(&guest));
-        guest
+        let client = Arc::new(DownstreamClient::new(hello, declared, identity));
+        self.clients.truncate(MODERN_CLIENTS - 1);
+        self.clients.push_front(Arc::clone(&client));
+        client
     }
 
-    /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = Arc<DownstreamClient>> {
-        self.kinds.iter().cloned()
+        self.clients.iter().cloned()
     }
 
-    /// Somebody has gone who had a connection for itself; what was kept for it.
-    pub(crate) fn without(&mut self, identity: &ClientIdentity) -> Vec<Arc<DownstreamClient>> {
-        parted(&mut self.kinds, identity, |guest| &guest.identity.key)
+    /// Removes and returns the clients of a closed connection.
+    pub(crate) fn remove(&mut self, identity: &ClientIdentity) -> Vec<Arc<DownstreamClient>> {
+        remove_disconnected(&mut self.clients, identity, |client| {
+            &client.saved.identity.key
+        })
     }
 }
 
 impl DownstreamClient {
-    /// Whether both are the same client; a modern one may have been forgotten meanwhile.
+    /// Returns true if both are the same client. A modern client may exist twice after it was forgotten.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        match (&self.hello, &other.hello) {
-            (
-                SavedHello::Request { capabilities, .. },
-                SavedHello::Request {
-                    capabilities: others,
-                    ..
-                },
-            ) => capabilities == others && self.identity == other.identity,
-            _ => std::ptr::eq(self, other),
+        match &other.saved.hello {
+            SavedHello::Request { capabilities, .. } => {
+                self.is_modern_with(capabilities, &other.saved.identity)
+            }
+            SavedHello::Handshake { .. } => std::ptr::eq(self, other),
         }
     }
 
-    /// On whose behalf it comes; empty where nobody is told apart.
-    pub(crate) fn principal(&self) -> &str {
-        &self.identity.principal
+    fn is_modern_with(&self, declared: &str, identity: &ClientIdentity) -> bool {
+        match &self.saved.hello {
+            SavedHello::Request { capabilities, .. } => {
+                **capabilities == *declared && self.saved.identity == *identity
+            }
+            SavedHello::Handshake { .. } => false,
+        }
     }
 
-    /// A client that made a handshake with these parameters.
+    /// Returns the principal; empty without authentication.
+    pub(crate) fn principal(&self) -> &str {
+        &self.saved.identity.principal
+    }
+
+    /// Returns a legacy client with these `initialize` parameters.
     pub(crate) fn of_handshake(params: &str, identity: &ClientIdentity) -> Self {
         let parsed = InitializeParams::parse(Some(params));
         let declared = parsed.ok().and_then(|params| params.capabilities);
@@ -127,197 +122,142 @@ impl DownstreamClient {
     }
 
     fn new(hello: SavedHello, declared: &str, identity: &ClientIdentity) -> Self {
-        let declared = CapabilitySet::parse(Side::Client, Some(declared), Reading::Lenient)
-            .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
+        let declared = lenient(Some(declared));
         Self {
-            identity: identity.clone(),
+            saved: SavedClient::new(hello, identity),
             fingerprint: Fingerprint::of(&declared),
             declared: declared.declared(),
-            hello,
-            parts: Mutex::default(),
-            sink: OnceLock::new(),
-            is_ready: AtomicBool::new(false),
-            level: Mutex::default(),
+            bindings: Mutex::default(),
             watched: Arc::default(),
-            subscribing: Mutex::default(),
+            subscribe_request: Mutex::default(),
             own: OwnLists::default(),
         }
     }
 
-    /// ClientRef stands for it at a server, which is reached if it has to be.
-    pub(crate) async fn part(
+    /// Returns the client's binding to a server, which is started if needed.
+    pub(crate) async fn binding_for(
         self: &Arc<Self>,
         aggregator: &Arc<Aggregator>,
         entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let received = match &self.hello {
-            SavedHello::Request { .. } => self.receive(entry).await,
+        let result = match &self.saved.hello {
+            SavedHello::Request { .. } => self.saved.bind(&entry.server, None).await,
             SavedHello::Handshake { .. } => {
-                let cell = Arc::clone(lock(&self.parts).entry(entry.number).or_default());
-                let made = cell.get_or_try_init(|| self.introduce(aggregator, entry));
-                made.await.cloned()
+                let cell = Arc::clone(lock(&self.bindings).entry(entry.number).or_default());
+                let bind = || {
+                    let rewriter = Rewriter::new(aggregator, entry, &self.watched);
+                    self.saved
+                        .bind_with_level(&entry.server, Some(Arc::new(rewriter)))
+                };
+                cell.get_or_try_init(bind).await.cloned()
             }
         };
-        self.received(aggregator, entry, &received);
-        if received.is_ok() {
+        record_result(aggregator, entry, &result);
+        if result.is_ok() {
             own::look_at_own(aggregator, entry, self);
         }
-        received
+        result
     }
 
-    /// ClientRef stands for nobody at a server, which is reached if it has to be, where a list is fetched for those who began
-    /// like this client.
+    /// Returns a binding of the gateway itself for list requests with this client's declaration. The server is started
+    /// if needed.
     pub(crate) async fn internal_binding(
         &self,
         aggregator: &Arc<Aggregator>,
         entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let (hello, principal) = (&self.hello, self.principal());
-        let received = own::internal_binding(&entry.server, hello, principal).await;
-        self.received(aggregator, entry, &received);
-        received
+        let (hello, principal) = (&self.saved.hello, self.principal());
+        let result = own::internal_binding(&entry.server, hello, principal).await;
+        record_result(aggregator, entry, &result);
+        result
     }
 
-    fn received(
-        &self,
-        aggregator: &Arc<Aggregator>,
-        entry: &Arc<ServerEntry>,
-        received: &Result<Arc<ServerBinding>, ServeError>,
-    ) {
-        entry.judge(received.as_ref().err());
-        if received.is_ok() && entry.is_to_be_verified() {
-            refresh::look_again(aggregator, entry);
-        }
-    }
-
-    /// ClientRef stands for nobody at a server, if it is awake for that.
+    /// Like [`internal_binding`](Self::internal_binding), if the server is running.
     pub(crate) fn running_internal_binding(
         &self,
         entry: &ServerEntry,
     ) -> Option<Arc<ServerBinding>> {
-        let shared = server_list::shared_binding(&entry.server);
-        shared.or_else(|| {
-            let server = &entry.server;
-            own::running_internal_binding(server, &self.hello, self.principal())
-        })
+        let server = &entry.server;
+        server_list::shared_binding(server)
+            .or_else(|| own::running_internal_binding(server, &self.saved.hello, self.principal()))
     }
 
-    /// Its instance of a server, if it has ever had one.
+    /// Returns the client's own instance of a server, if it has ever had one.
     pub(crate) fn own_instance(&self, entry: &ServerEntry) -> Option<OwnInstance> {
-        match &self.hello {
+        match &self.saved.hello {
             SavedHello::Request { capabilities, .. } => {
-                own::instance_of(&entry.server, capabilities, &self.identity)
+                own::instance_of(&entry.server, capabilities, &self.saved.identity)
             }
-            SavedHello::Handshake { .. } => {
-                let binding = lock(&self.parts).get(&entry.number)?.get().cloned()?;
-                Some(binding.own_instance())
-            }
+            SavedHello::Handshake { .. } => Some(self.bound(entry.number)?.own_instance()),
         }
     }
 
-    /// ClientRef sees what its own instances list: modern clients that nothing tells apart share them.
+    /// Returns the audience of the lists of this client's own instances. Modern clients without a key share instances.
     pub(crate) const fn audience(&self) -> Audience {
-        match (&self.hello, &self.identity.key) {
+        match (&self.saved.hello, &self.saved.identity.key) {
             (SavedHello::Request { .. }, ClientKey::None) => Audience::All,
             (SavedHello::Request { .. }, ClientKey::Connection(_) | ClientKey::Key(_))
             | (SavedHello::Handshake { .. }, _) => Audience::Owner,
         }
     }
 
-    /// ClientRef stands for it at a server that is awake.
-    pub(crate) fn awake_part(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
+    /// Returns the client's binding to a server, if that is running.
+    pub(crate) fn running_binding_for(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
         if let Some(shared) = server_list::shared_binding(&entry.server) {
             return Some(shared);
         }
-        let binding = match &self.hello {
+        let binding = match &self.saved.hello {
             SavedHello::Request { capabilities, .. } => {
-                server_list::running_binding(&entry.server, capabilities, &self.identity)?
+                server_list::running_binding(&entry.server, capabilities, &self.saved.identity)
             }
-            SavedHello::Handshake { .. } => {
-                let parts = lock(&self.parts);
-                parts.get(&entry.number)?.get().cloned()?
-            }
+            SavedHello::Handshake { .. } => self.bound(entry.number),
         };
-        binding.is_awake().then_some(binding)
+        binding.filter(|binding| binding.is_awake())
     }
 
-    /// Reaches a server of which nothing is known, as whoever comes will need it.
-    pub(crate) async fn meet(&self, entry: &ServerEntry) {
-        let profile = self.receive(entry).await;
-        entry.judge(profile.as_ref().err());
+    /// Introduces the client to a server without a known profile.
+    pub(crate) async fn introduce(&self, entry: &ServerEntry) {
+        let saved = &self.saved;
+        let result = saved.hello.bind(&entry.server, &saved.identity).await;
+        entry.judge(result.as_ref().err());
     }
 
-    /// ClientRef stands for it at a server, as it began here.
-    async fn receive(&self, entry: &ServerEntry) -> Result<Arc<ServerBinding>, ServeError> {
-        self.hello.receive(&entry.server, &self.identity).await
+    pub(crate) fn session_opened(&self, sink: WeakClientSink) {
+        self.saved.set_sink(sink);
     }
 
-    /// A legacy client makes a handshake with a server when it first needs it.
-    async fn introduce(
-        &self,
-        aggregator: &Arc<Aggregator>,
-        entry: &Arc<ServerEntry>,
-    ) -> Result<Arc<ServerBinding>, ServeError> {
-        let binding = self.receive(entry).await?;
-        if let Some(sink) = self.sink.get().and_then(WeakClientSink::near) {
-            let view = Rewriter::new(aggregator, entry, &self.watched);
-            entry.server.settle(&binding, &sink.seeing(Arc::new(view)));
-        }
-        if self.is_ready.load(Ordering::Acquire) {
-            binding.observe(Method::Initialized, None);
-        }
-        let level = lock(&self.level).as_ref().map(again);
-        if let (Some(level), Some(sink)) = (level, self.sink.get().and_then(WeakClientSink::near)) {
-            // A server that keeps no log has nothing to leave out.
-            let known = Known {
-                server: &entry.server,
-                binding: Arc::clone(&binding),
-            };
-            let _ = pipeline::forward(&known, level, sink).await;
-        }
-        Ok(binding)
-    }
-
-    /// It is there to stay.
-    pub(crate) fn settle(&self, sink: WeakClientSink) {
-        // A session opens once.
-        let _ = self.sink.set(sink);
-    }
-
-    /// It tells something; whoever it has profile is told.
+    /// Forwards a notification of the client to its servers.
     pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
-        if method == Method::Initialized {
-            self.is_ready.store(true, Ordering::Release);
-        }
-        for binding in self.callers() {
+        self.saved.observe(method);
+        let bindings: Vec<Arc<ServerBinding>> = {
+            let bindings = lock(&self.bindings);
+            let bindings = bindings.values();
+            bindings
+                .filter_map(|binding| binding.get().cloned())
+                .collect()
+        };
+        for binding in bindings {
             binding.observe(method, params);
         }
     }
 
-    /// Those who stand for it already.
-    fn callers(&self) -> Vec<Arc<ServerBinding>> {
-        let parts = lock(&self.parts);
-        parts
-            .values()
-            .filter_map(|part| part.get().cloned())
-            .collect()
+    fn bound(&self, server: u64) -> Option<Arc<ServerBinding>> {
+        lock(&self.bindings).get(&server)?.get().cloned()
     }
 
-    /// At which servers it is known, by number.
-    pub(crate) fn profile(&self) -> Vec<u64> {
-        let parts = lock(&self.parts);
-        let profile = parts.iter().filter(|(_, part)| part.get().is_some());
-        profile.map(|(number, _)| *number).collect()
+    /// Returns true if a legacy client is bound to the server with this number.
+    pub(crate) fn is_bound_to(&self, server: u64) -> bool {
+        self.bound(server).is_some()
     }
 
-    /// It subscribes to something.
-    pub(crate) fn subscribes(&self, request: &BackendRequest) {
-        lock(&self.subscribing).get_or_insert_with(|| again(request));
+    pub(crate) fn save_subscribe_request(&self, request: &BackendRequest) {
+        let mut saved = lock(&self.subscribe_request);
+        saved.get_or_insert_with(|| without_progress(request));
     }
 
-    /// A request that begins or ends a subscription to this, if it has ever made one.
-    pub(crate) fn subscription(&self, method: Method, uri: &str) -> Option<BackendRequest> {
-        let request = lock(&self.subscribing).as_ref().map(again)?;
+    /// Returns a request that starts or ends a subscription, if the client has ever subscribed.
+    pub(crate) fn subscription_request(&self, method: Method, uri: &str) -> Option<BackendRequest> {
+        let request = lock(&self.subscribe_request).clone()?;
         let params = ObjectWriter::new().text("uri", uri).finish();
         Some(BackendRequest {
             method: Some(method),
@@ -327,18 +267,30 @@ impl DownstreamClient {
         })
     }
 
-    /// Nobody stands for it any more at servers that are not there; their calls that run go on.
-    pub(crate) fn stay_at(&self, is_there: impl Fn(u64) -> bool) {
-        lock(&self.parts).retain(|server, _| is_there(*server));
+    /// Drops the bindings to removed servers. Their calls in flight continue.
+    pub(crate) fn retain_servers(&self, is_present: impl Fn(u64) -> bool) {
+        lock(&self.bindings).retain(|server, _| is_present(*server));
     }
 
-    /// How a legacy client is told what belongs to no request.
+    /// Returns the sink of a legacy client.
     pub(crate) fn weak_sink(&self) -> Option<&WeakClientSink> {
-        self.sink.get()
+        self.saved.weak_sink()
     }
 
-    /// Which log messages it wants, for servers that it meets later.
-    pub(crate) fn want_logs(&self, request: BackendRequest) {
-        *lock(&self.level) = Some(request);
+    /// Saves a `logging/setLevel` request for servers that the client is bound to later.
+    pub(crate) fn save_level(&self, request: &BackendRequest) {
+        self.saved.save_level(request);
+    }
+}
+
+/// Records the result of an introduction to a server, and refreshes its lists if they may be outdated.
+fn record_result(
+    aggregator: &Arc<Aggregator>,
+    entry: &Arc<ServerEntry>,
+    result: &Result<Arc<ServerBinding>, ServeError>,
+) {
+    entry.judge(result.as_ref().err());
+    if result.is_ok() && entry.is_to_be_verified() {
+        refresh::look_again(aggregator, entry);
     }
 }

@@ -1,4 +1,4 @@
-//! ClientRef hears what the server says, and is asked what it asks.
+//! Sinks for notifications and requests to a client.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,86 +14,83 @@ use smallvec::SmallVec;
 use crate::connection::ownership::ClientRef;
 use crate::downstream::ClientState;
 
-/// How a client sees one server among several.
+/// Rewrites messages of one server for a client of several.
 pub(crate) trait MessageRewriter: fmt::Debug + Send + Sync {
-    /// A notification as the client reads it: not at all if it is not meant to, and several times if it knows what
-    /// it is about by several addresses.
-    fn notes<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]>;
+    /// Returns the parameters of the notifications for the client: none if the notification is dropped, and several if
+    /// the client knows the resource under several URIs.
+    fn notifications<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]>;
 
-    /// A question as the client reads it.
+    /// Returns the parameters of a question for the client.
     fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str>;
 }
 
-/// A client, for as long as somebody serves it.
+/// Sink for messages to one client.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSink {
     session: Arc<Session<ClientState>>,
     outbox: Outbox,
-    view: Option<Arc<dyn MessageRewriter>>,
+    rewriter: Option<Arc<dyn MessageRewriter>>,
 }
 
-/// A client that may go away meanwhile.
+/// Sink that does not keep the session alive.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakClientSink {
     session: Weak<Session<ClientState>>,
     outbox: Outbox,
-    view: Option<Arc<dyn MessageRewriter>>,
+    rewriter: Option<Arc<dyn MessageRewriter>>,
 }
 
 impl ClientSink {
-    /// A client that sees this server and no other.
+    /// Returns the sink of a client of one server.
     pub(crate) const fn new(session: Arc<Session<ClientState>>, outbox: Outbox) -> Self {
         Self {
             session,
             outbox,
-            view: None,
+            rewriter: None,
         }
     }
 
-    /// The same client, which sees several servers as one.
-    pub(crate) fn seeing(mut self, view: Arc<dyn MessageRewriter>) -> Self {
-        self.view = Some(view);
+    /// Returns the sink for messages of one of several servers.
+    pub(crate) fn with_rewriter(mut self, rewriter: Arc<dyn MessageRewriter>) -> Self {
+        self.rewriter = Some(rewriter);
         self
     }
 
-    /// Whether it sees several servers as one, and hears of their lists from whoever shows them.
-    pub(crate) const fn sees_several(&self) -> bool {
-        self.view.is_some()
+    /// Returns true for a client of several servers, which is notified of list changes by the aggregator.
+    pub(crate) const fn is_aggregate(&self) -> bool {
+        self.rewriter.is_some()
     }
 
-    /// What is remembered about it.
     pub(crate) fn state(&self) -> Option<&ClientState> {
         self.session.state()
     }
 
-    /// ClientRef it is, as far as it can be told.
     pub(crate) fn identity(&self) -> &ClientIdentity {
         self.session.identity()
     }
 
-    /// ListScope everything is that it begins.
+    /// Returns the owner of everything that this client starts.
     pub(crate) fn owner(&self) -> &str {
         self.session.owner()
     }
 
-    /// What was agreed with a client that has made a handshake.
+    /// Returns the negotiated terms of a legacy client.
     pub(crate) fn pact(&self) -> Option<Arc<Pact>> {
         self.session.pact()
     }
 
-    /// What a client speaks that has made a handshake.
+    /// Returns the revision of a legacy client.
     pub(crate) fn revision(&self) -> Revision {
         let pact = self.session.pact();
         pact.map_or(Revision::newest(Era::Legacy), |pact| pact.revision())
     }
 
-    /// Whether that is the same client.
+    /// Returns true if both sinks belong to the same client.
     pub(crate) fn is(&self, other: &WeakClientSink) -> bool {
-        self.who() == other.who()
+        self.client_ref() == other.client_ref()
     }
 
-    /// The client, to be known again.
-    pub(crate) fn who(&self) -> ClientRef {
+    pub(crate) fn client_ref(&self) -> ClientRef {
         ClientRef::by(Arc::downgrade(&self.session))
     }
 
@@ -101,34 +98,37 @@ impl ClientSink {
         WeakClientSink {
             session: Arc::downgrade(&self.session),
             outbox: self.outbox.clone(),
-            view: self.view.clone(),
+            rewriter: self.rewriter.clone(),
         }
     }
 
     fn messages(&self, scope: &Scope, method: Method, params: &str) -> SmallVec<[String; 1]> {
-        let message = |seen: &str| {
+        let message = |params: &str| {
             self.session
-                .encode_notification(scope.clone(), method, seen)
+                .encode_notification(scope.clone(), method, params)
         };
-        match &self.view {
-            Some(view) => {
-                let notes = view.notes(method, params);
-                notes.iter().filter_map(|seen| message(seen)).collect()
+        match &self.rewriter {
+            Some(rewriter) => {
+                let rewritten = rewriter.notifications(method, params);
+                rewritten
+                    .iter()
+                    .filter_map(|params| message(params))
+                    .collect()
             }
             None => message(params).into_iter().collect(),
         }
     }
 
-    /// Tells what belongs to a request, once there is room for it.
-    pub(crate) async fn tell(&self, scope: &Scope, method: Method, params: &str) {
+    /// Sends a notification; waits for space in the client's buffer.
+    pub(crate) async fn notify(&self, scope: &Scope, method: Method, params: &str) {
         for message in self.messages(scope, method, params) {
-            // A client that has gone away is noticed by whoever writes to it.
+            // A disconnected client needs no notification.
             let _ = self.outbox.send(message).await;
         }
     }
 
-    /// Tells a hint, now or never: a client that does not read misses it, and the next one will do.
-    pub(crate) fn hint(&self, scope: &Scope, method: Method, params: &str) {
+    /// Sends a notification without waiting; drops it if the client's buffer is full.
+    pub(crate) fn try_notify(&self, scope: &Scope, method: Method, params: &str) {
         for message in self.messages(scope, method, params) {
             if !self.outbox.try_send(message) {
                 self.session.record_missed(method);
@@ -136,47 +136,50 @@ impl ClientSink {
         }
     }
 
+    /// Sends a question and waits for the answer.
     pub(crate) async fn ask(
         &self,
         method: Method,
         params: &str,
-        patience: RequestTimeout,
+        timeout: RequestTimeout,
     ) -> QuestionOutcome {
-        match self.put(method, params, patience).await {
+        match self.send_question(method, params, timeout).await {
             Ok(question) => question.answer().await,
-            Err(heard) => heard,
+            Err(outcome) => outcome,
         }
     }
 
-    /// Puts a question to it, which is on its way from here on; how it ended, if it cannot be asked.
-    pub(crate) async fn put(
+    /// Sends a question.
+    ///
+    /// # Errors
+    /// The outcome of a question that cannot be sent to this client.
+    pub(crate) async fn send_question(
         &self,
         method: Method,
         params: &str,
-        patience: RequestTimeout,
+        timeout: RequestTimeout,
     ) -> Result<OpenQuestion<ClientState>, QuestionOutcome> {
-        let seen = match &self.view {
-            Some(view) => view.question(method, params),
+        let params = match &self.rewriter {
+            Some(rewriter) => rewriter.question(method, params),
             None => params.into(),
         };
         self.session
-            .send_question(method, &seen, patience, &self.outbox)
+            .send_question(method, &params, timeout, &self.outbox)
             .await
     }
 }
 
 impl WeakClientSink {
-    /// The client, to be known again.
-    pub(crate) fn who(&self) -> ClientRef {
+    pub(crate) fn client_ref(&self) -> ClientRef {
         ClientRef::by(Weak::clone(&self.session))
     }
 
-    /// The client, if it is still there.
-    pub(crate) fn near(&self) -> Option<ClientSink> {
+    /// Returns the sink of a client that is still connected.
+    pub(crate) fn upgrade(&self) -> Option<ClientSink> {
         Some(ClientSink {
             session: self.session.upgrade()?,
             outbox: self.outbox.clone(),
-            view: self.view.clone(),
+            rewriter: self.rewriter.clone(),
         })
     }
 }

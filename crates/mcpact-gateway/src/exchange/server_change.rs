@@ -32,7 +32,7 @@ pub(crate) async fn is_changed(doubt: Option<ServerDoubt>, binding: &ServerBindi
         Some(doubt) => doubt,
     };
     // Boxed: this is rare, and would otherwise enlarge the future of every call.
-    let connection = Box::pin(rebind::latest(binding).meet_anew()).await;
+    let connection = Box::pin(rebind::latest(binding).renegotiate()).await;
     connection.is_ok_and(|connection| match doubt {
         ServerDoubt::NotSent => true,
         ServerDoubt::RefusesRevision(before) => connection.revision() != before,

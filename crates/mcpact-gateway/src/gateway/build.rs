@@ -166,7 +166,7 @@ pub(super) fn server(
         },
         ..UpstreamSettings::default()
     };
-    UpstreamServer::by(route, target, settings).map_err(GatewayError::UpstreamServer)
+    UpstreamServer::with_route(route, target, settings).map_err(GatewayError::UpstreamServer)
 }
 
 /// Returns the guard of a child process, with its confinement.

@@ -46,7 +46,9 @@ pub(super) fn through<'m>(
         return RouteDecision::To(door.clone());
     };
     let entries = entries.into_iter();
-    let routes: Vec<&Arc<Route>> = entries.filter_map(|entry| entry.server().route()).collect();
+    let routes: Vec<&Arc<Route>> = entries
+        .filter_map(|entry| entry.server().route.as_ref())
+        .collect();
     // The end of a session leads to no request upstream.
     if arrival.verb != Verb::DELETE {
         if gateway.loops.closes_loop(&via, routes.iter().copied()) {

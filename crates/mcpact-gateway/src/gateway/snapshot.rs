@@ -155,7 +155,7 @@ fn removed_line(
         transport: transport(server),
         revision: revision.map(|revision| revision.to_string()),
         era: revision.map(|revision| revision.era().as_str().to_owned()),
-        calls_itself: profile.as_ref().and_then(|profile| profile.calls_itself()),
+        calls_itself: profile.as_ref().and_then(|profile| profile.own_name()),
         instances: instances.iter().map(instance_line).collect(),
         in_flight: instances.iter().map(|one| one.in_flight).sum(),
         ..ServerLine::default()
@@ -163,7 +163,7 @@ fn removed_line(
 }
 
 fn transport(server: &UpstreamServer) -> Transport {
-    match server.target() {
+    match &server.shared.target {
         Target::Command(_) => Transport::Stdio,
         Target::Url { .. } => Transport::Http,
         Target::Local(_) => Transport::Builtin,

@@ -87,7 +87,7 @@ pub(crate) async fn ask_departed(
     let entry = aggregator.departed.find(&server)?;
     if let (Some(entry), Some(sent)) = (entry, sent) {
         let view = Rewriter::new(aggregator, &entry, &guest.watched);
-        let sink = sink.clone().seeing(Arc::new(view.clone()));
+        let sink = sink.clone().with_rewriter(Arc::new(view.clone()));
         let job = BackendRequest {
             params: sent.into(),
             ..job.clone()

@@ -18,7 +18,7 @@ use crate::downstream::ClientState;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::ServeError;
-use crate::pipeline::{self, Known};
+use crate::pipeline;
 use crate::subscriptions::listen::uri_params;
 use crate::subscriptions::watched_uris::SubscribedUri;
 
@@ -91,7 +91,7 @@ pub(crate) fn follow_for(aggregator: &Arc<Aggregator>, guest: &DownstreamClient)
     let server_set = aggregator.server_set();
     let entries = server_set.entries.iter();
     let numbers: HashMap<&str, u64> = entries.map(|entry| (&*entry.name, entry.number)).collect();
-    guest.stay_at(|number| numbers.values().any(|known| *known == number));
+    guest.retain_servers(|number| numbers.values().any(|known| *known == number));
     let come = guest.watched.follow(|name| numbers.get(name).copied());
     let Some(sink) = guest.weak_sink() else {
         return;
@@ -114,7 +114,7 @@ async fn subscribe_again(
         let mut again = Vec::new();
         for shared in left {
             // The weak reference does not keep the client's session alive.
-            let Some(sink) = sink.near() else {
+            let Some(sink) = sink.upgrade() else {
                 return;
             };
             match subscribe_once(&aggregator, &sink, server, &shared).await {
@@ -145,7 +145,7 @@ async fn subscribe_once(
         return ResubscribeOutcome::Over;
     };
     // The client may have unsubscribed, or the URI may now belong to another server.
-    let request = guest.subscription(Method::ResourcesSubscribe, inner);
+    let request = guest.subscription_request(Method::ResourcesSubscribe, inner);
     let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
         return ResubscribeOutcome::Over;
     };
@@ -155,7 +155,7 @@ async fn subscribe_once(
         Ok(_) if guest.watched.wants(server, inner) => {}
         // The client has unsubscribed in the meantime.
         Ok(_) => {
-            let request = guest.subscription(Method::ResourcesUnsubscribe, inner);
+            let request = guest.subscription_request(Method::ResourcesUnsubscribe, inner);
             if let Some(request) = request {
                 let _ = carry_for(aggregator, guest, &entry, sink, request).await;
             }
@@ -189,14 +189,13 @@ async fn carry_for(
     sink: &ClientSink,
     request: BackendRequest,
 ) -> Result<ByteString, ServeError> {
-    let binding = guest.part(aggregator, entry).await?;
+    let binding = guest.binding_for(aggregator, entry).await?;
     let view = Rewriter::new(aggregator, entry, &guest.watched);
-    let sink = sink.clone().seeing(Arc::new(view));
-    let server = &entry.server;
-    pipeline::forward(&Known { server, binding }, request, sink).await
+    let sink = sink.clone().with_rewriter(Arc::new(view));
+    pipeline::forward_to(&entry.server, binding, request, sink).await
 }
 
 fn hint_updated(sink: &ClientSink, uri: &str) {
     let method = Method::ResourcesUpdated;
-    sink.hint(&Scope::Connection, method, &uri_params(uri));
+    sink.try_notify(&Scope::Connection, method, &uri_params(uri));
 }

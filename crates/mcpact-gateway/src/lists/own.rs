@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mcpact::server::backend::{ClientIdentity, ClientKey};
+use mcpact::server::backend::ClientIdentity;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Era, Method};
 use mcpact_wire::envelope::Params;
@@ -31,8 +31,8 @@ use crate::upstream::UpstreamServer;
 use crate::upstream::accept::{LegacyHello, ReachedServer, mapped};
 use crate::upstream::affinity::AffinityKey;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::pending::SavedHello;
 use crate::upstream::rebind::Rebind;
+use crate::upstream::saved_client::SavedHello;
 
 /// What one client is shown.
 #[derive(Debug, Default)]
@@ -245,7 +245,7 @@ pub(crate) struct OwnInstance {
 
 impl OwnInstance {
     fn of(binding: &ServerBinding) -> Self {
-        let own_changes = binding.slot().own_changes();
+        let own_changes = binding.slot.own_changes();
         let changes = own_changes.changes.each_ref();
         Self {
             owner: own_changes.number,
@@ -266,7 +266,7 @@ impl ServerBinding {
     /// Returns the own instance of the client. Only legacy servers have one; after a change of era it is that of the
     /// new binding.
     pub(crate) fn own_instance(&self) -> OwnInstance {
-        let modern = self.rebind().filter(|own| own.era() == Era::Modern);
+        let modern = self.rebind().filter(|own| own.era == Era::Modern);
         let next = modern.and_then(Rebind::next);
         OwnInstance::of(next.map_or(self, |next| next))
     }
@@ -279,7 +279,7 @@ pub(crate) fn instance_of(
     identity: &ClientIdentity,
 ) -> Option<OwnInstance> {
     let pool = server.known_pool(capabilities, identity)?;
-    let binding = ServerBinding::passing(pool.first(), Some(pool));
+    let binding = ServerBinding::of_pool(pool);
     Some(OwnInstance::of(&binding))
 }
 
@@ -291,14 +291,14 @@ pub(crate) async fn internal_binding(
 ) -> Result<Arc<ServerBinding>, ServeError> {
     let declared = declared(hello);
     let raw = declared.raw().to_owned();
-    let kind = server.kind(internal_key(principal, &raw), || {
-        let offer = server.offer(declared, server.own_info());
+    let kind = server.group(internal_key(principal, &raw), || {
+        let offer = server.offer(declared, server.gateway_info());
         ConnectionPool::internal(Arc::clone(&server.shared), offer)
     });
     let reached = server.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
     let reached = reached.await.map_err(ServeError::from)?;
     let ReachedServer { slot, pool, .. } = reached;
-    Ok(Arc::new(ServerBinding::passing(slot, pool)))
+    Ok(ServerBinding::modern(slot, pool))
 }
 
 /// The same, if its instance runs.
@@ -308,20 +308,15 @@ pub(crate) fn running_internal_binding(
     principal: &str,
 ) -> Option<Arc<ServerBinding>> {
     let declared = declared(hello);
-    let kind = server
-        .guests()
-        .known(internal_key(principal, declared.raw()))?;
+    let kind = lock(&server.groups).find(internal_key(principal, declared.raw()))?;
     kind.pool.open_connection()?;
-    let pool = Arc::clone(&kind.pool);
-    Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
+    Some(ServerBinding::of_pool(Arc::clone(&kind.pool)))
 }
 
 fn internal_key<'a>(principal: &'a str, capabilities: &'a str) -> AffinityKey<'a> {
     AffinityKey {
-        principal,
-        mark: &ClientKey::None,
         sharing: InstanceSharing::Internal,
-        capabilities,
+        ..AffinityKey::shared(principal, capabilities)
     }
 }
 

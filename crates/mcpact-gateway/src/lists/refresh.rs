@@ -52,7 +52,7 @@ pub(crate) async fn listings(
     let fetching = errands.iter().map(|errand| {
         errand.slot.wanted_by(guest);
         let shown = shown(aggregator, errand);
-        let metrics = errand.entry.server.metrics();
+        let metrics = &errand.entry.server.shared.metrics;
         metrics.list_requested(shown.is_some());
         async move {
             match shown {
@@ -211,7 +211,7 @@ async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, mode: FetchMode
         }
         Err(ListError::Lost(error)) => {
             entry.judge(Some(&error));
-            entry.server.did_without();
+            entry.server.shared.supervisor.left_out();
             None
         }
         Err(ListError::Late(error)) => {
@@ -368,7 +368,10 @@ fn try_soon(aggregator: &Arc<Aggregator>, errand: &ListRequest) {
     let ListRequest {
         entry, slot, kind, ..
     } = errand;
-    let (pause, kind) = (entry.server.pauses().pause(slot.found_no_room()), *kind);
+    let (pause, kind) = (
+        entry.server.retry_backoff().pause(slot.found_no_room()),
+        *kind,
+    );
     let (aggregator, entry) = (Arc::downgrade(aggregator), Arc::downgrade(entry));
     let slot = Arc::downgrade(slot);
     tokio::spawn(async move {

@@ -79,7 +79,7 @@ impl ListRequest {
     pub(crate) fn awake(&self) -> Option<Arc<ServerBinding>> {
         match self.scope {
             ListScope::Internal => self.guest.running_internal_binding(&self.entry),
-            ListScope::Kind | ListScope::Own => self.guest.awake_part(&self.entry),
+            ListScope::Kind | ListScope::Own => self.guest.running_binding_for(&self.entry),
         }
     }
 
@@ -90,7 +90,9 @@ impl ListRequest {
     ) -> Result<Arc<ServerBinding>, ServeError> {
         match self.scope {
             ListScope::Internal => self.guest.internal_binding(aggregator, &self.entry).await,
-            ListScope::Kind | ListScope::Own => self.guest.part(aggregator, &self.entry).await,
+            ListScope::Kind | ListScope::Own => {
+                self.guest.binding_for(aggregator, &self.entry).await
+            }
         }
     }
 

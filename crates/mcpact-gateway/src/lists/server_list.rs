@@ -197,12 +197,12 @@ pub(crate) fn profile(server: &UpstreamServer) -> Option<Arc<ServerProfile>> {
 
 /// From here on this one hears of changes.
 pub(crate) fn set_listener(server: &UpstreamServer, listener: std::sync::Weak<dyn ChangeListener>) {
-    server.shared.info_cache.tell_to(listener);
+    server.shared.info_cache.set_listener(listener);
 }
 
 /// Whether changes of its lists are heard of at the moment.
 pub(crate) fn can_tell(server: &UpstreamServer) -> bool {
-    server.shared.info_cache.can_tell()
+    server.shared.info_cache.can_notify()
 }
 
 /// What the server said in an earlier run.
@@ -217,7 +217,7 @@ pub(crate) fn recall(server: &UpstreamServer, record: &ServerMetadata) {
             server.shared.tool_tasks.learn(page);
         }
     }
-    server.shared.info_cache.recall(record.profile.clone());
+    server.shared.info_cache.restore(record.profile.clone());
 }
 
 /// Returns the error for a server that needs approval and has none.
@@ -243,7 +243,7 @@ pub(crate) fn shared_binding(server: &UpstreamServer) -> Option<Arc<ServerBindin
     let pool = server.modern()?;
     let connection = pool.open_connection()?;
     let is_modern = connection.revision().era() == Era::Modern;
-    is_modern.then(|| Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
+    is_modern.then(|| ServerBinding::of_pool(pool))
 }
 
 /// Returns the binding of modern clients with these capabilities, if their legacy server is running.
@@ -254,5 +254,5 @@ pub(crate) fn running_binding(
 ) -> Option<Arc<ServerBinding>> {
     let pool = server.known_pool(capabilities, identity)?;
     pool.open_connection()?;
-    Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
+    Some(ServerBinding::of_pool(pool))
 }

@@ -74,7 +74,7 @@ impl ListWatch {
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
-            shared.info_cache.hears(false);
+            shared.info_cache.set_can_notify(false);
             drop(shared);
             if since.elapsed() > PAUSES.longest {
                 failures = 0;
@@ -108,14 +108,14 @@ impl ListWatch {
                 return;
             };
             if note.method != Method::SubscriptionsAcknowledged {
-                shared.info_cache.tell(note.method);
+                shared.info_cache.notify(note.method);
                 continue;
             }
-            shared.info_cache.hears(true);
+            shared.info_cache.set_can_notify(true);
             if std::mem::take(&mut self.has_gap) {
                 let missed = LISTS.into_iter();
                 for method in missed.filter(|method| self.filter.wants(*method, None)) {
-                    shared.info_cache.tell(method);
+                    shared.info_cache.notify(method);
                 }
             }
         }

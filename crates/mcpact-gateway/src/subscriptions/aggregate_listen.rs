@@ -27,12 +27,12 @@ use crate::downstream::sink::{ClientSink, MessageRewriter};
 use crate::error::ServeError;
 use crate::handover::subscriptions;
 use crate::handover::subscriptions::PAUSES;
-use crate::pipeline::{self, Known};
+use crate::pipeline;
 use crate::subscriptions::list_changes;
 use crate::subscriptions::listen::{final_result, uri_params};
 use crate::subscriptions::watched_uris::SubscribedUri;
 use crate::tasks::aggregate_tasks;
-use crate::upstream::pending::again;
+use crate::upstream::saved_client::without_progress;
 
 /// How long servers may take to agree to be listened to.
 const AGREEMENT: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ struct Agreed {
 }
 
 impl MessageRewriter for ListenRewriter {
-    fn notes<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
+    fn notifications<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
         if method == Method::SubscriptionsAcknowledged {
             let filter = ListenFilter::parse(Some(params)).unwrap_or_default();
             let agreed = |wanted: &[SubscribedUri], to: &[Box<str>]| {
@@ -73,7 +73,7 @@ impl MessageRewriter for ListenRewriter {
                 return told;
             }
         }
-        self.part.notes(method, params)
+        self.part.notifications(method, params)
     }
 
     fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str> {
@@ -113,7 +113,7 @@ impl Agreement<'_> {
         for uri in &agreed.uris {
             let scope = Scope::Request(self.job.id.clone());
             let method = Method::ResourcesUpdated;
-            self.sink.hint(&scope, method, &uri_params(uri));
+            self.sink.try_notify(&scope, method, &uri_params(uri));
         }
     }
 }
@@ -179,7 +179,7 @@ pub(crate) async fn listen(
     let granted = ObjectWriter::new().raw("notifications", &filter.encode());
     let scope = Scope::Request(job.id.clone());
     let method = Method::SubscriptionsAcknowledged;
-    sink.tell(&scope, method, &granted.finish()).await;
+    sink.notify(&scope, method, &granted.finish()).await;
     let streaming = async {
         // One server that ends its part does not end the whole.
         while streams.next().await.is_some() {}
@@ -257,7 +257,7 @@ async fn stream_of(
     share: &ServerTargets,
     agreed: mpsc::UnboundedSender<Agreed>,
 ) -> Result<ByteString, ServeError> {
-    let binding = guest.part(aggregator, &share.entry).await?;
+    let binding = guest.binding_for(aggregator, &share.entry).await?;
     let filter = ListenFilter {
         uris: inner(&share.wanted.uris),
         tasks: inner(&share.wanted.tasks),
@@ -266,16 +266,15 @@ async fn stream_of(
     let params = with_notifications(&job.params, &filter.encode());
     let job = BackendRequest {
         params: params.into(),
-        ..again(job)
+        ..without_progress(job)
     };
     let view = ListenRewriter {
         part: Rewriter::new(aggregator, &share.entry, &guest.watched),
         wanted: share.wanted.clone(),
         agreed,
     };
-    let sink = sink.clone().seeing(Arc::new(view));
-    let server = &share.entry.server;
-    pipeline::forward(&Known { server, binding }, job, sink).await
+    let sink = sink.clone().with_rewriter(Arc::new(view));
+    pipeline::forward_to(&share.entry.server, binding, job, sink).await
 }
 
 /// What the servers have agreed to after a while.

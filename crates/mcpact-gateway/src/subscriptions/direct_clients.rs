@@ -19,7 +19,7 @@ impl DirectClients {
         let mut all = lock(&self.0);
         // Those who have gone make room before more is needed.
         if all.len() == all.capacity() {
-            all.retain(|(sink, _)| sink.near().is_some());
+            all.retain(|(sink, _)| sink.upgrade().is_some());
         }
         all.push((sink.downgrade(), scope));
     }
@@ -27,7 +27,7 @@ impl DirectClients {
     /// The clients that have not profile the server.
     pub(crate) fn pending_bindings(&self) -> Vec<Arc<PendingBinding>> {
         let all = lock(&self.0);
-        let near = all.iter().filter_map(|(sink, _)| sink.near());
+        let near = all.iter().filter_map(|(sink, _)| sink.upgrade());
         let pending_bindings = near.filter_map(|sink| sink.state()?.pending().cloned());
         pending_bindings.filter(|one| one.is_waiting()).collect()
     }
@@ -36,8 +36,8 @@ impl DirectClients {
     pub(crate) fn tell(&self, method: Method) {
         let all = lock(&self.0);
         for (sink, scope) in all.iter() {
-            if let Some(sink) = sink.near() {
-                sink.hint(scope, method, "{}");
+            if let Some(sink) = sink.upgrade() {
+                sink.try_notify(scope, method, "{}");
             }
         }
     }

@@ -68,7 +68,7 @@ impl Drop for EmulatedSubscriptions {
 impl EmulatedSubscriptions {
     pub(crate) fn new(server: &CapabilitySet, sink: &ClientSink, clock: Clock) -> Self {
         let mut wishes = LegacySubscriptions::new(sink.revision(), server, LIMITS);
-        if sink.sees_several() {
+        if sink.is_aggregate() {
             wishes = wishes.without_lists();
         }
         // Whatever waits for a client without a stream of its own is kept by its front.
@@ -98,8 +98,8 @@ impl EmulatedSubscriptions {
 
     /// Tells the client something that belongs to no request.
     pub(crate) fn say(&self, method: Method, params: &str) {
-        if let Some(sink) = self.sink.near() {
-            sink.hint(&Scope::Connection, method, params);
+        if let Some(sink) = self.sink.upgrade() {
+            sink.try_notify(&Scope::Connection, method, params);
         }
     }
 
@@ -259,7 +259,7 @@ async fn connection_for(
     binding: &Weak<ServerBinding>,
     filter: &ListenFilter,
 ) -> Option<Arc<UpstreamConnection>> {
-    let mut connections = binding.upgrade()?.slot().connections();
+    let mut connections = binding.upgrade()?.slot.connections();
     loop {
         let binding = binding.upgrade()?;
         if binding.wants_awake(filter) {

@@ -53,7 +53,7 @@ impl ListListener {
     fn hint(&self, method: Method) {
         if self.filter.wants(method, None) {
             let scope = Scope::Request(self.id.clone());
-            self.sink.hint(&scope, method, "{}");
+            self.sink.try_notify(&scope, method, "{}");
         }
     }
 }
@@ -100,7 +100,7 @@ impl ListChanges {
     /// Returns the connected legacy clients.
     pub(crate) fn legacy_clients(&self) -> Vec<ClientSink> {
         let legacy = lock(&self.legacy);
-        legacy.iter().filter_map(WeakClientSink::near).collect()
+        legacy.iter().filter_map(WeakClientSink::upgrade).collect()
     }
 
     /// Returns the modern clients with a stream.
@@ -112,7 +112,7 @@ impl ListChanges {
 
     /// Returns true if any client receives changes.
     pub(crate) fn has_receivers(&self) -> bool {
-        let is_near = |sink: &WeakClientSink| sink.near().is_some();
+        let is_near = |sink: &WeakClientSink| sink.upgrade().is_some();
         !lock(&self.listening).is_empty() || lock(&self.legacy).iter().any(is_near)
     }
 
@@ -127,7 +127,7 @@ impl ListChanges {
         let mut legacy = lock(&self.legacy);
         // Remove disconnected clients before the vector grows.
         if legacy.len() == legacy.capacity() {
-            legacy.retain(|sink| sink.near().is_some());
+            legacy.retain(|sink| sink.upgrade().is_some());
         }
         legacy.push(sink);
     }
@@ -185,7 +185,7 @@ pub(crate) fn notify_now(aggregator: &Aggregator, method: Method) {
 
 fn notify_all(aggregator: &Aggregator, method: Method) {
     for sink in aggregator.changes.legacy_clients() {
-        sink.hint(&Scope::Connection, method, "{}");
+        sink.try_notify(&Scope::Connection, method, "{}");
     }
     for listener in lock(&aggregator.changes.listening).values() {
         listener.hint(method);
@@ -194,8 +194,8 @@ fn notify_all(aggregator: &Aggregator, method: Method) {
 
 /// Notifies one client only.
 pub(crate) fn notify_client(aggregator: &Aggregator, client: &DownstreamClient, method: Method) {
-    if let Some(sink) = client.weak_sink().and_then(WeakClientSink::near) {
-        sink.hint(&Scope::Connection, method, "{}");
+    if let Some(sink) = client.weak_sink().and_then(WeakClientSink::upgrade) {
+        sink.try_notify(&Scope::Connection, method, "{}");
     }
     for listener in lock(&aggregator.changes.listening).values() {
         if listener.client.is(client) {

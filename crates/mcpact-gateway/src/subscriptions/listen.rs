@@ -138,7 +138,7 @@ impl ListenStreams {
     fn notify(&self, listen: &ListenKey, method: Method, params: &str) {
         if let Some((sink, _)) = lock(&self.streams).get(listen) {
             let scope = Scope::Request(listen.id.clone());
-            sink.hint(&scope, method, params);
+            sink.try_notify(&scope, method, params);
         }
     }
 
@@ -377,17 +377,17 @@ impl RelayedStream {
                 let filter = ListenFilter::parse(Some(&note.params)).unwrap_or_default();
                 for method in LIST_CHANGES {
                     if filter.wants(method, None) {
-                        sink.hint(&scope, method, "{}");
+                        sink.try_notify(&scope, method, "{}");
                     }
                 }
                 for uri in &filter.uris {
-                    sink.hint(&scope, Method::ResourcesUpdated, &uri_params(uri));
+                    sink.try_notify(&scope, Method::ResourcesUpdated, &uri_params(uri));
                 }
                 return;
             }
         }
         let named = status::with_public_ids(exchange, note);
         let params = named.as_deref().unwrap_or(&note.params);
-        sink.tell(&scope, note.method, params).await;
+        sink.notify(&scope, note.method, params).await;
     }
 }

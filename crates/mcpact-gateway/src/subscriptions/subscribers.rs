@@ -66,7 +66,7 @@ impl Subscribers {
     /// The session belongs to this client, alone or with others; it hears everything.
     pub(crate) fn belong_to(&self, sink: &ClientSink) {
         let mut owners = lock(&self.owners);
-        owners.retain(|owner| owner.sink.near().is_some() && !sink.is(&owner.sink));
+        owners.retain(|owner| owner.sink.upgrade().is_some() && !sink.is(&owner.sink));
         owners.push(LegacySubscriber {
             sink: sink.downgrade(),
             standing: SessionSettings::new(SUBSCRIPTIONS),
@@ -79,8 +79,8 @@ impl Subscribers {
         let owners = lock(&self.owners);
         let mut near = owners
             .iter()
-            .filter(|owner| claimed.is_none_or(|holder| owner.sink.who() == *holder))
-            .filter_map(|owner| owner.sink.near());
+            .filter(|owner| claimed.is_none_or(|holder| owner.sink.client_ref() == *holder))
+            .filter_map(|owner| owner.sink.upgrade());
         let first = near.next()?;
         near.next().is_none().then_some(first)
     }
@@ -89,7 +89,7 @@ impl Subscribers {
     pub(crate) fn is_any(&self) -> bool {
         lock(&self.owners)
             .iter()
-            .any(|owner| owner.sink.near().is_some())
+            .any(|owner| owner.sink.upgrade().is_some())
     }
 
     /// Keeps a question for a client that is in its handshake; gives it back if none is.
@@ -119,11 +119,11 @@ impl Subscribers {
         let sinks: Vec<ClientSink> = owners
             .iter()
             .filter(hears)
-            .filter_map(|owner| owner.sink.near())
+            .filter_map(|owner| owner.sink.upgrade())
             .collect();
         drop(owners);
         for sink in sinks {
-            sink.hint(&Scope::Connection, method, params);
+            sink.try_notify(&Scope::Connection, method, params);
         }
     }
 
@@ -147,13 +147,13 @@ impl Subscribers {
     pub(crate) fn wants(&self, uri: &str) -> bool {
         let is_subscribed = lock(&self.owners)
             .iter()
-            .any(|owner| owner.sink.near().is_some() && owner.standing.wants(uri));
+            .any(|owner| owner.sink.upgrade().is_some() && owner.standing.wants(uri));
         is_subscribed || self.listens.wants(uri)
     }
 
     /// Forgets the legacy clients that have gone, and tells the server what nobody wants to hear of any more.
     pub(crate) async fn dismiss_gone(&self) {
-        let is_gone = |owner: &mut LegacySubscriber| owner.sink.near().is_none();
+        let is_gone = |owner: &mut LegacySubscriber| owner.sink.upgrade().is_none();
         let gone: Vec<LegacySubscriber> = lock(&self.owners).extract_if(.., is_gone).collect();
         let left: BTreeSet<&str> = gone.iter().flat_map(|one| one.standing.uris()).collect();
         let acts = left
@@ -176,7 +176,7 @@ impl Subscribers {
         let owners = lock(&self.owners);
         owners
             .iter()
-            .any(|owner| owner.standing.has_subscriptions() && owner.sink.near().is_some())
+            .any(|owner| owner.standing.has_subscriptions() && owner.sink.upgrade().is_some())
     }
 
     /// Whether somebody waits to be told something, so that a lost connection is to be replaced at
@@ -204,7 +204,7 @@ impl Subscribers {
     async fn set_again(&self, connection: &UpstreamConnection) {
         let again: Vec<(Method, String)> = {
             let owners = lock(&self.owners);
-            let near = owners.iter().filter(|owner| owner.sink.near().is_some());
+            let near = owners.iter().filter(|owner| owner.sink.upgrade().is_some());
             // What several clients have set is set once.
             let mut known = BTreeSet::new();
             near.flat_map(|owner| owner.standing.replay())
@@ -223,7 +223,10 @@ impl Subscribers {
         let missed: Vec<(ClientSink, Method, String)> = {
             let owners = lock(&self.owners);
             let near = owners.iter().filter_map(|owner| {
-                Some((owner.sink.near()?, owner.standing.possible_changes(server)))
+                Some((
+                    owner.sink.upgrade()?,
+                    owner.standing.possible_changes(server),
+                ))
             });
             near.flat_map(|(sink, missed)| {
                 missed
@@ -233,7 +236,7 @@ impl Subscribers {
             .collect()
         };
         for (sink, method, params) in missed {
-            sink.hint(&Scope::Connection, method, &params);
+            sink.try_notify(&Scope::Connection, method, &params);
         }
     }
 }

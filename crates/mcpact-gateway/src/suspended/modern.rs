@@ -84,7 +84,7 @@ impl ModernQuestions {
     }
 
     /// Drops the questions that only this client could answer, after its input has closed.
-    pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
+    pub(crate) fn on_input_closed(&self, identity: &ClientIdentity) {
         let mark = Some(&identity.key);
         self.open()
             .retain(|question| question.connection.as_ref() != mark);

@@ -116,7 +116,7 @@ impl SuspendedRegistry {
     }
 
     /// Gives up the calls that only this client could resume, after its input has closed.
-    pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
+    pub(crate) fn on_input_closed(&self, identity: &ClientIdentity) {
         let is_theirs = |post: &SuspendedHandle| post.connection.as_ref() == Some(&identity.key);
         let theirs: Vec<SuspendedCallId> = {
             let keepers = self.keepers();

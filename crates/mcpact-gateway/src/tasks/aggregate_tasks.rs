@@ -16,8 +16,8 @@ use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::refusal;
-use crate::pipeline::{self, Known};
-use crate::upstream::pending::again;
+use crate::pipeline;
+use crate::upstream::saved_client::without_progress;
 
 /// Returns the server of a task and the task's id there.
 pub(crate) fn by_task(
@@ -125,19 +125,18 @@ async fn tasks_of(
     sink: &ClientSink,
     cursor: Option<String>,
 ) -> Result<ByteString, ServeError> {
-    let binding = guest.part(aggregator, entry).await?;
+    let binding = guest.binding_for(aggregator, entry).await?;
     let params = match cursor {
         Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
         None => String::from("{}"),
     };
     let job = BackendRequest {
         params: params.into(),
-        ..again(job)
+        ..without_progress(job)
     };
     let view = Rewriter::new(aggregator, entry, &guest.watched);
-    let sink = sink.clone().seeing(Arc::new(view.clone()));
-    let server = &entry.server;
-    let page = pipeline::forward(&Known { server, binding }, job, sink).await?;
+    let sink = sink.clone().with_rewriter(Arc::new(view.clone()));
+    let page = pipeline::forward_to(&entry.server, binding, job, sink).await?;
     Ok(view.result(Method::TasksList, page))
 }
 

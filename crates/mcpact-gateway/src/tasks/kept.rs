@@ -100,7 +100,7 @@ impl KeptTasks {
     fn sink(&self, id: &str) -> Option<ClientSink> {
         let tasks = self.tasks();
         let task = tasks.get(id).filter(|task| !task.is_over);
-        task?.sink.near()
+        task?.sink.upgrade()
     }
 
     /// Returns true if the task exists and belongs to another owner.
@@ -129,7 +129,7 @@ pub(crate) fn notify_task_owner(connection: &UpstreamConnection, note: &ServerNo
     };
     connection.kept.note(&task, &owner);
     if let Some(shown) = named_tasks(connection, owner.owner()).params(note.method, params) {
-        owner.hint(&Scope::Connection, note.method, &shown);
+        owner.try_notify(&Scope::Connection, note.method, &shown);
     }
 }
 

@@ -1,20 +1,15 @@
-//! On which terms clients are served, and which connection serves them.
+//! Acceptance of clients: their terms, and the connections that serve them.
 //!
-//! A modern server is stateless: everybody shares its connections, unless it is a program whose strategy says
-//! that it keeps something of its clients all the same. Of such a program and of a legacy server, modern clients
-//! that declare the same capabilities are told the same, and share, unless the strategy says otherwise and
-//! something tells them apart; legacy clients do as the strategy says.
+//! All clients share the connections to a modern server, except for a local one whose strategy is stateful. At such a
+//! server and at a legacy server, modern clients share the connections of their affinity group. Legacy clients follow
+//! the strategy.
 
-use crate::handover;
-use crate::sync::lock;
-use crate::upstream::tool_filter;
 use std::sync::{Arc, PoisonError};
 
-use crate::downstream::ClientState;
-use crate::error::{ServeError, UpstreamError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mcpact::server::backend::{ClientHello, ClientIdentity, ClientKey, ClientSetup};
+use mcpact::connection::Offer;
+use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_engine::server::{Listening, ServerTerms};
@@ -30,53 +25,50 @@ use crate::aggregate::instructions;
 use crate::connection::UpstreamConnection;
 use crate::connection::pool::ConnectionPool;
 use crate::connection::slot::ConnectionSlot;
+use crate::downstream::ClientState;
+use crate::error::{ServeError, UpstreamError};
+use crate::handover;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{
     InstanceSharing, SharingPolicy, StartCause, Starter, max_instances, sharing_policy,
 };
-use crate::upstream::UpstreamServer;
-use crate::upstream::affinity::AffinityGroup;
-use crate::upstream::affinity::AffinityKey;
-use crate::upstream::affinity::GroupTerms;
-use crate::upstream::affinity::KINDS;
-use crate::upstream::binding::ClientDeclaration;
-use crate::upstream::binding::ServerBinding;
-use crate::upstream::pending::SavedHello;
+use crate::sync::lock;
+use crate::upstream::affinity::{AffinityGroup, AffinityKey, GROUPS, GroupTerms};
+use crate::upstream::binding::{ClientDeclaration, ServerBinding};
 use crate::upstream::rebind::Rebind;
-use mcpact::connection::{Connection, Offer};
+use crate::upstream::saved_client::SavedHello;
+use crate::upstream::{UpstreamServer, tool_filter};
 
-/// A legacy client, as its handshake shows it.
+/// Parsed `initialize` parameters of a legacy client.
 #[derive(Debug)]
 pub(crate) struct LegacyHello {
     declared: CapabilitySet,
-    /// What it asks for, or the newest that has a handshake.
+    /// Requested revision; the newest legacy one if the request is for another.
     pub(crate) revision: Revision,
     info: Implementation,
 }
 
 impl LegacyHello {
-    /// None if it does not introduce itself in a way that can be read.
+    /// Parses the parameters; `None` if they are invalid.
     pub(crate) fn parse(params: &Params<'_>) -> Option<Self> {
         let hello = InitializeParams::parse(params.raw).ok()?;
-        let declared = CapabilitySet::parse(Side::Client, hello.capabilities, Reading::Lenient)
-            .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
-        let asked = hello.protocol_version.as_deref().and_then(Revision::parse);
+        let requested = hello.protocol_version.as_deref().and_then(Revision::parse);
         Some(Self {
-            declared,
-            revision: asked
+            declared: lenient(hello.capabilities),
+            revision: requested
                 .filter(|revision| revision.era() == Era::Legacy)
                 .unwrap_or(Revision::newest(Era::Legacy)),
             info: hello.client_info,
         })
     }
 
-    /// What it declares, in the words of a legacy server.
+    /// Returns the capabilities as declared to a legacy server.
     pub(crate) fn mapped(&self) -> CapabilitySet {
         client_capabilities(&self.declared, self.revision, Revision::newest(Era::Legacy))
     }
 }
 
-/// A connection, and the ways by which its like are got.
+/// Open connection, with its slot and its pool.
 pub(crate) struct ReachedServer {
     pub(crate) slot: Arc<ConnectionSlot>,
     pub(crate) pool: Option<Arc<ConnectionPool>>,
@@ -84,7 +76,7 @@ pub(crate) struct ReachedServer {
 }
 
 impl ReachedServer {
-    fn of_all(pool: Arc<ConnectionPool>, connection: Arc<UpstreamConnection>) -> Self {
+    fn in_pool(pool: Arc<ConnectionPool>, connection: Arc<UpstreamConnection>) -> Self {
         Self {
             slot: pool.first(),
             pool: Some(pool),
@@ -94,13 +86,13 @@ impl ReachedServer {
 }
 
 impl Starter for UpstreamServer {
-    /// For clients that declare nothing; a modern server may serve everybody by it.
+    /// Starts an instance for clients without capabilities; all clients share it if the server is modern.
     fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()> {
-        let common = || Arc::clone(&self.common_kind().pool);
+        let common = || Arc::clone(&self.common_group().pool);
         let pool = self.modern().unwrap_or_else(common);
         let starting = async move {
             if pool.open_another(cause).await.is_ok() {
-                // A modern one may become everybody's.
+                // Shares the pool if the server is modern.
                 let _ = self.reach(pool.first(), Some(&pool), cause).await;
             }
         };
@@ -109,23 +101,24 @@ impl Starter for UpstreamServer {
 }
 
 impl UpstreamServer {
+    /// Accepts a client and connects to the server.
     pub(crate) async fn admit(
         &self,
         hello: ClientHello<'_>,
         identity: &ClientIdentity,
     ) -> Result<ClientSetup<ClientState>, ServeError> {
-        let welcome = match hello {
-            ClientHello::Handshake(params) => self.welcome_legacy(params, identity).await,
+        let setup = match hello {
+            ClientHello::Handshake(params) => self.accept_legacy(params, identity).await,
             ClientHello::Request(params) => {
                 let cause = StartCause::Request;
-                self.welcome_modern(params, identity, cause).await
+                self.accept_modern(params, identity, cause).await
             }
         };
-        welcome.map_err(ServeError::from)
+        setup.map_err(ServeError::from)
     }
 
-    /// Reaches the server for nobody in particular, so that something is known about it.
-    pub(crate) async fn meet(&self) -> Result<(), ServeError> {
+    /// Connects on behalf of the gateway, so that the profile of the server becomes known.
+    pub(crate) async fn introduce(&self) -> Result<(), ServeError> {
         let params = Params {
             raw: Some("{}"),
             meta: Meta {
@@ -135,11 +128,12 @@ impl UpstreamServer {
             ..Params::default()
         };
         let identity = ClientIdentity::default();
-        let profile = self.welcome_modern(&params, &identity, StartCause::Introduction);
-        profile.await.map(|_| ()).map_err(ServeError::from)
+        self.accept_modern(&params, &identity, StartCause::Introduction)
+            .await?;
+        Ok(())
     }
 
-    /// As whom the server is approached for a client that declares this.
+    /// Returns the offer for the negotiation on behalf of a client with these capabilities.
     pub(crate) fn offer(&self, capabilities: CapabilitySet, info: Implementation) -> Offer {
         Offer {
             capabilities,
@@ -150,7 +144,11 @@ impl UpstreamServer {
         }
     }
 
-    /// A connection; a modern one becomes everybody's, unless clients are kept apart.
+    fn sharing_policy(&self) -> SharingPolicy {
+        sharing_policy(self.shared.run().strategy)
+    }
+
+    /// Returns an open connection. The pool of a modern server becomes common to all clients if they may share it.
     pub(crate) async fn reach(
         &self,
         slot: Arc<ConnectionSlot>,
@@ -160,10 +158,11 @@ impl UpstreamServer {
         if let Some(shared) = self.modern() {
             let connection = shared.connection_because(cause).await?;
             if connection.revision().era() == Era::Modern {
-                return Ok(ReachedServer::of_all(shared, connection));
+                return Ok(ReachedServer::in_pool(shared, connection));
             }
-            // It has come back as a server that tells its clients apart.
-            self.unshare(&shared);
+            // The server has changed its era: legacy sessions are not common to all clients.
+            let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
+            modern.take_if(|pool| Arc::ptr_eq(pool, &shared));
         }
         let connection = match pool.and_then(|pool| pool.open_connection()) {
             Some(connection) => connection,
@@ -173,7 +172,7 @@ impl UpstreamServer {
             let shared = self.share(slot, pool);
             self.shared.info_cache.connected();
             let connection = shared.connection_because(cause).await?;
-            return Ok(ReachedServer::of_all(shared, connection));
+            return Ok(ReachedServer::in_pool(shared, connection));
         }
         let pool = pool.map(Arc::clone);
         Ok(ReachedServer {
@@ -183,36 +182,36 @@ impl UpstreamServer {
         })
     }
 
-    /// The ways that everybody shares from here on.
+    /// Returns the pool common to all clients. Uses this pool if there is none yet and clients can share it, or else
+    /// a new one with this slot.
     fn share(
         &self,
         slot: Arc<ConnectionSlot>,
         pool: Option<&Arc<ConnectionPool>>,
     ) -> Arc<ConnectionPool> {
-        let of_many = pool.filter(|pool| pool.is_shared());
-        let of_all = || {
-            let limit = max_instances(&self.shared.run());
-            Arc::new(ConnectionPool::of_all(
-                Arc::clone(&self.shared),
-                slot,
-                limit,
-            ))
-        };
         let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(modern.get_or_insert_with(|| of_many.map_or_else(of_all, Arc::clone)))
+        let common = modern.get_or_insert_with(|| match pool.filter(|pool| pool.is_shared()) {
+            Some(pool) => Arc::clone(pool),
+            None => {
+                let limit = max_instances(&self.shared.run());
+                Arc::new(ConnectionPool::of_all(
+                    Arc::clone(&self.shared),
+                    slot,
+                    limit,
+                ))
+            }
+        });
+        Arc::clone(common)
     }
 
-    fn unshare(&self, pool: &Arc<ConnectionPool>) {
-        let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
-        modern.take_if(|shared| Arc::ptr_eq(shared, pool));
-    }
-
-    /// Whether a client would be served by a connection that is there.
-    pub(crate) fn is_awake_for(&self, hello: &ClientHello<'_>, identity: &ClientIdentity) -> bool {
-        if self
-            .modern()
-            .is_some_and(|pool| pool.open_connection().is_some())
-        {
+    /// Returns true if an open connection exists for the client.
+    pub(crate) fn is_running_for(
+        &self,
+        hello: &ClientHello<'_>,
+        identity: &ClientIdentity,
+    ) -> bool {
+        let is_open = |pool: Arc<ConnectionPool>| pool.open_connection().is_some();
+        if self.modern().is_some_and(is_open) {
             return true;
         }
         let pool = match hello {
@@ -220,296 +219,259 @@ impl UpstreamServer {
                 let declared = params.meta.client_capabilities.unwrap_or("{}");
                 self.known_pool(declared, identity)
             }
-            ClientHello::Handshake(_)
-                if sharing_policy(self.shared.run().strategy) == SharingPolicy::Exclusive =>
-            {
-                None
-            }
+            ClientHello::Handshake(_) if self.sharing_policy() == SharingPolicy::Exclusive => None,
             ClientHello::Handshake(params) => LegacyHello::parse(params)
-                .and_then(|newcomer| self.known_pool(newcomer.mapped().raw(), identity)),
+                .and_then(|hello| self.known_pool(hello.mapped().raw(), identity)),
         };
-        pool.is_some_and(|pool| pool.open_connection().is_some())
+        pool.is_some_and(is_open)
     }
 
-    async fn welcome_legacy(
+    async fn accept_legacy(
         &self,
         params: &Params<'_>,
         identity: &ClientIdentity,
     ) -> Result<ClientSetup<ClientState>, UpstreamError> {
-        let Some(newcomer) = LegacyHello::parse(params) else {
-            // The engine refuses it in the right words.
-            return Ok(self.bare());
+        let Some(hello) = LegacyHello::parse(params) else {
+            // The engine refuses the handshake with the right error.
+            return Ok(ClientSetup {
+                terms: Arc::clone(&self.terms),
+                state: None,
+            });
         };
-        let offer = self.offer(newcomer.mapped(), newcomer.info.clone());
-        let LegacyHello {
-            declared,
-            revision,
-            info,
-        } = newcomer;
-        let (slot, pool) = self.place(&identity.principal, offer);
-        let reached = self.reach(slot, pool.as_ref(), StartCause::Request);
+        let offer = self.offer(hello.mapped(), hello.info.clone());
+        let (slot, pool) = self.select_slot(&identity.principal, offer);
         let ReachedServer {
             slot,
             pool,
             connection,
-        } = reached.await?;
-        let upstream = connection.upstream.revision();
-        let stamp = (upstream.era() == Era::Modern).then(|| {
-            let mapped = client_capabilities(&declared, revision, upstream);
-            let default_answers = &self.settings.default_answers;
-            let told = [
-                default_answers.added_to(&mapped),
-                default_answers.missing_from(&mapped),
-            ];
-            let [capabilities, out_of_reach] = told.each_ref().map(|set| set.raw().to_owned());
-            let extended = || told.each_ref().map(|set| with_tasks(set).raw().to_owned());
-            ClientDeclaration {
-                capabilities,
-                out_of_reach,
-                with_tasks: has_tasks(&connection).then(extended),
-                info: info.encode(upstream),
-            }
-        });
-        let hello = SavedHello::of(&ClientHello::Handshake(params));
-        let rebind = Rebind::new(upstream.era(), hello, identity);
+        } = self.reach(slot, pool.as_ref(), StartCause::Request).await?;
+        let upstream = connection.revision();
+        let stamp = (upstream.era() == Era::Modern).then(|| self.declaration(&hello, &connection));
+        let saved = SavedHello::of(&ClientHello::Handshake(params));
+        let rebind = Rebind::new(upstream.era(), saved, identity);
+        let introduction = &connection.upstream.introduction;
+        let terms = self.terms_of(introduction, upstream, hello.revision, &identity.principal);
         Ok(ClientSetup {
-            terms: Arc::new(self.terms_on(&connection, revision, &identity.principal)),
-            state: Some(Arc::new(ServerBinding::staying(slot, pool, stamp, rebind)).into()),
+            terms: Arc::new(terms),
+            state: Some(ServerBinding::legacy(slot, pool, stamp, rebind).into()),
         })
     }
 
-    /// The way of a legacy client to a legacy server, and with whom it shares it.
-    fn place(
+    /// Returns the declaration of a legacy client for requests to a modern server.
+    fn declaration(
+        &self,
+        hello: &LegacyHello,
+        connection: &UpstreamConnection,
+    ) -> ClientDeclaration {
+        let upstream = connection.revision();
+        let mapped = client_capabilities(&hello.declared, hello.revision, upstream);
+        let default_answers = &self.settings.default_answers;
+        let declared = [
+            default_answers.added_to(&mapped),
+            default_answers.missing_from(&mapped),
+        ];
+        let mut extensions = connection.upstream.introduction.capabilities.extensions();
+        let has_tasks = extensions.any(|(id, _)| id == Extension::Tasks.id());
+        let extended = || {
+            declared
+                .each_ref()
+                .map(|set| with_tasks(set).raw().to_owned())
+        };
+        let with_tasks = has_tasks.then(extended);
+        let [capabilities, out_of_reach] = declared.map(|set| set.raw().to_owned());
+        ClientDeclaration {
+            capabilities,
+            out_of_reach,
+            with_tasks,
+            info: hello.info.encode(upstream),
+        }
+    }
+
+    /// Returns the slot for a legacy client of a legacy server, and the pool if it shares one.
+    fn select_slot(
         &self,
         principal: &str,
         offer: Offer,
     ) -> (Arc<ConnectionSlot>, Option<Arc<ConnectionPool>>) {
-        let kind = match sharing_policy(self.shared.run().strategy) {
+        let group = match self.sharing_policy() {
             SharingPolicy::Exclusive => {
-                let subscribers = Subscribers::of_one();
-                let slot = ConnectionSlot::new(
-                    Arc::clone(&self.shared),
-                    offer,
-                    InstanceSharing::Exclusive,
-                    subscribers,
-                );
+                let (shared, sharing) = (Arc::clone(&self.shared), InstanceSharing::Exclusive);
+                let slot = ConnectionSlot::new(shared, offer, sharing, Subscribers::of_one());
                 return (slot, None);
             }
             SharingPolicy::SameAffinity => {
                 let capabilities = offer.capabilities.raw().to_owned();
-                let apart = AffinityKey {
-                    principal,
-                    mark: &ClientKey::None,
-                    sharing: InstanceSharing::Shared,
-                    capabilities: &capabilities,
-                };
-                self.kind(apart, || self.pool_for(offer))
+                let key = AffinityKey::shared(principal, &capabilities);
+                self.group(key, || self.pool_for(offer))
             }
-            SharingPolicy::All => self.common_kind(),
+            SharingPolicy::All => self.common_group(),
         };
-        (kind.pool.first(), Some(Arc::clone(&kind.pool)))
+        (group.pool.first(), Some(Arc::clone(&group.pool)))
     }
 
-    /// As whom a server is approached for nobody in particular.
-    fn nobodys_wish(&self) -> Offer {
-        let capabilities = match sharing_policy(self.shared.run().strategy) {
+    /// Returns the gateway's own offer, for connections without a particular client.
+    fn gateway_offer(&self) -> Offer {
+        let capabilities = match self.sharing_policy() {
             SharingPolicy::All => self.settings.declare.clone(),
             SharingPolicy::Exclusive | SharingPolicy::SameAffinity => {
                 CapabilitySet::empty(Side::Client)
             }
         };
-        self.offer(capabilities, self.own_info())
+        self.offer(capabilities, self.gateway_info())
     }
 
-    /// ClientRef the server is.
-    pub(crate) fn own_info(&self) -> Implementation {
-        let own = self.terms.party.info.as_deref().cloned();
-        own.unwrap_or_else(|| Implementation::new("mcpact", "0"))
+    /// Returns the name and version of the gateway.
+    pub(crate) fn gateway_info(&self) -> Implementation {
+        let info = self.terms.party.info.as_deref().cloned();
+        info.unwrap_or_else(|| Implementation::new("mcpact", "0"))
     }
 
-    /// The connections of those whom the server does not tell apart.
-    fn common_kind(&self) -> Arc<AffinityGroup> {
-        let offer = self.nobodys_wish();
+    /// Returns the group of connections with the gateway's own offer.
+    fn common_group(&self) -> Arc<AffinityGroup> {
+        let offer = self.gateway_offer();
         let declared = offer.capabilities.raw().to_owned();
-        let apart = AffinityKey {
-            principal: "",
-            mark: &ClientKey::None,
-            sharing: InstanceSharing::Shared,
-            capabilities: &declared,
-        };
-        self.kind(apart, || self.pool_for(offer))
+        self.group(AffinityKey::shared("", &declared), || self.pool_for(offer))
     }
 
-    /// Those who have an instance are never too many.
-    pub(crate) fn kind(
+    /// Returns the group with this key; adds it if necessary. Every instance can have a group.
+    pub(crate) fn group(
         &self,
-        apart: AffinityKey<'_>,
-        make: impl FnOnce() -> ConnectionPool,
+        key: AffinityKey<'_>,
+        pool: impl FnOnce() -> ConnectionPool,
     ) -> Arc<AffinityGroup> {
-        let limit = max_instances(&self.shared.run()).saturating_add(KINDS);
-        self.guests().kind(apart, limit, make)
+        let limit = max_instances(&self.shared.run()).saturating_add(GROUPS);
+        lock(&self.groups).find_or_add(key, limit, pool)
     }
 
     fn pool_for(&self, offer: Offer) -> ConnectionPool {
-        ConnectionPool::new(
-            Arc::clone(&self.shared),
-            offer,
-            max_instances(&self.shared.run()),
-        )
+        let limit = max_instances(&self.shared.run());
+        ConnectionPool::new(Arc::clone(&self.shared), offer, limit)
     }
 
-    async fn welcome_modern(
+    async fn accept_modern(
         &self,
         params: &Params<'_>,
         identity: &ClientIdentity,
         cause: StartCause,
     ) -> Result<ClientSetup<ClientState>, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
-        let apart = self.told_apart(identity, declared);
-        let kind = self.kind(apart, || match sharing_policy(self.shared.run().strategy) {
-            SharingPolicy::All => self.pool_for(self.nobodys_wish()),
-            SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.pool(apart, params),
+        let key = self.affinity_key(identity, declared);
+        let group = self.group(key, || match self.sharing_policy() {
+            SharingPolicy::All => self.pool_for(self.gateway_offer()),
+            SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.modern_pool(key, params),
         });
-        let reached = self.reach(kind.pool.first(), Some(&kind.pool), cause);
         let ReachedServer {
             slot,
             pool,
             connection,
-        } = reached.await?;
-        let mut served = lock(&kind.served);
-        let withheld = tool_filter::withheld(self);
+        } = self
+            .reach(group.pool.first(), Some(&group.pool), cause)
+            .await?;
         let named = params.meta.revision();
         let revision = named.unwrap_or(Revision::newest(Era::Modern));
-        let terms = || Arc::new(self.terms_on(&connection, revision, &kind.principal));
-        let same = served
-            .as_mut()
-            .filter(|served| served.connection.as_ptr() == Arc::as_ptr(&connection));
-        if let Some(same) = same {
-            if same.withheld != withheld || same.revision != revision {
-                same.terms = terms();
-                same.withheld = withheld;
-                same.revision = revision;
-            }
-        } else {
-            *served = Some(GroupTerms {
-                terms: terms(),
-                revision,
-                withheld,
-                binding: Arc::new(ServerBinding::passing(slot, pool)),
-                connection: Arc::downgrade(&connection),
-            });
-        }
-        let Some(GroupTerms { terms, binding, .. }) = served.clone() else {
-            return Ok(self.bare());
+        let mut cached = lock(&group.terms);
+        let withheld = tool_filter::withheld(self);
+        let known = cached
+            .take()
+            .filter(|known| known.connection.as_ptr() == Arc::as_ptr(&connection));
+        let binding = match &known {
+            Some(known) => Arc::clone(&known.binding),
+            None => ServerBinding::modern(slot, pool),
         };
+        let is_current =
+            |known: &GroupTerms| known.withheld == withheld && known.revision == revision;
+        let terms = match known.filter(is_current) {
+            Some(known) => known.terms,
+            None => {
+                let introduction = &connection.upstream.introduction;
+                let upstream = connection.revision();
+                Arc::new(self.terms_of(introduction, upstream, revision, &group.principal))
+            }
+        };
+        *cached = Some(GroupTerms {
+            connection: Arc::downgrade(&connection),
+            terms: Arc::clone(&terms),
+            revision,
+            withheld,
+            binding: Arc::clone(&binding),
+        });
         Ok(ClientSetup {
             terms,
             state: Some(binding.into()),
         })
     }
 
-    /// What tells a modern client from others. Towards a modern server it does not matter who asks and what
-    /// they declare: each request says it.
-    fn told_apart<'a>(
+    /// Returns the affinity key of a modern client. A modern server gets identity and declaration with each request, so
+    /// they are no part of its key.
+    fn affinity_key<'a>(
         &'a self,
         identity: &'a ClientIdentity,
         declared: &'a str,
     ) -> AffinityKey<'a> {
-        let (principal, mark, capabilities) =
-            match (self.modern(), sharing_policy(self.shared.run().strategy)) {
-                (_, SharingPolicy::All) => ("", &ClientKey::None, self.settings.declare.raw()),
-                (Some(_), SharingPolicy::Exclusive | SharingPolicy::SameAffinity) => {
-                    ("", &ClientKey::None, "{}")
-                }
-                (None, SharingPolicy::SameAffinity) => {
-                    (&*identity.principal, &ClientKey::None, declared)
-                }
-                (None, SharingPolicy::Exclusive) => (&*identity.principal, &identity.key, declared),
-            };
-        let sharing = match mark {
-            ClientKey::None => InstanceSharing::Shared,
-            ClientKey::Connection(_) | ClientKey::Key(_) => InstanceSharing::Exclusive,
-        };
-        AffinityKey {
-            principal,
-            mark,
-            sharing,
-            capabilities,
+        let principal = &*identity.principal;
+        match (self.modern(), self.sharing_policy()) {
+            (_, SharingPolicy::All) => AffinityKey::shared("", self.settings.declare.raw()),
+            (Some(_), SharingPolicy::Exclusive | SharingPolicy::SameAffinity) => {
+                AffinityKey::shared("", "{}")
+            }
+            (None, SharingPolicy::SameAffinity) => AffinityKey::shared(principal, declared),
+            (None, SharingPolicy::Exclusive) => {
+                AffinityKey::new(principal, &identity.key, declared)
+            }
         }
     }
 
-    /// The connections of modern clients that declare this, if there are any.
+    /// Returns the pool of modern clients with this declaration, if there is one.
     pub(crate) fn known_pool(
         &self,
         declared: &str,
         identity: &ClientIdentity,
     ) -> Option<Arc<ConnectionPool>> {
-        let kind = self.guests().known(self.told_apart(identity, declared))?;
-        Some(Arc::clone(&kind.pool))
+        let group = lock(&self.groups).find(self.affinity_key(identity, declared))?;
+        Some(Arc::clone(&group.pool))
     }
 
-    fn pool(&self, apart: AffinityKey<'_>, params: &Params<'_>) -> ConnectionPool {
-        let mapped = mapped(apart.capabilities);
+    fn modern_pool(&self, key: AffinityKey<'_>, params: &Params<'_>) -> ConnectionPool {
         let info = Implementation::parse("clientInfo", params.meta.client_info);
-        let info = info.unwrap_or_else(|_| self.own_info());
-        let offer = self.offer(mapped, info);
-        match apart.mark {
-            ClientKey::None => self.pool_for(offer),
-            ClientKey::Connection(_) | ClientKey::Key(_) => {
-                let run = self.shared.run();
-                let limit = if run.spreads { max_instances(&run) } else { 1 };
-                drop(run);
-                ConnectionPool::of_one(Arc::clone(&self.shared), offer, limit)
-            }
+        let info = info.unwrap_or_else(|_| self.gateway_info());
+        let offer = self.offer(mapped(key.capabilities), info);
+        if key.sharing != InstanceSharing::Exclusive {
+            return self.pool_for(offer);
         }
+        let run = self.shared.run();
+        let limit = if run.spreads { max_instances(&run) } else { 1 };
+        drop(run);
+        ConnectionPool::of_one(Arc::clone(&self.shared), offer, limit)
     }
 
-    /// Lets go of what was kept for a client that has gone.
-    pub(crate) fn leave(&self, identity: &ClientIdentity) {
-        self.dismiss(identity);
-        let gone = self.guests().without(identity);
-        drop(gone);
+    /// Drops the state of a disconnected client.
+    pub(crate) fn on_disconnect(&self, identity: &ClientIdentity) {
+        self.on_input_closed(identity);
+        let removed = lock(&self.groups).remove(identity);
+        // Dropped without the lock.
+        drop(removed);
     }
 
-    /// Gives up what waits for answers of a client that gives none any more.
-    pub(crate) fn dismiss(&self, identity: &ClientIdentity) {
-        self.questions.dismiss(identity);
+    /// Gives up the questions that only this client could answer.
+    pub(crate) fn on_input_closed(&self, identity: &ClientIdentity) {
+        self.questions.on_input_closed(identity);
         for suspended in handover::suspended_registries(self) {
-            suspended.dismiss(identity);
+            suspended.on_input_closed(identity);
         }
     }
 
-    /// What the engine needs when nobody upstream is needed.
-    fn bare(&self) -> ClientSetup<ClientState> {
-        ClientSetup {
-            terms: Arc::clone(&self.terms),
-            state: None,
-        }
-    }
-
-    /// What is offered on top of what the server has, or instead of it.
+    /// Returns the features that the gateway adds to those of the server.
     pub(crate) fn emulation(&self, is_named: bool) -> Emulation {
         Emulation {
             tasks: true,
-            // Where nobody is told apart, a list would be everybody's.
+            // Without authentication, a list would contain the tasks of all clients.
             task_list: is_named,
             completions: false,
-            shares_session: sharing_policy(self.shared.run().strategy) != SharingPolicy::Exclusive,
+            shares_session: self.sharing_policy() != SharingPolicy::Exclusive,
         }
     }
 
-    /// What a client of this revision is told about the server.
-    fn terms_on(
-        &self,
-        connection: &UpstreamConnection,
-        downstream: Revision,
-        principal: &str,
-    ) -> ServerTerms {
-        let Connection { introduction, .. } = &connection.upstream;
-        self.terms_of(introduction, connection.revision(), downstream, principal)
-    }
-
-    /// The same, by what the server has said of itself in this revision.
+    /// Returns the terms for a client, derived from the introduction of the server.
     pub(crate) fn terms_of(
         &self,
         introduction: &Introduction,
@@ -534,19 +496,17 @@ impl UpstreamServer {
     }
 }
 
-/// What a modern client declares, in the words of a legacy server.
+/// Returns the capabilities of a modern client as declared to a legacy server.
 pub(crate) fn mapped(declared: &str) -> CapabilitySet {
-    let declared = CapabilitySet::parse(Side::Client, Some(declared), Reading::Lenient)
-        .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
     client_capabilities(
-        &declared,
+        &lenient(Some(declared)),
         Revision::newest(Era::Modern),
         Revision::newest(Era::Legacy),
     )
 }
 
-/// Whether a modern server makes tasks of calls.
-fn has_tasks(connection: &UpstreamConnection) -> bool {
-    let mut extensions = connection.upstream.introduction.capabilities.extensions();
-    extensions.any(|(id, _)| id == Extension::Tasks.id())
+/// Parses the capabilities of a client; invalid ones are dropped.
+pub(crate) fn lenient(declared: Option<&str>) -> CapabilitySet {
+    CapabilitySet::parse(Side::Client, declared, Reading::Lenient)
+        .unwrap_or_else(|_| CapabilitySet::empty(Side::Client))
 }

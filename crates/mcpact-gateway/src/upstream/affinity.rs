@@ -1,4 +1,4 @@
-//! The clients that are told apart by what they declare and who they are, and the connections of each kind.
+//! Affinity groups: clients that share the connections of one pool.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
@@ -12,23 +12,22 @@ use crate::connection::pool::ConnectionPool;
 use crate::supervisor::InstanceSharing;
 use crate::upstream::binding::ServerBinding;
 
-/// How many kinds of clients are known at a time that have no instance.
-pub(crate) const KINDS: usize = 64;
+/// Maximum number of groups without an instance.
+pub(crate) const GROUPS: usize = 64;
 
-/// The kinds of clients, the latest first.
+/// Affinity groups of a server, the latest first.
 #[derive(Debug, Default)]
 pub(crate) struct AffinityGroups {
-    kinds: VecDeque<Arc<AffinityGroup>>,
+    groups: VecDeque<Arc<AffinityGroup>>,
 }
 
-/// What tells clients of a kind from others.
+/// Key of an affinity group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AffinityKey<'a> {
     pub(crate) principal: &'a str,
-    pub(crate) mark: &'a ClientKey,
-    /// ClientRef uses the connections.
+    pub(crate) client: &'a ClientKey,
     pub(crate) sharing: InstanceSharing,
-    /// The raw document.
+    /// Declared capabilities, as raw JSON.
     pub(crate) capabilities: &'a str,
 }
 
@@ -36,100 +35,122 @@ pub(crate) struct AffinityKey<'a> {
 #[derive(Debug)]
 pub(crate) struct AffinityGroup {
     pub(crate) principal: Box<str>,
-    mark: ClientKey,
+    client: ClientKey,
     sharing: InstanceSharing,
     capabilities: Box<str>,
     pub(crate) pool: Arc<ConnectionPool>,
-    pub(crate) served: Mutex<Option<GroupTerms>>,
+    pub(crate) terms: Mutex<Option<GroupTerms>>,
 }
 
-/// On which connection they are served, and how.
-#[derive(Clone, Debug)]
+/// Cached terms of the modern clients of a group.
+#[derive(Debug)]
 pub(crate) struct GroupTerms {
     pub(crate) connection: Weak<UpstreamConnection>,
     pub(crate) terms: Arc<ServerTerms>,
     /// Revision of the client that the terms are for.
     pub(crate) revision: Revision,
-    /// What the terms say is kept back.
+    /// Notice about hidden tools in the terms.
     pub(crate) withheld: Option<String>,
     pub(crate) binding: Arc<ServerBinding>,
 }
 
-impl AffinityGroup {
-    fn is(&self, apart: AffinityKey<'_>) -> bool {
-        *self.capabilities == *apart.capabilities
-            && *self.principal == *apart.principal
-            && self.mark == *apart.mark
-            && self.sharing == apart.sharing
+impl<'a> AffinityKey<'a> {
+    /// Returns the key of a client with its own instance, or of all clients with this principal and declaration.
+    pub(crate) const fn new(
+        principal: &'a str,
+        client: &'a ClientKey,
+        capabilities: &'a str,
+    ) -> Self {
+        let sharing = match client {
+            ClientKey::None => InstanceSharing::Shared,
+            ClientKey::Connection(_) | ClientKey::Key(_) => InstanceSharing::Exclusive,
+        };
+        Self {
+            principal,
+            client,
+            sharing,
+            capabilities,
+        }
     }
 
-    /// Whether nobody loses anything with it.
-    fn is_spare(self: &Arc<Self>) -> bool {
+    /// Returns the key of all clients with this principal and declaration.
+    pub(crate) const fn shared(principal: &'a str, capabilities: &'a str) -> Self {
+        Self::new(principal, &ClientKey::None, capabilities)
+    }
+}
+
+impl AffinityGroup {
+    fn has(&self, key: AffinityKey<'_>) -> bool {
+        *self.capabilities == *key.capabilities
+            && *self.principal == *key.principal
+            && self.client == *key.client
+            && self.sharing == key.sharing
+    }
+
+    /// Returns true if the group is not in use and has no open connection.
+    fn is_unused(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 && self.pool.open_connection().is_none()
     }
 }
 
 impl AffinityGroups {
-    /// Ends every stream of changes, in order.
+    /// Ends all change streams.
     pub(crate) fn end_streams(&self) {
-        for kind in &self.kinds {
-            kind.pool.first().subscribers().listens.end();
+        for group in &self.groups {
+            group.pool.first().subscribers().listens.end();
         }
     }
 
-    pub(crate) fn known(&self, apart: AffinityKey<'_>) -> Option<Arc<AffinityGroup>> {
-        let known = self.kinds.iter().find(|kind| kind.is(apart));
-        known.cloned()
+    pub(crate) fn find(&self, key: AffinityKey<'_>) -> Option<Arc<AffinityGroup>> {
+        let found = self.groups.iter().find(|group| group.has(key));
+        found.cloned()
     }
 
-    /// The kind, made if it is not known; at most `limit` are.
-    pub(crate) fn kind(
+    /// Returns the group with this key; adds it if necessary. At most `limit` groups are kept.
+    pub(crate) fn find_or_add(
         &mut self,
-        apart: AffinityKey<'_>,
+        key: AffinityKey<'_>,
         limit: usize,
-        make: impl FnOnce() -> ConnectionPool,
+        pool: impl FnOnce() -> ConnectionPool,
     ) -> Arc<AffinityGroup> {
-        if let Some(kind) = self.known(apart) {
-            return kind;
+        if let Some(group) = self.find(key) {
+            return group;
         }
-        if self.kinds.len() >= limit {
-            self.make_room();
+        if self.groups.len() >= limit {
+            let unused = self.groups.iter().rposition(AffinityGroup::is_unused);
+            let oldest = self.groups.len().saturating_sub(1);
+            self.groups.remove(unused.unwrap_or(oldest));
         }
-        let kind = Arc::new(AffinityGroup {
-            principal: apart.principal.into(),
-            mark: apart.mark.clone(),
-            sharing: apart.sharing,
-            capabilities: apart.capabilities.into(),
-            pool: Arc::new(make()),
-            served: Mutex::default(),
+        let group = Arc::new(AffinityGroup {
+            principal: key.principal.into(),
+            client: key.client.clone(),
+            sharing: key.sharing,
+            capabilities: key.capabilities.into(),
+            pool: Arc::new(pool()),
+            terms: Mutex::default(),
         });
-        self.kinds.push_front(Arc::clone(&kind));
-        kind
+        self.groups.push_front(Arc::clone(&group));
+        group
     }
 
-    fn make_room(&mut self) {
-        let spare = self.kinds.iter().rposition(AffinityGroup::is_spare);
-        let oldest = self.kinds.len().saturating_sub(1);
-        self.kinds.remove(spare.unwrap_or(oldest));
-    }
-
-    /// Somebody has gone who had a connection for itself; what was kept for it.
-    pub(crate) fn without(&mut self, identity: &ClientIdentity) -> Vec<Arc<AffinityGroup>> {
-        parted(&mut self.kinds, identity, |kind| &kind.mark)
+    /// Removes and returns the groups of a closed connection.
+    pub(crate) fn remove(&mut self, identity: &ClientIdentity) -> Vec<Arc<AffinityGroup>> {
+        remove_disconnected(&mut self.groups, identity, |group| &group.client)
     }
 }
 
-/// Takes out what was kept for somebody who has gone. Only a connection of its own tells it from others for sure.
-pub(crate) fn parted<T>(
-    kinds: &mut VecDeque<Arc<T>>,
+/// Removes and returns the entries of a closed connection. Clients with another kind of key may use further
+/// connections.
+pub(crate) fn remove_disconnected<T>(
+    entries: &mut VecDeque<Arc<T>>,
     identity: &ClientIdentity,
-    mark: impl Fn(&T) -> &ClientKey,
+    client: impl Fn(&T) -> &ClientKey,
 ) -> Vec<Arc<T>> {
     let ClientKey::Connection(_) = identity.key else {
         return Vec::new();
     };
-    let is_of = |kind: &Arc<T>| *mark(kind) == identity.key;
-    let (gone, kept) = kinds.drain(..).partition(is_of);
-    *kinds = kept;
-    Vec::from(gone)
+    let is_of = |entry: &Arc<T>| *client(entry) == identity.key;
+    let (removed, kept) = entries.drain(..).partition(is_of);
+    *entries = kept;
+    Vec::from(removed)
 }

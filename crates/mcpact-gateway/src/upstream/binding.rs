@@ -1,4 +1,4 @@
-//! A client, as the server knows it.
+//! Binding of one client to one server.
 
 use crate::sync::lock;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,27 +20,29 @@ use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::upstream::rebind::Rebind;
 
-/// What is remembered about a client in its session.
+/// One client at one server.
 #[derive(Debug)]
 pub(crate) struct ServerBinding {
-    /// The way to the server, on which lost connections are replaced.
-    slot: Arc<ConnectionSlot>,
-    /// The connections that the clients of its kind share.
+    /// Slot of the connection that delivers the client's notifications.
+    pub(crate) slot: Arc<ConnectionSlot>,
+    /// Connections that the client shares with others.
     pool: Option<Arc<ConnectionPool>>,
-    /// What a modern server is told about a legacy client with every request.
+    /// Declaration of a legacy client for the requests to a modern server.
     pub(crate) stamp: Option<ClientDeclaration>,
-    /// What it takes to introduce a client once more that stays.
+    /// Data of a legacy client for a changed server.
     rebind: Option<Rebind>,
+    /// Log level of a legacy client at a modern server.
     level: Mutex<Option<LogLevel>>,
+    /// Subscriptions of a legacy client at a modern server.
     emulated: OnceLock<Arc<EmulatedSubscriptions>>,
 }
 
-/// Raw documents for the `_meta` of requests.
+/// Declaration of a client, as raw JSON for the `_meta` of requests.
 #[derive(Debug)]
 pub(crate) struct ClientDeclaration {
-    /// What can be asked of it, or of who stands in for it.
+    /// Capabilities of the client and of its default answers.
     pub(crate) capabilities: String,
-    /// What can be asked when there is no way to ask the client.
+    /// Capabilities of requests without a stream, which can carry no questions to the client.
     pub(crate) out_of_reach: String,
     /// Both with the tasks extension, if the server has it.
     pub(crate) with_tasks: Option<[String; 2]>,
@@ -53,25 +55,33 @@ impl Drop for ServerBinding {
         let is_shared = self.rebind.is_some() && self.slot.strategy() != Strategy::Stateful;
         if is_shared && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let subscribers = Arc::clone(self.subscribers());
-            // AffinityKey: whoever looks at the subscribers may be the last who held the client.
+            // Spawned, because the drop may happen while the subscribers are locked.
             runtime.spawn(async move { subscribers.dismiss_gone().await });
         }
     }
 }
 
 impl ServerBinding {
-    /// A client whose every request is welcomed anew.
-    pub(crate) fn passing(slot: Arc<ConnectionSlot>, pool: Option<Arc<ConnectionPool>>) -> Self {
+    /// Binding of a modern client, or of the gateway itself.
+    pub(crate) fn modern(
+        slot: Arc<ConnectionSlot>,
+        pool: Option<Arc<ConnectionPool>>,
+    ) -> Arc<Self> {
         Self::new(slot, pool, None, None)
     }
 
-    /// A client that stays.
-    pub(crate) fn staying(
+    /// Binding of a modern client, or of the gateway itself, to the connections of a pool.
+    pub(crate) fn of_pool(pool: Arc<ConnectionPool>) -> Arc<Self> {
+        Self::modern(pool.first(), Some(pool))
+    }
+
+    /// Binding of a legacy client.
+    pub(crate) fn legacy(
         slot: Arc<ConnectionSlot>,
         pool: Option<Arc<ConnectionPool>>,
         stamp: Option<ClientDeclaration>,
         rebind: Rebind,
-    ) -> Self {
+    ) -> Arc<Self> {
         Self::new(slot, pool, stamp, Some(rebind))
     }
 
@@ -80,31 +90,27 @@ impl ServerBinding {
         pool: Option<Arc<ConnectionPool>>,
         stamp: Option<ClientDeclaration>,
         rebind: Option<Rebind>,
-    ) -> Self {
-        Self {
+    ) -> Arc<Self> {
+        Arc::new(Self {
             slot,
             pool,
             stamp,
             rebind,
             level: Mutex::default(),
             emulated: OnceLock::new(),
-        }
+        })
     }
 
-    /// The way to the server.
-    pub(crate) const fn slot(&self) -> &Arc<ConnectionSlot> {
-        &self.slot
-    }
-
-    /// On whose behalf connections are used.
+    /// Returns the user of the binding's connections.
     pub(crate) fn user(&self) -> ConnectionUser {
-        match self.rebind().and_then(Rebind::who) {
-            Some(who) => ConnectionUser::Client(who),
+        let sink = self.rebind().and_then(|rebind| rebind.client.weak_sink());
+        match sink {
+            Some(sink) => ConnectionUser::Client(sink.client_ref()),
             None => ConnectionUser::Stranger,
         }
     }
 
-    /// A connection, opened if there is none.
+    /// Returns a connection, opened if necessary.
     pub(crate) async fn connection(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
         let user = self.user();
         match (self.connection_of(&user), &self.pool) {
@@ -114,17 +120,14 @@ impl ServerBinding {
         }
     }
 
-    /// A connection to the server as it is: one that is over is opened again.
-    pub(crate) async fn meet_anew(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+    /// Returns a connection; replaces a closed one, even if the pool has others.
+    pub(crate) async fn renegotiate(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
         let closed = self.pool.as_ref().and_then(|pool| pool.closed());
-        closed
-            .as_ref()
-            .unwrap_or(&self.slot)
-            .connection(&self.user())
-            .await
+        let slot = closed.as_ref().unwrap_or(&self.slot);
+        slot.connection(&self.user()).await
     }
 
-    /// The connection for a call, with the right to make one.
+    /// Returns a connection with capacity for a call.
     pub(crate) async fn acquire(&self) -> Result<Lease, UpstreamError> {
         match &self.pool {
             Some(pool) => pool.acquire(&self.user()).await,
@@ -132,12 +135,7 @@ impl ServerBinding {
         }
     }
 
-    /// As [`acquire`](Self::acquire), on the connection on which the client hears what belongs to no call.
-    pub(crate) async fn acquire_home(&self) -> Result<Lease, UpstreamError> {
-        self.slot.acquire(&self.user()).await
-    }
-
-    /// As [`acquire`](Self::acquire), where its turn is.
+    /// Like [`acquire`](Self::acquire), for a certain slot.
     pub(crate) async fn acquire_at(
         &self,
         slot: &Arc<ConnectionSlot>,
@@ -145,27 +143,26 @@ impl ServerBinding {
         slot.acquire(&self.user()).await
     }
 
-    /// What went wrong with its server.
-    pub(crate) fn error(&self, trouble: UpstreamErrorKind) -> UpstreamError {
-        self.slot.error(trouble)
+    /// Returns and logs an error of the server.
+    pub(crate) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
+        self.slot.error(kind)
     }
 
-    /// The same for a call that was lost, which its trace tells the log.
-    pub(crate) fn lost_call(&self, trouble: UpstreamErrorKind) -> UpstreamError {
-        self.slot.lost_call(trouble)
+    /// Returns the error for a lost call, which is logged at the end of its trace.
+    pub(crate) fn lost_call(&self, kind: UpstreamErrorKind) -> UpstreamError {
+        self.slot.lost_call(kind)
     }
 
-    /// Whether the server is told who asks.
+    /// Returns true if requests to the server carry credentials.
     pub(crate) fn has_credentials(&self) -> bool {
         self.slot.has_credentials()
     }
 
-    /// ClientRef hears what belongs to no call.
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
         self.slot.subscribers()
     }
 
-    /// Whether the server shall be awake for those who listen to this.
+    /// Returns true if a stream with this filter keeps the server running.
     pub(crate) fn wants_awake(&self, filter: &ListenFilter) -> bool {
         match self.slot.strategy() {
             Strategy::Stateful => true,
@@ -175,12 +172,12 @@ impl ServerBinding {
         }
     }
 
-    /// The connections that the clients of its kind share.
+    /// Returns the pool of shared connections.
     pub(crate) const fn pool(&self) -> Option<&Arc<ConnectionPool>> {
         self.pool.as_ref()
     }
 
-    /// The connection, if it is open.
+    /// Returns an open connection.
     pub(crate) fn open_connection(&self) -> Option<Arc<UpstreamConnection>> {
         self.connection_of(&self.user())
     }
@@ -192,7 +189,7 @@ impl ServerBinding {
         }
     }
 
-    /// Keeps the server awake that is, for as long as this is held.
+    /// Prevents idle shutdown of a running server while the guard is held.
     pub(crate) fn hold(&self) -> Option<IdleGuard> {
         Some(self.open_connection()?.hold())
     }
@@ -201,25 +198,27 @@ impl ServerBinding {
         self.rebind.as_ref()
     }
 
-    /// Whether the server is awake for it.
+    /// Returns true if the client has an open connection.
     pub(crate) fn is_awake(&self) -> bool {
         self.open_connection().is_some()
     }
 
-    /// What a legacy client wants to hear from a modern server.
     pub(crate) fn emulated(&self) -> Option<&Arc<EmulatedSubscriptions>> {
         self.emulated.get()
     }
 
-    pub(crate) fn wish_on(&self, emulated: EmulatedSubscriptions) {
+    pub(crate) fn set_emulated(&self, emulated: EmulatedSubscriptions) {
         // A session opens once.
         let _ = self.emulated.set(Arc::new(emulated));
     }
 
-    /// The client tells something.
+    /// Processes a notification of the client.
     pub(crate) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
-        if let Some(next) = self.rebind().and_then(Rebind::next) {
-            next.observe(method, params);
+        if let Some(rebind) = self.rebind() {
+            rebind.client.observe(method);
+            if let Some(next) = rebind.next() {
+                next.observe(method, params);
+            }
         }
         if method == Method::Initialized
             && let Some(emulated) = self.emulated()
@@ -247,17 +246,15 @@ impl ServerBinding {
         }
     }
 
-    /// Which log messages a legacy client wants of a modern server.
     pub(crate) fn level(&self) -> Option<LogLevel> {
         *lock(&self.level)
     }
 
-    /// The same while the server sleeps: a legacy one is told when it wakes.
-    pub(crate) fn wants_logs(&self, level: LogLevel, sink: &ClientSink, job: &BackendRequest) {
+    /// Saves a log level while the server is idle. A legacy server gets it with the next connection.
+    pub(crate) fn save_level(&self, level: LogLevel, sink: &ClientSink, request: &BackendRequest) {
         self.set_level(level);
-        let params = &job.params;
         self.subscribers()
-            .granted(sink, Method::LoggingSetLevel, params);
+            .granted(sink, Method::LoggingSetLevel, &request.params);
     }
 
     pub(crate) fn set_level(&self, level: LogLevel) {

@@ -1,9 +1,8 @@
-//! What is known about a server, for whoever shows several as one.
+//! Cached profile of a server, and its listener for changes.
 
-use crate::sync::lock;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_translate::lifecycle::Introduction;
@@ -11,19 +10,20 @@ use tokio::sync::watch;
 
 use crate::connection::UpstreamConnection;
 use crate::lists::watch::LISTS;
+use crate::sync::lock;
 
-/// What the server last said about itself, and who wants to hear of its changes.
+/// Latest profile of a server, and the listener for changes.
 #[derive(Debug, Default)]
 pub(crate) struct ServerInfoCache {
-    profile: watch::Sender<Option<Arc<ServerProfile>>>,
-    /// How many connections to it there have been.
+    profile: Mutex<Option<Arc<ServerProfile>>>,
+    /// Number of connections so far.
     connections: watch::Sender<u64>,
-    /// Whether it can tell of changes, as it is connected at the moment.
-    can_tell: AtomicBool,
+    /// True while the server can send list change notifications to the gateway.
+    can_notify: AtomicBool,
     listener: Mutex<Option<Weak<dyn ChangeListener>>>,
 }
 
-/// What a server said about itself.
+/// Revision and introduction of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerProfile {
     pub(crate) revision: Revision,
@@ -31,8 +31,8 @@ pub(crate) struct ServerProfile {
 }
 
 impl ServerProfile {
-    /// What it calls itself, if it has a name for itself.
-    pub(crate) fn calls_itself(&self) -> Option<String> {
+    /// Returns the name that the server sent, if any.
+    pub(crate) fn own_name(&self) -> Option<String> {
         let Introduction {
             server_info,
             is_named,
@@ -43,103 +43,95 @@ impl ServerProfile {
     }
 }
 
-/// Hears of a server, whoever uses it.
+/// Listener for changes of a server.
 pub(crate) trait ChangeListener: fmt::Debug + Send + Sync {
     /// A list has changed.
     fn changed(&self, method: Method);
-    /// A list has changed of an instance that is this one's alone.
+    /// A list of an instance with one owner has changed.
     fn changed_for(&self, owner: u64, method: Method);
-    /// The server has woken up: what was known of it may not be true any more.
-    fn woke(self: Arc<Self>);
+    /// The server was started; cached lists may be outdated.
+    fn started(self: Arc<Self>);
 }
 
 impl ServerInfoCache {
-    /// What the server last said about itself.
+    /// Returns the latest profile.
     pub(crate) fn profile(&self) -> Option<Arc<ServerProfile>> {
-        self.profile.borrow().clone()
+        lock(&self.profile).clone()
     }
 
-    fn listener(&self) -> MutexGuard<'_, Option<Weak<dyn ChangeListener>>> {
-        lock(&self.listener)
+    pub(crate) fn set_listener(&self, listener: Weak<dyn ChangeListener>) {
+        *lock(&self.listener) = Some(listener);
     }
 
-    /// From here on this one hears of changes, and whoever did before does not.
-    pub(crate) fn tell_to(&self, listener: Weak<dyn ChangeListener>) {
-        *self.listener() = Some(listener);
+    pub(crate) fn has_listener(&self) -> bool {
+        lock(&self.listener).is_some()
     }
 
-    /// What the server said in an earlier run, if it has not said anything since.
-    pub(crate) fn recall(&self, profile: ServerProfile) {
-        self.profile.send_if_modified(|known| {
-            let is_new = known.is_none();
-            known.get_or_insert_with(|| Arc::new(profile));
-            is_new
-        });
+    fn listener(&self) -> Option<Arc<dyn ChangeListener>> {
+        lock(&self.listener).as_ref()?.upgrade()
     }
 
-    /// The server has introduced itself.
-    pub(crate) fn meet(&self, connection: &UpstreamConnection) {
+    /// Sets the profile of an earlier run, unless the server has connected since.
+    pub(crate) fn restore(&self, profile: ServerProfile) {
+        lock(&self.profile).get_or_insert_with(|| Arc::new(profile));
+    }
+
+    /// Sets the profile from a new connection. A changed profile invalidates all lists.
+    pub(crate) fn update(&self, connection: &UpstreamConnection) {
         let profile = ServerProfile {
             revision: connection.revision(),
             introduction: connection.upstream.introduction.clone(),
         };
-        // A modern server tells those who listen, which is not yet.
-        let can_tell = profile.revision.era() == Era::Legacy && connection.upstream.can_push();
-        self.hears(can_tell);
-        let before = self.profile();
-        if before.as_deref() == Some(&profile) {
-            return;
-        }
-        self.profile.send_replace(Some(Arc::new(profile)));
+        // A modern server sends notifications only on a change stream, which is opened later.
+        let can_notify = profile.revision.era() == Era::Legacy && connection.upstream.can_push();
+        self.set_can_notify(can_notify);
+        let before = {
+            let mut known = lock(&self.profile);
+            if known.as_deref() == Some(&profile) {
+                return;
+            }
+            known.replace(Arc::new(profile))
+        };
         if before.is_some() {
-            // Another server has taken its place, or another version of it, and nothing need be as it was.
-            LISTS.into_iter().for_each(|method| self.tell(method));
+            LISTS.into_iter().for_each(|method| self.notify(method));
         }
     }
 
-    /// Whether changes are heard of from here on.
-    pub(crate) fn hears(&self, can_tell: bool) {
-        self.can_tell.store(can_tell, Ordering::Release);
+    pub(crate) fn set_can_notify(&self, can_notify: bool) {
+        self.can_notify.store(can_notify, Ordering::Release);
     }
 
-    pub(crate) fn can_tell(&self) -> bool {
-        self.can_tell.load(Ordering::Acquire)
+    pub(crate) fn can_notify(&self) -> bool {
+        self.can_notify.load(Ordering::Acquire)
     }
 
-    /// There is a connection.
+    /// Counts a new connection.
     pub(crate) fn connected(&self) {
         self.connections.send_modify(|number| *number += 1);
     }
 
-    /// Changes on every new connection.
+    /// Returns a receiver that changes with every new connection.
     pub(crate) fn connections(&self) -> watch::Receiver<u64> {
         self.connections.subscribe()
     }
 
-    /// The server has woken up.
-    pub(crate) fn wake(&self) {
-        if let Some(listener) = self.listener().as_ref().and_then(Weak::upgrade) {
-            listener.woke();
+    /// Notifies the listener that the server was started.
+    pub(crate) fn notify_started(&self) {
+        if let Some(listener) = self.listener() {
+            listener.started();
         }
     }
 
-    /// Whether somebody wants to hear of changes.
-    pub(crate) fn has_herald(&self) -> bool {
-        self.listener().is_some()
-    }
-
-    /// The same to the one whose instance it is.
-    pub(crate) fn tell_owner(&self, owner: u64, method: Method) {
-        let listener = self.listener().as_ref().and_then(Weak::upgrade);
-        if let Some(listener) = listener {
+    /// Notifies the listener of a change in an instance with one owner.
+    pub(crate) fn notify_owner(&self, owner: u64, method: Method) {
+        if let Some(listener) = self.listener() {
             listener.changed_for(owner, method);
         }
     }
 
-    /// Tells of a change, if somebody wants to know.
-    pub(crate) fn tell(&self, method: Method) {
-        let listener = self.listener().as_ref().and_then(Weak::upgrade);
-        if let Some(listener) = listener {
+    /// Notifies the listener of a change.
+    pub(crate) fn notify(&self, method: Method) {
+        if let Some(listener) = self.listener() {
             listener.changed(method);
         }
     }

@@ -1,88 +1,59 @@
-//! A legacy client that stays, while its server comes back as one of the other era.
+//! Rebinding of a legacy client after a change of the server's era.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use mcpact::server::backend::ClientIdentity;
-use mcpact_spec::{Era, Method};
+use mcpact_spec::Era;
 use tokio::sync::OnceCell;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::ownership::ClientRef;
-use crate::downstream::sink::ClientSink;
-use crate::downstream::sink::WeakClientSink;
 use crate::error::{ServeError, UpstreamErrorKind};
-use crate::handover::SuccessorBinding;
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::pending::SavedHello;
+use crate::upstream::saved_client::{SavedClient, SavedHello};
 
-/// How often in a row a server may turn out to be another one than a moment ago.
-const TURNS: usize = 3;
+/// Maximum number of era changes during one request.
+const ERA_CHANGES: usize = 3;
 
-/// What it takes to introduce a client once more.
+/// Data to bind a legacy client again.
 #[derive(Debug)]
 pub(crate) struct Rebind {
-    /// The era of the server that it was introduced to.
-    era: Era,
-    hello: SavedHello,
-    identity: ClientIdentity,
-    sink: OnceLock<WeakClientSink>,
-    /// ClientRef stands for it at a server of the other era.
+    /// Era of the server at the time of the binding.
+    pub(crate) era: Era,
+    pub(crate) client: SavedClient,
+    /// Binding to the server in its other era.
     next: OnceCell<Arc<ServerBinding>>,
-    /// ClientRef stands for it at a server that has taken the place of this one.
-    followed: SuccessorBinding,
 }
 
 impl Rebind {
     pub(crate) fn new(era: Era, hello: SavedHello, identity: &ClientIdentity) -> Self {
         Self {
             era,
-            hello,
-            identity: identity.clone(),
-            sink: OnceLock::new(),
+            client: SavedClient::new(hello, identity),
             next: OnceCell::new(),
-            followed: SuccessorBinding::default(),
         }
-    }
-
-    pub(crate) const fn era(&self) -> Era {
-        self.era
-    }
-
-    /// The client is there to stay.
-    pub(crate) fn settle(&self, sink: &ClientSink) {
-        // A session opens once.
-        let _ = self.sink.set(sink.downgrade());
-    }
-
-    /// The client, once it is there to stay.
-    pub(crate) fn who(&self) -> Option<ClientRef> {
-        self.sink.get().map(WeakClientSink::who)
     }
 
     pub(crate) fn next(&self) -> Option<&Arc<ServerBinding>> {
         self.next.get()
     }
 
-    /// ClientRef stands for it at the server that has taken the place of this one.
-    pub(crate) async fn follow(
+    /// Returns the client's binding to the successor of its server.
+    pub(crate) async fn successor_binding(
         &self,
         server: &Arc<UpstreamServer>,
         before: &ServerBinding,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        self.followed.to(server, self.renew(server, before)).await
+        let bind = self.bind(server, before);
+        self.client.successor_binding(server, bind).await
     }
 
-    async fn renew(
+    async fn bind(
         &self,
         server: &UpstreamServer,
         before: &ServerBinding,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let binding = self.hello.receive(server, &self.identity).await?;
-        if let Some(sink) = self.sink.get().and_then(WeakClientSink::near) {
-            server.settle(&binding, &sink);
-            binding.observe(Method::Initialized, None);
-        }
+        let binding = self.client.bind(server, None).await?;
         if let Some(level) = before.level() {
             binding.set_level(level);
         }
@@ -98,12 +69,12 @@ pub(crate) fn latest(mut binding: &ServerBinding) -> &ServerBinding {
     binding
 }
 
-/// Returns the client's binding to the server as it is now, with a connection.
+/// Returns the client's binding for the current era of the server, and a connection.
 pub(crate) async fn current(
     server: &UpstreamServer,
     mut binding: Arc<ServerBinding>,
 ) -> Result<(Arc<ServerBinding>, Arc<UpstreamConnection>), ServeError> {
-    for _ in 0..TURNS {
+    for _ in 0..ERA_CHANGES {
         let connection = binding.connection().await.map_err(ServeError::from)?;
         let Some(rebind) = binding
             .rebind()
@@ -111,12 +82,10 @@ pub(crate) async fn current(
         else {
             return Ok((binding, connection));
         };
-        let renewed = rebind
-            .next
-            .get_or_try_init(|| rebind.renew(server, &binding));
-        // In a box: what is rare makes every call larger otherwise.
-        let renewed = Arc::clone(Box::pin(renewed).await?);
-        binding = renewed;
+        let bind = || rebind.bind(server, &binding);
+        // Boxed: this is rare, and would otherwise enlarge the future of every call.
+        let next = Box::pin(rebind.next.get_or_try_init(bind)).await?;
+        binding = Arc::clone(next);
     }
     Err(binding.lost_call(UpstreamErrorKind::RevisionChanged).into())
 }

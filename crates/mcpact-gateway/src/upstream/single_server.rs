@@ -23,8 +23,8 @@ use crate::handover;
 use crate::lists::server_list;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
+use crate::sync::lock;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::rebind::Rebind;
 use crate::upstream::{UpstreamServer, pending, tool_filter};
 
 impl Backend for UpstreamServer {
@@ -47,7 +47,7 @@ impl Backend for UpstreamServer {
             return Err(draining_error());
         }
         // A server with a known profile is not started before it is needed.
-        match pending::welcome_asleep(self, &hello, identity) {
+        match pending::accept_pending(self, &hello, identity) {
             Some(welcome) => Ok(welcome),
             None => match self.admit(hello, identity).await {
                 Err(error) if error.is_retired() => {
@@ -73,9 +73,9 @@ impl Backend for UpstreamServer {
         let sink = ClientSink::new(Arc::clone(session), outbox);
         self.direct_clients.add(&sink, Scope::Connection);
         if let Some(binding) = session.state().and_then(ClientState::bound) {
-            self.settle(binding, &sink);
+            self.register_session(binding, &sink);
         } else if let Some(pending) = session.state().and_then(ClientState::pending) {
-            pending.settle(&sink);
+            pending.session_opened(&sink);
         }
     }
 
@@ -88,11 +88,11 @@ impl Backend for UpstreamServer {
     }
 
     fn input_closed(&self, identity: &ClientIdentity) {
-        self.dismiss(identity);
+        self.on_input_closed(identity);
     }
 
     fn disconnected(&self, identity: &ClientIdentity) {
-        self.leave(identity);
+        self.on_disconnect(identity);
     }
 
     fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
@@ -100,7 +100,7 @@ impl Backend for UpstreamServer {
     }
 
     fn stop(&self) {
-        self.guests().end_streams();
+        lock(&self.groups).end_streams();
     }
 }
 
@@ -214,7 +214,7 @@ impl Front for Arc<UpstreamServer> {
         // The level of a client that has not met the server yet is stored.
         match level_of(request) {
             Ok(_) => pending
-                .wants_logs(request)
+                .save_level(request)
                 .then(|| Ok(ByteString::from_static("{}"))),
             Err(error) => Some(Err(error)),
         }
@@ -223,22 +223,22 @@ impl Front for Arc<UpstreamServer> {
 
 impl UpstreamServer {
     /// Registers a legacy client's session for notifications that belong to no request.
-    pub(crate) fn settle(&self, binding: &ServerBinding, sink: &ClientSink) {
+    pub(crate) fn register_session(&self, binding: &ServerBinding, sink: &ClientSink) {
         if let Some(rebind) = binding.rebind() {
-            rebind.settle(sink);
+            rebind.client.set_sink(sink.downgrade());
         }
         let of_lane = binding
             .open_connection()
             .map(|connection| connection.revision().era());
         // The server may have shut down as idle since the client was accepted.
         match (
-            of_lane.or(binding.rebind().map(Rebind::era)),
+            of_lane.or(binding.rebind().map(|rebind| rebind.era)),
             server_list::profile(self),
         ) {
             (Some(Era::Legacy), _) => binding.subscribers().belong_to(sink),
             (Some(Era::Modern), Some(profile)) => {
                 let server = &profile.introduction.capabilities;
-                binding.wish_on(EmulatedSubscriptions::new(server, sink, self.clock));
+                binding.set_emulated(EmulatedSubscriptions::new(server, sink, self.clock));
             }
             (Some(Era::Modern), None) | (None, _) => {}
         }

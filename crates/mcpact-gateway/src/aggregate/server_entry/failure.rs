@@ -77,7 +77,7 @@ impl ServerEntry {
     pub(crate) fn explanation(&self) -> Option<Explanation> {
         let judged = lock(&self.failure).clone();
         let judged = judged.map(|(why, _)| why);
-        judged.or_else(|| Some(self.server.outage()?.why.into()))
+        judged.or_else(|| Some(self.server.shared.supervisor.outage()?.why.into()))
     }
 
     /// For how long it has been missing, if it is.
@@ -85,7 +85,12 @@ impl ServerEntry {
         let judged = lock(&self.failure)
             .as_ref()
             .map(|(_, since)| since.elapsed());
-        let outage = self.server.outage().map(|failure| failure.age);
+        let outage = self
+            .server
+            .shared
+            .supervisor
+            .outage()
+            .map(|failure| failure.age);
         judged.max(outage)
     }
 

@@ -1,0 +1,180 @@
+//! Saved clients: introductions that are repeated at further servers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity};
+use mcpact_spec::{Era, Method, Revision};
+use mcpact_wire::envelope::{Meta, Params};
+
+use crate::downstream::sink::{ClientSink, MessageRewriter, WeakClientSink};
+use crate::error::ServeError;
+use crate::handover::SuccessorBinding;
+use crate::lists::server_list;
+use crate::pipeline;
+use crate::sync::lock;
+use crate::upstream::UpstreamServer;
+use crate::upstream::binding::ServerBinding;
+
+/// Introduction of a client.
+#[derive(Debug)]
+pub(crate) enum SavedHello {
+    /// Parameters of a legacy handshake.
+    Handshake { params: Box<str> },
+    /// Declaration in the requests of a modern client.
+    Request {
+        capabilities: Box<str>,
+        info: Option<Box<str>>,
+    },
+}
+
+impl SavedHello {
+    pub(crate) fn of(hello: &ClientHello<'_>) -> Self {
+        match hello {
+            ClientHello::Handshake(params) => Self::Handshake {
+                params: Box::from(params.raw.unwrap_or("{}")),
+            },
+            ClientHello::Request(params) => Self::Request {
+                capabilities: Box::from(params.meta.client_capabilities.unwrap_or("{}")),
+                info: params.meta.client_info.map(Box::from),
+            },
+        }
+    }
+
+    /// Introduces the client to a server, which is started if needed.
+    pub(crate) async fn bind(
+        &self,
+        server: &UpstreamServer,
+        identity: &ClientIdentity,
+    ) -> Result<Arc<ServerBinding>, ServeError> {
+        let mut params = Params {
+            raw: Some("{}"),
+            ..Params::default()
+        };
+        let hello = match self {
+            Self::Handshake { params: raw } => {
+                params.raw = Some(raw);
+                ClientHello::Handshake(&params)
+            }
+            Self::Request { capabilities, info } => {
+                params.meta = Meta {
+                    // Only marks the request as modern.
+                    protocol_version: Some(Revision::newest(Era::Modern).as_str()),
+                    client_capabilities: Some(capabilities),
+                    client_info: info.as_deref(),
+                    ..Meta::default()
+                };
+                ClientHello::Request(&params)
+            }
+        };
+        server_list::receive(server, hello, identity).await
+    }
+}
+
+/// Client with everything that is repeated when it is bound to another server.
+#[derive(Debug)]
+pub(crate) struct SavedClient {
+    pub(crate) hello: SavedHello,
+    pub(crate) identity: ClientIdentity,
+    /// Sink of a legacy client, set when its session opens.
+    sink: OnceLock<WeakClientSink>,
+    is_initialized: AtomicBool,
+    /// Last `logging/setLevel` request of a legacy client.
+    level: Mutex<Option<BackendRequest>>,
+    successor: SuccessorBinding,
+}
+
+impl SavedClient {
+    pub(crate) fn new(hello: SavedHello, identity: &ClientIdentity) -> Self {
+        Self {
+            hello,
+            identity: identity.clone(),
+            sink: OnceLock::new(),
+            is_initialized: AtomicBool::new(false),
+            level: Mutex::default(),
+            successor: SuccessorBinding::default(),
+        }
+    }
+
+    /// Sets the sink of a legacy client.
+    pub(crate) fn set_sink(&self, sink: WeakClientSink) {
+        // A session opens once.
+        let _ = self.sink.set(sink);
+    }
+
+    /// Returns the sink of a legacy client.
+    pub(crate) fn weak_sink(&self) -> Option<&WeakClientSink> {
+        self.sink.get()
+    }
+
+    fn sink(&self) -> Option<ClientSink> {
+        self.sink.get().and_then(WeakClientSink::upgrade)
+    }
+
+    pub(crate) fn observe(&self, method: Method) {
+        if method == Method::Initialized {
+            self.is_initialized.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.is_initialized.load(Ordering::Acquire)
+    }
+
+    /// Saves a `logging/setLevel` request for servers that the client is bound to later.
+    pub(crate) fn save_level(&self, request: &BackendRequest) {
+        *lock(&self.level) = Some(without_progress(request));
+    }
+
+    /// Binds the client to a server, which is started if needed.
+    pub(crate) async fn bind(
+        &self,
+        server: &UpstreamServer,
+        rewriter: Option<Arc<dyn MessageRewriter>>,
+    ) -> Result<Arc<ServerBinding>, ServeError> {
+        let binding = self.hello.bind(server, &self.identity).await?;
+        if let Some(sink) = self.sink() {
+            let sink = match rewriter {
+                Some(rewriter) => sink.with_rewriter(rewriter),
+                None => sink,
+            };
+            server.register_session(&binding, &sink);
+        }
+        if self.is_initialized() {
+            binding.observe(Method::Initialized, None);
+        }
+        Ok(binding)
+    }
+
+    /// Like [`bind`](Self::bind), and repeats the saved `logging/setLevel` request.
+    pub(crate) async fn bind_with_level(
+        &self,
+        server: &Arc<UpstreamServer>,
+        rewriter: Option<Arc<dyn MessageRewriter>>,
+    ) -> Result<Arc<ServerBinding>, ServeError> {
+        let binding = self.bind(server, rewriter).await?;
+        let level = lock(&self.level).clone();
+        if let (Some(level), Some(sink)) = (level, self.sink()) {
+            // A server without logs needs no level.
+            let _ = pipeline::forward_to(server, Arc::clone(&binding), level, sink).await;
+        }
+        Ok(binding)
+    }
+
+    /// Returns the binding to a successor; the first call runs `bind`.
+    pub(crate) async fn successor_binding(
+        &self,
+        server: &Arc<UpstreamServer>,
+        bind: impl Future<Output = Result<Arc<ServerBinding>, ServeError>>,
+    ) -> Result<Arc<ServerBinding>, ServeError> {
+        self.successor.to(server, bind).await
+    }
+}
+
+/// Returns a copy of a request that reports no progress.
+pub(crate) fn without_progress(request: &BackendRequest) -> BackendRequest {
+    BackendRequest {
+        progress_token: None,
+        ..request.clone()
+    }
+}
