@@ -4,8 +4,8 @@ use crate::exchange::cache_scope;
 use crate::exchange::rounds;
 use crate::handover;
 use crate::lists::server_list;
-use crate::subscriptions::legacy;
 use crate::subscriptions::listen;
+use crate::subscriptions::subscribers;
 use crate::suspended;
 use crate::suspended::modern;
 use crate::tasks::hosted;
@@ -48,7 +48,6 @@ use crate::handover::Handover;
 use crate::handover::MovedBinding;
 use crate::handover::Unserved;
 use crate::retry::{Attempt, Retry, RetryPolicy};
-use crate::subscriptions::legacy::is_subscription;
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
@@ -120,7 +119,7 @@ impl Backend for UpstreamServer {
 
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
         let sink = ClientSink::new(Arc::clone(session), outbox);
-        self.direct_clients.add(&sink, Scope::Connection);
+        self.direct_clients.add(sink.downgrade(), Scope::Connection);
         if let Some(binding) = session.state().and_then(ClientState::bound) {
             self.settle(binding, &sink);
         } else if let Some(pending) = session.state().and_then(ClientState::pending) {
@@ -202,7 +201,7 @@ impl UpstreamServer {
         let (method, declared) = (job.method, job.pact.effective());
         if method == Some(Method::SubscriptionsListen) {
             self.direct_clients
-                .add(&sink, Scope::Request(job.id.clone()));
+                .add(sink.downgrade(), Scope::Request(job.id.clone()));
         }
         let raw = self.carry_unless(job, binding, sink, goes_on).await?;
         Ok(tool_filter::served_only(self, method, declared, raw))
@@ -365,7 +364,7 @@ impl UpstreamServer {
             of_lane.or(binding.rebind().map(Rebind::era)),
             server_list::profile(self),
         ) {
-            (Some(Era::Legacy), _) => binding.subscribers().belong_to(sink),
+            (Some(Era::Legacy), _) => binding.subscribers().add_owner(sink),
             (Some(Era::Modern), Some(profile)) => {
                 let server = &profile.introduction.capabilities;
                 binding.wish_on(EmulatedSubscriptions::new(server, sink, self.clock));
@@ -390,8 +389,8 @@ impl UpstreamServer {
             (Era::Modern, Era::Legacy) if may_ask => {
                 Box::pin(suspended::with_parking(self, exchange))
             }
-            (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
-                Box::pin(legacy::subscribing_along(self, exchange))
+            (Era::Legacy, Era::Legacy) if subscribers::is_subscription(job.method) => {
+                Box::pin(subscribers::change_subscription(self, exchange))
             }
             (Era::Legacy, Era::Legacy) => Box::pin(rounds::asking_along(self, exchange)),
             (Era::Modern, Era::Legacy) => Box::pin(suspended::without_questions(exchange)),
@@ -481,7 +480,7 @@ impl UpstreamServer {
             Machine::Subscribe | Machine::Unsubscribe => {
                 let emulated = exchange.binding.emulated().cloned();
                 match emulated {
-                    Some(emulated) => emulated.wish(&exchange).await,
+                    Some(emulated) => emulated.change_subscription(&exchange).await,
                     None => Err(refused(&exchange)),
                 }
             }

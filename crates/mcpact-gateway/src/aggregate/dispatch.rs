@@ -318,7 +318,7 @@ impl Aggregator {
             return false;
         };
         let is_there = |number| subscriptions::numbered(self, number).is_some();
-        guest.watched.forget(&uri, is_there)
+        guest.watched.remove_local(&uri, is_there)
     }
 
     /// Sets the log level of a legacy client at the servers it is connected to; other servers get it on connection.

@@ -130,7 +130,7 @@ impl Rewriter {
             return SmallVec::new();
         }
         let number = self.entry.number;
-        let told = under_each(params, |uri| self.watched.told(number, uri));
+        let told = with_each_uri(params, |uri| self.watched.public_uris(number, uri));
         if !told.is_empty() {
             return told;
         }
@@ -168,7 +168,7 @@ impl Rewriter {
 }
 
 /// What names an address, for each of the addresses that the client has for it.
-pub(crate) fn under_each(
+pub(crate) fn with_each_uri(
     params: &str,
     addresses: impl FnOnce(&str) -> BTreeSet<String>,
 ) -> SmallVec<[Cow<'_, str>; 1]> {

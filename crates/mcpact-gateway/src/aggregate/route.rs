@@ -243,7 +243,7 @@ impl Aggregator {
 
     /// The server of which a client has subscribed to an address, as long as it is there.
     fn meant(&self, guest: &DownstreamClient, uri: &str) -> Option<Target> {
-        let meant = guest.watched.meant(uri)?;
+        let meant = guest.watched.get(uri)?;
         Some((subscriptions::numbered(self, meant.server()?)?, meant.inner))
     }
 

@@ -54,7 +54,7 @@ impl Drop for ServerBinding {
         if is_shared && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let subscribers = Arc::clone(self.subscribers());
             // AffinityKey: whoever looks at the subscribers may be the last who held the client.
-            runtime.spawn(async move { subscribers.dismiss_gone().await });
+            runtime.spawn(async move { subscribers.remove_disconnected().await });
         }
     }
 }
@@ -224,7 +224,7 @@ impl ServerBinding {
         if method == Method::Initialized
             && let Some(emulated) = self.emulated()
         {
-            emulated.begin(self);
+            emulated.start(self);
         }
         let connection = self.open_connection();
         let Some(connection) =
@@ -257,7 +257,7 @@ impl ServerBinding {
         self.set_level(level);
         let params = &job.params;
         self.subscribers()
-            .granted(sink, Method::LoggingSetLevel, params);
+            .record(sink, Method::LoggingSetLevel, params);
     }
 
     pub(crate) fn set_level(&self, level: LogLevel) {

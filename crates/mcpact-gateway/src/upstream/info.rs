@@ -10,7 +10,7 @@ use mcpact_translate::lifecycle::Introduction;
 use tokio::sync::watch;
 
 use crate::connection::UpstreamConnection;
-use crate::lists::watch::LISTS;
+use crate::subscriptions::list_changes::LIST_CHANGES;
 
 /// What the server last said about itself, and who wants to hear of its changes.
 #[derive(Debug, Default)]
@@ -93,7 +93,9 @@ impl ServerInfoCache {
         self.profile.send_replace(Some(Arc::new(profile)));
         if before.is_some() {
             // Another server has taken its place, or another version of it, and nothing need be as it was.
-            LISTS.into_iter().for_each(|method| self.tell(method));
+            LIST_CHANGES
+                .into_iter()
+                .for_each(|method| self.tell(method));
         }
     }
 

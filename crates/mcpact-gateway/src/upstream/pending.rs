@@ -145,7 +145,7 @@ impl PendingBinding {
     async fn hear(&self, server: &Arc<UpstreamServer>) -> Result<(), ServeError> {
         let binding = self.binding(server).await?;
         if let Some(emulated) = binding.emulated() {
-            emulated.missed(&binding);
+            emulated.resync(&binding);
         }
         Ok(())
     }
