@@ -3,7 +3,7 @@
 use crate::exchange::cache_scope;
 use crate::exchange::rounds;
 use crate::handover;
-use crate::lists::server_list;
+use crate::lists::bindings;
 use crate::subscriptions::listen;
 use crate::subscriptions::subscribers;
 use crate::suspended;
@@ -266,7 +266,7 @@ impl UpstreamServer {
         mut sink: ClientSink,
     ) -> Result<ByteString, ServeError> {
         // A replaced local process means a new connection, which is detected before anything is sent.
-        let policy = match server_list::is_remote(self) {
+        let policy = match bindings::is_remote(self) {
             true => RetryPolicy::REMOTE,
             false => RetryPolicy::LOCAL,
         };
@@ -362,7 +362,7 @@ impl UpstreamServer {
         // The server may have shut down as idle since the client was accepted.
         match (
             of_lane.or(binding.rebind().map(Rebind::era)),
-            server_list::profile(self),
+            self.shared.info_cache.profile(),
         ) {
             (Some(Era::Legacy), _) => binding.subscribers().add_owner(sink),
             (Some(Era::Modern), Some(profile)) => {

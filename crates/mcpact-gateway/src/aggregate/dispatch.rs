@@ -3,7 +3,7 @@
 use crate::aggregate::sealed_state;
 use crate::handover::removed;
 use crate::handover::subscriptions;
-use crate::lists::merge;
+use crate::lists::merged;
 use crate::subscriptions::aggregate_listen;
 use crate::tasks::aggregate_tasks;
 use std::borrow::Cow;
@@ -128,7 +128,7 @@ impl Backend for Aggregator {
         let kind = ListKind::Tools;
         // What one client alone is shown is in no common list.
         let listed = self.listed(kind, tool);
-        let (entry, name) = listed.or_else(|| self.guessed(kind, tool))?;
+        let (entry, name) = listed.or_else(|| self.by_prefix(kind, tool))?;
         entry.server.mirrored_params(&name)
     }
 
@@ -183,7 +183,7 @@ impl Aggregator {
         // What all servers have in common is answered here.
         if let Some(kind) = ListKind::of(method) {
             let client = job.pact.revision();
-            return merge::page(self, guest, kind, &job.params, client).await;
+            return merged::page(self, guest, kind, &job.params, client).await;
         }
         match method {
             Method::Ping => Ok(ByteString::from_static("{}")),

@@ -21,7 +21,7 @@ use crate::downstream::sink::WeakClientSink;
 use crate::error::ServeError;
 use crate::lists::own::{OwnInstance, OwnLists};
 use crate::lists::scope::Audience;
-use crate::lists::{own, refresh, server_list};
+use crate::lists::{bindings, own, refresh};
 use crate::subscriptions::watched_uris::WatchedUris;
 use crate::sync::lock;
 use crate::upstream::affinity::parted;
@@ -159,7 +159,7 @@ impl DownstreamClient {
         };
         self.received(aggregator, entry, &received);
         if received.is_ok() {
-            own::look_at_own(aggregator, entry, self);
+            own::refresh_on_new_instance(aggregator, entry, self);
         }
         received
     }
@@ -172,7 +172,7 @@ impl DownstreamClient {
         entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         let (hello, principal) = (&self.hello, self.principal());
-        let received = own::internal_binding(&entry.server, hello, principal).await;
+        let received = bindings::internal_binding(&entry.server, hello, principal).await;
         self.received(aggregator, entry, &received);
         received
     }
@@ -183,9 +183,9 @@ impl DownstreamClient {
         entry: &Arc<ServerEntry>,
         received: &Result<Arc<ServerBinding>, ServeError>,
     ) {
-        entry.judge(received.as_ref().err());
+        entry.note_outcome(received.as_ref().err());
         if received.is_ok() && entry.is_to_be_verified() {
-            refresh::look_again(aggregator, entry);
+            refresh::refresh_stale(aggregator, entry);
         }
     }
 
@@ -194,10 +194,10 @@ impl DownstreamClient {
         &self,
         entry: &ServerEntry,
     ) -> Option<Arc<ServerBinding>> {
-        let shared = server_list::shared_binding(&entry.server);
+        let shared = bindings::shared_binding(&entry.server);
         shared.or_else(|| {
             let server = &entry.server;
-            own::running_internal_binding(server, &self.hello, self.principal())
+            bindings::running_internal_binding(server, &self.hello, self.principal())
         })
     }
 
@@ -225,12 +225,12 @@ impl DownstreamClient {
 
     /// ClientRef stands for it at a server that is awake.
     pub(crate) fn awake_part(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
-        if let Some(shared) = server_list::shared_binding(&entry.server) {
+        if let Some(shared) = bindings::shared_binding(&entry.server) {
             return Some(shared);
         }
         let binding = match &self.hello {
             SavedHello::Request { capabilities, .. } => {
-                server_list::running_binding(&entry.server, capabilities, &self.identity)?
+                bindings::running_binding(&entry.server, capabilities, &self.identity)?
             }
             SavedHello::Handshake { .. } => {
                 let parts = lock(&self.parts);
@@ -243,7 +243,7 @@ impl DownstreamClient {
     /// Reaches a server of which nothing is known, as whoever comes will need it.
     pub(crate) async fn meet(&self, entry: &ServerEntry) {
         let profile = self.receive(entry).await;
-        entry.judge(profile.as_ref().err());
+        entry.note_outcome(profile.as_ref().err());
     }
 
     /// ClientRef stands for it at a server, as it began here.

@@ -1,6 +1,6 @@
 //! A client that was told what the server said of itself earlier, and meets it when it first needs it.
 
-use crate::lists::server_list;
+use crate::lists::bindings;
 use crate::sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -72,7 +72,7 @@ impl SavedHello {
             Self::Handshake { .. } => ClientHello::Handshake(&params),
             Self::Request { .. } => ClientHello::Request(&params),
         };
-        server_list::receive(server, hello, identity).await
+        bindings::receive(server, hello, identity).await
     }
 }
 
@@ -204,8 +204,7 @@ pub(crate) fn introduce_latecomers(server: &Arc<UpstreamServer>) {
                 return;
             };
             // It is not woken again for those who only listen.
-            let Some(_awake) =
-                server_list::shared_binding(&server).and_then(|binding| binding.hold())
+            let Some(_awake) = bindings::shared_binding(&server).and_then(|binding| binding.hold())
             else {
                 continue;
             };
@@ -231,7 +230,7 @@ pub(crate) fn welcome_asleep(
     if !server.shared.info_cache.has_herald() || server.is_awake_for(hello, identity) {
         return None;
     }
-    let profile = server_list::profile(server)?;
+    let profile = server.shared.info_cache.profile()?;
     let revision = match hello {
         ClientHello::Handshake(params) => LegacyHello::parse(params)?.revision,
         ClientHello::Request(params) => {
