@@ -30,11 +30,11 @@ pub(crate) fn not_found(
     kind: ListKind,
     name: &str,
     list: &MergedList,
-    client: Revision,
+    revision: Revision,
 ) -> ServeError {
     match unavailable_owner(aggregator, kind, name) {
-        Some((server, state)) => unavailable(kind, name, &server, state, client),
-        None => unknown(aggregator, kind, name, list, client),
+        Some((server, state)) => unavailable(kind, name, &server, state, revision),
+        None => unknown(aggregator, kind, name, list, revision),
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn unknown(
     kind: ListKind,
     name: &str,
     list: &MergedList,
-    client: Revision,
+    revision: Revision,
 ) -> ServeError {
     let what = word(kind);
     let all = list.keys(kind);
@@ -90,14 +90,14 @@ pub(crate) fn unknown(
     if kind == ListKind::Tools {
         why.push_str(&withheld(aggregator));
     }
-    refusal(ErrorCode::InvalidParams.code(), why, None, client)
+    refusal(ErrorCode::InvalidParams.code(), why, None, revision)
 }
 
 pub(crate) fn unknown_resource(
     aggregator: &Aggregator,
     uri: &str,
     all: &[String],
-    client: Revision,
+    revision: Revision,
 ) -> ServeError {
     let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
     why.push_str(&match all {
@@ -107,13 +107,13 @@ pub(crate) fn unknown_resource(
     let servers = aggregator.server_names();
     let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
     why.push_str(&missing(aggregator, ListKind::Resources));
-    let code = if ErrorCode::ResourceNotFound.emitted_in(client) {
+    let code = if ErrorCode::ResourceNotFound.emitted_in(revision) {
         ErrorCode::ResourceNotFound
     } else {
         ErrorCode::InvalidParams
     };
     let data = ObjectWriter::new().text("uri", uri).finish();
-    refusal(code.code(), why, Some(data), client)
+    refusal(code.code(), why, Some(data), revision)
 }
 
 /// Describes the servers with hidden tools, which may include the unknown one.
@@ -148,7 +148,7 @@ fn unavailable(
     name: &str,
     server: &str,
     Unavailability { state, why, advice }: Unavailability,
-    client: Revision,
+    revision: Revision,
 ) -> ServeError {
     let hint = match &why.hint {
         Some(hint) => format!("{hint}; {advice}"),
@@ -168,7 +168,12 @@ fn unavailable(
         .text("reason", Reason::UpstreamMissing.as_str())
         .text("advice", &advice)
         .finish();
-    refusal(ErrorCode::InternalError.code(), message, Some(data), client)
+    refusal(
+        ErrorCode::InternalError.code(),
+        message,
+        Some(data),
+        revision,
+    )
 }
 
 /// Returns similar entries of a list, or its beginning.

@@ -33,14 +33,14 @@ impl Aggregator {
     /// Returns the server of a request, and the parameters for it if they differ.
     pub(crate) async fn route(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         method: Method,
         params: &str,
-        client: Revision,
+        revision: Revision,
     ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
-        let found = self.find(guest, &subject(method, params), client).await;
+        let found = self.find(client, &subject(method, params), revision).await;
         let Some(found) = found else {
-            return self.only_one(method, client);
+            return self.only_one(method, revision);
         };
         let (entry, inner) = found?;
         if let Some(missing) = entry.lacks(method) {
@@ -50,7 +50,7 @@ impl Aggregator {
                 missing.path()
             );
             let code = ErrorCode::MethodNotFound.code();
-            return Err(refusal(code, why, None, client));
+            return Err(refusal(code, why, None, revision));
         }
         let params = with_subject(method, params, &inner);
         Ok((entry, params))
@@ -59,19 +59,22 @@ impl Aggregator {
     /// Returns the server of a subject; none if there is no subject.
     pub(crate) async fn find(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         subject: &Subject<'_>,
-        client: Revision,
+        revision: Revision,
     ) -> Option<Result<Target, ServeError>> {
         let mut left = MAX_REPLACEMENTS;
         loop {
             left -= 1;
             let server_set = self.server_set();
             let found = match subject {
-                Subject::Tool(name) => self.by_name(guest, ListKind::Tools, name, client).await,
-                Subject::Prompt(name) => self.by_name(guest, ListKind::Prompts, name, client).await,
-                Subject::Uri(uri) => self.by_uri(guest, uri, client).await,
-                Subject::Task(task) => aggregate_tasks::by_task(self, task, client),
+                Subject::Tool(name) => self.by_name(client, ListKind::Tools, name, revision).await,
+                Subject::Prompt(name) => {
+                    self.by_name(client, ListKind::Prompts, name, revision)
+                        .await
+                }
+                Subject::Uri(uri) => self.by_uri(client, uri, revision).await,
+                Subject::Task(task) => aggregate_tasks::by_task(self, task, revision),
                 Subject::Nothing => return None,
             };
             // A replacement of the servers, which may have happened meanwhile, discards names and URIs.
@@ -85,7 +88,7 @@ impl Aggregator {
     fn only_one(
         &self,
         method: Method,
-        client: Revision,
+        revision: Revision,
     ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
         match self.server_set().entries.as_slice() {
             [entry] => Ok((Arc::clone(entry), None)),
@@ -99,19 +102,24 @@ impl Aggregator {
                         "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
                     ),
                 };
-                Err(refusal(ErrorCode::InvalidParams.code(), why, None, client))
+                Err(refusal(
+                    ErrorCode::InvalidParams.code(),
+                    why,
+                    None,
+                    revision,
+                ))
             }
         }
     }
 
     async fn by_name(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         kind: ListKind,
         name: &str,
-        client: Revision,
+        revision: Revision,
     ) -> Result<Target, ServeError> {
-        if let Some(found) = self.listed_for(guest, kind, name) {
+        if let Some(found) = self.listed_for(client, kind, name) {
             return Ok(found);
         }
         // Without a list the prefix determines the server, which reports unknown names itself. The request does not
@@ -123,15 +131,15 @@ impl Aggregator {
             return Ok(found);
         }
         if let Some((entry, _)) = &by_prefix {
-            self.fetch_own_list(guest, entry, kind).await;
+            self.fetch_own_list(client, entry, kind).await;
         }
-        let list = merged_list(self, guest, kind, client).await?;
-        if let Some(found) = self.listed_for(guest, kind, name) {
+        let list = merged_list(self, client, kind, revision).await?;
+        if let Some(found) = self.listed_for(client, kind, name) {
             return Ok(found);
         }
         // The server may be starting by now.
         let coming = by_prefix.filter(|(entry, _)| entry.is_coming(kind));
-        coming.ok_or_else(|| not_found::not_found(self, kind, name, &list, client))
+        coming.ok_or_else(|| not_found::not_found(self, kind, name, &list, revision))
     }
 
     /// Returns the server with the prefix of a name, if it is the only one, and the original name. None if the item has
@@ -156,34 +164,36 @@ impl Aggregator {
     /// outdated list.
     pub(crate) async fn check_listed(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         entry: &Arc<ServerEntry>,
         kind: ListKind,
         names: &ItemNames,
-        client: Revision,
+        revision: Revision,
     ) -> Result<(), ServeError> {
-        let request = ListRequest::new(self, entry, guest, kind);
+        let request = ListRequest::new(self, entry, client, kind);
         // Without a list the error of the server is returned.
         let list = request.current().await;
         if list.is_none_or(|list| list.names().contains(&names.inner)) {
             return Ok(());
         }
-        let list = merged_list(self, guest, kind, client).await?;
+        let list = merged_list(self, client, kind, revision).await?;
         let name = &names.outer;
-        Err(not_found::unknown(self, kind, name, &list, client))
+        Err(not_found::unknown(self, kind, name, &list, revision))
     }
 
     /// Fetches the list of the client's own instance, which may have items that the client was not shown. Starts the
     /// instance if necessary.
     async fn fetch_own_list(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         entry: &Arc<ServerEntry>,
         kind: ListKind,
     ) {
         if entry.list_scope(true) == ListScope::Own {
             // Failures are reported if the name is not found.
-            let _ = ListRequest::own(self, entry, guest, kind).refetched().await;
+            let _ = ListRequest::own(self, entry, client, kind)
+                .refetched()
+                .await;
         }
     }
 
@@ -193,8 +203,8 @@ impl Aggregator {
     }
 
     /// Returns the item of the list that the client is shown.
-    fn listed_for(&self, guest: &DownstreamClient, kind: ListKind, name: &str) -> Option<Target> {
-        let own = guest.own.merges.names(kind);
+    fn listed_for(&self, client: &DownstreamClient, kind: ListKind, name: &str) -> Option<Target> {
+        let own = client.own.merges.names(kind);
         let own = own.filter(|names| self.is_current(&names.server_set));
         let found = own.and_then(|names| names.lookup(name));
         found.or_else(|| self.listed(kind, name))
@@ -204,19 +214,19 @@ impl Aggregator {
     /// since the client would not notice a wrong server.
     async fn by_uri(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         uri: &str,
-        client: Revision,
+        revision: Revision,
     ) -> Result<Target, ServeError> {
-        let known = self.subscribed_for(guest, uri);
-        if let Some(found) = known.or_else(|| self.resource_for(guest, uri)) {
+        let known = self.subscribed_for(client, uri);
+        if let Some(found) = known.or_else(|| self.resource_for(client, uri)) {
             return Ok(found);
         }
-        let resources = merged_list(self, guest, ListKind::Resources, client).await?;
-        if let Some(found) = self.resource_for(guest, uri) {
+        let resources = merged_list(self, client, ListKind::Resources, revision).await?;
+        if let Some(found) = self.resource_for(client, uri) {
             return Ok(found);
         }
-        self.check_unambiguous(uri, client)?;
+        self.check_unambiguous(uri, revision)?;
         let server_set = self.server_set();
         // A qualified URI belongs to the named server only.
         let mut having = server_set
@@ -226,15 +236,15 @@ impl Aggregator {
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
-        let templates = merged_list(self, guest, ListKind::Templates, client).await?;
+        let templates = merged_list(self, client, ListKind::Templates, revision).await?;
         let mut all = resources.keys(ListKind::Resources);
         all.extend(templates.keys(ListKind::Templates));
-        Err(not_found::unknown_resource(self, uri, &all, client))
+        Err(not_found::unknown_resource(self, uri, &all, revision))
     }
 
     /// Returns the server at which a client subscribed to a URI, if it still exists.
-    fn subscribed_for(&self, guest: &DownstreamClient, uri: &str) -> Option<Target> {
-        let watched = guest.watched.get(uri)?;
+    fn subscribed_for(&self, client: &DownstreamClient, uri: &str) -> Option<Target> {
+        let watched = client.watched.get(uri)?;
         let entry = subscriptions::numbered(self, watched.server()?)?;
         Some((entry, watched.inner))
     }
@@ -255,8 +265,8 @@ impl Aggregator {
     }
 
     /// Returns the resource of the list that the client is shown.
-    fn resource_for(&self, guest: &DownstreamClient, uri: &str) -> Option<Target> {
-        let own = guest.own.merges.uris();
+    fn resource_for(&self, client: &DownstreamClient, uri: &str) -> Option<Target> {
+        let own = client.own.merges.uris();
         let own = own.filter(|known| self.is_current(&known.server_set));
         let found = own.and_then(|known| self.lookup(&known, uri));
         found.or_else(|| self.resource(uri))
@@ -287,7 +297,7 @@ impl Aggregator {
     }
 
     /// Refuses a URI of several servers.
-    fn check_unambiguous(&self, uri: &str, client: Revision) -> Result<(), ServeError> {
+    fn check_unambiguous(&self, uri: &str, revision: Revision) -> Result<(), ServeError> {
         let Some(known) = self.merges.shared.uris() else {
             return Ok(());
         };
@@ -302,7 +312,7 @@ impl Aggregator {
         );
         let data = ObjectWriter::new().text("uri", uri).finish();
         let code = ErrorCode::InvalidParams.code();
-        Err(refusal(code, why, Some(data), client))
+        Err(refusal(code, why, Some(data), revision))
     }
 
     /// Returns the positions of the servers that mentioned a URI.

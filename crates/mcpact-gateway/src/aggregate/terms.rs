@@ -70,34 +70,34 @@ impl Aggregator {
         identity: &ClientIdentity,
     ) -> ClientSetup<ClientState> {
         let is_named = !identity.principal.is_empty();
-        let (guest, revision, asked) = match hello {
+        let (client, revision, request) = match hello {
             ClientHello::Handshake(params) => {
                 let raw = params.raw.unwrap_or("{}");
-                let asked = InitializeParams::parse(Some(raw)).ok();
-                let version = asked.as_ref().and_then(|p| p.protocol_version.as_deref());
+                let request = InitializeParams::parse(Some(raw)).ok();
+                let version = request.as_ref().and_then(|p| p.protocol_version.as_deref());
                 let revision = version
                     .and_then(Revision::parse)
                     .filter(|revision| revision.era() == Era::Legacy)
                     .unwrap_or(Revision::newest(Era::Legacy));
-                let guest = Arc::new(DownstreamClient::of_handshake(raw, identity));
-                (guest, revision, None)
+                let client = Arc::new(DownstreamClient::of_handshake(raw, identity));
+                (client, revision, None)
             }
             ClientHello::Request(params) => {
-                let guest = lock(&self.visitors).guest(&params.meta, identity);
+                let client = lock(&self.visitors).guest(&params.meta, identity);
                 let named = params.meta.revision();
                 let revision = named.unwrap_or(Revision::newest(Era::Modern));
-                (guest, revision, Some(params))
+                (client, revision, Some(params))
             }
         };
-        self.meet(&guest, asked).await;
+        self.meet(&client, request).await;
         ClientSetup {
             terms: self.terms_for(TermsKey { revision, is_named }),
-            state: Some(ClientState(ClientKind::Aggregate(guest))),
+            state: Some(ClientState(ClientKind::Aggregate(client))),
         }
     }
 
     /// Waits for unknown servers that have not failed, for a limited time.
-    async fn meet(&self, guest: &Arc<DownstreamClient>, asked: Option<&Params<'_>>) {
+    async fn meet(&self, client: &Arc<DownstreamClient>, request: Option<&Params<'_>>) {
         let server_set = self.server_set();
         let mut unknown: Vec<&Arc<ServerEntry>> = server_set
             .entries
@@ -108,7 +108,7 @@ impl Aggregator {
             return;
         }
         // A request for an item of one server does not wait for the others.
-        if let Some(needed) = asked.and_then(|params| self.named_by(params)) {
+        if let Some(needed) = request.and_then(|params| self.named_by(params)) {
             unknown.retain(|entry| entry.number == needed.number);
         }
         let longest = self.settings.introduction_wait;
@@ -122,9 +122,9 @@ impl Aggregator {
             .map(|entry| (entry.awaited() + wait(entry), entry))
             .filter(|(until, _)| Instant::now() < *until);
         let meeting = awaited.map(|(until, entry)| {
-            let (guest, entry) = (Arc::clone(guest), Arc::clone(entry));
+            let (client, entry) = (Arc::clone(client), Arc::clone(entry));
             // The start goes on when the first client leaves.
-            let meeting = tokio::spawn(async move { guest.meet(&entry).await });
+            let meeting = tokio::spawn(async move { client.meet(&entry).await });
             tokio::time::timeout_at(until, meeting)
         });
         let met = futures_util::future::join_all(meeting).await;

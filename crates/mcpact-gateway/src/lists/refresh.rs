@@ -12,7 +12,7 @@ use crate::aggregate::server_entry::ServerEntry;
 use crate::connection::IdleGuard;
 use crate::downstream::client::DownstreamClient;
 use crate::error::ServeError;
-use crate::lists::cache::{FetchOutcome, Freshness, ListVersion};
+use crate::lists::cache::{CacheEntry, FetchOutcome, Freshness, ListVersion};
 use crate::lists::merged::Sources;
 use crate::lists::pages::{self, FetchMode, ListFetch};
 use crate::lists::request::ListRequest;
@@ -235,15 +235,22 @@ impl ListRequest {
 
     /// Notifies all clients of a changed list, or only the client that owns it.
     fn publish(&self, outcome: FetchOutcome) {
-        let (entry, client) = (&self.entry, &self.client);
         if self.scope != ListScope::Own {
-            return entry.publish(self.kind, outcome);
+            self.entry.publish(self.kind, outcome);
+        } else if self.differs_from_shown(&self.cached) || outcome == FetchOutcome::Changed {
+            self.notify_client();
         }
-        let must_notify =
-            |list: Arc<ServerList>| client.own.must_notify(entry.number, self.kind, &list);
-        if self.cached.list().is_some_and(must_notify) || outcome == FetchOutcome::Changed {
-            list_changes::notify_client(&self.aggregator, client, self.kind.changed());
-        }
+    }
+
+    /// Returns true, once, if the client was shown another list than that of its own instance.
+    fn differs_from_shown(&self, own: &CacheEntry) -> bool {
+        let (lists, server) = (&self.client.own, self.entry.number);
+        own.list()
+            .is_some_and(|list| lists.must_notify(server, self.kind, &list))
+    }
+
+    fn notify_client(&self) {
+        list_changes::notify_client(&self.aggregator, &self.client, self.kind.changed());
     }
 
     /// Records that the client is shown a list. The list of its own instance may have been fetched meanwhile.
@@ -254,10 +261,8 @@ impl ListRequest {
         let (entry, client) = (&self.entry, &self.client);
         client.own.note_shown(entry.number, self.kind, list);
         let own = client.own_list(entry, self.kind);
-        let must_notify =
-            |list: Arc<ServerList>| client.own.must_notify(entry.number, self.kind, &list);
-        if own.and_then(|own| own.list()).is_some_and(must_notify) {
-            list_changes::notify_client(&self.aggregator, client, self.kind.changed());
+        if own.is_some_and(|own| self.differs_from_shown(&own)) {
+            self.notify_client();
         }
     }
 

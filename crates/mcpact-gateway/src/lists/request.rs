@@ -33,18 +33,10 @@ impl ListRequest {
         client: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
-        let (scope, cached) = match client.own_list(entry, kind) {
-            Some(own) => (ListScope::Own, own),
-            None => shared_list(entry, client, kind),
-        };
-        Self {
-            aggregator: Arc::clone(aggregator),
-            entry: Arc::clone(entry),
-            client: Arc::clone(client),
-            kind,
-            scope,
-            cached,
-        }
+        let own = client.own_list(entry, kind);
+        let own = own.map(|cached| (ListScope::Own, cached));
+        let list = own.unwrap_or_else(|| shared_list(entry, client, kind));
+        Self::of(aggregator, entry, Arc::clone(client), kind, list)
     }
 
     /// Requests the list of the client's own instance, whether it has one or not.
@@ -54,14 +46,8 @@ impl ListRequest {
         client: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
-        Self {
-            aggregator: Arc::clone(aggregator),
-            entry: Arc::clone(entry),
-            client: Arc::clone(client),
-            kind,
-            scope: ListScope::Own,
-            cached: client.own.entry(entry.number, kind),
-        }
+        let list = (ListScope::Own, client.own.entry(entry.number, kind));
+        Self::of(aggregator, entry, Arc::clone(client), kind, list)
     }
 
     /// Requests a shared list on behalf of the client that requested it last, if that still exists.
@@ -71,14 +57,25 @@ impl ListRequest {
         kind: ListKind,
         cached: Arc<CacheEntry>,
     ) -> Option<Self> {
-        Some(Self {
+        let (client, scope) = (cached.client()?, entry.list_scope(false));
+        Some(Self::of(aggregator, entry, client, kind, (scope, cached)))
+    }
+
+    fn of(
+        aggregator: &Arc<Aggregator>,
+        entry: &Arc<ServerEntry>,
+        client: Arc<DownstreamClient>,
+        kind: ListKind,
+        (scope, cached): (ListScope, Arc<CacheEntry>),
+    ) -> Self {
+        Self {
             aggregator: Arc::clone(aggregator),
             entry: Arc::clone(entry),
-            client: cached.client()?,
+            client,
             kind,
-            scope: entry.list_scope(false),
+            scope,
             cached,
-        })
+        }
     }
 
     /// Requests the same list of the clients without an own instance.

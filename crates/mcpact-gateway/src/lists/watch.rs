@@ -2,14 +2,16 @@
 
 use std::sync::{Arc, Weak};
 
-use mcpact::connection::{Call, CallEvent};
+use mcpact::connection::Call;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, Method};
 
 use crate::connection::UpstreamConnection;
 use crate::connection::slot::ServerShared;
 use crate::lists::pages;
-use crate::subscriptions::reopen::{ReopenDelay, listen_params, possible_changes};
+use crate::subscriptions::reopen::{
+    ReopenDelay, listen_params, next_notification, possible_changes,
+};
 
 /// Streams on one connection, opened one after the other.
 struct ListWatch {
@@ -72,12 +74,7 @@ impl ListWatch {
 
     /// Forwards the changes of a stream until it ends.
     async fn forward(&mut self, mut call: Call) {
-        loop {
-            let note = match call.next().await {
-                CallEvent::Notification(note) => note,
-                CallEvent::Request(_) => continue,
-                CallEvent::Response(_) | CallEvent::Failed(_) => return,
-            };
+        while let Some(note) = next_notification(&mut call).await {
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };

@@ -19,13 +19,13 @@ use mcpact_wire::id::Id;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use mcpact::connection::{Call, CallEvent};
+use mcpact::connection::Call;
 
 use crate::connection::UpstreamConnection;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::ServeError;
 use crate::exchange::{DeclaredTasks, Exchange, refusal, stamped};
-use crate::subscriptions::reopen::listen_params;
+use crate::subscriptions::reopen::{listen_params, next_notification};
 use crate::sync::lock;
 use crate::upstream::Clock;
 use crate::upstream::binding::ServerBinding;
@@ -213,28 +213,23 @@ async fn run_stream(
     let Some(mut call) = open_call(&connection, binding, filter).await else {
         return StreamEnd::Lost;
     };
-    let mut first = tokio::time::timeout(ACKNOWLEDGEMENT, call.next())
-        .await
-        .ok();
+    let first = tokio::time::timeout(ACKNOWLEDGEMENT, next_notification(&mut call)).await;
     // Streams of list changes do not keep the server running after the acknowledgement.
     let is_held = binding
         .upgrade()
         .is_some_and(|binding| binding.wants_awake(filter));
     let _idle_guard = is_held.then_some(idle_guard);
+    let mut first = first.ok();
     loop {
-        let event = match first.take() {
-            Some(event) => event,
-            None => call.next().await,
+        let note = match first.take() {
+            Some(note) => note,
+            None => next_notification(&mut call).await,
         };
-        let note = match event {
-            CallEvent::Notification(note) => note,
-            CallEvent::Request(_) => continue,
-            CallEvent::Response(_) | CallEvent::Failed(_) => {
-                return match connection.running.stop_cause() {
-                    Some(_) => StreamEnd::ServerIdle,
-                    None => StreamEnd::Lost,
-                };
-            }
+        let Some(note) = note else {
+            return match connection.running.stop_cause() {
+                Some(_) => StreamEnd::ServerIdle,
+                None => StreamEnd::Lost,
+            };
         };
         let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) else {
             return StreamEnd::Lost;

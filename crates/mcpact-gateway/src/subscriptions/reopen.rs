@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcpact::connection::{Call, CallEvent, ServerNotification};
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
 use mcpact_translate::input::Backoff;
@@ -50,6 +51,17 @@ impl ReopenDelay {
         let delay = BACKOFF.pause(self.losses);
         self.losses = self.losses.saturating_add(1);
         delay
+    }
+}
+
+/// Returns the next notification of a stream; none after its end.
+pub(crate) async fn next_notification(call: &mut Call) -> Option<ServerNotification> {
+    loop {
+        match call.next().await {
+            CallEvent::Notification(note) => return Some(note),
+            CallEvent::Request(_) => {}
+            CallEvent::Response(_) | CallEvent::Failed(_) => return None,
+        }
     }
 }
 
