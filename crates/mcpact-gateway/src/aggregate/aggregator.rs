@@ -71,7 +71,7 @@ impl Default for AggregatorSettings {
 }
 
 /// Servers of an aggregator at one time, in the order of the configuration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ServerSet {
     pub(crate) entries: Vec<Arc<ServerEntry>>,
     /// Names of the servers with an invalid configuration.
@@ -119,12 +119,7 @@ impl Aggregator {
         let bare = ServerTerms::new(identity(), nothing, policy);
         let aggregator = Arc::new(Self {
             bare: Arc::new(bare),
-            server_set: Mutex::new(Arc::new(ServerSet {
-                entries: Vec::new(),
-                absent: Arc::default(),
-                style: Arc::default(),
-                version: 0,
-            })),
+            server_set: Mutex::default(),
             absent: Mutex::default(),
             versions: AtomicU64::new(0),
             terms: TermsCache::default(),

@@ -211,7 +211,7 @@ impl Aggregator {
         let mut moves = 0;
         loop {
             // Which server, and what it calls the thing.
-            let routed = self.route(guest, method, &job.params, client).await;
+            let routed = self.select(guest, method, &job.params, client).await;
             let routed = match routed {
                 Ok(routed) => routed,
                 Err(error) => {

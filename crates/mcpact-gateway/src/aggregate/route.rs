@@ -30,8 +30,8 @@ use crate::tasks::aggregate_tasks;
 type Target = (Arc<ServerEntry>, Box<str>);
 
 impl Aggregator {
-    /// Returns the server of a request, and the parameters for it if they differ.
-    pub(crate) async fn route(
+    /// Returns the server of a request, and the parameters with the names of that server if they differ.
+    pub(crate) async fn select(
         self: &Arc<Self>,
         client: &Arc<DownstreamClient>,
         method: Method,

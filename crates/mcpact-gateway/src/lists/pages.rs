@@ -63,13 +63,8 @@ pub(crate) async fn fetch(
         let Some(connection) = binding.open_connection() else {
             return Ok(None);
         };
-        let fetch = ConnectionFetch {
-            fetch,
-            connection: &connection,
-            binding,
-            refusals: &refusals,
-        };
-        return fetch.list_in_time(server).await.map(Some);
+        let listing = list(&connection, binding, fetch, &refusals);
+        return in_time(server, listing).await.map(Some);
     }
     let mut retries = 0;
     loop {
@@ -110,143 +105,147 @@ async fn list_leased(
     let (binding, _) = current.map_err(ListError::Lost)?;
     let lease = binding.acquire().await;
     let Lease { connection, guard } = lease.map_err(|error| ListError::Lost(error.into()))?;
-    let fetch = ConnectionFetch {
-        fetch,
-        connection: &connection,
-        binding: &binding,
-        refusals,
-    };
-    let listed = fetch.list_in_time(server).await;
+    let listed = in_time(server, list(&connection, &binding, fetch, refusals)).await;
     if listed.is_ok() {
         guard.answered();
     }
     listed
 }
 
-/// Fetch on one connection.
-struct ConnectionFetch<'a> {
-    fetch: ListFetch,
-    connection: &'a Arc<UpstreamConnection>,
-    binding: &'a Arc<ServerBinding>,
-    refusals: &'a RefusalRecord,
+/// Limits the time of a list request.
+async fn in_time(
+    server: &UpstreamServer,
+    listing: impl Future<Output = Result<ServerList, ListError>>,
+) -> Result<ServerList, ListError> {
+    let limit = server.shared.run().call_timeout;
+    let listed = tokio::time::timeout(limit, listing).await;
+    listed.unwrap_or_else(|_| {
+        let why = format!(
+            "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
+        );
+        Err(ListError::Late(missing(why)))
+    })
 }
 
-impl ConnectionFetch<'_> {
-    async fn list_in_time(&self, server: &UpstreamServer) -> Result<ServerList, ListError> {
-        let limit = server.shared.run().call_timeout;
-        let listed = tokio::time::timeout(limit, self.list()).await;
-        listed.unwrap_or_else(|_| {
-            let why = format!(
-                "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
-            );
-            Err(ListError::Late(missing(why)))
-        })
+/// Fetches a list on one connection. A list for all clients must not depend on the answers of one: it is fetched again if a
+/// client may have been asked during the request.
+async fn list(
+    connection: &Arc<UpstreamConnection>,
+    binding: &Arc<ServerBinding>,
+    fetch: ListFetch,
+    refusals: &RefusalRecord,
+) -> Result<ServerList, ListError> {
+    if fetch.audience == Audience::Owner {
+        return list_pages(connection, binding, fetch, refusals).await;
     }
-
-    /// Fetches the list. A list for all clients must not depend on the answers of one: it is fetched again if a client
-    /// may have been asked during the request.
-    async fn list(&self) -> Result<ServerList, ListError> {
-        if self.fetch.audience == Audience::Owner {
-            return self.pages().await;
-        }
-        let is_call = self.fetch.mode == FetchMode::Call;
-        for _ in 0..MAX_ATTEMPTS {
-            let shared = self.connection.shared_lists.begin(is_call);
-            let listed = self.pages().await;
-            if !shared.is_doubtful() {
-                return listed;
-            }
-        }
-        let why = "the server asks clients something whenever it is to list what it has";
-        Err(ListError::Late(missing(String::from(why))))
-    }
-
-    async fn pages(&self) -> Result<ServerList, ListError> {
-        let kind = self.fetch.kind;
-        let mut pages = Vec::new();
-        let mut params = String::from("{}");
-        let (mut followed, mut bytes) = (HashSet::new(), 0);
-        loop {
-            let page = self.page(&params).await?;
-            let parsed = Page::parse(kind, &page);
-            if parsed.is_none() && pages.is_empty() {
-                let why = format!("the answer has no list `{}`", kind.member());
-                return Err(ListError::Refused(missing(why)));
-            }
-            let next = parsed.and_then(|page| page.next.cursor());
-            if kind == ListKind::Tools {
-                self.connection.learn_tools(&page);
-            }
-            bytes += page.len();
-            pages.push(page);
-            let is_within_limits = pages.len() < MAX_PAGES && bytes < MAX_BYTES;
-            // A repeated cursor would lead to pages that are known already.
-            match next.filter(|next| is_within_limits && followed.insert(next.clone())) {
-                Some(cursor) => params = ObjectWriter::new().text("cursor", &cursor).finish(),
-                None => return Ok(ServerList::new(kind, self.connection.revision(), pages)),
-            }
+    for _ in 0..MAX_ATTEMPTS {
+        let common = connection.shared_lists.begin(fetch.mode == FetchMode::Call);
+        let listed = list_pages(connection, binding, fetch, refusals).await;
+        if !common.is_doubtful() {
+            return listed;
         }
     }
+    let why = "the server asks clients something whenever it is to list what it has";
+    Err(ListError::Late(missing(String::from(why))))
+}
 
-    async fn page(&self, params: &str) -> Result<ByteString, ListError> {
-        let connection = self.connection;
-        let revision = connection.revision();
-        let stamped = match revision.era() {
-            Era::Legacy => None,
-            Era::Modern => {
-                let tasks = DeclaredTasks::AsDeclared;
-                let mode = ResponseMode::Stream;
-                let stamped = stamped(self.binding, mode, tasks, revision, params);
-                // Modern clients identify themselves in each request; a list is for all of them.
-                let own = || own_stamp(connection, params);
-                Some(stamped.ok().flatten().unwrap_or_else(own))
-            }
-        };
-        let params = stamped.as_deref().unwrap_or(params);
-        let mut call = connection.call(self.fetch.kind.method(), params).await;
-        loop {
-            match call.next().await {
-                CallEvent::Response(ServerResponse::Result(raw)) => return Ok(raw),
-                CallEvent::Response(ServerResponse::Error(raw)) => {
-                    return Err(ListError::Refused(server_error(&raw)));
-                }
-                CallEvent::Failed(loss) => {
-                    self.refusals.note_loss(&loss, revision, self.binding);
-                    return Err(self.error(&loss));
-                }
-                CallEvent::Notification(_) => {}
-                CallEvent::Request(ask) if self.fetch.audience == Audience::Owner => {
-                    connection.asked(ask);
-                }
-                CallEvent::Request(ask) => connection.answer_for_shared_list(ask).await,
-            }
+async fn list_pages(
+    connection: &Arc<UpstreamConnection>,
+    binding: &Arc<ServerBinding>,
+    fetch: ListFetch,
+    refusals: &RefusalRecord,
+) -> Result<ServerList, ListError> {
+    let kind = fetch.kind;
+    let mut pages = Vec::new();
+    let mut params = String::from("{}");
+    let (mut followed, mut bytes) = (HashSet::new(), 0);
+    loop {
+        let page = page(connection, binding, fetch, &params, refusals).await?;
+        let parsed = Page::parse(kind, &page);
+        if parsed.is_none() && pages.is_empty() {
+            let why = format!("the answer has no list `{}`", kind.member());
+            return Err(ListError::Refused(missing(why)));
+        }
+        let next = parsed.and_then(|page| page.next.cursor());
+        if kind == ListKind::Tools {
+            connection.learn_tools(&page);
+        }
+        bytes += page.len();
+        pages.push(page);
+        let goes_on = pages.len() < MAX_PAGES && bytes < MAX_BYTES;
+        // A repeated cursor would lead to pages that are known already.
+        match next.filter(|next| goes_on && followed.insert(next.clone())) {
+            Some(cursor) => params = ObjectWriter::new().text("cursor", &cursor).finish(),
+            None => return Ok(ServerList::new(kind, connection.revision(), pages)),
         }
     }
+}
 
-    fn error(&self, loss: &CallFailure) -> ListError {
-        let refused = |kind| ListError::Refused(self.binding.error(kind).into());
-        let why = match loss {
-            CallFailure::RevisionRefused => return refused(disagreed(self.connection.revision())),
-            CallFailure::ResponseTooLarge(limit) => {
-                return refused(UpstreamErrorKind::ResponseTooLarge { limit: *limit });
+async fn page(
+    connection: &Arc<UpstreamConnection>,
+    binding: &Arc<ServerBinding>,
+    fetch: ListFetch,
+    params: &str,
+    refusals: &RefusalRecord,
+) -> Result<ByteString, ListError> {
+    let stamped = match connection.revision().era() {
+        Era::Legacy => None,
+        Era::Modern => {
+            let tasks = DeclaredTasks::AsDeclared;
+            let revision = connection.revision();
+            let stamped = stamped(binding, ResponseMode::Stream, tasks, revision, params);
+            // Modern clients identify themselves in each request; a list is for all of them.
+            let own = || own_stamp(connection, params);
+            Some(stamped.ok().flatten().unwrap_or_else(own))
+        }
+    };
+    let params = stamped.as_deref().unwrap_or(params);
+    let mut call = connection.call(fetch.kind.method(), params).await;
+    loop {
+        match call.next().await {
+            CallEvent::Response(ServerResponse::Result(raw)) => return Ok(raw),
+            CallEvent::Response(ServerResponse::Error(raw)) => {
+                return Err(ListError::Refused(server_error(&raw)));
             }
-            CallFailure::Ambiguous(AmbiguousRefusal {
-                error: Some(raw), ..
-            }) => return ListError::Refused(server_error(raw)),
-            CallFailure::Ambiguous(AmbiguousRefusal { status, .. })
-            | CallFailure::HttpStatus(status) => {
-                format!("the server answered with status {status}")
+            CallEvent::Failed(loss) => {
+                refusals.note_loss(&loss, connection.revision(), binding);
+                return Err(list_error(connection, binding, &loss));
             }
-            CallFailure::SessionLost => String::from("the server no longer knows the session"),
-            CallFailure::NotSent(why) | CallFailure::ConnectionLost(why) => why.to_string(),
-            CallFailure::ProtocolViolation(why) => why.clone(),
-            CallFailure::Unreachable(error) => {
-                with_causes(&UpstreamErrorKind::Transport(Arc::clone(error)))
-            }
-            CallFailure::LoopDetected => UpstreamErrorKind::Loop.to_string(),
-        };
-        ListError::Lost(missing(why))
+            CallEvent::Notification(_) => {}
+            CallEvent::Request(ask) if fetch.audience == Audience::Owner => connection.asked(ask),
+            CallEvent::Request(ask) => connection.answer_for_shared_list(ask).await,
+        }
     }
+}
+
+/// Returns the error for a failed request of a page.
+fn list_error(
+    connection: &UpstreamConnection,
+    binding: &ServerBinding,
+    loss: &CallFailure,
+) -> ListError {
+    let refused = |kind| ListError::Refused(binding.error(kind).into());
+    let why = match loss {
+        CallFailure::RevisionRefused => return refused(disagreed(connection.revision())),
+        CallFailure::ResponseTooLarge(limit) => {
+            return refused(UpstreamErrorKind::ResponseTooLarge { limit: *limit });
+        }
+        CallFailure::Ambiguous(AmbiguousRefusal {
+            error: Some(raw), ..
+        }) => return ListError::Refused(server_error(raw)),
+        CallFailure::Ambiguous(AmbiguousRefusal { status, .. })
+        | CallFailure::HttpStatus(status) => {
+            format!("the server answered with status {status}")
+        }
+        CallFailure::SessionLost => String::from("the server no longer knows the session"),
+        CallFailure::NotSent(why) | CallFailure::ConnectionLost(why) => why.to_string(),
+        CallFailure::ProtocolViolation(why) => why.clone(),
+        CallFailure::Unreachable(error) => {
+            with_causes(&UpstreamErrorKind::Transport(Arc::clone(error)))
+        }
+        CallFailure::LoopDetected => UpstreamErrorKind::Loop.to_string(),
+    };
+    ListError::Lost(missing(why))
 }
 
 /// Returns parameters for a modern server, with the capabilities of the gateway itself.
@@ -269,8 +268,12 @@ fn server_error(raw: &str) -> ServeError {
         Some(body) => {
             let data = body.data.map(str::to_owned);
             let message = body.message.into_owned();
-            let revision = Revision::newest(Era::Modern);
-            ServeError::Response(wire_error(body.code, message, data, revision))
+            ServeError::Response(wire_error(
+                body.code,
+                message,
+                data,
+                Revision::newest(Era::Modern),
+            ))
         }
         None => missing(String::from("its error cannot be read")),
     }
@@ -278,6 +281,10 @@ fn server_error(raw: &str) -> ServeError {
 
 /// Returns the error for a list that could not be fetched.
 fn missing(why: String) -> ServeError {
-    let revision = Revision::newest(Era::Modern);
-    refusal(ErrorCode::InternalError.code(), why, None, revision)
+    refusal(
+        ErrorCode::InternalError.code(),
+        why,
+        None,
+        Revision::newest(Era::Modern),
+    )
 }

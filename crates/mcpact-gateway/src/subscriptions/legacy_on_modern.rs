@@ -143,13 +143,13 @@ impl EmulatedSubscriptions {
         let (emulated, binding) = (Arc::downgrade(self), Arc::downgrade(binding));
         let listening = tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            let end = run_stream(&emulated, &binding, stream, &filter).await;
+            let is_idle = run_stream(&emulated, &binding, stream, &filter).await;
             if let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) {
                 lock(&emulated.streams).remove(&stream);
                 let mut subscriptions = lock(&emulated.subscriptions);
-                let acts = match end {
-                    StreamEnd::ServerIdle => subscriptions.server_idle(stream),
-                    StreamEnd::Lost => subscriptions.ended(stream, emulated.clock.now()),
+                let acts = match is_idle {
+                    true => subscriptions.server_idle(stream),
+                    false => subscriptions.ended(stream, emulated.clock.now()),
                 };
                 drop(subscriptions);
                 emulated.perform(&binding, acts);
@@ -191,27 +191,20 @@ impl EmulatedSubscriptions {
     }
 }
 
-/// Reason for the end of a stream.
-enum StreamEnd {
-    /// The server was stopped as idle.
-    ServerIdle,
-    /// The stream was lost, or could not be opened.
-    Lost,
-}
-
-/// Forwards the notifications of a stream until it ends.
+/// Forwards the notifications of a stream until it ends. Returns true if the server was stopped as idle, and false if the
+/// stream was lost or could not be opened.
 async fn run_stream(
     emulated: &Weak<EmulatedSubscriptions>,
     binding: &Weak<ServerBinding>,
     stream: u64,
     filter: &ListenFilter,
-) -> StreamEnd {
+) -> bool {
     let Some(connection) = connection_for(binding, filter).await else {
-        return StreamEnd::Lost;
+        return false;
     };
     let idle_guard = connection.hold();
     let Some(mut call) = open_call(&connection, binding, filter).await else {
-        return StreamEnd::Lost;
+        return false;
     };
     let first = tokio::time::timeout(ACKNOWLEDGEMENT, next_notification(&mut call)).await;
     // Streams of list changes do not keep the server running after the acknowledgement.
@@ -226,13 +219,10 @@ async fn run_stream(
             None => next_notification(&mut call).await,
         };
         let Some(note) = note else {
-            return match connection.running.stop_cause() {
-                Some(_) => StreamEnd::ServerIdle,
-                None => StreamEnd::Lost,
-            };
+            return connection.running.stop_cause().is_some();
         };
         let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) else {
-            return StreamEnd::Lost;
+            return false;
         };
         let params = Some(&*note.params);
         let mut subscriptions = lock(&emulated.subscriptions);

@@ -4,7 +4,7 @@
 //! server with the name that it subscribed to: that server may be removed, come back, or be replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use mcpact_engine::server::listen::covers;
 use mcpact_spec::Method;
@@ -177,19 +177,19 @@ impl WatchedUris {
 
 /// Request of a legacy client that starts or ends a subscription.
 #[derive(Debug)]
-pub(crate) struct SubscriptionChange<'a> {
-    watched: &'a WatchedUris,
+pub(crate) struct SubscriptionChange {
+    watched: Arc<WatchedUris>,
     outer: Box<str>,
     method: Method,
     is_new: bool,
 }
 
-impl<'a> SubscriptionChange<'a> {
+impl SubscriptionChange {
     /// Records the request before it is sent, since the server may send updates before it answers. `received` are the
     /// parameters of the client, `sent` those for the server.
     pub(crate) fn begin(
         method: Method,
-        client: &'a DownstreamClient,
+        client: &DownstreamClient,
         entry: &ServerEntry,
         received: &str,
         sent: &str,
@@ -203,7 +203,7 @@ impl<'a> SubscriptionChange<'a> {
             outer: outer.clone(),
             inner,
         };
-        let watched = &*client.watched;
+        let watched = Arc::clone(&client.watched);
         Self {
             is_new: method == Method::ResourcesSubscribe
                 && watched.add(entry.number, &entry.name, subscribed),
