@@ -85,19 +85,19 @@ pub(crate) struct ServerSet {
 pub struct Aggregator {
     pub(crate) settings: AggregatorSettings,
     /// Terms for clients without a handshake.
-    pub(crate) bare: Arc<ServerTerms>,
+    pub(crate) base_terms: Arc<ServerTerms>,
     server_set: Mutex<Arc<ServerSet>>,
     /// Names of the servers with an invalid configuration, for the next server set.
     absent: Mutex<Arc<[Box<str>]>>,
     versions: AtomicU64,
     pub(crate) terms: TermsCache,
-    pub(crate) visitors: Mutex<ModernClients>,
+    pub(crate) modern_clients: Mutex<ModernClients>,
     pub(crate) merges: SharedMerges,
     pub(crate) mentioned: Mutex<MentionedUris>,
     pub(crate) changes: ListChanges,
     pub(crate) sealer: Sealer,
     /// Removed servers with tasks that clients may still query.
-    pub(crate) departed: RemovedServers,
+    pub(crate) removed: RemovedServers,
 }
 
 /// Error of a server with an invalid configuration.
@@ -116,19 +116,19 @@ impl Aggregator {
         let keys = keys.map_or_else(SealKeys::random, Ok)?;
         let nothing = CapabilitySet::empty(Side::Server);
         let policy = settings.front.policy.clone();
-        let bare = ServerTerms::new(identity(), nothing, policy);
+        let base_terms = ServerTerms::new(identity(), nothing, policy);
         let aggregator = Arc::new(Self {
-            bare: Arc::new(bare),
+            base_terms: Arc::new(base_terms),
             server_set: Mutex::default(),
             absent: Mutex::default(),
             versions: AtomicU64::new(0),
             terms: TermsCache::default(),
-            visitors: Mutex::default(),
+            modern_clients: Mutex::default(),
             merges: SharedMerges::default(),
             mentioned: Mutex::default(),
             changes: ListChanges::default(),
             sealer: Sealer::new(&keys),
-            departed: RemovedServers::default(),
+            removed: RemovedServers::default(),
             settings,
         });
         // The first server set is not a change.
@@ -161,7 +161,7 @@ impl Aggregator {
         });
         let before = std::mem::replace(&mut *lock(&self.server_set), Arc::clone(&server_set));
         self.release_names(&before, &server_set);
-        self.departed.note(&before, &server_set);
+        self.removed.note(&before, &server_set);
         subscriptions::follow(self);
         if version > 1 {
             list_changes::announce_all(self);
@@ -193,7 +193,9 @@ impl Aggregator {
         self.merges.keep_names(&origins.unwrap_or_default());
         self.clear_merges();
         for client in own::clients(self) {
-            client.own.retain(|number| now.position(number).is_some());
+            client
+                .own_lists
+                .retain(|number| now.position(number).is_some());
         }
         *lock(&self.mentioned) = MentionedUris::default();
     }
@@ -202,7 +204,7 @@ impl Aggregator {
     pub(crate) fn clear_merges(&self) {
         self.merges.shared.clear();
         for client in own::clients(self) {
-            client.own.merges.clear();
+            client.own_lists.merges.clear();
         }
     }
 

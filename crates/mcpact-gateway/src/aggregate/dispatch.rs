@@ -49,7 +49,7 @@ impl Backend for Aggregator {
     }
 
     fn terms(&self) -> &Arc<ServerTerms> {
-        &self.bare
+        &self.base_terms
     }
 
     async fn accept_client(
@@ -117,7 +117,7 @@ impl Backend for Aggregator {
     }
 
     fn disconnected(&self, identity: &ClientIdentity) {
-        let guests = lock(&self.visitors).without(identity);
+        let guests = lock(&self.modern_clients).without(identity);
         drop(guests);
         for entry in &self.server_set().entries {
             entry.server.leave(identity);

@@ -47,7 +47,9 @@ fn unavailable_owner(
 ) -> Option<(Box<str>, Unavailability)> {
     let server_set = aggregator.server_set();
     let prefixes = server_set.entries.iter().map(|entry| &*entry.prefix);
-    let candidates = server_set.style.guess(name, prefixes.enumerate());
+    let candidates = server_set
+        .style
+        .routes_by_prefix(name, prefixes.enumerate());
     let candidates: Vec<&ServerEntry> = candidates
         .iter()
         .filter_map(|route| Some(&**server_set.entries.get(route.server)?))
@@ -60,7 +62,7 @@ fn unavailable_owner(
     let owner = owners.find_map(|entry| Some((entry.name.clone(), entry.unavailability(kind)?)));
     owner.or_else(|| {
         let absent = server_set.absent.iter().map(|name| &**name).enumerate();
-        let candidates = server_set.style.guess(name, absent);
+        let candidates = server_set.style.routes_by_prefix(name, absent);
         let name = server_set.absent.get(candidates.first()?.server)?;
         let state = Unavailability {
             state: "wrong",

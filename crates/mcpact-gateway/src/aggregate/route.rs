@@ -150,7 +150,9 @@ impl Aggregator {
         }
         let server_set = self.server_set();
         let prefixes = server_set.entries.iter().map(|entry| &*entry.prefix);
-        let candidates = server_set.style.guess(name, prefixes.enumerate());
+        let candidates = server_set
+            .style
+            .routes_by_prefix(name, prefixes.enumerate());
         let [only] = candidates.as_slice() else {
             return None;
         };
@@ -204,7 +206,7 @@ impl Aggregator {
 
     /// Returns the item of the list that the client is shown.
     fn listed_for(&self, client: &DownstreamClient, kind: ListKind, name: &str) -> Option<Target> {
-        let own = client.own.merges.names(kind);
+        let own = client.own_lists.merges.names(kind);
         let own = own.filter(|names| self.is_current(&names.server_set));
         let found = own.and_then(|names| names.lookup(name));
         found.or_else(|| self.listed(kind, name))
@@ -266,7 +268,7 @@ impl Aggregator {
 
     /// Returns the resource of the list that the client is shown.
     fn resource_for(&self, client: &DownstreamClient, uri: &str) -> Option<Target> {
-        let own = client.own.merges.uris();
+        let own = client.own_lists.merges.uris();
         let own = own.filter(|known| self.is_current(&known.server_set));
         let found = own.and_then(|known| self.lookup(&known, uri));
         found.or_else(|| self.resource(uri))

@@ -83,7 +83,7 @@ impl Aggregator {
                 (client, revision, None)
             }
             ClientHello::Request(params) => {
-                let client = lock(&self.visitors).guest(&params.meta, identity);
+                let client = lock(&self.modern_clients).guest(&params.meta, identity);
                 let named = params.meta.revision();
                 let revision = named.unwrap_or(Revision::newest(Era::Modern));
                 (client, revision, Some(params))

@@ -49,7 +49,7 @@ pub(crate) struct DownstreamClient {
     /// How it subscribes, for servers that come later.
     subscribing: Mutex<Option<BackendRequest>>,
     /// What it is shown that nobody else is.
-    pub(crate) own: OwnLists,
+    pub(crate) own_lists: OwnLists,
 }
 
 /// The modern clients, by what they declare.
@@ -139,7 +139,7 @@ impl DownstreamClient {
             level: Mutex::default(),
             watched: Arc::default(),
             subscribing: Mutex::default(),
-            own: OwnLists::default(),
+            own_lists: OwnLists::default(),
         }
     }
 

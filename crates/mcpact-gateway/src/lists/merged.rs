@@ -244,7 +244,7 @@ impl<'a> Merge<'a> {
             principal: client.principal().into(),
             fingerprint: client.fingerprint.clone(),
         };
-        let own = client.own.merges.get(&key, &sources, server_set);
+        let own = client.own_lists.merges.get(&key, &sources, server_set);
         let shared = || aggregator.merges.shared.get(&key, &sources, server_set);
         if let Some(list) = own.or_else(shared) {
             return Some(list);
@@ -273,7 +273,7 @@ impl<'a> Merge<'a> {
     /// Returns the cache for merged lists: that of the client for lists that no other client sees.
     fn cache(&self, audience: Audience) -> &'a MergeCache {
         match audience {
-            Audience::Owner => &self.client.own.merges,
+            Audience::Owner => &self.client.own_lists.merges,
             Audience::All => &self.aggregator.merges.shared,
         }
     }

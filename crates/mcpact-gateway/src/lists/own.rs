@@ -102,7 +102,7 @@ impl DownstreamClient {
             return None;
         }
         let instance = self.own_instance(entry)?;
-        let cached = self.own.entry(entry.number, kind);
+        let cached = self.own_lists.entry(entry.number, kind);
         let changes = self.own_version(entry, kind).changes;
         let is_known = || cached.unchanged(changes).is_some();
         (instance.session.is_some() || is_known()).then_some(cached)
@@ -142,7 +142,7 @@ pub(crate) fn refresh_on_new_instance(
         return;
     }
     let session = client.own_instance(entry).and_then(|own| own.session);
-    if session.is_some_and(|session| client.own.begin_refresh(entry.number, session)) {
+    if session.is_some_and(|session| client.own_lists.begin_refresh(entry.number, session)) {
         refresh(aggregator, entry, client);
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn refresh(
     entry: &Arc<ServerEntry>,
     client: &Arc<DownstreamClient>,
 ) {
-    for kind in client.own.kinds(entry.number) {
+    for kind in client.own_lists.kinds(entry.number) {
         let request = ListRequest::new(aggregator, entry, client, kind);
         if request.scope == ListScope::Own {
             request.refresh();
@@ -172,7 +172,7 @@ pub(crate) fn notify_owner(
     let mut owners = clients(aggregator);
     owners.retain(|client| client.own_instance(entry).is_some_and(is_owner));
     for client in &owners {
-        client.own.note_notified(entry.number, method);
+        client.own_lists.note_notified(entry.number, method);
     }
     owners.dedup_by(|one, other| one.is(other));
     for client in owners {
@@ -187,7 +187,7 @@ pub(crate) fn clients(aggregator: &Aggregator) -> Vec<Arc<DownstreamClient>> {
         .iter()
         .filter_map(|sink| sink.state()?.aggregate().cloned())
         .collect();
-    clients.extend(lock(&aggregator.visitors).all());
+    clients.extend(lock(&aggregator.modern_clients).all());
     // A client with a stream may have been evicted from the modern clients.
     for listener in aggregator.changes.listening() {
         if !clients.iter().any(|client| Arc::ptr_eq(client, &listener)) {

@@ -244,7 +244,7 @@ impl ListRequest {
 
     /// Returns true, once, if the client was shown another list than that of its own instance.
     fn differs_from_shown(&self, own: &CacheEntry) -> bool {
-        let (lists, server) = (&self.client.own, self.entry.number);
+        let (lists, server) = (&self.client.own_lists, self.entry.number);
         own.list()
             .is_some_and(|list| lists.must_notify(server, self.kind, &list))
     }
@@ -259,7 +259,7 @@ impl ListRequest {
             return;
         }
         let (entry, client) = (&self.entry, &self.client);
-        client.own.note_shown(entry.number, self.kind, list);
+        client.own_lists.note_shown(entry.number, self.kind, list);
         let own = client.own_list(entry, self.kind);
         if own.is_some_and(|own| self.differs_from_shown(&own)) {
             self.notify_client();

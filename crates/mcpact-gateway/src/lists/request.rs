@@ -46,7 +46,7 @@ impl ListRequest {
         client: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
-        let list = (ListScope::Own, client.own.entry(entry.number, kind));
+        let list = (ListScope::Own, client.own_lists.entry(entry.number, kind));
         Self::of(aggregator, entry, Arc::clone(client), kind, list)
     }
 
