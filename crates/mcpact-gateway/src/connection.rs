@@ -121,9 +121,9 @@ impl ManagedConnection for UpstreamConnection {
     /// Listeners for list changes prevent idle shutdown only with the `stateful` strategy.
     fn has_listeners(&self) -> bool {
         let has_subscribers = match self.strategy {
-            Strategy::Stateful => self.subscribers.is_waiting(),
+            Strategy::Stateful => self.subscribers.are_listening(),
             Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
-                self.subscribers.is_waiting_for_resources()
+                self.subscribers.are_listening_to_resources()
             }
         };
         let mapping = self.mapping.upgrade();
@@ -307,7 +307,7 @@ impl UpstreamConnection {
                                 slot.tell(note.method, connection.era());
                             }
                             connection.notify_task_listeners(&note).await;
-                            listen::changed(&connection, &note).await;
+                            listen::notify(&connection, note.method, &note.params).await;
                         }
                         Unsolicited::Request(ask) => connection.asked(ask),
                     }
@@ -325,7 +325,7 @@ impl UpstreamConnection {
                 drop(connection);
                 match slot {
                     // Listeners do not restart a server that was stopped as idle.
-                    Some(slot) if was_retired => slot.subscribers().listens.lost(),
+                    Some(slot) if was_retired => slot.subscribers().listens.session_lost(),
                     Some(slot) => slot.lost().await,
                     None => {}
                 }
@@ -346,7 +346,7 @@ impl UpstreamConnection {
                 let mapping = self.mapping.upgrade();
                 let detailed = mapping.and_then(|mapping| mapping.told(self, note));
                 if let Some(detailed) = detailed {
-                    listen::announce(self, &detailed).await;
+                    listen::notify(self, Method::TasksChanged, &detailed).await;
                 }
             }
             _ => {}
@@ -366,13 +366,13 @@ impl UpstreamConnection {
         } else if note.method == Method::LoggingMessage {
             self.forward_log(note);
         } else if !is_between_us {
-            self.subscribers.tell(note.method, &note.params);
+            self.subscribers.notify(note.method, &note.params);
         }
     }
 
     /// Processes the questions that arrived before the client finished its handshake.
     pub(crate) fn confirmed(self: &Arc<Self>) {
-        for ask in self.subscribers.confirmed() {
+        for ask in self.subscribers.take_deferred_questions() {
             self.asked(ask);
         }
     }

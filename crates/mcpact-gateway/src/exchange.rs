@@ -252,7 +252,8 @@ impl Exchange {
         {
             let request = u64::try_from(number).unwrap_or_default();
             // Boxed: this is rare, and would otherwise enlarge the future of every call.
-            self.hearing = Some(Box::pin(log_levels::hear(&self.connection, request, level)).await);
+            self.hearing =
+                Some(Box::pin(log_levels::raise(&self.connection, request, level)).await);
         }
         let job = &self.inbound.job;
         let upstream = &self.connection.upstream;
@@ -381,7 +382,7 @@ impl Exchange {
         if let (ServerResponse::Result(_), Some(method)) = (reply, self.inbound.job.method) {
             let params = &self.inbound.job.params;
             let sink = &self.inbound.sink;
-            self.connection.subscribers.granted(sink, method, params);
+            self.connection.subscribers.record(sink, method, params);
         }
     }
 

@@ -235,7 +235,7 @@ impl Gateway {
         }
         let separator = &state.catalog.gateway.separator;
         self.aggregator
-            .tell_absent(state.catalog.wrong.keys().map(ServerName::as_str));
+            .set_absent(state.catalog.wrong.keys().map(ServerName::as_str));
         self.aggregator.replace(state.entries(), separator);
         for (tags, selection) in &state.selections {
             let entries = state.tagged(tags).cloned().collect();

@@ -1,7 +1,7 @@
 //! Lists of tools, prompts and resources: fetched, cached and merged.
 
+pub(crate) mod bindings;
 pub(crate) mod cache;
-pub(crate) mod merge;
 pub(crate) mod merged;
 pub(crate) mod own;
 pub(crate) mod pages;

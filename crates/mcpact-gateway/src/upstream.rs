@@ -45,7 +45,7 @@ use crate::handover::HandoverLinks;
 use crate::loop_detection::Route;
 use crate::metrics::ServerMetrics;
 use crate::pins::{PinSettings, Pins};
-use crate::subscriptions::direct_clients::DirectClients;
+use crate::subscriptions::list_changes::NotificationSinks;
 use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor, min_instances};
 use crate::suspended::modern::ModernQuestions;
 use crate::suspended::registry::SuspendedRegistry;
@@ -175,8 +175,8 @@ pub struct UpstreamServer {
     pub(crate) tools: Mutex<Arc<ToolFilter>>,
     /// True if results that the server marks as public may be cached for all clients.
     pub(crate) is_public: AtomicBool,
-    /// Clients at the server's own URL, notified when the served tools change.
-    pub(crate) direct_clients: DirectClients,
+    /// Clients at the server's own address, notified when the served tools change.
+    pub(crate) direct_clients: NotificationSinks,
     /// Route for loop detection, if the server is reached over HTTP.
     pub(crate) route: Option<Arc<Route>>,
     /// Number that distinguishes servers of one name.
@@ -208,7 +208,7 @@ impl UpstreamServer {
         *served = Arc::new(tools);
         drop(served);
         if is_other {
-            self.direct_clients.tell(Method::ToolsListChanged);
+            self.direct_clients.notify(Method::ToolsListChanged);
         }
     }
 
@@ -289,7 +289,7 @@ impl UpstreamServer {
             settings,
             clock,
             tools: Mutex::default(),
-            direct_clients: DirectClients::default(),
+            direct_clients: NotificationSinks::default(),
             route,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             succession: HandoverLinks::default(),

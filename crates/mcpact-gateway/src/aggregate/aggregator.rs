@@ -1,14 +1,8 @@
-//! Many servers behind one address, seen as one.
+//! Aggregator: many servers behind one URL, seen as one.
 //!
-//! Every server has a [`UpstreamServer`] of its own, which speaks its revision and knows its connections. A aggregator
-//! decides which server a request is for, under which name the server knows the thing, and what a client
-//! sees of all of them together. Read `aggregator/pump.rs` first: the order in which things happen.
+//! Each server has an `UpstreamServer` with its connections. The aggregator routes requests, maps names and URIs, and
+//! merges lists. `aggregate/dispatch.rs` has the order of the steps.
 
-use crate::handover::subscriptions;
-use crate::lists::own;
-use crate::lists::refresh;
-use crate::subscriptions::list_changes;
-use crate::sync::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,30 +23,33 @@ use crate::downstream::client::ModernClients;
 use crate::drain::DrainGate;
 use crate::filters::Filters;
 use crate::handover::removed::RemovedServers;
-use crate::lists::merge::SharedMerges;
+use crate::handover::subscriptions;
+use crate::lists::merged::SharedMerges;
+use crate::lists::{own, refresh};
 use crate::metrics::Metrics;
-use crate::subscriptions::list_changes::ListChanges;
+use crate::subscriptions::list_changes::{self, ListChanges};
+use crate::sync::lock;
 
-/// What can be set about a aggregator.
+/// Settings of an aggregator.
 #[derive(Clone, Debug)]
 pub struct AggregatorSettings {
-    /// How its fronts are set.
+    /// Settings of the MCP server towards clients.
     pub front: Settings,
-    /// What stands between a server and the name of its thing.
+    /// Separator of prefix and name in public names.
     pub separator: String,
-    /// How long a name may be.
+    /// Maximum length of public names.
     pub longest_name: usize,
-    /// How long a client that comes waits for servers of which nothing is known.
+    /// Maximum wait of a new client for unknown servers.
     pub introduction_wait: Duration,
     /// Maximum wait of a list request for one server; clients are notified of later lists.
     pub list_wait: Duration,
     /// Age at which the list of a server without change notifications is refreshed, if the server is running.
     pub list_age: Duration,
-    /// Where it counts.
+    /// Metrics of requests.
     pub metrics: Arc<Metrics>,
-    /// Where its requests are counted.
+    /// Gate that admits requests until shutdown.
     pub drain_gate: DrainGate,
-    /// What looks at its requests and results.
+    /// Filters for requests and results.
     pub filters: Filters,
 }
 
@@ -73,44 +70,44 @@ impl Default for AggregatorSettings {
     }
 }
 
-/// The servers of one moment, in the order of the configuration.
-#[derive(Debug)]
+/// Servers of an aggregator at one time, in the order of the configuration.
+#[derive(Debug, Default)]
 pub(crate) struct ServerSet {
     pub(crate) entries: Vec<Arc<ServerEntry>>,
-    /// The names of servers that are left out.
+    /// Names of the servers with an invalid configuration.
     pub(crate) absent: Arc<[Box<str>]>,
     pub(crate) style: Arc<NameFormat>,
     pub(crate) version: u64,
 }
 
-/// Many servers, seen as one.
+/// Aggregator of many servers.
 #[derive(Debug)]
 pub struct Aggregator {
     pub(crate) settings: AggregatorSettings,
     /// Terms for clients without a handshake.
-    pub(crate) bare: Arc<ServerTerms>,
-    pub(crate) server_set: Mutex<Arc<ServerSet>>,
-    /// The names of servers that are left out.
-    pub(crate) absent: Mutex<Arc<[Box<str>]>>,
-    pub(crate) versions: AtomicU64,
+    pub(crate) base_terms: Arc<ServerTerms>,
+    server_set: Mutex<Arc<ServerSet>>,
+    /// Names of the servers with an invalid configuration, for the next server set.
+    absent: Mutex<Arc<[Box<str>]>>,
+    versions: AtomicU64,
     pub(crate) terms: TermsCache,
-    pub(crate) visitors: Mutex<ModernClients>,
+    pub(crate) modern_clients: Mutex<ModernClients>,
     pub(crate) merges: SharedMerges,
-    pub(crate) seen: Mutex<MentionedUris>,
+    pub(crate) mentioned: Mutex<MentionedUris>,
     pub(crate) changes: ListChanges,
     pub(crate) sealer: Sealer,
     /// Removed servers with tasks that clients may still query.
-    pub(crate) departed: RemovedServers,
+    pub(crate) removed: RemovedServers,
 }
 
 /// Error of a server with an invalid configuration.
 pub(crate) const ABSENT: &str = "its config is wrong, as `mcpact status` tells";
 
 impl Aggregator {
-    /// These servers, seen as one.
+    /// Creates an aggregator of these servers.
     ///
     /// # Errors
-    /// The operating system has no randomness.
+    /// The operating system provides no randomness.
     pub fn new(
         entries: Vec<Arc<ServerEntry>>,
         settings: AggregatorSettings,
@@ -119,42 +116,37 @@ impl Aggregator {
         let keys = keys.map_or_else(SealKeys::random, Ok)?;
         let nothing = CapabilitySet::empty(Side::Server);
         let policy = settings.front.policy.clone();
-        let bare = ServerTerms::new(identity(), nothing, policy);
+        let base_terms = ServerTerms::new(identity(), nothing, policy);
         let aggregator = Arc::new(Self {
-            bare: Arc::new(bare),
-            server_set: Mutex::new(Arc::new(ServerSet {
-                entries: Vec::new(),
-                absent: Arc::default(),
-                style: Arc::default(),
-                version: 0,
-            })),
+            base_terms: Arc::new(base_terms),
+            server_set: Mutex::default(),
             absent: Mutex::default(),
             versions: AtomicU64::new(0),
             terms: TermsCache::default(),
-            visitors: Mutex::default(),
+            modern_clients: Mutex::default(),
             merges: SharedMerges::default(),
-            seen: Mutex::default(),
+            mentioned: Mutex::default(),
             changes: ListChanges::default(),
             sealer: Sealer::new(&keys),
-            departed: RemovedServers::default(),
+            removed: RemovedServers::default(),
             settings,
         });
-        // The first set of servers is not a change.
+        // The first server set is not a change.
         if !entries.is_empty() {
             aggregator.replace(entries, &aggregator.settings.separator);
         }
-        refresh::watch(&aggregator);
+        refresh::poll(&aggregator);
         Ok(aggregator)
     }
 
     /// Replaces the servers and the separator of public names; notifies clients that all lists may have changed, unless
     /// nothing changes.
     pub fn replace(self: &Arc<Self>, entries: Vec<Arc<ServerEntry>>, separator: &str) {
-        if self.is_made_of(&entries, separator) {
+        if self.is_unchanged(&entries, separator) {
             return;
         }
         for entry in &entries {
-            entry.belong_to(self);
+            entry.join(self);
         }
         let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
         let style = Arc::new(NameFormat {
@@ -168,16 +160,16 @@ impl Aggregator {
             version,
         });
         let before = std::mem::replace(&mut *lock(&self.server_set), Arc::clone(&server_set));
-        self.forget(&before, &server_set);
-        self.departed.note(&before, &server_set);
+        self.release_names(&before, &server_set);
+        self.removed.note(&before, &server_set);
         subscriptions::follow(self);
         if version > 1 {
             list_changes::announce_all(self);
         }
     }
 
-    /// Whether nothing would change if these were the servers.
-    pub(crate) fn is_made_of(&self, entries: &[Arc<ServerEntry>], separator: &str) -> bool {
+    /// Returns true if a replacement by these servers changes nothing.
+    fn is_unchanged(&self, entries: &[Arc<ServerEntry>], separator: &str) -> bool {
         let now = self.server_set();
         let is_same =
             |(one, other): (&Arc<ServerEntry>, &Arc<ServerEntry>)| Arc::ptr_eq(one, other);
@@ -189,28 +181,30 @@ impl Aggregator {
     }
 
     /// Sets the servers that are reported as missing after the next replacement.
-    pub(crate) fn tell_absent<'a>(&self, names: impl Iterator<Item = &'a str>) {
+    pub(crate) fn set_absent<'a>(&self, names: impl Iterator<Item = &'a str>) {
         *lock(&self.absent) = names.map(Box::from).collect();
     }
 
-    /// Where servers stood has another meaning now; names do not, where they are made as before.
-    pub(crate) fn forget(&self, before: &ServerSet, now: &ServerSet) {
-        let is_named_alike = before.style == now.style;
-        let origins = is_named_alike.then(|| now.origins());
+    /// Releases the names of removed servers, or all names if their format has changed, and discards the merged lists.
+    fn release_names(&self, before: &ServerSet, now: &ServerSet) {
+        let has_same_format = before.style == now.style;
+        let origins = has_same_format.then(|| now.origins());
         // Waits for names of the previous servers that are being assigned; later assignments see the new servers.
         self.merges.keep_names(&origins.unwrap_or_default());
-        self.forget_merged();
-        for guest in own::guests(self) {
-            guest.own.stay_at(|number| now.place(number).is_some());
+        self.clear_merges();
+        for client in own::clients(self) {
+            client
+                .own_lists
+                .retain(|number| now.position(number).is_some());
         }
-        *lock(&self.seen) = MentionedUris::default();
+        *lock(&self.mentioned) = MentionedUris::default();
     }
 
     /// Discards all merged lists.
-    pub(crate) fn forget_merged(&self) {
+    pub(crate) fn clear_merges(&self) {
         self.merges.shared.clear();
-        for guest in own::guests(self) {
-            guest.own.merges.clear();
+        for client in own::clients(self) {
+            client.own_lists.merges.clear();
         }
     }
 
@@ -218,7 +212,7 @@ impl Aggregator {
         Arc::clone(&lock(&self.server_set))
     }
 
-    /// Whether these are the servers.
+    /// Returns true unless the servers were replaced.
     pub(crate) fn is_current(&self, server_set: &ServerSet) -> bool {
         lock(&self.server_set).version == server_set.version
     }
@@ -233,9 +227,9 @@ pub(crate) fn identity() -> Implementation {
 mod tests {
     use super::*;
 
-    /// Clients are not told of changes where there are none, nor of how everything began.
+    /// Clients are notified of replaced servers, but not of the first server set.
     #[tokio::test]
-    pub(crate) async fn the_same_servers_again_are_no_change() {
+    async fn the_same_servers_again_are_no_change() {
         let aggregator = Aggregator::new(Vec::new(), AggregatorSettings::default()).unwrap();
         let separator = aggregator.settings.separator.clone();
         aggregator.replace(Vec::new(), &separator);
@@ -244,7 +238,7 @@ mod tests {
         aggregator.replace(Vec::new(), &separator);
         assert_eq!(aggregator.server_set().version, version);
         assert!(!aggregator.changes.are_pending());
-        aggregator.tell_absent(["lost"].into_iter());
+        aggregator.set_absent(["lost"].into_iter());
         aggregator.replace(Vec::new(), &separator);
         assert_ne!(
             aggregator.server_set().version,

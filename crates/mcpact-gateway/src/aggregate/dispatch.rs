@@ -3,7 +3,7 @@
 use crate::aggregate::sealed_state;
 use crate::handover::removed;
 use crate::handover::subscriptions;
-use crate::lists::merge;
+use crate::lists::merged;
 use crate::subscriptions::aggregate_listen;
 use crate::tasks::aggregate_tasks;
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ impl Backend for Aggregator {
     }
 
     fn terms(&self) -> &Arc<ServerTerms> {
-        &self.bare
+        &self.base_terms
     }
 
     async fn accept_client(
@@ -92,7 +92,7 @@ impl Backend for Aggregator {
     }
 
     fn disconnected(&self, identity: &ClientIdentity) {
-        let guests = lock(&self.visitors).remove(identity);
+        let guests = lock(&self.modern_clients).remove(identity);
         drop(guests);
         for entry in &self.server_set().entries {
             entry.server.on_disconnect(identity);
@@ -103,7 +103,7 @@ impl Backend for Aggregator {
         let kind = ListKind::Tools;
         // What one client alone is shown is in no common list.
         let listed = self.listed(kind, tool);
-        let (entry, name) = listed.or_else(|| self.guessed(kind, tool))?;
+        let (entry, name) = listed.or_else(|| self.by_prefix(kind, tool))?;
         entry.server.mirrored_params(&name)
     }
 
@@ -155,7 +155,7 @@ impl Aggregator {
             return false;
         };
         let is_there = |number| subscriptions::numbered(self, number).is_some();
-        guest.watched.forget(&uri, is_there)
+        guest.watched.remove_local(&uri, is_there)
     }
 
     /// Sets the log level of a legacy client at the servers it is connected to; other servers get it on connection.
@@ -349,7 +349,7 @@ impl Front for Arc<Aggregator> {
         };
         if let Some(kind) = ListKind::of(method) {
             let revision = request.pact.revision();
-            return Some(merge::page(self, client, kind, &request.params, revision).await);
+            return Some(merged::page(self, client, kind, &request.params, revision).await);
         }
         match method {
             Method::Ping => {}

@@ -6,15 +6,15 @@ use std::fmt::Write;
 const MAX_CHARS: usize = 4096;
 
 /// State of a server as far as the instructions show it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ServerInstructions<'a> {
     pub(crate) server: &'a str,
     pub(crate) prefix: &'a str,
-    pub(crate) instructions: Option<&'a str>,
+    pub(crate) instructions: Option<Box<str>>,
     /// Cause of unavailability.
-    pub(crate) failure: Option<&'a str>,
+    pub(crate) failure: Option<String>,
     /// Missing parts of its lists.
-    pub(crate) lacking: &'a [String],
+    pub(crate) lacking: Vec<String>,
 }
 
 /// Returns the instructions for a client: naming scheme, unavailable servers and the instructions of each server.
@@ -22,7 +22,7 @@ pub(crate) fn merge(parts: &[ServerInstructions<'_>], separator: &str) -> Option
     let mut out = String::new();
     out.push_str(&describe_prefixes(parts, separator));
     for part in parts {
-        if let Some(failure) = part.failure {
+        if let Some(failure) = &part.failure {
             let _ = write!(out, "\n\n`{}` is unavailable: {failure}.", part.server);
         } else if !part.lacking.is_empty() {
             let lacking = part.lacking.join("; ");
@@ -30,7 +30,7 @@ pub(crate) fn merge(parts: &[ServerInstructions<'_>], separator: &str) -> Option
         }
     }
     for part in parts {
-        let text = part.instructions.map(str::trim).unwrap_or_default();
+        let text = part.instructions.as_deref().unwrap_or_default().trim();
         if !text.is_empty() {
             let shown: String = text.chars().take(MAX_CHARS).collect();
             let _ = write!(out, "\n\n## {}\n{shown}", part.server);
@@ -80,12 +80,12 @@ mod tests {
     /// Instructions are in server order under the server name; failures are visible.
     #[test]
     fn instructions_list_servers_and_failures() {
-        let part = |server, instructions, failure| ServerInstructions {
+        let part = |server, instructions: Option<&str>, failure: Option<&str>| ServerInstructions {
             server,
             prefix: server,
-            instructions,
-            failure,
-            lacking: &[],
+            instructions: instructions.map(Box::from),
+            failure: failure.map(String::from),
+            lacking: Vec::new(),
         };
         let parts = [
             part("0", None, Some("it could not be started")),
@@ -126,7 +126,7 @@ mod tests {
             prefix,
             instructions: None,
             failure: None,
-            lacking: &[],
+            lacking: Vec::new(),
         };
         let text = |parts: &[ServerInstructions<'_>]| merge(parts, ".").unwrap_or_default();
         assert_eq!(text(&[part("a", "x")]), "Names of `a` start with `x.`.");
@@ -143,9 +143,9 @@ mod tests {
         let part = ServerInstructions {
             server: "a",
             prefix: "",
-            instructions: Some(&long),
+            instructions: Some(long.into()),
             failure: None,
-            lacking: &[],
+            lacking: Vec::new(),
         };
         assert!(merge(&[part], "__").unwrap().len() < MAX_CHARS + 100);
     }

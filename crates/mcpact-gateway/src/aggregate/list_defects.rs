@@ -19,23 +19,8 @@ pub(crate) struct ListDefects {
     unnamed: usize,
     /// Names or URIs that occur more than once.
     duplicates: Vec<Box<str>>,
-    end: ListEnd,
-}
-
-/// End of a paginated list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum ListEnd {
-    /// The last page was read.
-    #[default]
-    Complete,
-    /// A cursor occurs again.
-    CursorLoop { cursor: String, pages: usize },
-    /// The cursor after these pages is not a string.
-    InvalidCursor { pages: usize },
-    /// The list has more pages than are read.
-    Truncated { pages: usize },
-    /// This page has no list.
-    Unreadable { page: usize },
+    /// Description of an incomplete end of the pages.
+    end: Option<String>,
 }
 
 impl ListDefects {
@@ -44,11 +29,15 @@ impl ListDefects {
         kind: ListKind,
         pages: impl Iterator<Item = &'p str>,
     ) -> (Vec<&'p str>, Self) {
+        let method = kind.method();
         let (mut items, mut defects) = (Vec::new(), Self::default());
         let (mut known, mut cursors) = (HashSet::new(), HashSet::new());
-        for (at, raw) in pages.enumerate() {
+        for (raw, number) in pages.zip(1_usize..) {
             let Some(page) = Page::parse(kind, raw) else {
-                defects.end = ListEnd::Unreadable { page: at + 1 };
+                defects.end = Some(format!(
+                    "page {number} of `{method}` has no array `{}`; it and later pages are left out",
+                    kind.member()
+                ));
                 break;
             };
             for item in page.items {
@@ -68,21 +57,25 @@ impl ListDefects {
                 }
             }
             defects.end = match page.next {
-                NextPage::None => ListEnd::Complete,
-                NextPage::Invalid => ListEnd::InvalidCursor { pages: at + 1 },
-                NextPage::Cursor(next) if cursors.contains(&next) => ListEnd::CursorLoop {
-                    cursor: next,
-                    pages: at + 1,
-                },
+                NextPage::None => None,
+                NextPage::Invalid => Some(format!(
+                    "the `nextCursor` on page {number} of `{method}` is not a string; later pages are left out"
+                )),
+                NextPage::Cursor(next) if cursors.contains(&next) => {
+                    // In a loop every item occurs again.
+                    defects.duplicates.clear();
+                    Some(format!(
+                        "`{method}` does not end: the cursor `{}` occurs again after {number} pages; reading stopped there",
+                        shortened(&next)
+                    ))
+                }
                 NextPage::Cursor(next) => {
                     cursors.insert(next);
-                    ListEnd::Truncated { pages: at + 1 }
+                    Some(format!(
+                        "`{method}` has more than {number} pages; later pages are left out"
+                    ))
                 }
             };
-        }
-        if matches!(defects.end, ListEnd::CursorLoop { .. }) {
-            // In a loop every item occurs again.
-            defects.duplicates.clear();
         }
         (items, defects)
     }
@@ -125,24 +118,7 @@ impl ListDefects {
         }
         let items =
             (!items.is_empty()).then(|| format!("left out of `{method}`: {}", items.join(", ")));
-        let end = match &self.end {
-            ListEnd::Complete => None,
-            ListEnd::CursorLoop { cursor, pages } => Some(format!(
-                "`{method}` does not end: the cursor `{}` occurs again after {pages} pages; reading stopped there",
-                shortened(cursor)
-            )),
-            ListEnd::InvalidCursor { pages } => Some(format!(
-                "the `nextCursor` on page {pages} of `{method}` is not a string; later pages are left out"
-            )),
-            ListEnd::Truncated { pages } => Some(format!(
-                "`{method}` has more than {pages} pages; later pages are left out"
-            )),
-            ListEnd::Unreadable { page } => Some(format!(
-                "page {page} of `{method}` has no array `{}`; it and later pages are left out",
-                kind.member()
-            )),
-        };
-        let defects: Vec<String> = items.into_iter().chain(end).collect();
+        let defects: Vec<String> = items.into_iter().chain(self.end.clone()).collect();
         (!defects.is_empty()).then(|| defects.join("; "))
     }
 }

@@ -178,7 +178,7 @@ impl NameFormat {
 
     /// Returns possible targets of a name before any list is known: servers with a matching prefix, the longest prefix
     /// first.
-    pub(crate) fn guess<'a>(
+    pub(crate) fn routes_by_prefix<'a>(
         &self,
         public: &str,
         prefixes: impl IntoIterator<Item = (usize, &'a str)>,
@@ -336,9 +336,9 @@ mod tests {
     }
 
     #[test]
-    fn unlisted_names_are_guessed_by_prefix() {
+    fn unlisted_names_are_routed_by_prefix() {
         let format = NameFormat::default();
-        let found = format.guess("a__b__c", [(0, "a"), (1, "a__b"), (2, "z"), (3, "")]);
+        let found = format.routes_by_prefix("a__b__c", [(0, "a"), (1, "a__b"), (2, "z"), (3, "")]);
         let found: Vec<(usize, &str)> = found.iter().map(|r| (r.server, &*r.name)).collect();
         assert_eq!(found, [(1, "c"), (0, "b__c"), (3, "a__b__c")]);
     }

@@ -1,21 +1,20 @@
 //! Errors for unknown names and URIs, and for items of unavailable servers.
 
-use crate::upstream::tool_filter;
 use std::fmt::Write;
 
 use mcpact_config::{listed, shortened};
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
-use crate::aggregate::aggregator::ABSENT;
-use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::aggregator::{ABSENT, Aggregator};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::MergedList;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::aggregate::server_entry::failure::Unwell;
+use crate::aggregate::server_entry::failure::Unavailability;
 use crate::error::{Explanation, ServeError};
 use crate::exchange::refusal;
 use crate::stable::Reason;
+use crate::upstream::tool_filter;
 
 const fn word(kind: ListKind) -> &'static str {
     match kind {
@@ -31,37 +30,46 @@ pub(crate) fn not_found(
     kind: ListKind,
     name: &str,
     list: &MergedList,
-    client: Revision,
+    revision: Revision,
 ) -> ServeError {
-    match unwell_owner(aggregator, kind, name) {
-        Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
-        None => unknown(aggregator, kind, name, list, client),
+    match unavailable_owner(aggregator, kind, name) {
+        Some((server, state)) => unavailable(kind, name, &server, state, revision),
+        None => unknown(aggregator, kind, name, list, revision),
     }
 }
 
-/// The server that a name belongs to by its prefix, if it cannot say now what it has; one without a prefix
-/// where no other's fits.
-fn unwell_owner(aggregator: &Aggregator, kind: ListKind, name: &str) -> Option<(Box<str>, Unwell)> {
+/// Returns the unavailable server with the longest prefix of a name. Servers without a prefix count only if no other
+/// prefix matches.
+fn unavailable_owner(
+    aggregator: &Aggregator,
+    kind: ListKind,
+    name: &str,
+) -> Option<(Box<str>, Unavailability)> {
     let server_set = aggregator.server_set();
-    let entries = server_set.entries.iter();
-    let fitting = server_set
+    let prefixes = server_set.entries.iter().map(|entry| &*entry.prefix);
+    let candidates = server_set
         .style
-        .guess(name, entries.map(|entry| &*entry.prefix).enumerate());
-    let fitting: Vec<&ServerEntry> = fitting
+        .routes_by_prefix(name, prefixes.enumerate());
+    let candidates: Vec<&ServerEntry> = candidates
         .iter()
         .filter_map(|route| Some(&**server_set.entries.get(route.server)?))
         .collect();
     let has_prefix = |entry: &&ServerEntry| !entry.prefix.is_empty();
-    let is_named = fitting.iter().any(has_prefix);
-    let mut owners = fitting
+    let is_prefixed = candidates.iter().any(has_prefix);
+    let mut owners = candidates
         .into_iter()
-        .filter(|entry| has_prefix(entry) || !is_named);
-    let unwell = owners.find_map(|entry| Some((entry.name.clone(), entry.unwell(kind)?)));
-    unwell.or_else(|| {
+        .filter(|entry| has_prefix(entry) || !is_prefixed);
+    let owner = owners.find_map(|entry| Some((entry.name.clone(), entry.unavailability(kind)?)));
+    owner.or_else(|| {
         let absent = server_set.absent.iter().map(|name| &**name).enumerate();
-        let guessed = server_set.style.guess(name, absent);
-        let name = server_set.absent.get(guessed.first()?.server)?;
-        Some((name.clone(), wrong()))
+        let candidates = server_set.style.routes_by_prefix(name, absent);
+        let name = server_set.absent.get(candidates.first()?.server)?;
+        let state = Unavailability {
+            state: "wrong",
+            why: ABSENT.into(),
+            advice: String::from("mend its config"),
+        };
+        Some((name.clone(), state))
     })
 }
 
@@ -71,7 +79,7 @@ pub(crate) fn unknown(
     kind: ListKind,
     name: &str,
     list: &MergedList,
-    client: Revision,
+    revision: Revision,
 ) -> ServeError {
     let what = word(kind);
     let all = list.keys(kind);
@@ -84,14 +92,14 @@ pub(crate) fn unknown(
     if kind == ListKind::Tools {
         why.push_str(&withheld(aggregator));
     }
-    refusal(ErrorCode::InvalidParams.code(), why, None, client)
+    refusal(ErrorCode::InvalidParams.code(), why, None, revision)
 }
 
 pub(crate) fn unknown_resource(
     aggregator: &Aggregator,
     uri: &str,
     all: &[String],
-    client: Revision,
+    revision: Revision,
 ) -> ServeError {
     let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
     why.push_str(&match all {
@@ -101,16 +109,16 @@ pub(crate) fn unknown_resource(
     let servers = aggregator.server_names();
     let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
     why.push_str(&missing(aggregator, ListKind::Resources));
-    let code = if ErrorCode::ResourceNotFound.emitted_in(client) {
+    let code = if ErrorCode::ResourceNotFound.emitted_in(revision) {
         ErrorCode::ResourceNotFound
     } else {
         ErrorCode::InvalidParams
     };
     let data = ObjectWriter::new().text("uri", uri).finish();
-    refusal(code.code(), why, Some(data), client)
+    refusal(code.code(), why, Some(data), revision)
 }
 
-/// Of which servers tools are kept back: what is not found may be one of them.
+/// Describes the servers with hidden tools, which may include the unknown one.
 fn withheld(aggregator: &Aggregator) -> String {
     let server_set = aggregator.server_set();
     let withheld = server_set.entries.iter().filter_map(|entry| {
@@ -120,54 +128,37 @@ fn withheld(aggregator: &Aggregator) -> String {
     withheld.collect()
 }
 
-/// Which servers are missing, and why: what is not found may be theirs.
+/// Describes the unavailable servers, which may have the unknown item.
 fn missing(aggregator: &Aggregator, kind: ListKind) -> String {
     let server_set = aggregator.server_set();
-    let missing: Vec<String> = server_set
-        .entries
-        .iter()
-        .filter_map(|entry| {
-            let why = entry.unwell(kind)?.why.in_short();
-            Some(format!("`{}` ({why})", entry.name))
-        })
-        .chain(
-            server_set
-                .absent
-                .iter()
-                .map(|name| format!("`{name}` ({ABSENT})")),
-        )
-        .collect();
+    let unavailable = server_set.entries.iter().filter_map(|entry| {
+        let why = entry.unavailability(kind)?.why.in_short();
+        Some(format!("`{}` ({why})", entry.name))
+    });
+    let absent = server_set.absent.iter();
+    let absent = absent.map(|name| format!("`{name}` ({ABSENT})"));
+    let missing: Vec<String> = unavailable.chain(absent).collect();
     match missing.as_slice() {
         [] => String::new(),
         some => format!("; missing servers: {}", some.join(", ")),
     }
 }
 
-/// How a server is that is left out.
-fn wrong() -> Unwell {
-    Unwell {
-        state: "wrong",
-        why: ABSENT.into(),
-        advice: String::from("mend its config"),
-    }
-}
-
 /// Returns the error for an item of a server that is unavailable.
-fn may_be_there(
+fn unavailable(
     kind: ListKind,
     name: &str,
     server: &str,
-    unwell: &Unwell,
-    client: Revision,
+    Unavailability { state, why, advice }: Unavailability,
+    revision: Revision,
 ) -> ServeError {
-    let Unwell { state, why, advice } = unwell;
     let hint = match &why.hint {
         Some(hint) => format!("{hint}; {advice}"),
         None => advice.clone(),
     };
     let why = Explanation {
         hint: Some(hint),
-        ..why.clone()
+        ..why
     };
     let message = format!(
         "`{server}`: the server, to which the {} `{}` may belong, cannot be used now (state: {state}): {}",
@@ -177,11 +168,17 @@ fn may_be_there(
     );
     let data = ObjectWriter::new()
         .text("reason", Reason::UpstreamMissing.as_str())
-        .text("advice", advice)
+        .text("advice", &advice)
         .finish();
-    refusal(ErrorCode::InternalError.code(), message, Some(data), client)
+    refusal(
+        ErrorCode::InternalError.code(),
+        message,
+        Some(data),
+        revision,
+    )
 }
 
+/// Returns similar entries of a list, or its beginning.
 pub(crate) fn listed_of(given: &str, all: &[String]) -> String {
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     listed(given, &all)

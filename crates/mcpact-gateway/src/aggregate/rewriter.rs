@@ -1,6 +1,5 @@
-//! What a client sees of one server among several.
+//! Rewriting of the messages of one server for a client of the aggregator.
 
-use crate::handover::subscriptions;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -19,10 +18,11 @@ use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::task_ids::{TaskMap, qualified_id};
 use crate::aggregate::uri_table::{MentionedUris, is_qualified, qualified};
 use crate::downstream::sink::MessageRewriter;
+use crate::handover::subscriptions;
 use crate::subscriptions::watched_uris::WatchedUris;
 use crate::sync::lock;
 
-/// One server, as part of a aggregator.
+/// Rewriter of the messages of one server: public URIs, qualified task ids, and the server name in questions and logs.
 #[derive(Clone, Debug)]
 pub(crate) struct Rewriter {
     aggregator: Weak<Aggregator>,
@@ -43,48 +43,48 @@ impl Rewriter {
         }
     }
 
-    /// A result with the addresses that clients use.
+    /// Returns a result with public URIs and task ids.
     pub(crate) fn result(&self, method: Method, raw: ByteString) -> ByteString {
-        let asks = |method: Method, params: &str| self.asked(method, params);
-        let shown = self.tasks().result(method, &raw);
-        let raw = shown.map_or(raw, Into::into);
-        if let Some(asking) = edit_questions(&raw, asks) {
-            return asking.into();
+        let with_tasks = self.tasks().result(method, &raw);
+        let raw = with_tasks.map_or(raw, Into::into);
+        let with_questions = edit_questions(&raw, |method, params| self.rewritten(method, params));
+        if let Some(with_questions) = with_questions {
+            return with_questions.into();
         }
-        match UriMap(|uri: &str| self.shown(uri)).result(method, &raw) {
-            Cow::Owned(shown) => shown.into(),
+        match UriMap(|uri: &str| self.public_uri(uri)).result(method, &raw) {
+            Cow::Owned(with_uris) => with_uris.into(),
             Cow::Borrowed(_) => raw,
         }
     }
 
-    /// An error with the addresses that clients use: the one that was asked for as it was. What is in an
-    /// error need not be there, so that nothing is remembered of it.
-    pub(crate) fn error(&self, mut error: WireError, asked: Option<&str>) -> WireError {
-        let shown = |uri: &str| {
-            let named = qualified(&self.entry.name, uri);
-            if asked == Some(uri) {
+    /// Returns an error with public URIs. The requested URI has the form of the request. The URIs are not recorded, since
+    /// the resource may not exist.
+    pub(crate) fn error(&self, mut error: WireError, requested: Option<&str>) -> WireError {
+        let public = |uri: &str| {
+            let qualified = qualified(&self.entry.name, uri);
+            if requested == Some(uri) {
                 return None;
             }
             let aggregator = self.aggregator.upgrade()?;
-            let is_plain = || self.is_plain(&aggregator, &lock(&aggregator.seen), uri);
-            (asked == Some(&named) || is_plain() == Some(false)).then_some(named)
+            let is_plain = || self.is_plain(&aggregator, &lock(&aggregator.mentioned), uri);
+            (requested == Some(&qualified) || is_plain() == Some(false)).then_some(qualified)
         };
         if let Some(data) = &error.data
-            && let Some(shown) = UriMap(shown).member(data)
+            && let Some(data) = UriMap(public).member(data)
         {
-            error.data = Some(shown);
+            error.data = Some(data);
         }
         error
     }
 
     /// Returns the public form of a URI, if it differs. The server of an unqualified URI is recorded, since the URI may
     /// be unlisted.
-    fn shown(&self, uri: &str) -> Option<String> {
+    fn public_uri(&self, uri: &str) -> Option<String> {
         let aggregator = self.aggregator.upgrade()?;
-        let mut seen = lock(&aggregator.seen);
-        match self.is_plain(&aggregator, &seen, uri)? {
+        let mut mentioned = lock(&aggregator.mentioned);
+        match self.is_plain(&aggregator, &mentioned, uri)? {
             true => {
-                seen.record(self.entry.number, uri);
+                mentioned.record(self.entry.number, uri);
                 None
             }
             false => Some(qualified(&self.entry.name, uri)),
@@ -93,49 +93,47 @@ impl Rewriter {
 
     /// Returns true if the URI is shown unqualified: it leads to this server, or clients can open it directly. None if
     /// the server was removed.
-    fn is_plain(&self, aggregator: &Aggregator, seen: &MentionedUris, uri: &str) -> Option<bool> {
-        if is_of_the_web(uri) {
+    fn is_plain(
+        &self,
+        aggregator: &Aggregator,
+        mentioned: &MentionedUris,
+        uri: &str,
+    ) -> Option<bool> {
+        if is_web_uri(uri) {
             return Some(true);
         }
-        let Some(known) = aggregator.merges.shared.addressed() else {
-            return Some(!is_qualified(uri) && !self.has_rivals(aggregator));
+        let Some(known) = aggregator.merges.shared.uris() else {
+            return Some(!is_qualified(uri) && !self.may_share_uris(aggregator));
         };
-        let at = known.server_set.place(self.entry.number)?;
-        let seen = known.server_set.places(seen.owners(uri));
-        Some(known.table.is_plain(at, uri, &seen))
+        let at = known.server_set.position(self.entry.number)?;
+        let mentioned = known.server_set.positions(mentioned.owners(uri));
+        Some(known.table.is_plain(at, uri, &mentioned))
     }
 
-    /// Whether the server is one of those that the client sees.
-    fn is_there(&self) -> bool {
-        let aggregator = self.aggregator.upgrade();
-        aggregator.is_some_and(|aggregator| {
-            subscriptions::numbered(&aggregator, self.entry.number).is_some()
-        })
-    }
-
-    /// Whether another server may have the same addresses, as far as anybody knows.
-    fn has_rivals(&self, aggregator: &Aggregator) -> bool {
+    /// Returns true if another server may have the same URIs.
+    fn may_share_uris(&self, aggregator: &Aggregator) -> bool {
         let server_set = aggregator.server_set();
         let mut others = server_set.entries.iter();
         others.any(|entry| {
             entry.number != self.entry.number
-                && (entry.known().is_none() || entry.has(Capability::Resources))
+                && (entry.profile().is_none() || entry.has(Capability::Resources))
         })
     }
 
-    /// A resource has changed: under every address by which the client has subscribed to it.
+    /// Returns the notifications of an updated resource: one for each URI that the client subscribed to.
     fn updates<'a>(&self, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
+        let number = self.entry.number;
+        let aggregator = self.aggregator.upgrade();
         // A removed server only finishes its calls.
-        if !self.is_there() {
+        if aggregator.is_none_or(|of| subscriptions::numbered(&of, number).is_none()) {
             return SmallVec::new();
         }
-        let number = self.entry.number;
-        let told = under_each(params, |uri| self.watched.told(number, uri));
-        if !told.is_empty() {
-            return told;
+        let updates = with_each_uri(params, |uri| self.watched.public_uris(number, uri));
+        if !updates.is_empty() {
+            return updates;
         }
-        let shown = UriMap(|uri: &str| self.shown(uri)).member(params);
-        smallvec![shown.map_or(Cow::Borrowed(params), Cow::Owned)]
+        let public = UriMap(|uri: &str| self.public_uri(uri)).member(params);
+        smallvec![public.map_or(Cow::Borrowed(params), Cow::Owned)]
     }
 
     /// Returns the rewriter of task ids, which qualifies them with the server name.
@@ -143,47 +141,42 @@ impl Rewriter {
         TaskMap(|task: &str| qualified_id(&self.entry.name, task))
     }
 
-    /// Returns a question with the name of the server, since users see only the gateway.
-    fn asked(&self, method: Method, params: &str) -> Option<String> {
-        let of_task = self.tasks().params(method, params);
-        let params = of_task.as_deref().unwrap_or(params);
-        let signed = match method {
-            Method::ElicitationCreate => edit(params, "message", |raw| self.signed(raw)),
+    /// Returns the parameters of a question or log message with qualified task ids and the name of the server, since
+    /// users see only the gateway. None if nothing changes.
+    fn rewritten(&self, method: Method, params: &str) -> Option<String> {
+        let with_tasks = self.tasks().params(method, params);
+        let params = with_tasks.as_deref().unwrap_or(params);
+        let name = &self.entry.name;
+        let changed = match method {
+            Method::ElicitationCreate => edit(params, "message", |raw| {
+                Some(quoted(&format!("[{name}] {}", text(raw)?)))
+            }),
+            Method::LoggingMessage => edit(params, "logger", |raw| {
+                Some(quoted(&format!("{name}/{}", text(raw)?)))
+            }),
             _ => None,
         };
-        signed.or(of_task)
-    }
-
-    /// The same text with the server's name before it.
-    fn signed(&self, raw: &str) -> Option<String> {
-        Some(quoted(&format!("[{}] {}", self.entry.name, text(raw)?)))
-    }
-
-    /// The name of a log, with the server's name before it.
-    fn logger(&self, params: &str) -> Option<String> {
-        edit(params, "logger", |raw| {
-            Some(quoted(&format!("{}/{}", self.entry.name, text(raw)?)))
-        })
+        changed.or(with_tasks)
     }
 }
 
-/// What names an address, for each of the addresses that the client has for it.
-pub(crate) fn under_each(
+/// Returns parameters with each of the URIs that replace the one in `params`.
+pub(crate) fn with_each_uri(
     params: &str,
-    addresses: impl FnOnce(&str) -> BTreeSet<String>,
+    replace: impl FnOnce(&str) -> BTreeSet<String>,
 ) -> SmallVec<[Cow<'_, str>; 1]> {
-    let named = Object::parse(params).unwrap_or_default();
-    let addresses = named.get_str("uri").map(|uri| addresses(&uri));
-    let addresses = addresses.unwrap_or_default();
-    let each = addresses.iter();
-    each.filter_map(|address| edit(params, "uri", |_| Some(quoted(address))))
+    let object = Object::parse(params).unwrap_or_default();
+    let uris = object.get_str("uri").map(|uri| replace(&uri));
+    let uris = uris.unwrap_or_default();
+    let each = uris.iter();
+    each.filter_map(|uri| edit(params, "uri", |_| Some(quoted(uri))))
         .map(Cow::Owned)
         .collect()
 }
 
 /// Returns true if clients can open the URI directly, so that it has the same meaning for all servers (`2025-11-25
 /// server/resources#common-uri-schemes`).
-fn is_of_the_web(uri: &str) -> bool {
+fn is_web_uri(uri: &str) -> bool {
     let scheme = uri.split_once("://").map(|(scheme, _)| scheme);
     let is = |known| scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(known));
     is("https") || is("http")
@@ -191,26 +184,25 @@ fn is_of_the_web(uri: &str) -> bool {
 
 impl MessageRewriter for Rewriter {
     fn notifications<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
-        // The aggregator tells of lists itself, once for all servers.
+        // The aggregator announces changed lists itself, once for all servers.
         if ListKind::changed_by(method).is_some() {
             return SmallVec::new();
         }
         if method == Method::ResourcesUpdated {
             return self.updates(params);
         }
-        let of_task = self.tasks().params(method, params);
-        let inner = of_task.as_deref().unwrap_or(params);
-        let changed = match method {
-            Method::LoggingMessage => self.logger(inner),
-            Method::TasksChanged => edit_questions(inner, |method, raw| self.asked(method, raw)),
+        let rewritten = self.rewritten(method, params);
+        let inner = rewritten.as_deref().unwrap_or(params);
+        let with_questions = match method {
+            Method::TasksChanged => edit_questions(inner, |of, raw| self.rewritten(of, raw)),
             _ => None,
         };
-        let changed = changed.or(of_task);
+        let changed = with_questions.or(rewritten);
         smallvec![changed.map_or(Cow::Borrowed(params), Cow::Owned)]
     }
 
     fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str> {
-        let asked = self.asked(method, params);
-        asked.map_or(Cow::Borrowed(params), Cow::Owned)
+        let rewritten = self.rewritten(method, params);
+        rewritten.map_or(Cow::Borrowed(params), Cow::Owned)
     }
 }

@@ -1,13 +1,7 @@
-//! Which server a request is for.
+//! Routing: maps the subject of a request to a server and its original name or URI.
 
-use crate::aggregate::not_found;
-use crate::handover::subscriptions;
-use crate::lists::merge;
-use crate::lists::refresh;
-use crate::tasks::aggregate_tasks;
 use std::sync::Arc;
 
-use crate::error::ServeError;
 use mcpact_config::{listed, shortened};
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::envelope::Params;
@@ -17,18 +11,20 @@ use mcpact_wire::scan::text;
 use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_table::may_have_hash_suffix;
-use crate::aggregate::not_found::listed_of;
+use crate::aggregate::not_found::{self, listed_of};
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::sealed_state::ItemNames;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::uri_table::{UriLookup, UriTable, is_qualified};
 use crate::downstream::client::DownstreamClient;
+use crate::error::ServeError;
 use crate::exchange::refusal;
-use crate::lists::merge::MAX_REPLACEMENTS;
-use crate::lists::merged::Routes;
+use crate::handover::subscriptions;
+use crate::lists::merged::{MAX_REPLACEMENTS, Routes, merged_list};
 use crate::lists::request::ListRequest;
 use crate::lists::scope::ListScope;
 use crate::sync::lock;
+use crate::tasks::aggregate_tasks;
 
 /// Server and original name or URI of an item.
 type Target = (Arc<ServerEntry>, Box<str>);
@@ -37,14 +33,14 @@ impl Aggregator {
     /// Returns the server of a request, and the parameters with the names of that server if they differ.
     pub(crate) async fn select(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         method: Method,
         params: &str,
-        client: Revision,
+        revision: Revision,
     ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
-        let found = self.find(guest, &subject(method, params), client).await;
+        let found = self.find(client, &subject(method, params), revision).await;
         let Some(found) = found else {
-            return self.only_one(method, client);
+            return self.only_one(method, revision);
         };
         let (entry, inner) = found?;
         if let Some(missing) = entry.lacks(method) {
@@ -54,7 +50,7 @@ impl Aggregator {
                 missing.path()
             );
             let code = ErrorCode::MethodNotFound.code();
-            return Err(refusal(code, why, None, client));
+            return Err(refusal(code, why, None, revision));
         }
         let params = with_subject(method, params, &inner);
         Ok((entry, params))
@@ -63,33 +59,36 @@ impl Aggregator {
     /// Returns the server of a subject; none if there is no subject.
     pub(crate) async fn find(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         subject: &Subject<'_>,
-        client: Revision,
+        revision: Revision,
     ) -> Option<Result<Target, ServeError>> {
         let mut left = MAX_REPLACEMENTS;
         loop {
             left -= 1;
             let server_set = self.server_set();
             let found = match subject {
-                Subject::Tool(name) => self.by_name(guest, ListKind::Tools, name, client).await,
-                Subject::Prompt(name) => self.by_name(guest, ListKind::Prompts, name, client).await,
-                Subject::Uri(uri) => self.by_uri(guest, uri, client).await,
-                Subject::Task(task) => aggregate_tasks::by_task(self, task, client),
+                Subject::Tool(name) => self.by_name(client, ListKind::Tools, name, revision).await,
+                Subject::Prompt(name) => {
+                    self.by_name(client, ListKind::Prompts, name, revision)
+                        .await
+                }
+                Subject::Uri(uri) => self.by_uri(client, uri, revision).await,
+                Subject::Task(task) => aggregate_tasks::by_task(self, task, revision),
                 Subject::Nothing => return None,
             };
-            // Names and URIs are forgotten when servers are replaced, which may have happened meanwhile.
+            // A replacement of the servers, which may have happened meanwhile, discards names and URIs.
             if found.is_ok() || left == 0 || self.is_current(&server_set) {
                 return Some(found);
             }
         }
     }
 
-    /// A request that names nothing can go to a server that is alone.
+    /// Returns the server of a request without a subject, if there is only one.
     fn only_one(
         &self,
         method: Method,
-        client: Revision,
+        revision: Revision,
     ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
         match self.server_set().entries.as_slice() {
             [entry] => Ok((Arc::clone(entry), None)),
@@ -103,51 +102,58 @@ impl Aggregator {
                         "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
                     ),
                 };
-                Err(refusal(ErrorCode::InvalidParams.code(), why, None, client))
+                Err(refusal(
+                    ErrorCode::InvalidParams.code(),
+                    why,
+                    None,
+                    revision,
+                ))
             }
         }
     }
 
     async fn by_name(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         kind: ListKind,
         name: &str,
-        client: Revision,
+        revision: Revision,
     ) -> Result<Target, ServeError> {
-        if let Some(found) = self.listed_for(guest, kind, name) {
+        if let Some(found) = self.listed_for(client, kind, name) {
             return Ok(found);
         }
         // Without a list the prefix determines the server, which reports unknown names itself. The request does not
         // wait for the lists of other servers.
-        let guessed = self.guessed(kind, name);
-        let is_unseen =
-            |entry: &ServerEntry| self.merges.shared.named(kind).is_none() || entry.is_coming(kind);
-        if let Some(found) = guessed.clone().filter(|(entry, _)| is_unseen(entry)) {
+        let by_prefix = self.by_prefix(kind, name);
+        let is_unlisted =
+            |entry: &ServerEntry| self.merges.shared.names(kind).is_none() || entry.is_coming(kind);
+        if let Some(found) = by_prefix.clone().filter(|(entry, _)| is_unlisted(entry)) {
             return Ok(found);
         }
-        if let Some((entry, _)) = &guessed {
-            self.look_into_own(guest, entry, kind).await;
+        if let Some((entry, _)) = &by_prefix {
+            self.fetch_own_list(client, entry, kind).await;
         }
-        let merged_list = merge::merged_list(self, guest, kind, client).await?;
-        if let Some(found) = self.listed_for(guest, kind, name) {
+        let list = merged_list(self, client, kind, revision).await?;
+        if let Some(found) = self.listed_for(client, kind, name) {
             return Ok(found);
         }
-        // It may be about to be there by now.
-        let coming = guessed.filter(|(entry, _)| entry.is_coming(kind));
-        coming.ok_or_else(|| not_found::not_found(self, kind, name, &merged_list, client))
+        // The server may be starting by now.
+        let coming = by_prefix.filter(|(entry, _)| entry.is_coming(kind));
+        coming.ok_or_else(|| not_found::not_found(self, kind, name, &list, revision))
     }
 
     /// Returns the server with the prefix of a name, if it is the only one, and the original name. None if the item has
     /// another public name, the name belongs to another item, or only lists can tell.
-    pub(crate) fn guessed(&self, kind: ListKind, name: &str) -> Option<Target> {
+    pub(crate) fn by_prefix(&self, kind: ListKind, name: &str) -> Option<Target> {
         if may_have_hash_suffix(name) {
             return None;
         }
         let server_set = self.server_set();
         let prefixes = server_set.entries.iter().map(|entry| &*entry.prefix);
-        let guessed = server_set.style.guess(name, prefixes.enumerate());
-        let [only] = guessed.as_slice() else {
+        let candidates = server_set
+            .style
+            .routes_by_prefix(name, prefixes.enumerate());
+        let [only] = candidates.as_slice() else {
             return None;
         };
         let entry = server_set.entries.get(only.server)?;
@@ -156,54 +162,53 @@ impl Aggregator {
         is_served.then(|| (Arc::clone(entry), only.name.clone()))
     }
 
-    /// Whether a thing that its server refused is one that it has. A name alone may have led there, or a list from
-    /// before the server slept.
+    /// Checks that an item that its server refused is listed. The request may have been routed by the prefix, or by an
+    /// outdated list.
     pub(crate) async fn check_listed(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         entry: &Arc<ServerEntry>,
         kind: ListKind,
         names: &ItemNames,
-        client: Revision,
+        revision: Revision,
     ) -> Result<(), ServeError> {
-        let listing = refresh::filtered_method(self, entry, guest, kind).await;
-        // Without a list the error of the server stands.
-        if listing.is_none_or(|listing| listing.names().contains(&names.inner)) {
+        let request = ListRequest::new(self, entry, client, kind);
+        // Without a list the error of the server is returned.
+        let list = request.current().await;
+        if list.is_none_or(|list| list.names().contains(&names.inner)) {
             return Ok(());
         }
-        let merged_list = merge::merged_list(self, guest, kind, client).await?;
-        Err(not_found::unknown(
-            self,
-            kind,
-            &names.outer,
-            &merged_list,
-            client,
-        ))
+        let list = merged_list(self, client, kind, revision).await?;
+        let name = &names.outer;
+        Err(not_found::unknown(self, kind, name, &list, revision))
     }
 
-    /// A client's own instance, which is started if it has none, may have what is in no list that the client was shown.
-    async fn look_into_own(
+    /// Fetches the list of the client's own instance, which may have items that the client was not shown. Starts the
+    /// instance if necessary.
+    async fn fetch_own_list(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         entry: &Arc<ServerEntry>,
         kind: ListKind,
     ) {
         if entry.list_scope(true) == ListScope::Own {
             // Failures are reported if the name is not found.
-            let _ = refresh::asked_for(self, ListRequest::of_own(entry, guest, kind)).await;
+            let _ = ListRequest::own(self, entry, client, kind)
+                .refetched()
+                .await;
         }
     }
 
     /// Returns the item of a shared list.
     pub(crate) fn listed(&self, kind: ListKind, name: &str) -> Option<Target> {
-        self.merges.shared.named(kind)?.lookup(name)
+        self.merges.shared.names(kind)?.lookup(name)
     }
 
-    /// The same of those that the client is shown.
-    fn listed_for(&self, guest: &DownstreamClient, kind: ListKind, name: &str) -> Option<Target> {
-        let own = guest.own.merges.named(kind);
-        let own = own.filter(|named| self.is_current(&named.server_set));
-        let found = own.and_then(|named| named.lookup(name));
+    /// Returns the item of the list that the client is shown.
+    fn listed_for(&self, client: &DownstreamClient, kind: ListKind, name: &str) -> Option<Target> {
+        let own = client.own_lists.merges.names(kind);
+        let own = own.filter(|names| self.is_current(&names.server_set));
+        let found = own.and_then(|names| names.lookup(name));
         found.or_else(|| self.listed(kind, name))
     }
 
@@ -211,23 +216,21 @@ impl Aggregator {
     /// since the client would not notice a wrong server.
     async fn by_uri(
         self: &Arc<Self>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         uri: &str,
-        client: Revision,
+        revision: Revision,
     ) -> Result<Target, ServeError> {
-        if let Some(found) = self.meant(guest, uri) {
+        let known = self.subscribed_for(client, uri);
+        if let Some(found) = known.or_else(|| self.resource_for(client, uri)) {
             return Ok(found);
         }
-        if let Some(found) = self.addressed_for(guest, uri) {
+        let resources = merged_list(self, client, ListKind::Resources, revision).await?;
+        if let Some(found) = self.resource_for(client, uri) {
             return Ok(found);
         }
-        let merged_list = merge::merged_list(self, guest, ListKind::Resources, client).await?;
-        if let Some(found) = self.addressed_for(guest, uri) {
-            return Ok(found);
-        }
-        self.check_clear(uri, client)?;
+        self.check_unambiguous(uri, revision)?;
         let server_set = self.server_set();
-        // An address that names a server is not for another one.
+        // A qualified URI belongs to the named server only.
         let mut having = server_set
             .entries
             .iter()
@@ -235,20 +238,22 @@ impl Aggregator {
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
-        let templates = merge::merged_list(self, guest, ListKind::Templates, client).await?;
-        let mut all = merged_list.keys(ListKind::Resources);
+        let templates = merged_list(self, client, ListKind::Templates, revision).await?;
+        let mut all = resources.keys(ListKind::Resources);
         all.extend(templates.keys(ListKind::Templates));
-        Err(not_found::unknown_resource(self, uri, &all, client))
+        Err(not_found::unknown_resource(self, uri, &all, revision))
     }
 
-    /// The server of which a client has subscribed to an address, as long as it is there.
-    fn meant(&self, guest: &DownstreamClient, uri: &str) -> Option<Target> {
-        let meant = guest.watched.meant(uri)?;
-        Some((subscriptions::numbered(self, meant.server()?)?, meant.inner))
+    /// Returns the server at which a client subscribed to a URI, if it still exists.
+    fn subscribed_for(&self, client: &DownstreamClient, uri: &str) -> Option<Target> {
+        let watched = client.watched.get(uri)?;
+        let entry = subscriptions::numbered(self, watched.server()?)?;
+        Some((entry, watched.inner))
     }
 
-    fn addressed(&self, uri: &str) -> Option<Target> {
-        let known = match self.merges.shared.addressed() {
+    /// Returns the resource of a shared list.
+    fn resource(&self, uri: &str) -> Option<Target> {
+        let known = match self.merges.shared.uris() {
             Some(known) => known,
             // A qualified URI names its server; no list is necessary.
             None if is_qualified(uri) => {
@@ -261,16 +266,16 @@ impl Aggregator {
         self.lookup(&known, uri)
     }
 
-    /// The same by what the client is shown.
-    fn addressed_for(&self, guest: &DownstreamClient, uri: &str) -> Option<Target> {
-        let own = guest.own.merges.addressed();
+    /// Returns the resource of the list that the client is shown.
+    fn resource_for(&self, client: &DownstreamClient, uri: &str) -> Option<Target> {
+        let own = client.own_lists.merges.uris();
         let own = own.filter(|known| self.is_current(&known.server_set));
         let found = own.and_then(|known| self.lookup(&known, uri));
-        found.or_else(|| self.addressed(uri))
+        found.or_else(|| self.resource(uri))
     }
 
     fn lookup(&self, known: &Routes<UriTable>, uri: &str) -> Option<Target> {
-        match known.table.lookup(uri, &self.seen_at(known, uri)) {
+        match known.table.lookup(uri, &self.mentioned_at(known, uri)) {
             UriLookup::Found { server, uri } => {
                 let entry = known.server_set.entries.get(server)?;
                 Some((Arc::clone(entry), Box::from(uri)))
@@ -279,27 +284,27 @@ impl Aggregator {
         }
     }
 
-    /// The server of the thing that a request names, if that can be told without asking anybody.
+    /// Returns the server of the item that a request names, without requests to servers.
     pub(crate) fn named_by(&self, params: &Params<'_>) -> Option<Arc<ServerEntry>> {
         let found = match (params.name.and_then(text), params.uri.and_then(text)) {
             (Some(name), _) => {
                 let mut kinds = [ListKind::Tools, ListKind::Prompts].into_iter();
                 let known = kinds.clone().find_map(|kind| self.listed(kind, &name));
-                known.or_else(|| kinds.find_map(|kind| self.guessed(kind, &name)))
+                known.or_else(|| kinds.find_map(|kind| self.by_prefix(kind, &name)))
             }
-            (None, Some(uri)) => self.addressed(&uri),
+            (None, Some(uri)) => self.resource(&uri),
             (None, None) => None,
         };
         found.map(|(entry, _)| entry)
     }
 
-    /// Refuses an address that leaves open which server is meant.
-    fn check_clear(&self, uri: &str, client: Revision) -> Result<(), ServeError> {
-        let Some(known) = self.merges.shared.addressed() else {
+    /// Refuses a URI of several servers.
+    fn check_unambiguous(&self, uri: &str, revision: Revision) -> Result<(), ServeError> {
+        let Some(known) = self.merges.shared.uris() else {
             return Ok(());
         };
-        let UriLookup::Ambiguous(forms) = known.table.lookup(uri, &self.seen_at(&known, uri))
-        else {
+        let mentioned = self.mentioned_at(&known, uri);
+        let UriLookup::Ambiguous(forms) = known.table.lookup(uri, &mentioned) else {
             return Ok(());
         };
         let why = format!(
@@ -309,14 +314,17 @@ impl Aggregator {
         );
         let data = ObjectWriter::new().text("uri", uri).finish();
         let code = ErrorCode::InvalidParams.code();
-        Err(refusal(code, why, Some(data), client))
+        Err(refusal(code, why, Some(data), revision))
     }
 
-    /// Where the servers stand that have mentioned an address.
-    fn seen_at(&self, known: &Routes<UriTable>, uri: &str) -> Vec<usize> {
-        known.server_set.places(lock(&self.seen).owners(uri))
+    /// Returns the positions of the servers that mentioned a URI.
+    fn mentioned_at(&self, known: &Routes<UriTable>, uri: &str) -> Vec<usize> {
+        known
+            .server_set
+            .positions(lock(&self.mentioned).owners(uri))
     }
 
+    /// Returns the names of all servers.
     pub(crate) fn server_names(&self) -> String {
         let server_set = self.server_set();
         let names: Vec<&str> = server_set
@@ -329,15 +337,17 @@ impl Aggregator {
 }
 
 impl ServerSet {
-    /// Where the server of a number stands.
-    pub(crate) fn place(&self, number: u64) -> Option<usize> {
+    /// Returns the position of the server with this number.
+    pub(crate) fn position(&self, number: u64) -> Option<usize> {
         let mut entries = self.entries.iter();
         entries.position(|entry| entry.number == number)
     }
 
-    /// Where the servers of these numbers stand that are there.
-    pub(crate) fn places(&self, numbers: &[u64]) -> Vec<usize> {
+    /// Returns the positions of the servers with these numbers.
+    pub(crate) fn positions(&self, numbers: &[u64]) -> Vec<usize> {
         let numbers = numbers.iter();
-        numbers.filter_map(|number| self.place(*number)).collect()
+        numbers
+            .filter_map(|number| self.position(*number))
+            .collect()
     }
 }

@@ -1,11 +1,10 @@
-//! What a client carries between the rounds of a question, for one server among several.
+//! Sealed request state: the state that a client returns with its answers, bound to one server of an aggregator.
 //!
-//! A server's state goes back to that server and no other, byte by byte as it gave it, even if the name
-//! that the client called has come to mean something else meanwhile.
+//! A server gets back only its own state, unchanged, even if the public name of the called item has another meaning
+//! meanwhile.
 
 use std::borrow::Cow;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_spec::Method;
 use mcpact_translate::input::invalid_state;
@@ -15,6 +14,7 @@ use mcpact_wire::scan::text;
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewrite::{edit, quoted, subject, with_subject};
 use crate::aggregate::server_entry::ServerEntry;
+use crate::error::ServeError;
 
 const STATE: &str = "requestState";
 
@@ -26,7 +26,7 @@ pub(crate) fn sealed(
     called: impl FnOnce() -> ItemNames,
     raw: ByteString,
 ) -> ByteString {
-    // Most results ask nothing, and are not looked into.
+    // Fast path: most results contain no state.
     if !raw.contains("requestState\"") {
         return raw;
     }
@@ -44,88 +44,81 @@ pub(crate) fn sealed(
     sealed.map_or(raw, Into::into)
 }
 
-/// Parameters with the state as the server gave it.
+/// Returns parameters with the original state of the server.
 pub(crate) fn unsealed<'a>(
     aggregator: &Aggregator,
     entry: &ServerEntry,
     principal: &str,
     params: &'a str,
 ) -> Result<Cow<'a, str>, ServeError> {
-    let carried = Object::parse(params).unwrap_or_default();
-    let Some(carried) = carried.get_str(STATE) else {
+    let object = Object::parse(params).unwrap_or_default();
+    let Some(sealed) = object.get_str(STATE) else {
         return Ok(Cow::Borrowed(params));
     };
-    let state = opened(aggregator, entry, principal, &carried);
-    let state = state.ok_or_else(invalid_state)?;
+    let opened = open(aggregator, principal, &sealed);
+    let opened = opened.filter(|opened| opened.server == *entry.name);
+    let SealedState { state, .. } = opened.ok_or_else(invalid_state)?;
     let edited = edit(params, STATE, |_| Some(quoted(&state)));
     Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
 }
 
-/// The state in these parameters, if it was given to this client.
+/// Returns the state in these parameters, if it was sealed for this principal.
 pub(crate) fn carried_in(
     aggregator: &Aggregator,
     principal: &str,
     params: &str,
 ) -> Option<SealedState> {
     let params = Object::parse(params).ok()?;
-    carried(aggregator, principal, &params.get_str(STATE)?)
+    open(aggregator, principal, &params.get_str(STATE)?)
 }
 
-fn opened(
-    aggregator: &Aggregator,
-    entry: &ServerEntry,
-    principal: &str,
-    carried: &str,
-) -> Option<String> {
-    let carried = self::carried(aggregator, principal, carried)?;
-    (carried.server == *entry.name).then_some(carried.state)
-}
-
-/// What a state is of, if it was given to this client.
-fn carried(aggregator: &Aggregator, principal: &str, carried: &str) -> Option<SealedState> {
-    let plain = aggregator.sealer.open(carried)?;
+fn open(aggregator: &Aggregator, principal: &str, sealed: &str) -> Option<SealedState> {
+    let plain = aggregator.sealer.open(sealed)?;
     let claims = Object::parse(std::str::from_utf8(&plain).ok()?).ok()?;
-    let ownership = |name: &str| claims.get_str(name).map(Cow::into_owned);
-    let carried = SealedState {
-        server: ownership("server")?,
+    let claim = |name: &str| claims.get_str(name).map(Cow::into_owned);
+    let opened = SealedState {
+        server: claim("server")?,
         called: ItemNames {
-            outer: ownership("outer")?,
-            inner: ownership("inner")?,
+            outer: claim("outer")?,
+            inner: claim("inner")?,
         },
-        state: ownership("state")?,
+        state: claim("state")?,
     };
-    (claims.get_str("principal")? == principal).then_some(carried)
+    (claims.get_str("principal")? == principal).then_some(opened)
 }
 
-/// The same thing as clients call it, and as its server does.
+/// Name of an item in both forms.
 #[derive(Debug, Default)]
 pub(crate) struct ItemNames {
+    /// Public form.
     pub(crate) outer: String,
+    /// Form of the server.
     pub(crate) inner: String,
 }
 
 impl ItemNames {
-    /// What a request is about, as it came and as it is sent on.
-    pub(crate) fn by(method: Method, given: &str, sent: &str) -> Self {
+    /// Returns the names in the parameters of a client and in those for the server.
+    pub(crate) fn by(method: Method, received: &str, sent: &str) -> Self {
         let name = |params| subject(method, params).into_name().unwrap_or_default();
         Self {
-            outer: name(given),
+            outer: name(received),
             inner: name(sent),
         }
     }
 }
 
-/// What a client carries for a server.
+/// Opened state.
 #[derive(Debug)]
 pub(crate) struct SealedState {
     pub(crate) server: String,
+    /// Called item.
     pub(crate) called: ItemNames,
-    /// As the server gave it.
+    /// Original state of the server.
     state: String,
 }
 
 impl SealedState {
-    /// The parameters as the server was given them, if they are about what it was called for.
+    /// Returns the parameters for the server; none if they name another item than the one that was called.
     pub(crate) fn given_to_server(&self, method: Method, params: &str) -> Option<String> {
         let ItemNames { outer, inner } = &self.called;
         let name = subject(method, params).into_name()?;

@@ -1,19 +1,14 @@
-//! One server of a aggregator.
+//! One server of an aggregator.
 
 pub(crate) mod failure;
 
-use crate::lists::own;
-use crate::lists::refresh;
-use crate::lists::server_list;
-use crate::subscriptions::list_changes;
-use crate::upstream::tool_filter;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use mcpact_config::ToolFilter;
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
+use mcpact_spec::{Capability, Era, Feature, Method, Revision, Role, Side};
 use mcpact_translate::lifecycle::server_capabilities;
 use tokio::time::Instant;
 
@@ -21,63 +16,53 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_registry::Origin;
 use crate::aggregate::server_entry::failure::ListGap;
-use crate::cache::{Cache, CachedList, ServerCacheFile, ServerMetadata};
-use crate::control::ListCounts;
+use crate::cache::{Cache, ServerCacheFile, ServerMetadata};
 use crate::error::Explanation;
 use crate::gateway::ServerReport;
-use crate::lists::cache::{CacheEntry, FetchOutcome, ListKey, ListVersion};
+use crate::lists::cache::{CacheEntry, FetchOutcome, ListCache, ListKey};
 use crate::lists::scope::list_scope;
-use crate::lists::server_list::ServerList;
+use crate::lists::{own, refresh};
+use crate::subscriptions::list_changes;
 use crate::supervisor::sharing_policy;
 use crate::sync::lock;
+use crate::target::digest;
 use crate::upstream::UpstreamServer;
-use crate::upstream::info::ChangeListener;
-use crate::upstream::info::ServerProfile;
+use crate::upstream::info::{ChangeListener, ServerProfile};
+use crate::upstream::tool_filter;
 
-/// How many lists are kept of one server; clients that declare the same share them.
-const LISTS: usize = 64;
-
-/// A server, its name, and what is remembered of it.
+/// A server with its name, and what the aggregators remember of it.
 #[derive(Debug)]
 pub struct ServerEntry {
     pub(crate) name: Box<str>,
     pub(crate) prefix: Box<str>,
     pub(crate) tags: Vec<Box<str>>,
     pub(crate) server: Arc<UpstreamServer>,
-    /// Tells this server from one that had its name before; one that runs on under other settings keeps it.
+    /// Distinguishes the server from an earlier one of the same name. A change of settings keeps it.
     pub(crate) number: u64,
-    lists: Mutex<HashMap<ListKey, Arc<CacheEntry>>>,
-    /// Lists of an earlier run that were not requested yet.
-    recalled: Mutex<Vec<CachedList>>,
-    /// Where they are kept for a later run.
-    cache_file: Option<ServerCacheFile>,
-    /// How often each list has changed.
-    changes: [AtomicU64; ListKind::ALL.len()],
-    /// How often it has woken up.
-    wakes: AtomicU64,
+    pub(crate) lists: ListCache,
     /// Time at which a client first waited for this server to become known.
     awaited: OnceLock<Instant>,
-    /// Whether it has woken up since its lists were last looked at.
+    /// True if the server was started since its lists were last refreshed.
     is_unverified: AtomicBool,
-    /// Why it cannot be used, and since when.
+    /// Cause of unavailability, and its time.
     failure: Mutex<Option<(Explanation, Instant)>>,
-    /// What its lists lack.
-    lacking: Mutex<BTreeMap<ListKind, ListGap>>,
-    /// How often any of that has changed.
-    judgements: AtomicU64,
-    hubs: Mutex<Vec<Weak<Aggregator>>>,
+    /// Missing parts of the lists.
+    gaps: Mutex<BTreeMap<ListKind, ListGap>>,
+    /// Number of changes of the failure and the gaps.
+    health_changes: AtomicU64,
+    aggregators: Mutex<Vec<Weak<Aggregator>>>,
 }
 
 impl ServerEntry {
-    /// A server under this name, which its things are prefixed with.
+    /// Creates an entry for a server, with its name as the prefix of its tools and prompts.
     #[must_use]
     pub fn new(name: &str, server: Arc<UpstreamServer>) -> Arc<Self> {
         let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
         Self::with(name, name, Vec::new(), tools, server, &nowhere)
     }
 
-    /// A server with another prefix than its name, tags by which it can be selected, and only some of its
-    /// tools; what it said in an earlier run is known if it was kept.
+    /// Creates an entry with a prefix, tags for selecting the server, and a filter for its tools. Cached metadata is
+    /// used if it exists.
     #[must_use]
     pub fn with(
         name: &str,
@@ -88,22 +73,18 @@ impl ServerEntry {
         cache: &Cache,
     ) -> Arc<Self> {
         server.serve_tools(tools);
-        let cache_file = server_list::fingerprint(&server).and_then(|of| cache.file(&of));
-        let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
-        if let Some(kept) = &mut kept {
-            let era = kept.profile.revision.era();
+        let cache_file = fingerprint(&server).and_then(|of| cache.file(&of));
+        let mut stored = cache_file.as_ref().and_then(ServerCacheFile::read);
+        if let Some(stored) = &mut stored {
+            let era = stored.profile.revision.era();
             let sharing = sharing_policy(server.shared.run().strategy);
             let scope = list_scope(sharing, Some(era), false);
-            kept.lists.retain(|list| scope.is_of(&list.reader));
+            stored.lists.retain(|list| scope.is_of(&list.reader));
+            restore(&server, stored);
         }
-        if let Some(kept) = &kept {
-            server_list::recall(&server, kept);
-        }
-        let recalled = kept.map_or_else(Vec::new, |kept| kept.lists);
+        let lists = stored.map_or_else(Vec::new, |stored| stored.lists);
         let entry = Arc::new(Self {
-            recalled: Mutex::new(recalled),
-            cache_file,
-            wakes: AtomicU64::new(0),
+            lists: ListCache::new(cache_file, lists),
             awaited: OnceLock::new(),
             is_unverified: AtomicBool::new(false),
             name: Box::from(name),
@@ -111,19 +92,17 @@ impl ServerEntry {
             tags,
             number: server.number,
             server,
-            lists: Mutex::default(),
-            changes: [const { AtomicU64::new(0) }; ListKind::ALL.len()],
             failure: Mutex::default(),
-            lacking: Mutex::default(),
-            judgements: AtomicU64::new(0),
-            hubs: Mutex::default(),
+            gaps: Mutex::default(),
+            health_changes: AtomicU64::new(0),
+            aggregators: Mutex::default(),
         });
         let listener: Weak<Self> = Arc::downgrade(&entry);
-        server_list::set_listener(&entry.server, listener);
+        entry.server.shared.info_cache.set_listener(listener);
         entry
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -137,72 +116,80 @@ impl ServerEntry {
         }
     }
 
-    /// By what it can be selected.
+    /// Returns the tags for selecting the server.
     #[must_use]
     pub fn tags(&self) -> &[Box<str>] {
         &self.tags
     }
 
-    /// The way to it alone.
+    /// Returns the server.
     #[must_use]
     pub const fn server(&self) -> &Arc<UpstreamServer> {
         &self.server
     }
 
-    /// Whether a thing of it is served.
+    /// Returns true unless the tool filter hides the item.
     pub(crate) fn serves(&self, kind: ListKind, name: &str) -> bool {
         tool_filter::serves(&self.server, kind, name)
     }
 
-    pub(crate) fn belong_to(&self, aggregator: &Arc<Aggregator>) {
-        let mut hubs = lock(&self.hubs);
-        hubs.retain(|other| other.strong_count() > 0);
-        hubs.push(Arc::downgrade(aggregator));
+    /// Adds the server to an aggregator.
+    pub(crate) fn join(&self, aggregator: &Arc<Aggregator>) {
+        let mut aggregators = lock(&self.aggregators);
+        aggregators.retain(|other| other.strong_count() > 0);
+        aggregators.push(Arc::downgrade(aggregator));
     }
 
-    /// What it last said about itself.
-    pub(crate) fn known(&self) -> Option<Arc<ServerProfile>> {
-        server_list::profile(&self.server)
+    fn aggregators(&self) -> Vec<Arc<Aggregator>> {
+        let aggregators = lock(&self.aggregators);
+        aggregators.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Reaches the server, so that something is known about it.
+    /// Returns the last known profile of the server.
+    pub(crate) fn profile(&self) -> Option<Arc<ServerProfile>> {
+        self.server.shared.info_cache.profile()
+    }
+
+    /// Connects to an unknown server to get its profile; returns false if it is unavailable.
     pub async fn meet(&self) -> bool {
-        if self.known().is_some() {
-            // What is known from an earlier run may have to be approved since.
-            let refused = server_list::unapproved(&self.server).await;
-            if let Some(error) = &refused {
-                self.judge(Some(error));
-            }
-            return refused.is_none();
+        if self.profile().is_none() {
+            let profile = self.server.introduce().await;
+            self.note_outcome(profile.as_ref().err());
+            return profile.is_ok();
         }
-        let profile = self.server.introduce().await;
-        self.judge(profile.as_ref().err());
-        profile.is_ok()
+        // A server with a cached profile may need a new approval.
+        match self.server.shared.check_approved().await {
+            Ok(()) => true,
+            Err(kind) => {
+                let error = self.server.shared.error(kind).into();
+                self.note_outcome(Some(&error));
+                false
+            }
+        }
     }
 
-    /// Agrees to what it says about its tools now, and shows those that were kept back. The tools that are not
-    /// what they were.
+    /// Approves the present tool definitions and shows hidden tools. Returns the tools with a changed definition.
     pub(crate) fn approve_tools(&self) -> Vec<String> {
         let has_hidden = !tool_filter::hidden_tools(&self.server).is_empty();
-        let agreed = tool_filter::approve_tools(&self.server);
+        let approved = tool_filter::approve_tools(&self.server);
         if has_hidden {
-            for aggregator in self.hubs() {
-                aggregator.forget_merged();
+            for aggregator in self.aggregators() {
+                aggregator.clear_merges();
             }
             self.announce(Method::ToolsListChanged);
         }
-        agreed
+        approved
     }
 
-    /// Tells whether anything was learned about what is missing.
-    pub(crate) fn judgements(&self) -> u64 {
+    /// Returns the number of changes of the health of the server.
+    pub(crate) fn health_changes(&self) -> u64 {
         // Both only grow.
-        self.judgements.load(Ordering::Acquire) + self.server.shared.supervisor.outage_changes()
+        self.health_changes.load(Ordering::Acquire) + self.server.shared.supervisor.outage_changes()
     }
 
-    /// What is known about it.
+    /// Returns the state of the server.
     pub(crate) fn report(&self) -> ServerReport {
-        let profile = self.known();
+        let profile = self.profile();
         ServerReport {
             name: self.name.to_string(),
             revision: profile.as_ref().map(|profile| profile.revision),
@@ -212,31 +199,19 @@ impl ServerEntry {
         }
     }
 
-    /// How many things it has, as far as anybody has listed them.
-    pub(crate) fn lists(&self) -> ListCounts {
-        let count = |kind: ListKind| {
-            let lists = lock(&self.lists);
-            let listings = lists.iter().filter(|(key, _)| key.kind == kind);
-            listings.filter_map(|(_, slot)| slot.count()).max()
-        };
-        ListCounts {
-            tools: count(ListKind::Tools),
-            prompts: count(ListKind::Prompts),
-            resources: count(ListKind::Resources),
-            templates: count(ListKind::Templates),
-        }
-    }
-
     /// Returns true if the server is known to declare the capability.
     pub(crate) fn has(&self, capability: Capability) -> bool {
-        self.known()
-            .is_some_and(|profile| profile.introduction.capabilities.declared().has(capability))
+        let profile = self.profile();
+        profile.is_some_and(|profile| {
+            let declared = profile.introduction.capabilities.declared();
+            declared.has(capability)
+        })
     }
 
     /// Returns the capabilities that a client is shown; none for an unknown server. Only identified clients get task
     /// lists.
     pub(crate) fn shown_to(&self, client: Revision, is_named: bool) -> Option<CapabilitySet> {
-        let profile = self.known()?;
+        let profile = self.profile()?;
         let emulation = self.server.emulation(is_named);
         let declared = &profile.introduction.capabilities;
         Some(server_capabilities(
@@ -247,10 +222,10 @@ impl ServerEntry {
         ))
     }
 
-    /// What it would have to declare for this to be asked of it, and did not.
+    /// Returns the capability that a method needs and the server does not declare.
     pub(crate) fn lacks(&self, method: Method) -> Option<Capability> {
-        let profile = self.known()?;
-        // What its revision does not have is made of something else that it has.
+        let profile = self.profile()?;
+        // A method that the revision does not have is emulated.
         if method.role(profile.revision) == Role::Absent {
             return None;
         }
@@ -259,9 +234,9 @@ impl ServerEntry {
         needed.filter(|needed| needed.owner() == Side::Server && !declared.has(*needed))
     }
 
-    /// Whether it tells when a list changes, as it is connected at the moment.
-    pub(crate) fn tells_of(&self, kind: ListKind) -> bool {
-        server_list::can_tell(&self.server)
+    /// Returns true if the server reports changes of a list on its present connection.
+    pub(crate) fn reports_changes_of(&self, kind: ListKind) -> bool {
+        self.server.shared.info_cache.can_notify()
             && self.has(match kind {
                 ListKind::Tools => Capability::ToolsListChanged,
                 ListKind::Prompts => Capability::PromptsListChanged,
@@ -271,40 +246,20 @@ impl ServerEntry {
 
     /// Returns the revision of the server; the newest for an unknown server.
     pub(crate) fn revision(&self) -> Revision {
-        self.known()
-            .map_or(Revision::newest(Era::Modern), |profile| profile.revision)
+        let profile = self.profile();
+        profile.map_or(Revision::newest(Era::Modern), |profile| profile.revision)
     }
 
-    /// Whether its lists are the same for all clients.
+    /// Returns true for a modern server, which has the same lists for all clients.
     pub(crate) fn is_modern(&self) -> bool {
-        self.known()
-            .is_some_and(|profile| profile.revision.era() == Era::Modern)
+        let profile = self.profile();
+        profile.is_some_and(|profile| profile.revision.era() == Era::Modern)
     }
 
-    pub(crate) fn slot(&self, key: ListKey) -> Arc<CacheEntry> {
-        let mut lists = lock(&self.lists);
-        if let Some(slot) = lists.get(&key) {
-            return Arc::clone(slot);
-        }
-        if lists.len() >= LISTS {
-            lists.clear();
-        }
-        let slot = Arc::new(self.recalled_slot(&key).unwrap_or_default());
-        lists.insert(key, Arc::clone(&slot));
-        slot
-    }
-
-    fn recalled_slot(&self, key: &ListKey) -> Option<CacheEntry> {
-        let mut recalled = lock(&self.recalled);
-        if recalled.is_empty() {
-            return None;
-        }
-        let reader = key.reader();
-        let is_it = |list: &CachedList| list.kind == key.kind && list.reader == reader;
-        let kept = recalled.iter().position(is_it)?;
-        let listing = ServerList::recalled(&recalled.swap_remove(kept));
-        self.look_over(key.kind, &listing);
-        Some(CacheEntry::recalled(Arc::new(listing), 0))
+    /// Returns the shared list with this key.
+    pub(crate) fn cached_list(&self, key: ListKey) -> Arc<CacheEntry> {
+        let kind = key.kind;
+        self.lists.entry(key, |list| self.note_defects(kind, list))
     }
 
     /// Returns the time at which a client first waited for this server to become known; now if none did.
@@ -314,51 +269,9 @@ impl ServerEntry {
 
     /// Returns the time since which a client waits for a list of this server, or for the server to become known.
     pub(crate) fn waited_for_since(&self) -> Option<Instant> {
-        let slots = self.slots();
-        let fetching = slots.iter().filter_map(|(_, slot)| slot.fetching_since());
-        let awaited = self.awaited.get().filter(|_| self.known().is_none());
-        fetching.chain(awaited.copied()).min()
-    }
-
-    /// Returns all requested lists.
-    pub(crate) fn slots(&self) -> Vec<(ListKind, Arc<CacheEntry>)> {
-        let lists = lock(&self.lists);
-        let slots = lists.iter().map(|(key, slot)| (key.kind, Arc::clone(slot)));
-        slots.collect()
-    }
-
-    /// Returns a list of another client with the same principal, as a fallback while the server does not answer.
-    pub(crate) fn shown_to_others(&self, key: &ListKey) -> Option<Arc<ServerList>> {
-        let lists = lock(&self.lists);
-        let mut others = lists.iter().filter(|(other, _)| {
-            (other.kind, other.scope) == (key.kind, key.scope) && other.principal == key.principal
-        });
-        others.find_map(|(_, slot)| slot.listing())
-    }
-
-    /// Returns the other lists of this kind, of any client.
-    pub(crate) fn lists_besides(
-        &self,
-        kind: ListKind,
-        listing: Option<&Arc<ServerList>>,
-    ) -> Vec<Arc<ServerList>> {
-        let slots = self.slots().into_iter().filter(|(of, _)| *of == kind);
-        let others = slots.filter_map(|(_, slot)| slot.listing());
-        let is_other = |other: &Arc<ServerList>| listing.is_none_or(|one| !one.is_same(other));
-        others.filter(is_other).collect()
-    }
-
-    fn changes_of(&self, kind: ListKind) -> u64 {
-        self.changes[kind as usize].load(Ordering::Acquire)
-    }
-
-    /// What a list rests on that is fetched now.
-    pub(crate) fn basis(&self, kind: ListKind) -> ListVersion {
-        ListVersion {
-            changes: self.changes_of(kind),
-            wakes: self.wakes.load(Ordering::Acquire),
-            when: Some(Instant::now()),
-        }
+        let awaited = self.awaited.get().filter(|_| self.profile().is_none());
+        let fetching = self.lists.fetching_since();
+        fetching.into_iter().chain(awaited.copied()).min()
     }
 
     /// Returns true, once, if the server was started since its lists were last refreshed.
@@ -367,89 +280,79 @@ impl ServerEntry {
             && self.is_unverified.swap(false, Ordering::AcqRel)
     }
 
-    /// Tells the clients of every aggregator that it is part of.
-    pub(crate) fn announce(&self, method: Method) {
-        for aggregator in self.hubs() {
+    /// Announces a changed list to the clients of every aggregator.
+    fn announce(&self, method: Method) {
+        for aggregator in self.aggregators() {
             list_changes::announce(&aggregator, method);
         }
     }
 
-    fn hubs(&self) -> Vec<Arc<Aggregator>> {
-        lock(&self.hubs).iter().filter_map(Weak::upgrade).collect()
-    }
-
-    /// Hands on what a fetch has brought.
-    pub(crate) fn spread(&self, kind: ListKind, news: FetchOutcome) {
-        match news {
-            FetchOutcome::Nothing => {}
-            FetchOutcome::Learned => self.keep(),
-            FetchOutcome::Changed => {
-                self.keep();
-                self.announce(kind.changed());
-            }
+    /// Saves a fetched list, and announces a change.
+    pub(crate) fn publish(&self, kind: ListKind, outcome: FetchOutcome) {
+        if outcome != FetchOutcome::Failed {
+            self.save();
+        }
+        if outcome == FetchOutcome::Changed {
+            self.announce(kind.changed());
         }
     }
 
-    /// Writes down what is known, for a later run.
-    fn keep(&self) {
-        let (Some(cache_file), Some(profile)) = (self.cache_file.clone(), self.known()) else {
-            return;
-        };
-        let ticket = cache_file.ticket();
-        let asked = lock(&self.lists).clone();
-        let asked = asked.into_iter().filter_map(|(key, slot)| {
-            let listing = slot.unchanged(self.changes_of(key.kind))?;
-            Some(listing.kept(key.reader()))
-        });
-        let mut lists: Vec<_> = asked.collect();
-        let recalled = lock(&self.recalled);
-        let untouched = |list: &&CachedList| self.changes_of(list.kind) == 0;
-        lists.extend(recalled.iter().filter(untouched).cloned());
-        drop(recalled);
-        lists.sort_unstable_by(|one, other| {
-            (one.kind, &one.reader).cmp(&(other.kind, &other.reader))
-        });
-        lists.truncate(LISTS);
-        let record = ServerMetadata {
-            profile: ServerProfile::clone(&profile),
-            lists,
-        };
-        tokio::task::spawn_blocking(move || cache_file.write(ticket, &record));
+    /// Writes the profile and the lists to the cache file.
+    fn save(&self) {
+        if let Some(profile) = self.profile() {
+            self.lists.save(&profile);
+        }
     }
+}
+
+/// Restores cached metadata of a server.
+fn restore(server: &UpstreamServer, stored: &ServerMetadata) {
+    let has_tasks = stored.profile.revision.has(Feature::TasksCore);
+    let tools = stored.lists.iter();
+    let tools = tools.filter(|list| list.kind == ListKind::Tools);
+    for page in tools.flat_map(|list| &list.pages) {
+        server.shared.book.learn(page);
+        // Hidden tools stay hidden.
+        server.shared.pins.check(page);
+        if has_tasks {
+            server.shared.tool_tasks.learn(page);
+        }
+    }
+    server.shared.info_cache.restore(stored.profile.clone());
+}
+
+/// Returns the key of the cache file; none for a server whose metadata is not cached.
+fn fingerprint(server: &UpstreamServer) -> Option<String> {
+    let target = server.shared.target.fingerprint()?;
+    let mode = format!("{:?}", server.settings.mode);
+    Some(digest([target.as_bytes(), mode.as_bytes()]))
 }
 
 impl ChangeListener for ServerEntry {
     fn changed(&self, method: Method) {
-        let mut is_list = false;
-        for kind in ListKind::ALL {
-            if kind.changed() == method {
-                is_list = true;
-                self.changes[kind as usize].fetch_add(1, Ordering::AcqRel);
-            }
-        }
-        if is_list {
+        if self.lists.note_change(method) {
             // Outdated lists are removed from the cache file.
-            self.keep();
+            self.save();
             self.announce(method);
         }
     }
 
     fn changed_for(&self, owner: u64, method: Method) {
         if ListKind::changed_by(method).is_some() {
-            for aggregator in self.hubs() {
-                own::tell_owner(&aggregator, self, owner, method);
+            for aggregator in self.aggregators() {
+                own::notify_owner(&aggregator, self, owner, method);
             }
         }
     }
 
     fn started(self: Arc<Self>) {
-        self.wakes.fetch_add(1, Ordering::AcqRel);
+        self.lists.note_start();
         self.is_unverified.store(true, Ordering::Release);
-        self.judge(None);
-        // Lists belong to the server, whichever aggregator looks at them.
-        if let Some(aggregator) = self.hubs().first() {
-            refresh::look_again(aggregator, &self);
-            refresh::try_again(aggregator, &self);
+        self.note_outcome(None);
+        // The lists are shared by all aggregators; one of them refreshes them.
+        if let Some(aggregator) = self.aggregators().first() {
+            refresh::refresh_stale(aggregator, &self);
+            refresh::fetch_missed(aggregator, &self);
         }
     }
 }

@@ -1,6 +1,5 @@
-//! On which terms a aggregator serves.
+//! Terms of the aggregator for its clients: capabilities, instructions and revision.
 
-use crate::upstream::tool_filter;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,21 +11,20 @@ use mcpact_wire::envelope::Params;
 use mcpact_wire::model::initialize::InitializeParams;
 use tokio::time::Instant;
 
-use crate::aggregate::aggregator::ABSENT;
-use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::ServerSet;
-use crate::aggregate::aggregator::identity;
+use crate::aggregate::aggregator::{ABSENT, Aggregator, ServerSet, identity};
+use crate::aggregate::capabilities;
+use crate::aggregate::instructions::{self, ServerInstructions};
 use crate::aggregate::server_entry::ServerEntry;
-use crate::aggregate::{capabilities, instructions};
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::{ClientKind, ClientState};
 use crate::sync::lock;
+use crate::upstream::tool_filter;
 
-/// How long a gateway that asks is kept waiting for servers that may be gateways, too: one of them may be waiting for it
-/// in turn, if both are profile at the same time.
+/// Maximum wait of a client that is a gateway for servers that may be gateways: two gateways that start at the same time
+/// may wait for each other.
 const GATEWAY_WAIT: Duration = Duration::from_secs(1);
 
-/// Terms for clients of each revision, with the state that they were made from.
+/// Cached terms with the state of the servers that they were made from.
 pub(crate) type TermsCache = Mutex<HashMap<TermsKey, (TermsVersion, Arc<ServerTerms>)>>;
 
 /// Clients with the same key get the same terms.
@@ -37,60 +35,81 @@ pub(crate) struct TermsKey {
     is_named: bool,
 }
 
-/// What terms rest on.
+/// State of the servers, as far as terms depend on it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TermsVersion {
     server_set: u64,
-    known: Vec<(usize, u64, usize)>,
+    servers: Vec<ServerVersion>,
+}
+
+/// State of one server, as far as terms depend on it.
+#[derive(Debug, PartialEq, Eq)]
+struct ServerVersion {
+    /// Address of the profile.
+    profile: usize,
+    health_changes: u64,
+    hidden_tools: usize,
+}
+
+impl ServerVersion {
+    fn of(entry: &ServerEntry) -> Self {
+        let profile = entry.profile();
+        Self {
+            profile: profile.map_or(0, |profile| Arc::as_ptr(&profile) as usize),
+            health_changes: entry.health_changes(),
+            hidden_tools: tool_filter::hidden_tools(&entry.server).len(),
+        }
+    }
 }
 
 impl Aggregator {
+    /// Accepts a client; waits for unknown servers.
     pub(crate) async fn admit(
         &self,
         hello: ClientHello<'_>,
         identity: &ClientIdentity,
     ) -> ClientSetup<ClientState> {
         let is_named = !identity.principal.is_empty();
-        let (guest, revision, asked) = match hello {
+        let (client, revision, request) = match hello {
             ClientHello::Handshake(params) => {
                 let raw = params.raw.unwrap_or("{}");
-                let asked = InitializeParams::parse(Some(raw)).ok();
-                let version = asked.as_ref().and_then(|p| p.protocol_version.as_deref());
+                let request = InitializeParams::parse(Some(raw)).ok();
+                let version = request.as_ref().and_then(|p| p.protocol_version.as_deref());
                 let revision = version
                     .and_then(Revision::parse)
                     .filter(|revision| revision.era() == Era::Legacy)
                     .unwrap_or(Revision::newest(Era::Legacy));
-                let guest = Arc::new(DownstreamClient::of_handshake(raw, identity));
-                (guest, revision, None)
+                let client = Arc::new(DownstreamClient::of_handshake(raw, identity));
+                (client, revision, None)
             }
             ClientHello::Request(params) => {
-                let guest = lock(&self.visitors).client(&params.meta, identity);
+                let client = lock(&self.modern_clients).client(&params.meta, identity);
                 let named = params.meta.revision();
                 let revision = named.unwrap_or(Revision::newest(Era::Modern));
-                (guest, revision, Some(params))
+                (client, revision, Some(params))
             }
         };
-        self.meet(&guest, asked).await;
+        self.meet(&client, request).await;
         ClientSetup {
             terms: self.terms_for(TermsKey { revision, is_named }),
-            state: Some(ClientState(ClientKind::Aggregate(guest))),
+            state: Some(ClientState(ClientKind::Aggregate(client))),
         }
     }
 
-    /// Waits a while for servers of which nothing is known; they may have failed, too.
-    async fn meet(&self, guest: &Arc<DownstreamClient>, asked: Option<&Params<'_>>) {
+    /// Waits for unknown servers that have not failed, for a limited time.
+    async fn meet(&self, client: &Arc<DownstreamClient>, request: Option<&Params<'_>>) {
         let server_set = self.server_set();
-        let mut strangers: Vec<&Arc<ServerEntry>> = server_set
+        let mut unknown: Vec<&Arc<ServerEntry>> = server_set
             .entries
             .iter()
-            .filter(|entry| entry.known().is_none() && entry.failure().is_none())
+            .filter(|entry| entry.profile().is_none() && entry.failure().is_none())
             .collect();
-        if strangers.is_empty() {
+        if unknown.is_empty() {
             return;
         }
-        // What names a thing of one server needs nothing of the others.
-        if let Some(needed) = asked.and_then(|params| self.named_by(params)) {
-            strangers.retain(|entry| entry.number == needed.number);
+        // A request for an item of one server does not wait for the others.
+        if let Some(needed) = request.and_then(|params| self.named_by(params)) {
+            unknown.retain(|entry| entry.number == needed.number);
         }
         let longest = self.settings.introduction_wait;
         let wait = |entry: &ServerEntry| match &entry.server.route {
@@ -98,103 +117,70 @@ impl Aggregator {
             Some(_) | None => longest,
         };
         // The waiting time counts from the first client that waits.
-        let awaited = strangers
+        let awaited = unknown
             .into_iter()
             .map(|entry| (entry.awaited() + wait(entry), entry))
             .filter(|(until, _)| Instant::now() < *until);
         let meeting = awaited.map(|(until, entry)| {
-            let (guest, entry) = (Arc::clone(guest), Arc::clone(entry));
-            // A client that stops waiting does not stop the others.
-            let meeting = tokio::spawn(async move { guest.introduce(&entry).await });
+            let (client, entry) = (Arc::clone(client), Arc::clone(entry));
+            // The start goes on when the first client leaves.
+            let meeting = tokio::spawn(async move { client.introduce(&entry).await });
             tokio::time::timeout_at(until, meeting)
         });
-        let profile = futures_util::future::join_all(meeting).await;
-        if profile.iter().any(Result::is_err) {
+        let met = futures_util::future::join_all(meeting).await;
+        if met.iter().any(Result::is_err) {
             tracing::warn!("not every server has introduced itself in time");
         }
     }
 
-    fn terms_for(&self, audience: TermsKey) -> Arc<ServerTerms> {
+    fn terms_for(&self, key: TermsKey) -> Arc<ServerTerms> {
         let server_set = self.server_set();
-        let basis = TermsVersion {
+        let entries = server_set.entries.iter();
+        let version = TermsVersion {
             server_set: server_set.version,
-            known: server_set
-                .entries
-                .iter()
-                .map(|entry| state(entry))
-                .collect(),
+            servers: entries.map(|entry| ServerVersion::of(entry)).collect(),
         };
-        let mut kept = lock(&self.terms);
-        if let Some((of, terms)) = kept.get(&audience)
-            && *of == basis
+        let mut cached = lock(&self.terms);
+        if let Some((of, terms)) = cached.get(&key)
+            && *of == version
         {
             return Arc::clone(terms);
         }
-        let terms = Arc::new(self.terms_of(&server_set, audience));
-        kept.insert(audience, (basis, Arc::clone(&terms)));
+        let terms = Arc::new(self.terms_of(&server_set, key));
+        cached.insert(key, (version, Arc::clone(&terms)));
         terms
     }
 
-    fn terms_of(&self, server_set: &ServerSet, audience: TermsKey) -> ServerTerms {
-        let profile: Vec<_> = server_set.entries.iter().map(|m| (m, m.known())).collect();
-        let shown: Vec<_> = profile
+    fn terms_of(&self, server_set: &ServerSet, key: TermsKey) -> ServerTerms {
+        let entries = &server_set.entries;
+        let shown: Vec<_> = entries
             .iter()
-            .filter_map(|(entry, _)| entry.shown_to(audience.revision, audience.is_named))
+            .filter_map(|entry| entry.shown_to(key.revision, key.is_named))
             .collect();
         let declared = capabilities::union(&shown);
-        let failures: Vec<_> = profile
-            .iter()
-            .map(|(entry, _)| entry.failure_in_short())
-            .collect();
-        let lacking: Vec<_> = profile
-            .iter()
-            .map(|(entry, _)| shortcomings(entry))
-            .collect();
-        let parts = profile.iter().zip(failures.iter().zip(&lacking)).map(
-            |((entry, profile), (failure, lacking))| instructions::ServerInstructions {
+        let present = entries.iter().map(|entry| {
+            let profile = entry.profile();
+            let withheld = tool_filter::withheld(&entry.server);
+            ServerInstructions {
                 server: &entry.name,
                 prefix: &entry.prefix,
-                instructions: profile
-                    .as_ref()
-                    .and_then(|profile| profile.introduction.instructions.as_deref()),
-                failure: failure.as_deref(),
-                lacking,
-            },
-        );
-        let absent = server_set
-            .absent
-            .iter()
-            .map(|name| instructions::ServerInstructions {
-                server: name,
-                prefix: "",
-                instructions: None,
-                failure: Some(ABSENT),
-                lacking: &[],
-            });
-        let parts: Vec<_> = parts.chain(absent).collect();
+                instructions: profile.and_then(|of| of.introduction.instructions.clone()),
+                failure: entry.failure_in_short(),
+                lacking: entry.lacking().into_iter().chain(withheld).collect(),
+            }
+        });
+        let absent = server_set.absent.iter().map(|name| ServerInstructions {
+            server: name,
+            prefix: "",
+            instructions: None,
+            failure: Some(String::from(ABSENT)),
+            lacking: Vec::new(),
+        });
+        let parts: Vec<_> = present.chain(absent).collect();
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(identity(), declared, policy);
         terms.listening = Listening::Asked;
         terms.instructions = instructions::merge(&parts, &server_set.style.separator);
         terms
     }
-}
-
-/// What its lists lack, and what is kept back of them.
-fn shortcomings(entry: &ServerEntry) -> Vec<String> {
-    let lacking = entry.lacking().into_iter();
-    lacking
-        .chain(tool_filter::withheld(&entry.server))
-        .collect()
-}
-
-/// Which words of a server count, how often it was judged, and how much of it is kept back.
-fn state(entry: &ServerEntry) -> (usize, u64, usize) {
-    let known = entry.known();
-    let words = known.map_or(0, |profile| Arc::as_ptr(&profile) as usize);
-    (
-        words,
-        entry.judgements(),
-        tool_filter::hidden_tools(&entry.server).len(),
-    )
 }

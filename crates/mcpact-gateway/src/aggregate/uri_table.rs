@@ -53,16 +53,16 @@ impl UriTable {
     }
 
     pub(crate) fn add_resource(&mut self, server: usize, uri: &str) {
-        self.own(server, uri);
+        self.add_owner(server, uri);
     }
 
     pub(crate) fn add_template(&mut self, server: usize, template: &str) {
-        self.own(server, template);
+        self.add_owner(server, template);
         let fixed = template.split('{').next().unwrap_or_default();
         self.templates.push((Box::from(fixed), server));
     }
 
-    fn own(&mut self, server: usize, uri: &str) {
+    fn add_owner(&mut self, server: usize, uri: &str) {
         let owners = self.owners.entry(Box::from(uri)).or_default();
         if !owners.contains(&server) {
             owners.push(server);
@@ -77,29 +77,29 @@ impl UriTable {
         }
     }
 
-    /// Returns true if the URI needs no qualification to be routed to this server. `seen` are the servers that mentioned
+    /// Returns true if the URI needs no qualification to be routed to this server. `mentioned` are the servers that mentioned
     /// the URI; they count only for unlisted URIs.
-    pub(crate) fn is_plain(&self, server: usize, uri: &str, seen: &[usize]) -> bool {
+    pub(crate) fn is_plain(&self, server: usize, uri: &str, mentioned: &[usize]) -> bool {
         if is_qualified(uri) {
             return false;
         }
-        match (self.owners.get(uri), seen) {
+        match (self.owners.get(uri), mentioned) {
             (Some(owners), _) => **owners == [server],
             (None, []) => self.by_template(uri).iter().all(|at| *at == server),
-            (None, seen) => *seen == [server],
+            (None, mentioned) => *mentioned == [server],
         }
     }
 
-    /// Looks up a URI: by its qualification, else by the lists, else by the servers that mentioned it (`seen`), else by the
+    /// Looks up a URI: by its qualification, else by the lists, else by the servers that mentioned it (`mentioned`), else by the
     /// template with the longest matching prefix.
-    pub(crate) fn lookup<'a>(&self, uri: &'a str, seen: &[usize]) -> UriLookup<'a> {
+    pub(crate) fn lookup<'a>(&self, uri: &'a str, mentioned: &[usize]) -> UriLookup<'a> {
         if is_qualified(uri) {
             return self.lookup_qualified(uri).unwrap_or(UriLookup::Unknown);
         }
-        let servers = match (self.owners.get(uri), seen) {
+        let servers = match (self.owners.get(uri), mentioned) {
             (Some(owners), _) => owners.to_vec(),
             (None, []) => self.by_template(uri),
-            (None, seen) => seen.to_vec(),
+            (None, mentioned) => mentioned.to_vec(),
         };
         match *servers {
             [] => UriLookup::Unknown,
@@ -218,10 +218,10 @@ mod tests {
             ("same://7", &[1], Some(1)),
             ("mcpact://zzz/other://1", &[], None),
         ];
-        for (uri, seen, server) in cells {
+        for (uri, mentioned, server) in cells {
             let to = |server| UriLookup::Found { server, uri };
             let expected = server.map_or(UriLookup::Unknown, to);
-            assert_eq!(uris.lookup(uri, seen), expected, "{uri}");
+            assert_eq!(uris.lookup(uri, mentioned), expected, "{uri}");
         }
     }
 
@@ -254,14 +254,18 @@ mod tests {
             (0, "other://7", &[1], false),
             (0, "other://7", &[0, 1], false),
         ];
-        for (server, uri, seen, is_plain) in cells {
-            assert_eq!(uris.is_plain(server, uri, seen), is_plain, "{server} {uri}");
+        for (server, uri, mentioned, is_plain) in cells {
+            assert_eq!(
+                uris.is_plain(server, uri, mentioned),
+                is_plain,
+                "{server} {uri}"
+            );
         }
-        let mut seen = MentionedUris::default();
-        seen.record(7, "other://7");
-        seen.record(8, "other://7");
-        seen.record(7, "other://7");
-        assert_eq!(seen.owners("other://7"), [7, 8]);
+        let mut mentioned = MentionedUris::default();
+        mentioned.record(7, "other://7");
+        mentioned.record(8, "other://7");
+        mentioned.record(7, "other://7");
+        assert_eq!(mentioned.owners("other://7"), [7, 8]);
         let forms = ["b", "a"].map(|server| qualified(server, "other://7"));
         assert_eq!(
             uris.lookup("other://7", &[1, 0]),
@@ -271,15 +275,15 @@ mod tests {
 
     #[test]
     fn mentioned_uris_are_bounded() {
-        let mut seen = MentionedUris::default();
+        let mut mentioned = MentionedUris::default();
         for number in 0..MAX_MENTIONED + 10 {
-            seen.record(0, &format!("x://{number}"));
+            mentioned.record(0, &format!("x://{number}"));
         }
         assert_eq!(
-            (seen.owners.len(), seen.order.len()),
+            (mentioned.owners.len(), mentioned.order.len()),
             (MAX_MENTIONED, MAX_MENTIONED)
         );
-        assert_eq!(seen.owners("x://0"), [0; 0]);
-        assert_eq!(seen.owners("x://20"), [0]);
+        assert_eq!(mentioned.owners("x://0"), [0; 0]);
+        assert_eq!(mentioned.owners("x://20"), [0]);
     }
 }

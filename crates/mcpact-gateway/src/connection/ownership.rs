@@ -232,7 +232,7 @@ impl UpstreamConnection {
     pub(crate) fn forward_log(&self, note: &ServerNotification) {
         match self.log_client() {
             Some(sink) => sink.try_notify(&Scope::Connection, note.method, &note.params),
-            None if self.subscribers.is_any() => self.metrics.dropped(DropReason::LogOfWhom),
+            None if self.subscribers.has_owner() => self.metrics.dropped(DropReason::LogOfWhom),
             // Modern clients get log messages of their own requests only.
             None => {}
         }

@@ -414,11 +414,11 @@ impl ConnectionSlot {
 
     /// The connection is lost. If somebody listens it is replaced, ever more slowly and not for ever.
     pub(crate) async fn lost(self: &Arc<Self>) {
-        self.subscribers.listens.lost();
+        self.subscribers.listens.session_lost();
         // Another process may have other tools.
         self.shared.tool_tasks.forget();
         let mut failures = 0;
-        while self.subscribers.is_waiting() {
+        while self.subscribers.are_listening() {
             let Err(error) = self.connection_because(StartCause::Listener).await else {
                 return;
             };

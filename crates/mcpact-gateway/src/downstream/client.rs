@@ -19,7 +19,7 @@ use crate::downstream::sink::WeakClientSink;
 use crate::error::ServeError;
 use crate::lists::own::{OwnInstance, OwnLists};
 use crate::lists::scope::Audience;
-use crate::lists::{own, refresh, server_list};
+use crate::lists::{bindings, own, refresh};
 use crate::subscriptions::watched_uris::WatchedUris;
 use crate::sync::lock;
 use crate::upstream::accept::lenient;
@@ -43,7 +43,7 @@ pub(crate) struct DownstreamClient {
     /// First subscribe request of a legacy client, the template for later ones.
     subscribe_request: Mutex<Option<BackendRequest>>,
     /// Lists that only this client is shown.
-    pub(crate) own: OwnLists,
+    pub(crate) own_lists: OwnLists,
 }
 
 /// Modern clients, the latest first.
@@ -130,7 +130,7 @@ impl DownstreamClient {
             bindings: Mutex::default(),
             watched: Arc::default(),
             subscribe_request: Mutex::default(),
-            own: OwnLists::default(),
+            own_lists: OwnLists::default(),
         }
     }
 
@@ -154,7 +154,7 @@ impl DownstreamClient {
         };
         record_result(aggregator, entry, &result);
         if result.is_ok() {
-            own::look_at_own(aggregator, entry, self);
+            own::refresh_on_new_instance(aggregator, entry, self);
         }
         result
     }
@@ -167,7 +167,7 @@ impl DownstreamClient {
         entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         let (hello, principal) = (&self.saved.hello, self.principal());
-        let result = own::internal_binding(&entry.server, hello, principal).await;
+        let result = bindings::internal_binding(&entry.server, hello, principal).await;
         record_result(aggregator, entry, &result);
         result
     }
@@ -178,8 +178,9 @@ impl DownstreamClient {
         entry: &ServerEntry,
     ) -> Option<Arc<ServerBinding>> {
         let server = &entry.server;
-        server_list::shared_binding(server)
-            .or_else(|| own::running_internal_binding(server, &self.saved.hello, self.principal()))
+        bindings::shared_binding(server).or_else(|| {
+            bindings::running_internal_binding(server, &self.saved.hello, self.principal())
+        })
     }
 
     /// Returns the client's own instance of a server, if it has ever had one.
@@ -203,12 +204,12 @@ impl DownstreamClient {
 
     /// Returns the client's binding to a server, if that is running.
     pub(crate) fn running_binding_for(&self, entry: &ServerEntry) -> Option<Arc<ServerBinding>> {
-        if let Some(shared) = server_list::shared_binding(&entry.server) {
+        if let Some(shared) = bindings::shared_binding(&entry.server) {
             return Some(shared);
         }
         let binding = match &self.saved.hello {
             SavedHello::Request { capabilities, .. } => {
-                server_list::running_binding(&entry.server, capabilities, &self.saved.identity)
+                bindings::running_binding(&entry.server, capabilities, &self.saved.identity)
             }
             SavedHello::Handshake { .. } => self.bound(entry.number),
         };
@@ -219,7 +220,7 @@ impl DownstreamClient {
     pub(crate) async fn introduce(&self, entry: &ServerEntry) {
         let saved = &self.saved;
         let result = saved.hello.bind(&entry.server, &saved.identity).await;
-        entry.judge(result.as_ref().err());
+        entry.note_outcome(result.as_ref().err());
     }
 
     pub(crate) fn session_opened(&self, sink: WeakClientSink) {
@@ -289,8 +290,8 @@ fn record_result(
     entry: &Arc<ServerEntry>,
     result: &Result<Arc<ServerBinding>, ServeError>,
 ) {
-    entry.judge(result.as_ref().err());
+    entry.note_outcome(result.as_ref().err());
     if result.is_ok() && entry.is_to_be_verified() {
-        refresh::look_again(aggregator, entry);
+        refresh::refresh_stale(aggregator, entry);
     }
 }

@@ -13,8 +13,7 @@ use mcpact_translate::plan::{Machine, Plan, with_capabilities};
 
 use super::{Exchange, level_of, refusal, rounds};
 use crate::error::{ServeError, UpstreamErrorKind};
-use crate::subscriptions::legacy::{self, is_subscription};
-use crate::subscriptions::listen;
+use crate::subscriptions::{listen, subscribers};
 use crate::suspended::{self, modern};
 use crate::tasks::{hosted, kept, mapped};
 use crate::upstream::UpstreamServer;
@@ -62,8 +61,8 @@ fn translated(
         (Era::Modern, Era::Legacy) if may_ask => {
             Box::pin(suspended::with_parking(server, exchange))
         }
-        (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
-            Box::pin(legacy::subscribing_along(server, exchange))
+        (Era::Legacy, Era::Legacy) if subscribers::is_subscription(job.method) => {
+            Box::pin(subscribers::change_subscription(server, exchange))
         }
         (Era::Legacy, Era::Legacy) => Box::pin(rounds::asking_along(server, exchange)),
         (Era::Modern, Era::Legacy) => Box::pin(suspended::without_questions(exchange)),
@@ -161,7 +160,7 @@ async fn emulate(
         Machine::Subscribe | Machine::Unsubscribe => {
             let emulated = exchange.binding.emulated().cloned();
             match emulated {
-                Some(emulated) => emulated.wish(&exchange).await,
+                Some(emulated) => emulated.change_subscription(&exchange).await,
                 None => Err(refused(&exchange)),
             }
         }

@@ -1,6 +1,5 @@
 //! Status of the gateway and its servers.
 
-use crate::lists::server_list;
 use crate::upstream::tool_filter;
 use std::time::Duration;
 
@@ -147,7 +146,7 @@ fn removed_line(
     server: &UpstreamServer,
     instances: &[InstanceStatus],
 ) -> ServerLine {
-    let profile = server_list::profile(server);
+    let profile = server.shared.info_cache.profile();
     let revision = profile.as_ref().map(|profile| profile.revision);
     ServerLine {
         name: name.to_string(),
@@ -194,7 +193,7 @@ fn server_line(name: &ServerName, served: &GroupTerms, draining: &[InstanceStatu
         starts: status.starts,
         failures: status.failures,
         sessions: served.route.session_count(),
-        lists: entry.lists(),
+        lists: entry.lists.counts(),
         lacking: entry.lacking(),
         hidden_tools: tool_filter::hidden_tools(server),
         missing: report.failure,

@@ -84,7 +84,7 @@ pub(crate) async fn ask_departed(
         }
         (None, _) => return None,
     };
-    let entry = aggregator.departed.find(&server)?;
+    let entry = aggregator.removed.find(&server)?;
     if let (Some(entry), Some(sent)) = (entry, sent) {
         let view = Rewriter::new(aggregator, &entry, &guest.watched);
         let sink = sink.clone().with_rewriter(Arc::new(view.clone()));

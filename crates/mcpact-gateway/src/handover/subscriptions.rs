@@ -19,7 +19,7 @@ use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::ServeError;
 use crate::pipeline;
-use crate::subscriptions::listen::uri_params;
+use crate::subscriptions::reopen::uri_params;
 use crate::subscriptions::watched_uris::SubscribedUri;
 
 /// Backoff between attempts to resubscribe at a server.
@@ -92,7 +92,7 @@ pub(crate) fn follow_for(aggregator: &Arc<Aggregator>, guest: &DownstreamClient)
     let entries = server_set.entries.iter();
     let numbers: HashMap<&str, u64> = entries.map(|entry| (&*entry.name, entry.number)).collect();
     guest.retain_servers(|number| numbers.values().any(|known| *known == number));
-    let come = guest.watched.follow(|name| numbers.get(name).copied());
+    let come = guest.watched.reassign(|name| numbers.get(name).copied());
     let Some(sink) = guest.weak_sink() else {
         return;
     };
@@ -150,7 +150,7 @@ async fn subscribe_once(
         return ResubscribeOutcome::Over;
     };
     match carry_for(aggregator, guest, &entry, sink, request).await {
-        Ok(_) if guest.watched.settle(outer, server) => hint_updated(sink, outer),
+        Ok(_) if guest.watched.confirm(outer, server) => hint_updated(sink, outer),
         // The client has subscribed to the same resource under another URI, too.
         Ok(_) if guest.watched.wants(server, inner) => {}
         // The client has unsubscribed in the meantime.

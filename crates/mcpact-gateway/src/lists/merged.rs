@@ -1,32 +1,54 @@
-//! Cache of merged lists and of the routes of their items.
+//! Merged lists of all servers, with the routes of their items.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use mcpact_spec::Revision;
+use bytestring::ByteString;
+use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_translate::lifecycle::Fingerprint;
+use mcpact_wire::raw::Object;
 
-use crate::aggregate::aggregator::ServerSet;
+use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
-use crate::aggregate::merge::MergedList;
+use crate::aggregate::merge::{self, MergedList, ServerItems};
+use crate::aggregate::name_registry::{NameRegistry, Origin};
 use crate::aggregate::name_table::NameTable;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::uri_table::UriTable;
+use crate::downstream::client::DownstreamClient;
+use crate::error::ServeError;
+use crate::exchange::refusal;
+use crate::lists::refresh;
+use crate::lists::scope::Audience;
 use crate::lists::server_list::ServerList;
+use crate::subscriptions::list_changes;
 use crate::sync::lock;
+use crate::upstream::tool_filter;
 
 /// Maximum number of cached merged lists.
 const MAX_LISTS: usize = 64;
 
+/// Maximum number of replacements of the servers during one request.
+pub(crate) const MAX_REPLACEMENTS: usize = 32;
+
 /// Lists of all servers, none for those without one.
 pub(crate) type Sources = Vec<Option<Arc<ServerList>>>;
+
+/// Key of a merged list: clients with the same key see the same list.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct MergedViewKey {
+    kind: ListKind,
+    client: Revision,
+    principal: Box<str>,
+    fingerprint: Fingerprint,
+}
 
 /// Cached merged lists, public names and URIs.
 #[derive(Debug, Default)]
 pub(crate) struct MergeCache {
-    kept: Mutex<HashMap<MergedViewKey, (Sources, Arc<MergedList>)>>,
-    named: Mutex<HashMap<ListKind, Arc<Routes<NameTable>>>>,
-    pub(crate) addressed: Mutex<Option<Arc<Routes<UriTable>>>>,
+    lists: Mutex<HashMap<MergedViewKey, (Sources, Arc<MergedList>)>>,
+    names: Mutex<HashMap<ListKind, Arc<Routes<NameTable>>>>,
+    uris: Mutex<Option<Arc<Routes<UriTable>>>>,
 }
 
 /// Table of names or URIs, and the servers at its positions.
@@ -45,78 +67,369 @@ impl Routes<NameTable> {
     }
 }
 
-/// Key of a merged list: clients with the same key see the same list.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct MergedViewKey {
-    pub(crate) kind: ListKind,
-    pub(crate) client: Revision,
-    pub(crate) principal: Box<str>,
-    pub(crate) fingerprint: Fingerprint,
-}
-
 impl MergeCache {
     pub(crate) fn clear(&self) {
-        lock(&self.kept).clear();
-        lock(&self.named).clear();
-        *lock(&self.addressed) = None;
+        lock(&self.lists).clear();
+        lock(&self.names).clear();
+        *lock(&self.uris) = None;
     }
 
     /// Returns the known public names.
-    pub(crate) fn named(&self, kind: ListKind) -> Option<Arc<Routes<NameTable>>> {
-        lock(&self.named).get(&kind).cloned()
-    }
-
-    /// Replaces the public names.
-    pub(crate) fn name(&self, kind: ListKind, named: Arc<Routes<NameTable>>) {
-        lock(&self.named).insert(kind, named);
+    pub(crate) fn names(&self, kind: ListKind) -> Option<Arc<Routes<NameTable>>> {
+        lock(&self.names).get(&kind).cloned()
     }
 
     /// Returns the known URIs.
-    pub(crate) fn addressed(&self) -> Option<Arc<Routes<UriTable>>> {
-        lock(&self.addressed).clone()
+    pub(crate) fn uris(&self) -> Option<Arc<Routes<UriTable>>> {
+        lock(&self.uris).clone()
     }
 
     /// Returns the list merged from these sources, if its names or URIs are those of these servers.
-    pub(crate) fn kept(
+    fn get(
         &self,
         key: &MergedViewKey,
         sources: &Sources,
         server_set: &Arc<ServerSet>,
     ) -> Option<Arc<MergedList>> {
-        let kept = lock(&self.kept).get(key).cloned();
-        let (_, list) = kept.filter(|(before, _)| is_same(before, sources))?;
+        let cached = lock(&self.lists).get(key).cloned();
+        let (_, list) = cached.filter(|(before, _)| are_same(before, sources))?;
         let of = match key.kind {
-            ListKind::Tools | ListKind::Prompts => Arc::clone(&self.named(key.kind)?.server_set),
-            ListKind::Resources | ListKind::Templates => Arc::clone(&self.addressed()?.server_set),
+            ListKind::Tools | ListKind::Prompts => Arc::clone(&self.names(key.kind)?.server_set),
+            ListKind::Resources | ListKind::Templates => Arc::clone(&self.uris()?.server_set),
         };
         Arc::ptr_eq(&of, server_set).then_some(list)
     }
 
     /// Caches a list unless the servers were replaced, in which case it returns false.
-    pub(crate) fn keep(
+    fn insert(
         &self,
         key: MergedViewKey,
         sources: Sources,
         list: &Arc<MergedList>,
         is_current: impl FnOnce() -> bool,
     ) -> bool {
-        let mut kept = lock(&self.kept);
+        let mut lists = lock(&self.lists);
         if !is_current() {
             return false;
         }
-        if kept.len() >= MAX_LISTS && !kept.contains_key(&key) {
-            kept.clear();
+        if lists.len() >= MAX_LISTS && !lists.contains_key(&key) {
+            lists.clear();
         }
-        kept.insert(key, (sources, Arc::clone(list)));
+        lists.insert(key, (sources, Arc::clone(list)));
         true
     }
 }
 
-fn is_same(before: &[Option<Arc<ServerList>>], now: &[Option<Arc<ServerList>>]) -> bool {
+fn are_same(before: &Sources, now: &Sources) -> bool {
     before.len() == now.len()
         && before.iter().zip(now).all(|pair| match pair {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         })
+}
+
+/// Merged lists of clients without own lists, and the public names of all items.
+#[derive(Debug, Default)]
+pub(crate) struct SharedMerges {
+    pub(crate) shared: MergeCache,
+    /// Locked while names are assigned, until they are visible to all clients.
+    tools: Mutex<NameRegistry>,
+    prompts: Mutex<NameRegistry>,
+}
+
+impl SharedMerges {
+    /// Releases the names of all servers but these.
+    pub(crate) fn keep_names(&self, origins: &[Origin]) {
+        for registry in [&self.tools, &self.prompts] {
+            lock(registry).keep_only(origins);
+        }
+    }
+
+    const fn registry(&self, kind: ListKind) -> Option<&Mutex<NameRegistry>> {
+        match kind {
+            ListKind::Tools => Some(&self.tools),
+            ListKind::Prompts => Some(&self.prompts),
+            ListKind::Resources | ListKind::Templates => None,
+        }
+    }
+
+    /// Returns true if the public name is, or could become, that of this item.
+    pub(crate) fn may_be(&self, kind: ListKind, public: &str, origin: &Origin, name: &str) -> bool {
+        let registry = self.registry(kind);
+        registry.is_some_and(|registry| lock(registry).may_be(public, origin, name))
+    }
+}
+
+/// Serves a list request of a client.
+pub(crate) async fn page(
+    aggregator: &Arc<Aggregator>,
+    client: &Arc<DownstreamClient>,
+    kind: ListKind,
+    params: &str,
+    revision: Revision,
+) -> Result<ByteString, ServeError> {
+    let list = merged_list(aggregator, client, kind, revision).await?;
+    let params = Object::parse(params).unwrap_or_default();
+    let cursor = params.get_str("cursor");
+    // A cursor of another type is invalid; ignoring it would return the first page for ever.
+    let is_none = params.get_present("cursor").is_none();
+    let cursor = cursor.as_deref().or((!is_none).then_some(""));
+    let size = aggregator.settings.front.page_size;
+    let page = list.page(kind, cursor, size).ok_or_else(|| {
+        let why =
+            "the cursor is not known, or the list has changed since; begin again without a cursor";
+        let code = ErrorCode::InvalidParams.code();
+        refusal(code, why.to_owned(), None, revision)
+    })?;
+    let ttl = list.ttl_ms;
+    let result = match revision.era() {
+        Era::Legacy => format!("{{{page}}}"),
+        Era::Modern => format!(
+            "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
+        ),
+    };
+    Ok(result.into())
+}
+
+/// Returns the merged list that a client sees.
+pub(crate) async fn merged_list(
+    aggregator: &Arc<Aggregator>,
+    client: &Arc<DownstreamClient>,
+    kind: ListKind,
+    revision: Revision,
+) -> Result<Arc<MergedList>, ServeError> {
+    for _ in 0..MAX_REPLACEMENTS {
+        let merge = Merge {
+            aggregator,
+            server_set: &aggregator.server_set(),
+            client,
+            kind,
+            revision,
+        };
+        // A list of replaced servers is discarded.
+        if let Some(list) = merge.run().await {
+            return Ok(list);
+        }
+    }
+    let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
+    let code = ErrorCode::InternalError.code();
+    Err(refusal(code, why.to_owned(), None, revision))
+}
+
+/// Merge of the lists of one server set for one client.
+struct Merge<'a> {
+    aggregator: &'a Arc<Aggregator>,
+    server_set: &'a Arc<ServerSet>,
+    client: &'a Arc<DownstreamClient>,
+    kind: ListKind,
+    /// Revision of the client.
+    revision: Revision,
+}
+
+impl<'a> Merge<'a> {
+    /// Returns the merged list; none if the servers were replaced meanwhile.
+    async fn run(self) -> Option<Arc<MergedList>> {
+        let Self {
+            aggregator,
+            server_set,
+            client,
+            kind,
+            revision,
+        } = self;
+        let (sources, audience) = self.server_lists(kind).await;
+        let key = MergedViewKey {
+            kind,
+            client: revision,
+            principal: client.principal().into(),
+            fingerprint: client.fingerprint.clone(),
+        };
+        let own = client.own_lists.merges.get(&key, &sources, server_set);
+        let shared = || aggregator.merges.shared.get(&key, &sources, server_set);
+        if let Some(list) = own.or_else(shared) {
+            return Some(list);
+        }
+        let mut items = items(&sources, revision);
+        server_set.retain(&mut items, |entry, name| entry.serves(kind, name));
+        let (list, cache) = match aggregator.merges.registry(kind) {
+            Some(registry) => {
+                let cache = self.cache(audience);
+                let names = self.assign_names(registry, cache, &sources, &items)?;
+                (self.merge_named(&names.table, items), cache)
+            }
+            None => self.merge_resources(&sources, audience, &items).await?,
+        };
+        let list = Arc::new(list);
+        let is_current = || aggregator.is_current(server_set);
+        cache
+            .insert(key, sources, &list, is_current)
+            .then_some(list)
+    }
+
+    async fn server_lists(&self, kind: ListKind) -> (Sources, Audience) {
+        refresh::server_lists(self.aggregator, self.server_set, self.client, kind).await
+    }
+
+    /// Returns the cache for merged lists: that of the client for lists that no other client sees.
+    fn cache(&self, audience: Audience) -> &'a MergeCache {
+        match audience {
+            Audience::Owner => &self.client.own_lists.merges,
+            Audience::All => &self.aggregator.merges.shared,
+        }
+    }
+
+    /// Assigns public names to the items; none if the servers were replaced meanwhile.
+    fn assign_names(
+        &self,
+        registry: &Mutex<NameRegistry>,
+        cache: &MergeCache,
+        sources: &Sources,
+        items: &[ServerItems],
+    ) -> Option<Arc<Routes<NameTable>>> {
+        let (server_set, kind) = (self.server_set, self.kind);
+        let mut registry = lock(registry);
+        if !self.aggregator.is_current(server_set) {
+            return None;
+        }
+        // Clients are notified of released names before these are assigned again.
+        if registry.take_released() {
+            list_changes::notify_now(self.aggregator, kind.changed());
+        }
+        // A public name has the same server for all clients, listed for them or not.
+        let others = server_set.other_names(kind, sources);
+        let (origins, format) = (server_set.origins(), &server_set.style);
+        let table = merge::assign_names(items, others, &origins, format, &mut registry);
+        for conflict in table.conflicts() {
+            tracing::warn!(
+                server = server_set
+                    .entries
+                    .get(conflict.server)
+                    .map_or("", |entry| &*entry.name),
+                name = &*conflict.name,
+                instead = &*conflict.instead,
+                "two servers would have had the same name for a thing"
+            );
+        }
+        let names = Arc::new(Routes {
+            server_set: Arc::clone(server_set),
+            table,
+        });
+        lock(&cache.names).insert(kind, Arc::clone(&names));
+        Some(names)
+    }
+
+    /// Merges tools or prompts.
+    fn merge_named(&self, names: &NameTable, mut items: Vec<ServerItems>) -> MergedList {
+        let known = self.aggregator.merges.shared.uris();
+        let none = self.server_set.uris();
+        let uris = known.as_ref().map_or(&none, |known| &known.table);
+        if self.kind == ListKind::Tools {
+            let declared = self.client.declared.under(self.revision);
+            self.server_set.retain(&mut items, |entry, name| {
+                tool_filter::lacking(&entry.server, name, declared).is_empty()
+            });
+        }
+        merge::merge(self.kind, &items, names, uris)
+    }
+
+    /// Merges resources or templates; none if the servers were replaced meanwhile. The server of a URI depends on both
+    /// lists and on those of other clients, so that a URI has the same server for all clients.
+    async fn merge_resources(
+        &self,
+        sources: &Sources,
+        audience: Audience,
+        items: &[ServerItems],
+    ) -> Option<(MergedList, &'a MergeCache)> {
+        let (server_set, kind) = (self.server_set, self.kind);
+        let other = match kind {
+            ListKind::Resources => ListKind::Templates,
+            ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
+        };
+        let (other_sources, other_audience) = self.server_lists(other).await;
+        let cache = self.cache(audience.or(other_audience));
+        let mut uris = server_set.uris();
+        merge::register_uris(kind, items, &mut uris);
+        let other_items = self::items(&other_sources, self.revision);
+        merge::register_uris(other, &other_items, &mut uris);
+        for (kind, sources) in [(kind, sources), (other, &other_sources)] {
+            let others = server_set.other_items(kind, sources, self.revision);
+            merge::register_uris(kind, &others, &mut uris);
+        }
+        let list = merge::merge(kind, items, &NameTable::default(), &uris);
+        let mut cached = lock(&cache.uris);
+        if !self.aggregator.is_current(server_set) {
+            return None;
+        }
+        *cached = Some(Arc::new(Routes {
+            server_set: Arc::clone(server_set),
+            table: uris,
+        }));
+        drop(cached);
+        Some((list, cache))
+    }
+}
+
+impl ServerSet {
+    /// Returns the name and prefix of each server.
+    pub(crate) fn origins(&self) -> Vec<Origin> {
+        self.entries.iter().map(|entry| entry.origin()).collect()
+    }
+
+    /// Returns a table without URIs.
+    pub(crate) fn uris(&self) -> UriTable {
+        UriTable::new(self.entries.iter().map(|entry| &*entry.name))
+    }
+
+    /// Returns the names of items that only other clients were shown.
+    fn other_names(&self, kind: ListKind, shown: &Sources) -> Vec<(usize, String)> {
+        let others = self.other_lists(kind, shown);
+        let named = others.flat_map(|(server, entry, list)| {
+            let names = list.names().into_iter();
+            let served = names.filter(|name| entry.serves(kind, name));
+            served.map(move |name| (server, name)).collect::<Vec<_>>()
+        });
+        named.collect()
+    }
+
+    /// Returns the items that only other clients were shown.
+    fn other_items(&self, kind: ListKind, shown: &Sources, client: Revision) -> Vec<ServerItems> {
+        let others = self.other_lists(kind, shown);
+        others
+            .map(|(server, _, list)| list.items(server, client))
+            .collect()
+    }
+
+    /// Returns the lists of each server that only other clients were shown.
+    fn other_lists(
+        &self,
+        kind: ListKind,
+        shown: &Sources,
+    ) -> impl Iterator<Item = (usize, &ServerEntry, Arc<ServerList>)> {
+        let all = self.entries.iter().zip(shown).enumerate();
+        all.flat_map(move |(server, (entry, shown))| {
+            let others = entry.lists.others(kind, shown.as_ref()).into_iter();
+            others.map(move |list| (server, &**entry, list))
+        })
+    }
+
+    /// Removes items by server and name.
+    fn retain(&self, all: &mut [ServerItems], is_kept: impl Fn(&ServerEntry, &str) -> bool) {
+        for of_server in all {
+            let Some(entry) = self.entries.get(of_server.server) else {
+                continue;
+            };
+            of_server.items.retain(|item| {
+                let item = Object::parse(item).unwrap_or_default();
+                let name = item.get_str("name");
+                name.is_none_or(|name| is_kept(entry, &name))
+            });
+        }
+    }
+}
+
+fn items(sources: &Sources, client: Revision) -> Vec<ServerItems> {
+    let present = sources.iter().enumerate();
+    present
+        .filter_map(|(server, list)| Some(list.as_ref()?.items(server, client)))
+        .collect()
 }

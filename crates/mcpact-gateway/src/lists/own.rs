@@ -8,124 +8,116 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcpact::server::backend::ClientIdentity;
-use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Era, Method};
-use mcpact_wire::envelope::Params;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::connection::pool::ConnectionPool;
 use crate::downstream::client::DownstreamClient;
-use crate::error::ServeError;
-use crate::lists::cache::{CacheEntry, ListVersion};
+use crate::lists::cache::{CacheEntry, ChangeCounters, ListVersion};
 use crate::lists::merged::MergeCache;
-use crate::lists::refresh;
 use crate::lists::request::ListRequest;
 use crate::lists::scope::{ListScope, list_scope};
 use crate::lists::server_list::ServerList;
 use crate::subscriptions::list_changes;
-use crate::supervisor::{InstanceSharing, StartCause, sharing_policy};
+use crate::supervisor::sharing_policy;
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
-use crate::upstream::accept::{LegacyHello, ReachedServer, mapped};
-use crate::upstream::affinity::AffinityKey;
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::rebind::Rebind;
-use crate::upstream::saved_client::SavedHello;
 
-/// What one client is shown.
+/// Lists of one client.
 #[derive(Debug, Default)]
 pub(crate) struct OwnLists {
     lists: Mutex<HashMap<(u64, ListKind), OwnListEntry>>,
-    /// For which connection to each server its lists were looked at.
-    looked: Mutex<HashMap<u64, u64>>,
-    /// What its lists are together with those of other servers.
+    /// Connection to each server on which the lists were refreshed last.
+    refreshed: Mutex<HashMap<u64, u64>>,
+    /// Merged lists that contain a list of an own instance.
     pub(crate) merges: MergeCache,
 }
 
 #[derive(Debug, Default)]
 struct OwnListEntry {
-    slot: Arc<CacheEntry>,
+    cached: Arc<CacheEntry>,
     /// Digest of the list that the client was shown last; none after a change notification.
     shown: Option<[u8; 32]>,
 }
 
 impl OwnLists {
-    pub(crate) fn slot(&self, server: u64, kind: ListKind) -> Arc<CacheEntry> {
+    pub(crate) fn entry(&self, server: u64, kind: ListKind) -> Arc<CacheEntry> {
         let mut lists = lock(&self.lists);
-        Arc::clone(&lists.entry((server, kind)).or_default().slot)
+        Arc::clone(&lists.entry((server, kind)).or_default().cached)
     }
 
     /// Records that the client is shown this list, of any scope.
-    pub(crate) fn shows(&self, server: u64, kind: ListKind, listing: &ServerList) {
+    pub(crate) fn note_shown(&self, server: u64, kind: ListKind, list: &ServerList) {
         let mut lists = lock(&self.lists);
-        lists.entry((server, kind)).or_default().shown = Some(listing.digest());
+        lists.entry((server, kind)).or_default().shown = Some(list.digest());
     }
 
     /// Returns true, once, if the client was shown another list and must be notified.
-    pub(crate) fn is_news(&self, server: u64, kind: ListKind, listing: &ServerList) -> bool {
+    pub(crate) fn must_notify(&self, server: u64, kind: ListKind, list: &ServerList) -> bool {
         let mut lists = lock(&self.lists);
-        let list = lists.get_mut(&(server, kind));
-        list.is_some_and(|list| {
-            let is_other = |shown: &mut [u8; 32]| *shown != listing.digest();
-            list.shown.take_if(is_other).is_some()
+        let own = lists.get_mut(&(server, kind));
+        own.is_some_and(|own| {
+            let is_other = |shown: &mut [u8; 32]| *shown != list.digest();
+            own.shown.take_if(is_other).is_some()
         })
     }
 
     /// Records that the client is notified of changed lists.
-    fn told(&self, server: u64, method: Method) {
+    fn note_notified(&self, server: u64, method: Method) {
         let mut lists = lock(&self.lists);
-        for ((of, kind), list) in lists.iter_mut() {
+        for ((of, kind), own) in lists.iter_mut() {
             if *of == server && kind.changed() == method {
-                list.shown = None;
+                own.shown = None;
             }
         }
     }
 
-    /// The lists that the client has seen of a server.
-    pub(crate) fn kinds(&self, server: u64) -> Vec<ListKind> {
+    /// Returns the lists of a server that the client was shown.
+    fn kinds(&self, server: u64) -> Vec<ListKind> {
         let lists = lock(&self.lists);
-        let of_it = lists.keys().filter(|(of, _)| *of == server);
-        of_it.map(|(_, kind)| *kind).collect()
+        let of_server = lists.keys().filter(|(of, _)| *of == server);
+        of_server.map(|(_, kind)| *kind).collect()
     }
 
-    /// Whether the lists have not been looked at yet on this connection, on which they are from here on.
-    fn looks(&self, server: u64, session: u64) -> bool {
-        lock(&self.looked).insert(server, session) != Some(session)
+    /// Returns true once for each connection.
+    fn begin_refresh(&self, server: u64, session: u64) -> bool {
+        lock(&self.refreshed).insert(server, session) != Some(session)
     }
 
-    /// Forgets the servers that are not there.
-    pub(crate) fn stay_at(&self, is_there: impl Fn(u64) -> bool) {
-        lock(&self.lists).retain(|(server, _), _| is_there(*server));
-        lock(&self.looked).retain(|server, _| is_there(*server));
+    /// Removes the lists of removed servers.
+    pub(crate) fn retain(&self, is_present: impl Fn(u64) -> bool) {
+        lock(&self.lists).retain(|(server, _), _| is_present(*server));
+        lock(&self.refreshed).retain(|server, _| is_present(*server));
     }
 }
 
 impl DownstreamClient {
-    /// The list of its own instance, if that is what it is shown.
-    pub(crate) fn own_slot(&self, entry: &ServerEntry, kind: ListKind) -> Option<Arc<CacheEntry>> {
+    /// Returns the list of the client's own instance, if the client is shown that.
+    pub(crate) fn own_list(&self, entry: &ServerEntry, kind: ListKind) -> Option<Arc<CacheEntry>> {
         if entry.list_scope(true) != ListScope::Own {
             return None;
         }
         let instance = self.own_instance(entry)?;
-        let slot = self.own.slot(entry.number, kind);
-        let changes = self.own_basis(entry, kind).changes;
-        let is_known = || slot.unchanged(changes).is_some();
-        (instance.session.is_some() || is_known()).then_some(slot)
+        let cached = self.own_lists.entry(entry.number, kind);
+        let changes = self.own_version(entry, kind).changes;
+        let is_known = || cached.unchanged(changes).is_some();
+        (instance.session.is_some() || is_known()).then_some(cached)
     }
 
-    /// What a list of its own instance rests on that is fetched now.
-    pub(crate) fn own_basis(&self, entry: &ServerEntry, kind: ListKind) -> ListVersion {
+    /// Returns the version of a list that is fetched from the client's own instance now.
+    pub(crate) fn own_version(&self, entry: &ServerEntry, kind: ListKind) -> ListVersion {
         let instance = self.own_instance(entry);
-        let own = instance.map_or(0, |instance| instance.changes_of(kind));
-        let session = instance.and_then(|instance| instance.session);
-        let common = entry.basis(kind);
+        let session = instance.as_ref().and_then(|instance| instance.session);
+        let own = instance.map_or(0, |instance| instance.changes.counters.get(kind));
+        let shared = entry.lists.version(kind);
         ListVersion {
             // Both only grow, and a new version of the server changes the lists of all clients.
-            changes: own + common.changes,
-            wakes: session.unwrap_or_default(),
-            ..common
+            changes: own + shared.changes,
+            starts: session.unwrap_or_default(),
+            ..shared
         }
     }
 }
@@ -133,132 +125,123 @@ impl DownstreamClient {
 impl ServerEntry {
     /// Returns the scope of the list that a client is shown.
     pub(crate) fn list_scope(&self, has_instance: bool) -> ListScope {
-        let era = self.known().map(|profile| profile.revision.era());
+        let era = self.profile().map(|profile| profile.revision.era());
         let sharing = sharing_policy(self.server.shared.run().strategy);
         list_scope(sharing, era, has_instance)
     }
 }
 
-/// Looks at the lists that a client has seen as soon as it has an instance of its own, which may have others.
-pub(crate) fn look_at_own(
+/// Refreshes the lists that a client was shown as soon as it has its own instance, which may have others.
+pub(crate) fn refresh_on_new_instance(
     aggregator: &Arc<Aggregator>,
     entry: &Arc<ServerEntry>,
-    guest: &Arc<DownstreamClient>,
+    client: &Arc<DownstreamClient>,
 ) {
     if entry.list_scope(true) != ListScope::Own {
         return;
     }
-    let session = guest.own_instance(entry).and_then(|own| own.session);
-    if session.is_some_and(|session| guest.own.looks(entry.number, session)) {
-        look_at_own_again(aggregator, entry, guest);
+    let session = client.own_instance(entry).and_then(|own| own.session);
+    if session.is_some_and(|session| client.own_lists.begin_refresh(entry.number, session)) {
+        refresh(aggregator, entry, client);
     }
 }
 
-/// Refreshes these lists if they may be outdated and the instance is running.
-pub(crate) fn look_at_own_again(
+/// Refreshes the own lists of a client that may be outdated, if its instance is running.
+pub(crate) fn refresh(
     aggregator: &Arc<Aggregator>,
     entry: &Arc<ServerEntry>,
-    guest: &Arc<DownstreamClient>,
+    client: &Arc<DownstreamClient>,
 ) {
-    for kind in guest.own.kinds(entry.number) {
-        let errand = ListRequest::new(entry, guest, kind);
-        if errand.scope == ListScope::Own {
-            refresh::look_anew(aggregator, &errand);
+    for kind in client.own_lists.kinds(entry.number) {
+        let request = ListRequest::new(aggregator, entry, client, kind);
+        if request.scope == ListScope::Own {
+            request.refresh();
         }
     }
 }
 
-/// An instance says to its owner that a list has changed.
-pub(crate) fn tell_owner(aggregator: &Aggregator, entry: &ServerEntry, owner: u64, method: Method) {
-    let is_its = |instance: OwnInstance| instance.owner == owner;
-    let mut owners = guests(aggregator);
-    owners.retain(|guest| guest.own_instance(entry).is_some_and(is_its));
-    for guest in &owners {
-        guest.own.told(entry.number, method);
+/// Notifies the clients of an instance of a changed list.
+pub(crate) fn notify_owner(
+    aggregator: &Aggregator,
+    entry: &ServerEntry,
+    owner: u64,
+    method: Method,
+) {
+    let is_owner = |instance: OwnInstance| instance.changes.number == owner;
+    let mut owners = clients(aggregator);
+    owners.retain(|client| client.own_instance(entry).is_some_and(is_owner));
+    for client in &owners {
+        client.own_lists.note_notified(entry.number, method);
     }
     owners.dedup_by(|one, other| one.is(other));
-    for guest in owners {
-        list_changes::notify_client(aggregator, &guest, method);
+    for client in owners {
+        list_changes::notify_client(aggregator, &client, method);
     }
 }
 
-/// The clients that are there.
-pub(crate) fn guests(aggregator: &Aggregator) -> Vec<Arc<DownstreamClient>> {
-    let staying = aggregator.changes.legacy_clients();
-    let mut guests: Vec<_> = staying
+/// Returns all known clients.
+pub(crate) fn clients(aggregator: &Aggregator) -> Vec<Arc<DownstreamClient>> {
+    let legacy = aggregator.changes.legacy_clients();
+    let mut clients: Vec<_> = legacy
         .iter()
         .filter_map(|sink| sink.state()?.aggregate().cloned())
         .collect();
-    guests.extend(lock(&aggregator.visitors).all());
-    // One that listens may have been forgotten among the others.
+    clients.extend(lock(&aggregator.modern_clients).all());
+    // A client with a stream may have been evicted from the modern clients.
     for listener in aggregator.changes.listening() {
-        if !guests.iter().any(|guest| Arc::ptr_eq(guest, &listener)) {
-            guests.push(listener);
+        if !clients.iter().any(|client| Arc::ptr_eq(client, &listener)) {
+            clients.push(listener);
         }
     }
-    guests
+    clients
 }
 
-/// What tells the owners of instances from each other.
+/// Next number of an owner.
 static OWNERS: AtomicU64 = AtomicU64::new(1);
 
-/// Number of list changes that an instance reported to its owner.
+/// List changes that an instance reported to its owner.
 #[derive(Debug)]
 pub(crate) struct OwnListChanges {
     number: u64,
-    changes: [AtomicU64; ListKind::ALL.len()],
+    counters: ChangeCounters,
 }
 
 impl Default for OwnListChanges {
     fn default() -> Self {
         Self {
             number: OWNERS.fetch_add(1, Ordering::Relaxed),
-            changes: [const { AtomicU64::new(0) }; ListKind::ALL.len()],
+            counters: ChangeCounters::default(),
         }
     }
 }
 
 impl OwnListChanges {
-    /// ListScope they are.
+    /// Returns the number of the owner.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
 
-    /// The instance says that something has changed.
+    /// Records a notification of the instance.
     pub(crate) fn note(&self, method: Method) {
-        let all = ListKind::ALL.into_iter();
-        for kind in all.filter(|kind| kind.changed() == method) {
-            self.changes[kind as usize].fetch_add(1, Ordering::AcqRel);
-        }
+        self.counters.note(method);
     }
 }
 
-/// An instance of a client, as it is at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Instance of a client in its present state.
+#[derive(Clone, Debug)]
 pub(crate) struct OwnInstance {
-    /// What its owner is known by.
-    pub(crate) owner: u64,
-    /// Tells its connection from those before, if there is one.
-    pub(crate) session: Option<u64>,
-    changes: [u64; ListKind::ALL.len()],
+    changes: Arc<OwnListChanges>,
+    /// Number of the open connection.
+    session: Option<u64>,
 }
 
 impl OwnInstance {
     fn of(binding: &ServerBinding) -> Self {
-        let own_changes = binding.slot.own_changes();
-        let changes = own_changes.changes.each_ref();
+        let connection = binding.open_connection();
         Self {
-            owner: own_changes.number,
-            session: binding
-                .open_connection()
-                .map(|connection| connection.session),
-            changes: changes.map(|count| count.load(Ordering::Acquire)),
+            changes: Arc::clone(binding.slot.own_changes()),
+            session: connection.map(|connection| connection.session),
         }
-    }
-
-    /// How often a list of it has changed.
-    pub(crate) const fn changes_of(&self, kind: ListKind) -> u64 {
-        self.changes[kind as usize]
     }
 }
 
@@ -272,65 +255,12 @@ impl ServerBinding {
     }
 }
 
-/// The instance of modern clients that declare this, if they have ever had one.
+/// Returns the instance of modern clients with these capabilities, if they had one.
 pub(crate) fn instance_of(
     server: &UpstreamServer,
     capabilities: &str,
     identity: &ClientIdentity,
 ) -> Option<OwnInstance> {
     let pool = server.known_pool(capabilities, identity)?;
-    let binding = ServerBinding::of_pool(pool);
-    Some(OwnInstance::of(&binding))
-}
-
-/// Binding for requests of the gateway itself, with the capabilities of clients that sent `hello`.
-pub(crate) async fn internal_binding(
-    server: &UpstreamServer,
-    hello: &SavedHello,
-    principal: &str,
-) -> Result<Arc<ServerBinding>, ServeError> {
-    let declared = declared(hello);
-    let raw = declared.raw().to_owned();
-    let kind = server.group(internal_key(principal, &raw), || {
-        let offer = server.offer(declared, server.gateway_info());
-        ConnectionPool::internal(Arc::clone(&server.shared), offer)
-    });
-    let reached = server.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
-    let reached = reached.await.map_err(ServeError::from)?;
-    let ReachedServer { slot, pool, .. } = reached;
-    Ok(ServerBinding::modern(slot, pool))
-}
-
-/// The same, if its instance runs.
-pub(crate) fn running_internal_binding(
-    server: &UpstreamServer,
-    hello: &SavedHello,
-    principal: &str,
-) -> Option<Arc<ServerBinding>> {
-    let declared = declared(hello);
-    let kind = lock(&server.groups).find(internal_key(principal, declared.raw()))?;
-    kind.pool.open_connection()?;
-    Some(ServerBinding::of_pool(Arc::clone(&kind.pool)))
-}
-
-fn internal_key<'a>(principal: &'a str, capabilities: &'a str) -> AffinityKey<'a> {
-    AffinityKey {
-        sharing: InstanceSharing::Internal,
-        ..AffinityKey::shared(principal, capabilities)
-    }
-}
-
-/// What a client declares that began like this, in the words of a legacy server.
-fn declared(hello: &SavedHello) -> CapabilitySet {
-    match hello {
-        SavedHello::Request { capabilities, .. } => mapped(capabilities),
-        SavedHello::Handshake { params } => {
-            let params = Params {
-                raw: Some(params),
-                ..Params::default()
-            };
-            let newcomer = LegacyHello::parse(&params);
-            newcomer.map_or_else(|| mapped("{}"), |newcomer| newcomer.mapped())
-        }
-    }
+    Some(OwnInstance::of(&ServerBinding::of_pool(pool)))
 }

@@ -1,175 +1,220 @@
-//! A list that is to be shown, and who is asked for it.
+//! Request for one list of one server, on behalf of a client.
 
 use std::sync::Arc;
 
-use crate::error::ServeError;
+use mcpact_spec::Capability;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
-use crate::lists::cache::{CacheEntry, ListKey, ListVersion};
+use crate::error::ServeError;
+use crate::lists::cache::{CacheEntry, Freshness, ListKey, ListVersion};
 use crate::lists::scope::{Audience, ListScope};
 use crate::lists::server_list::ServerList;
 use crate::upstream::binding::ServerBinding;
 
-/// A list of a server, and for whom.
+/// Request for one list of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct ListRequest {
+    pub(crate) aggregator: Arc<Aggregator>,
     pub(crate) entry: Arc<ServerEntry>,
-    pub(crate) guest: Arc<DownstreamClient>,
+    pub(crate) client: Arc<DownstreamClient>,
     pub(crate) kind: ListKind,
     pub(crate) scope: ListScope,
-    pub(crate) slot: Arc<CacheEntry>,
+    pub(crate) cached: Arc<CacheEntry>,
 }
 
 impl ListRequest {
-    /// The list that a client is shown now.
+    /// Requests the list that the client is shown now.
     pub(crate) fn new(
+        aggregator: &Arc<Aggregator>,
         entry: &Arc<ServerEntry>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
-        match guest.own_slot(entry, kind) {
-            Some(_) => Self::of_own(entry, guest, kind),
-            None => Self::of_many(entry, guest, kind),
-        }
+        let own = client.own_list(entry, kind);
+        let own = own.map(|cached| (ListScope::Own, cached));
+        let list = own.unwrap_or_else(|| shared_list(entry, client, kind));
+        Self::of(aggregator, entry, Arc::clone(client), kind, list)
     }
 
-    /// The list of a client's own instance, whether it has one or not.
-    pub(crate) fn of_own(
+    /// Requests the list of the client's own instance, whether it has one or not.
+    pub(crate) fn own(
+        aggregator: &Arc<Aggregator>,
         entry: &Arc<ServerEntry>,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         kind: ListKind,
+    ) -> Self {
+        let list = (ListScope::Own, client.own_lists.entry(entry.number, kind));
+        Self::of(aggregator, entry, Arc::clone(client), kind, list)
+    }
+
+    /// Requests a shared list on behalf of the client that requested it last, if that still exists.
+    pub(crate) fn repeated(
+        aggregator: &Arc<Aggregator>,
+        entry: &Arc<ServerEntry>,
+        kind: ListKind,
+        cached: Arc<CacheEntry>,
+    ) -> Option<Self> {
+        let (client, scope) = (cached.client()?, entry.list_scope(false));
+        Some(Self::of(aggregator, entry, client, kind, (scope, cached)))
+    }
+
+    fn of(
+        aggregator: &Arc<Aggregator>,
+        entry: &Arc<ServerEntry>,
+        client: Arc<DownstreamClient>,
+        kind: ListKind,
+        (scope, cached): (ListScope, Arc<CacheEntry>),
     ) -> Self {
         Self {
+            aggregator: Arc::clone(aggregator),
             entry: Arc::clone(entry),
-            guest: Arc::clone(guest),
+            client,
             kind,
-            scope: ListScope::Own,
-            slot: guest.own.slot(entry.number, kind),
+            scope,
+            cached,
         }
     }
 
-    /// The list that all are shown who are like this client, and have no instance of their own.
-    pub(crate) fn of_many(
-        entry: &Arc<ServerEntry>,
-        guest: &Arc<DownstreamClient>,
-        kind: ListKind,
-    ) -> Self {
-        let key = key(entry, guest, kind);
+    /// Requests the same list of the clients without an own instance.
+    pub(crate) fn shared(&self) -> Self {
+        let (scope, cached) = shared_list(&self.entry, &self.client, self.kind);
         Self {
-            entry: Arc::clone(entry),
-            guest: Arc::clone(guest),
-            kind,
-            scope: key.scope,
-            slot: entry.slot(key),
+            scope,
+            cached,
+            ..self.clone()
         }
     }
 
-    /// What it rests on if it is fetched now.
-    pub(crate) fn basis(&self) -> ListVersion {
+    /// Looks up the list in the cache.
+    pub(crate) fn lookup(&self) -> Freshness {
+        let age = self.aggregator.settings.list_age;
+        self.cached.lookup(self.version(), |fetched| {
+            fetched.is_some_and(|fetched| fetched.elapsed() < age)
+                || (self.entry.reports_changes_of(self.kind) && self.running_binding().is_some())
+        })
+    }
+
+    /// Returns the version of the list if it is fetched now.
+    pub(crate) fn version(&self) -> ListVersion {
         match self.scope {
-            ListScope::Own => self.guest.own_basis(&self.entry, self.kind),
-            ListScope::Kind | ListScope::Internal => self.entry.basis(self.kind),
+            ListScope::Own => self.client.own_version(&self.entry, self.kind),
+            ListScope::Kind | ListScope::Internal => self.entry.lists.version(self.kind),
         }
     }
 
     /// Returns the binding for the request, if the server is running.
-    pub(crate) fn awake(&self) -> Option<Arc<ServerBinding>> {
+    pub(crate) fn running_binding(&self) -> Option<Arc<ServerBinding>> {
         match self.scope {
-            ListScope::Internal => self.guest.running_internal_binding(&self.entry),
-            ListScope::Kind | ListScope::Own => self.guest.running_binding_for(&self.entry),
+            ListScope::Internal => self.client.running_internal_binding(&self.entry),
+            ListScope::Kind | ListScope::Own => self.client.running_binding_for(&self.entry),
         }
     }
 
     /// Returns the binding for the request; starts the server if necessary.
-    pub(crate) async fn binding(
-        &self,
-        aggregator: &Arc<Aggregator>,
-    ) -> Result<Arc<ServerBinding>, ServeError> {
+    pub(crate) async fn binding(&self) -> Result<Arc<ServerBinding>, ServeError> {
+        let (aggregator, entry) = (&self.aggregator, &self.entry);
         match self.scope {
-            ListScope::Internal => self.guest.internal_binding(aggregator, &self.entry).await,
-            ListScope::Kind | ListScope::Own => {
-                self.guest.binding_for(aggregator, &self.entry).await
-            }
+            ListScope::Internal => self.client.internal_binding(aggregator, entry).await,
+            ListScope::Kind | ListScope::Own => self.client.binding_for(aggregator, entry).await,
         }
     }
 
-    /// Returns the audience of the list.
+    /// Returns the audience of the list if it is fetched.
     pub(crate) fn audience(&self) -> Audience {
         match self.scope {
-            ListScope::Own => self.guest.audience(),
+            ListScope::Own => self.client.audience(),
             ListScope::Kind | ListScope::Internal => Audience::All,
         }
     }
 
-    /// The same list of those who have no instance of their own.
-    pub(crate) fn common(&self) -> Self {
-        Self::of_many(&self.entry, &self.guest, self.kind)
-    }
-
-    /// What there is to show while it does not come: an old list is better than none, and what others are shown is,
-    /// too.
-    pub(crate) fn meanwhile(&self) -> Option<Arc<ServerList>> {
-        let key = key(&self.entry, &self.guest, self.kind);
-        let of_many = || self.entry.slot(key.clone()).listing();
-        let of_others = || self.entry.shown_to_others(&key);
-        self.slot.listing().or_else(of_many).or_else(of_others)
-    }
-
-    /// Returns the audience of the list that the client is shown.
-    pub(crate) fn audience_of(&self, listing: Option<&Arc<ServerList>>) -> Audience {
-        let Some(listing) = listing.filter(|_| self.scope == ListScope::Own) else {
+    /// Returns the audience of a list that the client is shown.
+    pub(crate) fn audience_of(&self, list: Option<&Arc<ServerList>>) -> Audience {
+        let Some(list) = list.filter(|_| self.scope == ListScope::Own) else {
             return Audience::All;
         };
-        match self.common().slot.listing() {
-            Some(common) if Arc::ptr_eq(&common, listing) => Audience::All,
+        match self.shared().cached.list() {
+            Some(shared) if Arc::ptr_eq(&shared, list) => Audience::All,
             Some(_) | None => Audience::Owner,
         }
     }
 
-    /// Returns a fetched list for the cache. An own list that equals the common one shares its memory.
-    pub(crate) fn taken(&self, listing: ServerList) -> Arc<ServerList> {
-        if self.scope != ListScope::Own {
-            self.entry.look_over(self.kind, &listing);
-            return Arc::new(listing);
-        }
-        let common = self.common().slot.listing();
-        let same = common.filter(|common| common.is_same(&listing));
-        same.unwrap_or_else(|| Arc::new(listing))
+    /// Returns false for a list that the server is known not to have.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.entry.has(match self.kind {
+            ListKind::Tools => Capability::Tools,
+            ListKind::Prompts => Capability::Prompts,
+            ListKind::Resources | ListKind::Templates => Capability::Resources,
+        })
     }
 
-    /// It has not come, and why.
-    pub(crate) fn do_without(&self, error: &ServeError) {
+    /// Returns a list without items.
+    pub(crate) fn empty_list(&self) -> ServerList {
+        ServerList::new(self.kind, self.entry.revision(), Vec::new())
+    }
+
+    /// Returns the list to show while the server does not answer: an outdated one, or that of another client.
+    pub(crate) fn fallback(&self) -> Option<Arc<ServerList>> {
+        let key = list_key(&self.entry, &self.client, self.kind);
+        let shared = || self.shared().cached.list();
+        let of_other_client = || self.entry.lists.of_other_client(&key);
+        self.cached.list().or_else(shared).or_else(of_other_client)
+    }
+
+    /// Returns a fetched list for the cache. An own list that equals the shared one uses its memory.
+    pub(crate) fn to_cached(&self, list: ServerList) -> Arc<ServerList> {
+        if self.scope != ListScope::Own {
+            self.entry.note_defects(self.kind, &list);
+            return Arc::new(list);
+        }
+        let shared = self.shared().cached.list();
+        let same = shared.filter(|shared| shared.is_same(&list));
+        same.unwrap_or_else(|| Arc::new(list))
+    }
+
+    /// Reports a failed fetch as a defect of the server.
+    pub(crate) fn note_failure(&self, error: &ServeError) {
         if self.scope != ListScope::Own {
             let method = self.kind.method();
             let why = format!("its `{method}` is missing: {}", error.message());
-            self.entry.do_without(self.kind, why);
+            self.entry.note_missing_list(self.kind, why);
         }
     }
 
-    /// It has not come yet.
-    pub(crate) fn is_late(&self) {
+    /// Reports a list that did not arrive within the waiting time.
+    pub(crate) fn note_late(&self) {
         if self.scope == ListScope::Own {
             return;
         }
-        match self.entry.known() {
-            None => self.entry.missing("it has not answered yet".into()),
+        match self.entry.profile() {
+            None => self
+                .entry
+                .note_failure(Some("it has not answered yet".into())),
             Some(_) => {
                 let why = format!("its `{}` has not come yet", self.kind.method());
-                self.entry.do_without(self.kind, why);
+                self.entry.note_missing_list(self.kind, why);
             }
         }
     }
 }
 
-/// Which list all are shown who are like this client.
-fn key(entry: &ServerEntry, guest: &DownstreamClient, kind: ListKind) -> ListKey {
+/// Returns the list that clients like this one are shown if they have no own instance.
+fn shared_list(
+    entry: &ServerEntry,
+    client: &DownstreamClient,
+    kind: ListKind,
+) -> (ListScope, Arc<CacheEntry>) {
+    let key = list_key(entry, client, kind);
+    (key.scope, entry.cached_list(key))
+}
+
+fn list_key(entry: &ServerEntry, client: &DownstreamClient, kind: ListKind) -> ListKey {
     ListKey {
         kind,
         scope: entry.list_scope(false),
-        principal: guest.principal().into(),
-        fingerprint: (!entry.is_modern()).then(|| guest.fingerprint.clone()),
+        principal: client.principal().into(),
+        fingerprint: (!entry.is_modern()).then(|| client.fingerprint.clone()),
     }
 }

@@ -1,33 +1,19 @@
-//! Subscription to list changes of a modern server.
+//! Subscription of the gateway to the list changes of a modern server.
 
-use crate::lists::pages;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
+use mcpact::connection::Call;
 use mcpact_engine::server::listen::ListenFilter;
-use mcpact_spec::{Capability, Era, Method};
-use mcpact_translate::input::Backoff;
-use mcpact_wire::raw::ObjectWriter;
-use tokio::time::Instant;
+use mcpact_spec::{Era, Method};
 
 use crate::connection::UpstreamConnection;
 use crate::connection::slot::ServerShared;
-use mcpact::connection::{Call, CallEvent};
-
-/// The pauses before a stream that ended is opened again; one that lived longer than the longest was a
-/// good one.
-const PAUSES: Backoff = Backoff {
-    first: Duration::from_millis(100),
-    longest: Duration::from_secs(60),
+use crate::lists::pages;
+use crate::subscriptions::reopen::{
+    ReopenDelay, listen_params, next_notification, possible_changes,
 };
 
-pub(crate) const LISTS: [Method; 3] = [
-    Method::ToolsListChanged,
-    Method::PromptsListChanged,
-    Method::ResourcesListChanged,
-];
-
-/// ListenStreams on one connection, stream after stream.
+/// Streams on one connection, opened one after the other.
 struct ListWatch {
     connection: Weak<UpstreamConnection>,
     shared: Weak<ServerShared>,
@@ -36,16 +22,11 @@ struct ListWatch {
     has_gap: bool,
 }
 
-/// Hears of changed lists of a modern server, as long as the connection lives. A legacy server
-/// tells without being asked.
+/// Listens to the list changes of a modern server while the connection is open. A legacy server sends them without a
+/// subscription.
 pub(crate) fn watch(connection: &Arc<UpstreamConnection>, shared: &Arc<ServerShared>) {
     let declared = connection.upstream.introduction.capabilities.declared();
-    let filter = ListenFilter {
-        tools: declared.has(Capability::ToolsListChanged),
-        prompts: declared.has(Capability::PromptsListChanged),
-        resources: declared.has(Capability::ResourcesListChanged),
-        ..ListenFilter::default()
-    };
+    let filter = ListenFilter::lists(declared);
     if connection.revision().era() == Era::Legacy || filter == ListenFilter::default() {
         return;
     }
@@ -62,48 +43,38 @@ pub(crate) fn watch(connection: &Arc<UpstreamConnection>, shared: &Arc<ServerSha
 
 impl ListWatch {
     async fn run(mut self) {
-        let mut failures = 0;
+        let mut delay = ReopenDelay::new();
         loop {
-            let since = Instant::now();
+            delay.reopen();
             let Some(call) = self.open().await else {
                 return;
             };
-            self.hear(call).await;
-            // Lists that change from here on are heard of by the next stream, as one change.
+            self.forward(call).await;
+            // Changes between two streams are reported after the next acknowledgement.
             self.has_gap = true;
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
             shared.info_cache.set_can_notify(false);
             drop(shared);
-            if since.elapsed() > PAUSES.longest {
-                failures = 0;
-            }
-            tokio::time::sleep(PAUSES.pause(failures)).await;
-            failures += 1;
+            tokio::time::sleep(delay.next()).await;
         }
     }
 
-    /// Another stream; none if the connection is over.
+    /// Opens a stream; none if the connection is closed.
     async fn open(&self) -> Option<Call> {
-        // The connection may end while the stream is open, so it is not held any longer.
+        // The strong reference is dropped: an open stream does not keep the connection.
         let connection = self
             .connection
             .upgrade()
             .filter(|connection| connection.is_open())?;
-        let params = ObjectWriter::new().raw("notifications", &self.filter.encode());
-        let params = pages::own_stamp(&connection, &params.finish());
+        let params = pages::own_stamp(&connection, &listen_params(&self.filter));
         Some(connection.call(Method::SubscriptionsListen, &params).await)
     }
 
-    /// Hears what the server tells until the stream ends.
-    async fn hear(&mut self, mut call: Call) {
-        loop {
-            let note = match call.next().await {
-                CallEvent::Notification(note) => note,
-                CallEvent::Request(_) => continue,
-                CallEvent::Response(_) | CallEvent::Failed(_) => return,
-            };
+    /// Forwards the changes of a stream until it ends.
+    async fn forward(&mut self, mut call: Call) {
+        while let Some(note) = next_notification(&mut call).await {
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
@@ -113,8 +84,7 @@ impl ListWatch {
             }
             shared.info_cache.set_can_notify(true);
             if std::mem::take(&mut self.has_gap) {
-                let missed = LISTS.into_iter();
-                for method in missed.filter(|method| self.filter.wants(*method, None)) {
+                for (method, _) in possible_changes(&self.filter) {
                     shared.info_cache.notify(method);
                 }
             }

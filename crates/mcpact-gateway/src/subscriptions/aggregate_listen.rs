@@ -1,4 +1,4 @@
-//! A modern client that listens to several servers at once.
+//! Change streams (`subscriptions/listen`) of modern clients at an aggregator.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,175 +13,151 @@ use mcpact::server::backend::BackendRequest;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
-use mcpact_wire::raw::ObjectWriter;
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewrite::{Subject, edit};
-use crate::aggregate::rewriter::{Rewriter, under_each};
+use crate::aggregate::rewriter::{Rewriter, with_each_uri};
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, MessageRewriter};
 use crate::error::ServeError;
 use crate::handover::subscriptions;
-use crate::handover::subscriptions::PAUSES;
 use crate::pipeline;
 use crate::subscriptions::list_changes;
-use crate::subscriptions::listen::{final_result, uri_params};
+use crate::subscriptions::listen::final_result;
+use crate::subscriptions::reopen::{ReopenDelay, listen_params, possible_changes};
 use crate::subscriptions::watched_uris::SubscribedUri;
 use crate::tasks::aggregate_tasks;
 use crate::upstream::saved_client::without_progress;
 
-/// How long servers may take to agree to be listened to.
-const AGREEMENT: Duration = Duration::from_secs(2);
+/// Maximum wait for the acknowledgements of the servers.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
 
-/// A part of a stream: what the server agrees to goes to the aggregator, and the rest to the client.
-#[derive(Debug)]
-struct ListenRewriter {
-    part: Rewriter,
-    wanted: ListenTargets,
-    agreed: mpsc::UnboundedSender<Agreed>,
-}
-
-/// What servers have agreed to, as the client knows it.
-#[derive(Debug, Default)]
-struct Agreed {
-    uris: Vec<Box<str>>,
-    tasks: Vec<Box<str>>,
-}
-
-impl MessageRewriter for ListenRewriter {
-    fn notifications<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
-        if method == Method::SubscriptionsAcknowledged {
-            let filter = ListenFilter::parse(Some(params)).unwrap_or_default();
-            let agreed = |wanted: &[SubscribedUri], to: &[Box<str>]| {
-                let agreed = wanted.iter().filter(|shared| to.contains(&shared.inner));
-                agreed.map(|shared| shared.outer.clone()).collect()
-            };
-            // Whoever listened may have gone.
-            let _ = self.agreed.send(Agreed {
-                uris: agreed(&self.wanted.uris, &filter.uris),
-                tasks: agreed(&self.wanted.tasks, &filter.tasks),
-            });
-            return SmallVec::new();
-        }
-        if method == Method::ResourcesUpdated {
-            let told = under_each(params, |uri| self.updated(uri));
-            if !told.is_empty() {
-                return told;
-            }
-        }
-        self.part.notifications(method, params)
-    }
-
-    fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str> {
-        self.part.question(method, params)
-    }
-}
-
-impl ListenRewriter {
-    /// The addresses of a resource that has changed, as the client asked for it.
-    fn updated(&self, uri: &str) -> BTreeSet<String> {
-        let wanted = self.wanted.uris.iter();
-        wanted.filter_map(|shared| shared.told(uri)).collect()
-    }
-}
-
-/// What is made of the agreement of one server, each time that it is listened to.
-struct Agreement<'a> {
-    /// Where the first one is waited for.
-    first: Option<mpsc::UnboundedSender<Agreed>>,
-    sink: &'a ClientSink,
-    job: &'a BackendRequest,
-}
-
-impl Agreement<'_> {
-    fn is_reached(&self) -> bool {
-        self.first.is_none()
-    }
-
-    /// The first is part of what the client is told at the beginning; later on, what may have changed while nobody
-    /// listened is told as soon as somebody does.
-    fn reach(&mut self, agreed: Agreed) {
-        if let Some(first) = self.first.take() {
-            // A stream that has been acknowledged without this one goes on without it.
-            let _ = first.send(agreed);
-            return;
-        }
-        for uri in &agreed.uris {
-            let scope = Scope::Request(self.job.id.clone());
-            let method = Method::ResourcesUpdated;
-            self.sink.try_notify(&scope, method, &uri_params(uri));
-        }
-    }
-}
-
-/// The things of one server that a client wants to hear of.
-struct ServerTargets {
-    entry: Arc<ServerEntry>,
-    wanted: ListenTargets,
-}
-
-/// Addresses and tasks.
+/// Resources and tasks of one server that a client listens to.
 #[derive(Clone, Debug, Default)]
 struct ListenTargets {
     uris: Vec<SubscribedUri>,
     tasks: Vec<SubscribedUri>,
 }
 
-/// Serves `subscriptions/listen` until the client goes away or the aggregator ends.
+impl ListenTargets {
+    /// Returns the filter for the server.
+    fn inner(&self) -> ListenFilter {
+        let distinct = |all: &[SubscribedUri]| {
+            let inner: BTreeSet<&Box<str>> = all.iter().map(|target| &target.inner).collect();
+            inner.into_iter().cloned().collect()
+        };
+        ListenFilter {
+            uris: distinct(&self.uris),
+            tasks: distinct(&self.tasks),
+            ..ListenFilter::default()
+        }
+    }
+
+    /// Returns a filter of the server as the client knows it.
+    fn outer(&self, accepted: &ListenFilter) -> ListenFilter {
+        let outer = |targets: &[SubscribedUri], accepted: &[Box<str>]| {
+            let targets = targets.iter();
+            let accepted = targets.filter(|target| accepted.contains(&target.inner));
+            accepted.map(|target| target.outer.clone()).collect()
+        };
+        ListenFilter {
+            uris: outer(&self.uris, &accepted.uris),
+            tasks: outer(&self.tasks, &accepted.tasks),
+            ..ListenFilter::default()
+        }
+    }
+}
+
+/// Rewriter of the stream of one server. Acknowledgements go to the aggregator.
+#[derive(Debug)]
+struct ListenRewriter {
+    rewriter: Rewriter,
+    targets: ListenTargets,
+    acknowledged: mpsc::UnboundedSender<ListenFilter>,
+}
+
+impl MessageRewriter for ListenRewriter {
+    fn notifications<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
+        if method == Method::SubscriptionsAcknowledged {
+            let filter = ListenFilter::parse(Some(params)).unwrap_or_default();
+            // The stream of the client may have ended.
+            let _ = self.acknowledged.send(self.targets.outer(&filter));
+            return SmallVec::new();
+        }
+        if method == Method::ResourcesUpdated {
+            let targets = self.targets.uris.iter();
+            let updates = with_each_uri(params, |uri| {
+                targets
+                    .filter_map(|target| target.public_uri(uri))
+                    .collect()
+            });
+            if !updates.is_empty() {
+                return updates;
+            }
+        }
+        self.rewriter.notifications(method, params)
+    }
+
+    fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str> {
+        self.rewriter.question(method, params)
+    }
+}
+
+/// Stream of one server, as part of the stream of a client.
+struct ServerStream<'a> {
+    aggregator: &'a Arc<Aggregator>,
+    job: &'a BackendRequest,
+    client: &'a Arc<DownstreamClient>,
+    sink: &'a ClientSink,
+    entry: Arc<ServerEntry>,
+    targets: ListenTargets,
+}
+
+/// Serves `subscriptions/listen` until the client disconnects or the aggregator ends.
 pub(crate) async fn listen(
     aggregator: &Arc<Aggregator>,
     job: BackendRequest,
-    guest: &Arc<DownstreamClient>,
+    client: &Arc<DownstreamClient>,
     sink: ClientSink,
 ) -> Result<ByteString, ServeError> {
-    let params = &job.params;
-    let wanted = ListenFilter::parse(Some(params)).unwrap_or_default();
+    let wanted = ListenFilter::parse(Some(&job.params)).unwrap_or_default();
     let mut filter = wanted.granted(&job.pact);
-    let client = job.pact.revision();
-    let mut shares = Vec::new();
-    // What nobody has, and what several have, is left out of the agreement.
-    for outer in &filter.uris {
-        let uri = Subject::Uri((&**outer).into());
-        if let Some(Ok((entry, inner))) = aggregator.find(guest, &uri, client).await {
-            let outer = outer.clone();
-            let shared = SubscribedUri { outer, inner };
-            share_of(&mut shares, entry).uris.push(shared);
-        }
-    }
-    for outer in &filter.tasks {
-        if let Ok((entry, inner)) = aggregate_tasks::by_task(aggregator, outer, client) {
-            let outer = outer.clone();
-            let shared = SubscribedUri { outer, inner };
-            share_of(&mut shares, entry).tasks.push(shared);
-        }
-    }
-    let (agreed, mut agreements) = mpsc::unbounded_channel();
-    let mut streams: FuturesUnordered<_> = shares
+    let servers = targets(aggregator, client, &filter, &job).await;
+    let (first, mut acknowledged) = mpsc::unbounded_channel();
+    let mut streams: FuturesUnordered<_> = servers
         .into_iter()
-        .map(|share| stream(aggregator, &job, guest, &sink, share, agreed.clone()))
+        .map(|(entry, targets)| {
+            let stream = ServerStream {
+                aggregator,
+                job: &job,
+                client,
+                sink: &sink,
+                entry,
+                targets,
+            };
+            stream.run(first.clone())
+        })
         .collect();
-    drop(agreed);
-    let accepted = self::agreements(&mut streams, &mut agreements).await;
-    drop(agreements);
+    drop(first);
+    let accepted = first_acknowledgements(&mut streams, &mut acknowledged).await;
+    drop(acknowledged);
     filter.uris.retain(|uri| accepted.uris.contains(uri));
     filter.tasks.retain(|task| accepted.tasks.contains(task));
-    let listening = list_changes::listen_to_lists(
+    let listener = list_changes::listen_to_lists(
         aggregator,
-        guest,
+        client,
         sink.clone(),
         job.id.clone(),
         filter.clone(),
     );
-    let granted = ObjectWriter::new().raw("notifications", &filter.encode());
     let scope = Scope::Request(job.id.clone());
     let method = Method::SubscriptionsAcknowledged;
-    sink.notify(&scope, method, &granted.finish()).await;
+    sink.notify(&scope, method, &listen_params(&filter)).await;
     let streaming = async {
-        // One server that ends its part does not end the whole.
+        // The stream of the client outlives those of the servers.
         while streams.next().await.is_some() {}
         std::future::pending::<()>().await;
     };
@@ -189,140 +165,156 @@ pub(crate) async fn listen(
         () = streaming => {}
         () = aggregator.changes.closed() => {}
     }
-    drop(listening);
+    drop(listener);
     Ok(final_result(job.id.raw()).into())
 }
 
-/// ListenStreams to one server for as long as the client does: it may end its part, go, come back and be replaced.
-async fn stream(
+/// Returns the resources and tasks of a filter by server. Those of no server, or of several, are left out.
+async fn targets(
     aggregator: &Arc<Aggregator>,
+    client: &Arc<DownstreamClient>,
+    filter: &ListenFilter,
     job: &BackendRequest,
-    guest: &Arc<DownstreamClient>,
-    sink: &ClientSink,
-    mut share: ServerTargets,
-    first: mpsc::UnboundedSender<Agreed>,
-) {
-    let mut agreement = Agreement {
-        first: Some(first),
-        sink,
-        job,
-    };
-    let mut failures = 0_u32;
-    loop {
-        let (entry, since) = (Arc::clone(&share.entry), Instant::now());
-        let (agreed, mut agreements) = mpsc::unbounded_channel();
-        let streaming = stream_of(aggregator, job, guest, sink, &share, agreed);
-        let hearing = async {
-            while let Some(agreed) = agreements.recv().await {
-                agreement.reach(agreed);
-            }
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            _ = streaming => {}
-            () = hearing => {}
-            () = subscriptions::departed(aggregator, &entry) => {}
+) -> Vec<(Arc<ServerEntry>, ListenTargets)> {
+    let revision = job.pact.revision();
+    let mut servers = Vec::new();
+    for outer in &filter.uris {
+        let uri = Subject::Uri((&**outer).into());
+        if let Some(Ok((entry, inner))) = aggregator.find(client, &uri, revision).await {
+            let outer = outer.clone();
+            let targets = targets_at(&mut servers, entry);
+            targets.uris.push(SubscribedUri { outer, inner });
         }
-        // What it said last may not have been heard.
-        if let Ok(agreed) = agreements.try_recv() {
-            agreement.reach(agreed);
+    }
+    for outer in &filter.tasks {
+        if let Ok((entry, inner)) = aggregate_tasks::by_task(aggregator, outer, revision) {
+            let outer = outer.clone();
+            let targets = targets_at(&mut servers, entry);
+            targets.tasks.push(SubscribedUri { outer, inner });
         }
-        let is_there = subscriptions::numbered(aggregator, entry.number).is_some();
-        // Nobody was promised anything of a server that has not agreed.
-        if !agreement.is_reached()
-            && (is_there || subscriptions::named(aggregator, &entry.name).is_none())
-        {
-            return;
-        }
-        if !is_there || since.elapsed() > PAUSES.longest {
-            failures = 0;
-        }
-        if is_there {
-            let pause = tokio::time::sleep(PAUSES.pause(failures));
-            failures = failures.saturating_add(1);
+    }
+    servers
+}
+
+fn targets_at(
+    servers: &mut Vec<(Arc<ServerEntry>, ListenTargets)>,
+    entry: Arc<ServerEntry>,
+) -> &mut ListenTargets {
+    let mut known = servers.iter();
+    let known = known.position(|(known, _)| Arc::ptr_eq(known, &entry));
+    let at = known.unwrap_or_else(|| {
+        servers.push((entry, ListenTargets::default()));
+        servers.len() - 1
+    });
+    &mut servers[at].1
+}
+
+impl ServerStream<'_> {
+    /// Keeps the stream open while the client listens: the server may end it, stop, restart or be replaced. `first`
+    /// receives the first acknowledgement.
+    async fn run(mut self, first: mpsc::UnboundedSender<ListenFilter>) {
+        let mut first = Some(first);
+        let mut delay = ReopenDelay::new();
+        loop {
+            delay.reopen();
+            let (aggregator, entry) = (self.aggregator, Arc::clone(&self.entry));
+            let (acknowledge, mut acknowledged) = mpsc::unbounded_channel();
+            let acknowledging = async {
+                while let Some(accepted) = acknowledged.recv().await {
+                    self.acknowledged(&mut first, accepted);
+                }
+                std::future::pending::<()>().await;
+            };
             tokio::select! {
-                () = pause => {}
+                _ = self.stream(acknowledge) => {}
+                () = acknowledging => {}
                 () = subscriptions::departed(aggregator, &entry) => {}
             }
+            // The last acknowledgement may be unread.
+            if let Ok(accepted) = acknowledged.try_recv() {
+                self.acknowledged(&mut first, accepted);
+            }
+            let is_present = subscriptions::numbered(aggregator, entry.number).is_some();
+            let has_server = is_present || subscriptions::named(aggregator, &entry.name).is_some();
+            // The client does not expect changes of a server that never acknowledged, unless that was just replaced.
+            if first.is_some() && (is_present || !has_server) {
+                return;
+            }
+            if is_present {
+                tokio::select! {
+                    () = tokio::time::sleep(delay.next()) => {}
+                    () = subscriptions::departed(aggregator, &entry) => {}
+                }
+            } else {
+                delay.reset();
+            }
+            self.entry = subscriptions::arrived(aggregator, &entry.name).await;
         }
-        share.entry = subscriptions::arrived(aggregator, &entry.name).await;
+    }
+
+    /// Streams until the server ends the stream, or it is lost.
+    async fn stream(
+        &self,
+        acknowledged: mpsc::UnboundedSender<ListenFilter>,
+    ) -> Result<ByteString, ServeError> {
+        let binding = self
+            .client
+            .binding_for(self.aggregator, &self.entry)
+            .await?;
+        let filter = self.targets.inner();
+        let params = edit(&self.job.params, "notifications", |_| Some(filter.encode()))
+            .unwrap_or_else(|| listen_params(&filter));
+        let job = BackendRequest {
+            params: params.into(),
+            ..without_progress(self.job)
+        };
+        let rewriter = ListenRewriter {
+            rewriter: Rewriter::new(self.aggregator, &self.entry, &self.client.watched),
+            targets: self.targets.clone(),
+            acknowledged,
+        };
+        let sink = self.sink.clone().with_rewriter(Arc::new(rewriter));
+        pipeline::forward_to(&self.entry.server, binding, job, sink).await
+    }
+
+    /// Processes an acknowledgement. The first one becomes part of that of the client; after a later one the client is
+    /// notified of everything that may have changed.
+    fn acknowledged(
+        &self,
+        first: &mut Option<mpsc::UnboundedSender<ListenFilter>>,
+        accepted: ListenFilter,
+    ) {
+        if let Some(first) = first.take() {
+            // The client may have been sent its acknowledgement without this server.
+            let _ = first.send(accepted);
+            return;
+        }
+        let scope = Scope::Request(self.job.id.clone());
+        for (method, params) in possible_changes(&accepted) {
+            self.sink.try_notify(&scope, method, &params);
+        }
     }
 }
 
-async fn stream_of(
-    aggregator: &Arc<Aggregator>,
-    job: &BackendRequest,
-    guest: &Arc<DownstreamClient>,
-    sink: &ClientSink,
-    share: &ServerTargets,
-    agreed: mpsc::UnboundedSender<Agreed>,
-) -> Result<ByteString, ServeError> {
-    let binding = guest.binding_for(aggregator, &share.entry).await?;
-    let filter = ListenFilter {
-        uris: inner(&share.wanted.uris),
-        tasks: inner(&share.wanted.tasks),
-        ..ListenFilter::default()
-    };
-    let params = with_notifications(&job.params, &filter.encode());
-    let job = BackendRequest {
-        params: params.into(),
-        ..without_progress(job)
-    };
-    let view = ListenRewriter {
-        part: Rewriter::new(aggregator, &share.entry, &guest.watched),
-        wanted: share.wanted.clone(),
-        agreed,
-    };
-    let sink = sink.clone().with_rewriter(Arc::new(view));
-    pipeline::forward_to(&share.entry.server, binding, job, sink).await
-}
-
-/// What the servers have agreed to after a while.
-async fn agreements<F: Future>(
+/// Waits for the first acknowledgement of each server; returns those that arrived in time.
+async fn first_acknowledgements<F: Future>(
     streams: &mut FuturesUnordered<F>,
-    agreements: &mut mpsc::UnboundedReceiver<Agreed>,
-) -> Agreed {
-    let mut accepted = Agreed::default();
+    acknowledged: &mut mpsc::UnboundedReceiver<ListenFilter>,
+) -> ListenFilter {
+    let mut accepted = ListenFilter::default();
     let mut open = streams.len();
-    let late = tokio::time::sleep(AGREEMENT);
-    tokio::pin!(late);
+    let timeout = tokio::time::sleep(ACKNOWLEDGEMENT);
+    tokio::pin!(timeout);
     while open > 0 {
         tokio::select! {
-            () = &mut late => break,
-            Some(agreed) = agreements.recv() => {
-                accepted.uris.extend(agreed.uris);
-                accepted.tasks.extend(agreed.tasks);
+            () = &mut timeout => break,
+            Some(first) = acknowledged.recv() => {
+                accepted.uris.extend(first.uris);
+                accepted.tasks.extend(first.tasks);
             }
             Some(_) = streams.next() => {}
         }
         open -= 1;
     }
     accepted
-}
-
-/// What is wanted of a server.
-fn share_of(shares: &mut Vec<ServerTargets>, entry: Arc<ServerEntry>) -> &mut ListenTargets {
-    let known = shares
-        .iter()
-        .position(|share| Arc::ptr_eq(&share.entry, &entry));
-    let at = known.unwrap_or_else(|| {
-        shares.push(ServerTargets {
-            entry,
-            wanted: ListenTargets::default(),
-        });
-        shares.len() - 1
-    });
-    &mut shares[at].wanted
-}
-
-/// As the server knows them, each once.
-fn inner(all: &[SubscribedUri]) -> Vec<Box<str>> {
-    let inner: BTreeSet<&Box<str>> = all.iter().map(|shared| &shared.inner).collect();
-    inner.into_iter().cloned().collect()
-}
-
-/// The parameters of a listen request that asks for something else.
-fn with_notifications(params: &str, filter: &str) -> String {
-    edit(params, "notifications", |_| Some(filter.to_owned()))
-        .unwrap_or_else(|| ObjectWriter::new().raw("notifications", filter).finish())
 }

@@ -1,4 +1,4 @@
-//! Subscriptions of a legacy client at a modern server.
+//! Subscriptions of a legacy client at a modern server, which reports changes on streams.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,16 +16,16 @@ use mcpact_translate::input::Backoff;
 use mcpact_translate::listen::LegacySubscriptions;
 use mcpact_translate::listen::legacy_subscriptions::{Action, SubscriptionLimits};
 use mcpact_wire::id::Id;
-use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use mcpact::connection::{Call, CallEvent};
+use mcpact::connection::Call;
 
-use crate::connection::{IdleGuard, UpstreamConnection};
+use crate::connection::UpstreamConnection;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::ServeError;
 use crate::exchange::{DeclaredTasks, Exchange, refusal, stamped};
+use crate::subscriptions::reopen::{listen_params, next_notification};
 use crate::sync::lock;
 use crate::upstream::Clock;
 use crate::upstream::binding::ServerBinding;
@@ -38,20 +38,20 @@ const LIMITS: SubscriptionLimits = SubscriptionLimits {
     },
 };
 
-/// How long a stream is read on after another has taken its place: on HTTP what it still carries may
-/// arrive later than the other's acknowledgement.
+/// Time for which a replaced stream is still read: over HTTP its last notifications may arrive after the acknowledgement
+/// of its successor.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a server is kept awake to agree to a stream.
-const AGREEMENT: Duration = Duration::from_secs(5);
+/// Time for which a server is kept running to acknowledge a stream.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 
-/// What a legacy client wants to hear, and the streams on which it is heard.
+/// Subscriptions of a legacy client, and the streams that serve them.
 #[derive(Debug)]
 pub(crate) struct EmulatedSubscriptions {
-    wishes: Mutex<LegacySubscriptions>,
+    subscriptions: Mutex<LegacySubscriptions>,
     streams: Mutex<HashMap<u64, AbortHandle>>,
-    /// By numbers of our own: a client may use an id twice.
-    waiting: Mutex<HashMap<Id, oneshot::Sender<Result<(), WireError>>>>,
+    /// Unanswered requests, by ids of the gateway: a client may use an id twice.
+    requests: Mutex<HashMap<Id, oneshot::Sender<Result<(), WireError>>>>,
     last: AtomicI64,
     sink: WeakClientSink,
     clock: Clock,
@@ -67,37 +67,37 @@ impl Drop for EmulatedSubscriptions {
 
 impl EmulatedSubscriptions {
     pub(crate) fn new(server: &CapabilitySet, sink: &ClientSink, clock: Clock) -> Self {
-        let mut wishes = LegacySubscriptions::new(sink.revision(), server, LIMITS);
+        let mut subscriptions = LegacySubscriptions::new(sink.revision(), server, LIMITS);
         if sink.is_aggregate() {
-            wishes = wishes.without_lists();
+            subscriptions = subscriptions.without_lists();
         }
-        // Whatever waits for a client without a stream of its own is kept by its front.
-        let nothing_yet = wishes.channel_opened();
+        // The session of the client buffers notifications until the client reads them.
+        let nothing_yet = subscriptions.channel_opened();
         debug_assert!(nothing_yet.is_empty());
         Self {
-            wishes: Mutex::new(wishes),
+            subscriptions: Mutex::new(subscriptions),
             streams: Mutex::default(),
-            waiting: Mutex::default(),
+            requests: Mutex::default(),
             last: AtomicI64::default(),
             sink: sink.downgrade(),
             clock,
         }
     }
 
-    /// The client may be told things.
-    pub(crate) fn begin(self: &Arc<Self>, binding: &Arc<ServerBinding>) {
-        let acts = lock(&self.wishes).ready();
+    /// Starts the streams after the handshake of the client.
+    pub(crate) fn start(self: &Arc<Self>, binding: &Arc<ServerBinding>) {
+        let acts = lock(&self.subscriptions).ready();
         self.perform(binding, acts);
     }
 
-    /// Something may have changed that the client was not told of.
-    pub(crate) fn missed(self: &Arc<Self>, binding: &Arc<ServerBinding>) {
-        let acts = lock(&self.wishes).resync();
+    /// Notifies the client of everything that may have changed.
+    pub(crate) fn resync(self: &Arc<Self>, binding: &Arc<ServerBinding>) {
+        let acts = lock(&self.subscriptions).resync();
         self.perform(binding, acts);
     }
 
-    /// Tells the client something that belongs to no request.
-    pub(crate) fn say(&self, method: Method, params: &str) {
+    /// Sends a notification that belongs to no request.
+    pub(crate) fn notify(&self, method: Method, params: &str) {
         if let Some(sink) = self.sink.upgrade() {
             sink.try_notify(&Scope::Connection, method, params);
         }
@@ -120,13 +120,13 @@ impl EmulatedSubscriptions {
                     }
                 }
                 Action::Answer { request, outcome } => {
-                    if let Some(waiting) = lock(&self.waiting).remove(&request) {
-                        // Whoever asked may have gone.
-                        let _ = waiting.send(outcome);
+                    if let Some(request) = lock(&self.requests).remove(&request) {
+                        // The client may have cancelled the request.
+                        let _ = request.send(outcome);
                     }
                 }
                 Action::Notify { method, params } => {
-                    self.say(method, params.as_deref().unwrap_or("{}"));
+                    self.notify(method, params.as_deref().unwrap_or("{}"));
                 }
             }
         }
@@ -139,39 +139,41 @@ impl EmulatedSubscriptions {
         filter: ListenFilter,
         after: Duration,
     ) {
-        // The client keeps the stream, and not the other way round: it ends when the client goes.
+        // Weak references: the stream ends with the client.
         let (emulated, binding) = (Arc::downgrade(self), Arc::downgrade(binding));
         let listening = tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            let end = listen(&emulated, &binding, stream, &filter).await;
+            let is_idle = run_stream(&emulated, &binding, stream, &filter).await;
             if let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) {
                 lock(&emulated.streams).remove(&stream);
-                let acts = match end {
-                    End::Slept => lock(&emulated.wishes).server_idle(stream),
-                    End::Broke => lock(&emulated.wishes).ended(stream, emulated.clock.now()),
+                let mut subscriptions = lock(&emulated.subscriptions);
+                let acts = match is_idle {
+                    true => subscriptions.server_idle(stream),
+                    false => subscriptions.ended(stream, emulated.clock.now()),
                 };
+                drop(subscriptions);
                 emulated.perform(&binding, acts);
             }
         });
         lock(&self.streams).insert(stream, listening.abort_handle());
     }
 
-    /// `resources/subscribe` and `resources/unsubscribe`.
-    pub(crate) async fn wish(
+    /// Serves `resources/subscribe` and `resources/unsubscribe`.
+    pub(crate) async fn change_subscription(
         self: &Arc<Self>,
         exchange: &Exchange,
     ) -> Result<ByteString, ServeError> {
         let job = &exchange.inbound.job;
-        // It does not fall asleep before it has heard of it.
-        let _awake = exchange.connection.hold();
+        // The server keeps running until it has acknowledged the change.
+        let _idle_guard = exchange.connection.hold();
         let (answer, answered) = oneshot::channel();
         let id = Id::number(self.last.fetch_add(1, Ordering::Relaxed));
-        lock(&self.waiting).insert(id.clone(), answer);
+        lock(&self.requests).insert(id.clone(), answer);
         let params = Some(&**job.params);
         let acts = if job.method == Some(Method::ResourcesSubscribe) {
-            lock(&self.wishes).subscribe(id, params)
+            lock(&self.subscriptions).subscribe(id, params)
         } else {
-            lock(&self.wishes).unsubscribe(id, params)
+            lock(&self.subscriptions).unsubscribe(id, params)
         };
         self.perform(&exchange.binding, acts);
         match answered.await {
@@ -189,72 +191,71 @@ impl EmulatedSubscriptions {
     }
 }
 
-/// A stream on which the server tells, and what keeps it.
-struct Stream {
-    call: Call,
-    connection: Arc<UpstreamConnection>,
-    /// Keeps the server awake: until it has agreed, or for as long as there is the stream.
-    awake: Option<IdleGuard>,
-}
-
-/// Why a stream is over.
-enum End {
-    /// The server sleeps.
-    Slept,
-    /// It broke, or could not be opened.
-    Broke,
-}
-
-impl Stream {
-    /// Asks the server to tell of this; none if there is no way to it.
-    async fn open(binding: &Weak<ServerBinding>, filter: &ListenFilter) -> Option<Self> {
-        let connection = connection_for(binding, filter).await?;
-        let awake = Some(connection.hold());
-        let binding = binding.upgrade()?;
-        let params = ObjectWriter::new()
-            .raw("notifications", &filter.encode())
-            .finish();
-        let told = DeclaredTasks::AsDeclared;
-        let stamped = stamped(
-            &binding,
-            ResponseMode::Stream,
-            told,
-            connection.revision(),
-            &params,
-        );
-        let params = stamped.ok()??;
-        Some(Self {
-            call: connection.call(Method::SubscriptionsListen, &params).await,
-            connection,
-            awake,
-        })
-    }
-
-    /// The first that is heard of it, if anything is in time. From then on the server may sleep if only its lists
-    /// matter.
-    async fn begin(
-        &mut self,
-        binding: &Weak<ServerBinding>,
-        filter: &ListenFilter,
-    ) -> Option<CallEvent> {
-        let first = tokio::time::timeout(AGREEMENT, self.call.next()).await;
-        let is_held = binding
-            .upgrade()
-            .is_some_and(|binding| binding.wants_awake(filter));
-        self.awake = self.awake.take().filter(|_| is_held);
-        first.ok()
-    }
-
-    fn end(&self) -> End {
-        match self.connection.running.stop_cause() {
-            Some(_) => End::Slept,
-            None => End::Broke,
-        }
+/// Forwards the notifications of a stream until it ends. Returns true if the server was stopped as idle, and false if the
+/// stream was lost or could not be opened.
+async fn run_stream(
+    emulated: &Weak<EmulatedSubscriptions>,
+    binding: &Weak<ServerBinding>,
+    stream: u64,
+    filter: &ListenFilter,
+) -> bool {
+    let Some(connection) = connection_for(binding, filter).await else {
+        return false;
+    };
+    let idle_guard = connection.hold();
+    let Some(mut call) = open_call(&connection, binding, filter).await else {
+        return false;
+    };
+    let first = tokio::time::timeout(ACKNOWLEDGEMENT, next_notification(&mut call)).await;
+    // Streams of list changes do not keep the server running after the acknowledgement.
+    let is_held = binding
+        .upgrade()
+        .is_some_and(|binding| binding.wants_awake(filter));
+    let _idle_guard = is_held.then_some(idle_guard);
+    let mut first = first.ok();
+    loop {
+        let note = match first.take() {
+            Some(note) => note,
+            None => next_notification(&mut call).await,
+        };
+        let Some(note) = note else {
+            return connection.running.stop_cause().is_some();
+        };
+        let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) else {
+            return false;
+        };
+        let params = Some(&*note.params);
+        let mut subscriptions = lock(&emulated.subscriptions);
+        let acts = if note.method == Method::SubscriptionsAcknowledged {
+            subscriptions.acknowledged(stream, params, emulated.clock.now())
+        } else {
+            subscriptions.notification(stream, note.method, params)
+        };
+        drop(subscriptions);
+        emulated.perform(&binding, acts);
     }
 }
 
-/// The connection on which the server tells of this. One that sleeps is not woken to tell of its lists, but heard when
-/// somebody else has woken it.
+/// Sends `subscriptions/listen`; none if the client is gone.
+async fn open_call(
+    connection: &Arc<UpstreamConnection>,
+    binding: &Weak<ServerBinding>,
+    filter: &ListenFilter,
+) -> Option<Call> {
+    let binding = binding.upgrade()?;
+    let stamped = stamped(
+        &binding,
+        ResponseMode::Stream,
+        DeclaredTasks::AsDeclared,
+        connection.revision(),
+        &listen_params(filter),
+    );
+    let params = stamped.ok()??;
+    Some(connection.call(Method::SubscriptionsListen, &params).await)
+}
+
+/// Returns the connection for a stream. An idle server is not started for list changes; the stream is opened once another
+/// request has started it.
 async fn connection_for(
     binding: &Weak<ServerBinding>,
     filter: &ListenFilter,
@@ -271,42 +272,8 @@ async fn connection_for(
         {
             return Some(connection);
         }
-        // Whoever waits does not keep the client.
+        // Waiting does not keep the client alive.
         drop(binding);
         connections.changed().await.ok()?;
-    }
-}
-
-/// ListenStreams until the stream ends.
-async fn listen(
-    emulated: &Weak<EmulatedSubscriptions>,
-    binding: &Weak<ServerBinding>,
-    stream: u64,
-    filter: &ListenFilter,
-) -> End {
-    let Some(mut open) = Stream::open(binding, filter).await else {
-        return End::Broke;
-    };
-    let mut first = open.begin(binding, filter).await;
-    loop {
-        let event = match first.take() {
-            Some(event) => event,
-            None => open.call.next().await,
-        };
-        let note = match event {
-            CallEvent::Notification(note) => note,
-            CallEvent::Request(_) => continue,
-            CallEvent::Response(_) | CallEvent::Failed(_) => return open.end(),
-        };
-        let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) else {
-            return End::Broke;
-        };
-        let params = Some(&*note.params);
-        let acts = if note.method == Method::SubscriptionsAcknowledged {
-            lock(&emulated.wishes).acknowledged(stream, params, emulated.clock.now())
-        } else {
-            lock(&emulated.wishes).notification(stream, note.method, params)
-        };
-        emulated.perform(&binding, acts);
     }
 }

@@ -15,6 +15,7 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::sync::lock;
+use crate::upstream::pending::PendingBinding;
 
 /// Notifications of list changes.
 pub(crate) const LIST_CHANGES: [Method; 3] = [
@@ -26,11 +27,50 @@ pub(crate) const LIST_CHANGES: [Method; 3] = [
 /// Time window in which changes are combined into one notification.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
+/// Clients that are notified of changes, with the scope of their notifications.
+#[derive(Debug, Default)]
+pub(crate) struct NotificationSinks(Mutex<Vec<(WeakClientSink, Scope)>>);
+
+impl NotificationSinks {
+    /// Adds the session of a legacy client, or the stream of a modern one.
+    pub(crate) fn add(&self, sink: WeakClientSink, scope: Scope) {
+        let mut all = lock(&self.0);
+        // Remove disconnected clients before the vector grows.
+        if all.len() == all.capacity() {
+            all.retain(|(sink, _)| sink.upgrade().is_some());
+        }
+        all.push((sink, scope));
+    }
+
+    /// Returns the connected clients.
+    fn connected(&self) -> Vec<(ClientSink, Scope)> {
+        let all = lock(&self.0);
+        let connected = all.iter();
+        connected
+            .filter_map(|(sink, scope)| Some((sink.upgrade()?, scope.clone())))
+            .collect()
+    }
+
+    /// Notifies all connected clients.
+    pub(crate) fn notify(&self, method: Method) {
+        for (sink, scope) in self.connected() {
+            sink.try_notify(&scope, method, "{}");
+        }
+    }
+
+    /// Returns the bindings of initialized clients that have no connection to the server yet.
+    pub(crate) fn pending_bindings(&self) -> Vec<Arc<PendingBinding>> {
+        let connected = self.connected().into_iter();
+        let bindings = connected.filter_map(|(sink, _)| sink.state()?.pending().cloned());
+        bindings.filter(|binding| binding.is_waiting()).collect()
+    }
+}
+
 /// Receivers of list changes, and the pending notifications.
 #[derive(Debug, Default)]
 pub(crate) struct ListChanges {
     /// Legacy clients, which receive all changes.
-    legacy: Mutex<Vec<WeakClientSink>>,
+    legacy: NotificationSinks,
     /// Streams of modern clients.
     listening: Mutex<HashMap<u64, ListListener>>,
     last: AtomicU64,
@@ -50,7 +90,7 @@ struct ListListener {
 }
 
 impl ListListener {
-    fn hint(&self, method: Method) {
+    fn notify(&self, method: Method) {
         if self.filter.wants(method, None) {
             let scope = Scope::Request(self.id.clone());
             self.sink.try_notify(&scope, method, "{}");
@@ -74,12 +114,9 @@ impl Drop for ListenerGuard {
 impl ListChanges {
     /// Waits until all streams end.
     pub(crate) async fn closed(&self) {
+        let mut is_closed = self.is_closed.subscribe();
         // The sender lives as long as this.
-        let _ = self
-            .is_closed
-            .subscribe()
-            .wait_for(|is_closed| *is_closed)
-            .await;
+        let _ = is_closed.wait_for(|is_closed| *is_closed).await;
     }
 
     /// Ends every stream.
@@ -87,7 +124,7 @@ impl ListChanges {
         self.is_closed.send_replace(true);
     }
 
-    /// Announces a new server set inside the gateway.
+    /// Notifies the change streams of a new server set.
     pub(crate) fn server_set_changed(&self) {
         self.server_changes.send_replace(());
     }
@@ -99,8 +136,8 @@ impl ListChanges {
 
     /// Returns the connected legacy clients.
     pub(crate) fn legacy_clients(&self) -> Vec<ClientSink> {
-        let legacy = lock(&self.legacy);
-        legacy.iter().filter_map(WeakClientSink::upgrade).collect()
+        let connected = self.legacy.connected().into_iter();
+        connected.map(|(sink, _)| sink).collect()
     }
 
     /// Returns the modern clients with a stream.
@@ -112,8 +149,7 @@ impl ListChanges {
 
     /// Returns true if any client receives changes.
     pub(crate) fn has_receivers(&self) -> bool {
-        let is_near = |sink: &WeakClientSink| sink.upgrade().is_some();
-        !lock(&self.listening).is_empty() || lock(&self.legacy).iter().any(is_near)
+        !lock(&self.listening).is_empty() || !self.legacy.connected().is_empty()
     }
 
     /// Returns true if a notification is pending.
@@ -124,12 +160,7 @@ impl ListChanges {
 
     /// Adds a legacy client.
     pub(crate) fn add_legacy(&self, sink: WeakClientSink) {
-        let mut legacy = lock(&self.legacy);
-        // Remove disconnected clients before the vector grows.
-        if legacy.len() == legacy.capacity() {
-            legacy.retain(|sink| sink.upgrade().is_some());
-        }
-        legacy.push(sink);
+        self.legacy.add(sink, Scope::Connection);
     }
 }
 
@@ -184,11 +215,9 @@ pub(crate) fn notify_now(aggregator: &Aggregator, method: Method) {
 }
 
 fn notify_all(aggregator: &Aggregator, method: Method) {
-    for sink in aggregator.changes.legacy_clients() {
-        sink.try_notify(&Scope::Connection, method, "{}");
-    }
+    aggregator.changes.legacy.notify(method);
     for listener in lock(&aggregator.changes.listening).values() {
-        listener.hint(method);
+        listener.notify(method);
     }
 }
 
@@ -199,7 +228,7 @@ pub(crate) fn notify_client(aggregator: &Aggregator, client: &DownstreamClient, 
     }
     for listener in lock(&aggregator.changes.listening).values() {
         if listener.client.is(client) {
-            listener.hint(method);
+            listener.notify(method);
         }
     }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use bytestring::ByteString;
 use mcpact::connection::{
@@ -15,19 +14,17 @@ use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method, Side};
-use mcpact_translate::input::Backoff;
 use mcpact_translate::listen::ListenRegistry;
 use mcpact_translate::listen::registry::{Action, ListenKey, ListenLimits, ServerPush};
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use crate::connection::UpstreamConnection;
 use crate::connection::slot::TRIES;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, Inbound};
-use crate::subscriptions::list_changes::LIST_CHANGES;
+use crate::subscriptions::reopen::{ReopenDelay, possible_changes, uri_params};
 use crate::subscriptions::subscribers::Subscribers;
 use crate::sync::lock;
 use crate::tasks::status;
@@ -101,7 +98,7 @@ impl ListenStreams {
     }
 
     /// Records the loss of the session; the streams stay open.
-    pub(crate) fn lost(&self) {
+    pub(crate) fn session_lost(&self) {
         self.registry().session_lost();
     }
 
@@ -198,21 +195,10 @@ async fn serve_from_legacy(
         .into())
 }
 
-/// Distributes a notification that belongs to no call.
-pub(crate) async fn changed(connection: &UpstreamConnection, note: &ServerNotification) {
-    let params = &note.params;
+/// Sends a notification that belongs to no call to the streams that cover it.
+pub(crate) async fn notify(connection: &UpstreamConnection, method: Method, params: &str) {
     let listens = &connection.subscribers.listens;
-    let acts = listens.registry().notification(note.method, Some(params));
-    perform(connection, acts).await;
-}
-
-/// Sends the status of a task to the streams that cover it.
-pub(crate) async fn announce(connection: &UpstreamConnection, detailed: &str) {
-    let acts = connection
-        .subscribers
-        .listens
-        .registry()
-        .notification(Method::TasksChanged, Some(detailed));
+    let acts = listens.registry().notification(method, Some(params));
     perform(connection, acts).await;
 }
 
@@ -253,11 +239,6 @@ pub(crate) async fn perform(connection: &UpstreamConnection, acts: Vec<Action>) 
     }
 }
 
-/// Returns parameters that consist of a resource URI.
-pub(crate) fn uri_params(uri: &str) -> String {
-    ObjectWriter::new().text("uri", uri).finish()
-}
-
 /// Returns the result that ends a stream.
 pub(crate) fn final_result(id: &str) -> String {
     let tag = ObjectWriter::new().raw(meta::SUBSCRIPTION_ID, id).finish();
@@ -267,22 +248,13 @@ pub(crate) fn final_result(id: &str) -> String {
         .finish()
 }
 
-/// Backoff before a lost stream of a modern server is opened again.
-const BACKOFF: Backoff = Backoff {
-    first: Duration::from_millis(100),
-    longest: Duration::from_secs(60),
-};
-
 /// State of one client stream over all upstream connections that carry it.
 struct RelayedStream {
     /// True after the client received the acknowledgement of the server.
     is_acknowledged: bool,
-    /// Number of consecutive losses soon after the stream was opened.
-    losses: u32,
     /// Number of attempts since the last acknowledgement.
     unacknowledged: u32,
-    /// Time of the last attempt to open the stream.
-    opened: Instant,
+    delay: ReopenDelay,
 }
 
 /// Relays a change stream of a modern server, and opens it again after the loss of a connection.
@@ -292,9 +264,8 @@ async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<ByteSt
     let mut call = exchange.send(&first).await?;
     let mut stream = RelayedStream {
         is_acknowledged: false,
-        losses: 0,
         unacknowledged: 0,
-        opened: Instant::now(),
+        delay: ReopenDelay::new(),
     };
     loop {
         let mut error = match stream.forward(&mut exchange, call).await {
@@ -304,14 +275,15 @@ async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<ByteSt
             ControlFlow::Continue(error) => error,
         };
         call = loop {
-            let Some(pause) = stream.pause() else {
+            stream.unacknowledged += 1;
+            if stream.unacknowledged > TRIES {
                 return Err(error);
-            };
+            }
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(stream.delay.next()) => {}
                 () = server.shared.supervisor.closed() => return Err(error),
             }
-            stream.opened = Instant::now();
+            stream.delay.reopen();
             let before = exchange.upstream();
             let reopened = match exchange.acquire().await {
                 Ok(()) if exchange.upstream() != before => return Err(exchange.changed()),
@@ -327,17 +299,6 @@ async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<ByteSt
 }
 
 impl RelayedStream {
-    /// Returns the delay before the stream is opened again; `None` after too many attempts without acknowledgement.
-    fn pause(&mut self) -> Option<Duration> {
-        if self.opened.elapsed() > BACKOFF.longest {
-            self.losses = 0;
-        }
-        let pause = BACKOFF.pause(self.losses);
-        self.losses = self.losses.saturating_add(1);
-        self.unacknowledged += 1;
-        (self.unacknowledged <= TRIES).then_some(pause)
-    }
-
     /// Forwards notifications until the stream ends. `Continue` means that it was lost and can be opened again.
     async fn forward(
         &mut self,
@@ -375,13 +336,8 @@ impl RelayedStream {
             self.unacknowledged = 0;
             if std::mem::replace(&mut self.is_acknowledged, true) {
                 let filter = ListenFilter::parse(Some(&note.params)).unwrap_or_default();
-                for method in LIST_CHANGES {
-                    if filter.wants(method, None) {
-                        sink.try_notify(&scope, method, "{}");
-                    }
-                }
-                for uri in &filter.uris {
-                    sink.try_notify(&scope, Method::ResourcesUpdated, &uri_params(uri));
+                for (method, params) in possible_changes(&filter) {
+                    sink.try_notify(&scope, method, &params);
                 }
                 return;
             }

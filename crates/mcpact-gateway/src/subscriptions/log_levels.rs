@@ -1,29 +1,28 @@
-//! Log log_levels that modern requests ask of a legacy session, which has only one.
+//! Log level of a legacy session, which modern requests set together.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
+use mcpact::connection::ServerResponse;
 use mcpact_spec::{LogLevel, Method};
 use mcpact_translate::logging::RequestLogLevels;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Mutex as AsyncMutex;
 
-use mcpact::connection::ServerResponse;
-
 use crate::connection::UpstreamConnection;
 use crate::sync::lock;
 
-/// How many requests with a level may be open on one session.
-const OPEN: usize = 4096;
+/// Maximum number of requests with a level on one session.
+const MAX_REQUESTS: usize = 4096;
 
-/// The level of a session, and who asked for it.
+/// Log levels of the requests in flight on a session.
 #[derive(Debug)]
 pub(crate) struct LogLevels {
-    book: Mutex<RequestLogLevels>,
-    /// Whoever holds it sets the level; a request that needs it waits until it is set.
+    requests: Mutex<RequestLogLevels>,
+    /// Locked while the level is set; other requests that need it wait.
     setting: AsyncMutex<()>,
 }
 
-/// A request whose level counts, for as long as this is held.
+/// Request with a log level; dropping it removes the level.
 #[derive(Debug)]
 pub(crate) struct LogLevelGuard {
     connection: Arc<UpstreamConnection>,
@@ -33,48 +32,40 @@ pub(crate) struct LogLevelGuard {
 impl Default for LogLevels {
     fn default() -> Self {
         Self {
-            book: Mutex::new(RequestLogLevels::new(OPEN)),
+            requests: Mutex::new(RequestLogLevels::new(MAX_REQUESTS)),
             setting: AsyncMutex::default(),
         }
     }
 }
 
-impl LogLevels {
-    fn book(&self) -> MutexGuard<'_, RequestLogLevels> {
-        lock(&self.book)
-    }
-}
-
-/// Makes the session verbose enough for a request that is about to be sent. What it says beyond
-/// that is kept from the client by its front.
-pub(crate) async fn hear(
+/// Raises the level of the session for a request that is about to be sent. The session of the client drops messages
+/// below its own level.
+pub(crate) async fn raise(
     connection: &Arc<UpstreamConnection>,
     request: u64,
     level: LogLevel,
 ) -> LogLevelGuard {
-    let hearing = LogLevelGuard {
+    let guard = LogLevelGuard {
         connection: Arc::clone(connection),
         request,
     };
-    let _alone = connection.log_levels.setting.lock().await;
+    let levels = &connection.log_levels;
+    let _setting = levels.setting.lock().await;
     let server = &connection.upstream.introduction.capabilities;
-    let wanted = connection
-        .log_levels
-        .book()
-        .open(request, Some(level), server);
-    if let Some(level) = wanted {
+    let needed = lock(&levels.requests).open(request, Some(level), server);
+    if let Some(level) = needed {
         let params = ObjectWriter::new().text("level", level.as_str()).finish();
         let reply = connection.request(Method::LoggingSetLevel, &params).await;
         if !matches!(reply, Ok(ServerResponse::Result(_))) {
             tracing::debug!(level = level.as_str(), "the server did not take the level");
-            connection.log_levels.book().forget();
+            lock(&levels.requests).forget();
         }
     }
-    hearing
+    guard
 }
 
 impl Drop for LogLevelGuard {
     fn drop(&mut self) {
-        self.connection.log_levels.book().close(self.request);
+        lock(&self.connection.log_levels.requests).close(self.request);
     }
 }

@@ -1,55 +1,67 @@
-//! ClientRef hears what belongs to no call. Connections come and go; the subscribers stays.
+//! Clients that receive the messages of a server that belong to no call, and their subscriptions at legacy servers.
+//!
+//! The subscribers outlive the connection: a new one gets their subscriptions and log level.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
 
+use bytestring::ByteString;
+use mcpact::connection::{ServerRequest, ServerResponse};
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method};
 use mcpact_translate::listen::SessionSettings;
 use mcpact_translate::listen::registry::Action;
-
-use mcpact::connection::{ServerRequest, ServerResponse};
+use mcpact_wire::raw::Object;
 
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ClientRef;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
+use crate::error::ServeError;
+use crate::exchange::{Exchange, rounds};
 use crate::subscriptions::listen;
 use crate::subscriptions::listen::ListenStreams;
 use crate::sync::lock;
+use crate::upstream::UpstreamServer;
 
-/// How many subscriptions of a legacy client are carried over to another session.
-const SUBSCRIPTIONS: usize = 4096;
+/// Maximum number of subscriptions of a legacy client that a new session gets.
+const MAX_SUBSCRIPTIONS: usize = 4096;
 
-/// How many questions wait for a client that has not finished its handshake; the rest is refused.
-const EARLY: usize = 8;
+/// Maximum number of questions that wait for the handshake of a client; further ones are refused.
+const MAX_EARLY_QUESTIONS: usize = 8;
 
-/// Everybody who is told what the server says unasked, on whichever connection it says it.
+/// Clients that use the connections of one slot.
 #[derive(Debug)]
 pub(crate) struct Subscribers {
-    /// The modern clients that listen.
+    /// Change streams of modern clients.
     pub(crate) listens: ListenStreams,
-    /// The legacy clients whose session this is: one, or all that share it.
+    /// Legacy clients of the session: one, or all that share it.
     owners: Mutex<Vec<LegacySubscriber>>,
-    /// What the server could not wait to ask, while a legacy client is in its handshake.
+    /// Questions of the server during the handshake of a legacy client; none after it.
     early: Mutex<Option<Vec<ServerRequest>>>,
-    /// The connection of the moment, or the last one.
+    /// Current or last connection.
     connection: Mutex<Option<Weak<UpstreamConnection>>>,
 }
 
-/// A legacy client, and what it has set at a legacy server.
+/// Legacy client with its subscriptions and log level.
 #[derive(Debug)]
 struct LegacySubscriber {
     sink: WeakClientSink,
-    standing: SessionSettings,
+    settings: SessionSettings,
+}
+
+impl LegacySubscriber {
+    fn is_connected(&self) -> bool {
+        self.sink.upgrade().is_some()
+    }
 }
 
 impl Subscribers {
-    /// For a legacy client that is in its handshake.
+    /// Creates the subscribers for a legacy client during its handshake.
     pub(crate) fn of_one() -> Self {
         Self::new(Some(Vec::new()))
     }
 
-    /// For modern clients, none of which can be asked anything out of the blue.
+    /// Creates the subscribers for modern clients, which are asked only during their calls.
     pub(crate) fn of_many() -> Self {
         Self::new(None)
     }
@@ -63,39 +75,39 @@ impl Subscribers {
         }
     }
 
-    /// The session belongs to this client, alone or with others; it hears everything.
-    pub(crate) fn belong_to(&self, sink: &ClientSink) {
+    /// Adds a legacy client to the owners of the session.
+    pub(crate) fn add_owner(&self, sink: &ClientSink) {
         let mut owners = lock(&self.owners);
-        owners.retain(|owner| owner.sink.upgrade().is_some() && !sink.is(&owner.sink));
+        owners.retain(|owner| owner.is_connected() && !sink.is(&owner.sink));
         owners.push(LegacySubscriber {
             sink: sink.downgrade(),
-            standing: SessionSettings::new(SUBSCRIPTIONS),
+            settings: SessionSettings::new(MAX_SUBSCRIPTIONS),
         });
     }
 
-    /// The client whose session this is, if it is one's and that one is there. A session that is `claimed` by one
-    /// is that one's, whoever else there is.
-    pub(crate) fn owner(&self, claimed: Option<&ClientRef>) -> Option<ClientSink> {
+    /// Returns the owner of the session if it has exactly one. `holder` is the client with exclusive ownership, if any;
+    /// the other owners do not count then.
+    pub(crate) fn owner(&self, holder: Option<&ClientRef>) -> Option<ClientSink> {
         let owners = lock(&self.owners);
-        let mut near = owners
+        let mut connected = owners
             .iter()
-            .filter(|owner| claimed.is_none_or(|holder| owner.sink.client_ref() == *holder))
+            .filter(|owner| holder.is_none_or(|holder| owner.sink.client_ref() == *holder))
             .filter_map(|owner| owner.sink.upgrade());
-        let first = near.next()?;
-        near.next().is_none().then_some(first)
+        let first = connected.next()?;
+        connected.next().is_none().then_some(first)
     }
 
-    /// Whether a legacy client is there.
-    pub(crate) fn is_any(&self) -> bool {
+    /// Returns true if a legacy client is connected.
+    pub(crate) fn has_owner(&self) -> bool {
         lock(&self.owners)
             .iter()
-            .any(|owner| owner.sink.upgrade().is_some())
+            .any(LegacySubscriber::is_connected)
     }
 
-    /// Keeps a question for a client that is in its handshake; gives it back if none is.
-    pub(crate) fn keep(&self, ask: ServerRequest) -> Option<ServerRequest> {
+    /// Keeps a question until the client has finished its handshake; returns it if there is no handshake.
+    pub(crate) fn defer_question(&self, ask: ServerRequest) -> Option<ServerRequest> {
         match &mut *lock(&self.early) {
-            Some(early) if early.len() < EARLY => {
+            Some(early) if early.len() < MAX_EARLY_QUESTIONS => {
                 early.push(ask);
                 None
             }
@@ -103,22 +115,21 @@ impl Subscribers {
         }
     }
 
-    /// The client can be asked from now on; what it is to be asked at once.
-    pub(crate) fn confirmed(&self) -> Vec<ServerRequest> {
+    /// Ends the handshake; returns the questions that waited for it.
+    pub(crate) fn take_deferred_questions(&self) -> Vec<ServerRequest> {
         lock(&self.early).take().unwrap_or_default()
     }
 
-    /// Tells the legacy clients; of resources, only those that asked for them where others may have.
-    pub(crate) fn tell(&self, method: Method, params: &str) {
-        let is_of_others = method == Method::ResourcesUpdated && self.listens.covers_resources();
+    /// Notifies the legacy clients. In a shared session, resource updates go only to the clients that subscribed to the
+    /// resource.
+    pub(crate) fn notify(&self, method: Method, params: &str) {
+        let is_update = method == Method::ResourcesUpdated;
+        let has_streams = is_update && self.listens.covers_resources();
         let owners = lock(&self.owners);
-        let is_shared = owners.len() > 1 || is_of_others;
-        let hears = |owner: &&LegacySubscriber| {
-            method != Method::ResourcesUpdated || !is_shared || owner.standing.covers_update(params)
-        };
+        let is_shared = owners.len() > 1 || has_streams;
         let sinks: Vec<ClientSink> = owners
             .iter()
-            .filter(hears)
+            .filter(|owner| !is_update || !is_shared || owner.settings.covers_update(params))
             .filter_map(|owner| owner.sink.upgrade())
             .collect();
         drop(owners);
@@ -127,36 +138,35 @@ impl Subscribers {
         }
     }
 
-    /// The server granted a request of a legacy client.
-    pub(crate) fn granted(&self, sink: &ClientSink, method: Method, params: &str) {
+    /// Records a request of a legacy client that the server accepted.
+    pub(crate) fn record(&self, sink: &ClientSink, method: Method, params: &str) {
         let mut owners = lock(&self.owners);
         if let Some(owner) = owners.iter_mut().find(|owner| sink.is(&owner.sink)) {
-            owner.standing.record(method, params);
+            owner.settings.record(method, params);
         }
     }
 
-    /// Whether a legacy client has set this at the server, and is there.
-    pub(crate) fn has_subscribed(&self, sink: &ClientSink, uri: &str) -> bool {
+    /// Returns true if this legacy client is subscribed to the resource.
+    fn has_subscribed(&self, sink: &ClientSink, uri: &str) -> bool {
         let owners = lock(&self.owners);
         let mut own = owners.iter().filter(|owner| sink.is(&owner.sink));
-        own.any(|owner| owner.standing.wants(uri))
+        own.any(|owner| owner.settings.wants(uri))
     }
 
-    /// Whether anybody of either era wants to hear of a resource: as long as somebody does, the server is not
-    /// told otherwise on behalf of somebody else.
+    /// Returns true if any client is subscribed to the resource, so that the server must stay subscribed.
     pub(crate) fn wants(&self, uri: &str) -> bool {
         let is_subscribed = lock(&self.owners)
             .iter()
-            .any(|owner| owner.sink.upgrade().is_some() && owner.standing.wants(uri));
+            .any(|owner| owner.is_connected() && owner.settings.wants(uri));
         is_subscribed || self.listens.wants(uri)
     }
 
-    /// Forgets the legacy clients that have gone, and tells the server what nobody wants to hear of any more.
-    pub(crate) async fn dismiss_gone(&self) {
-        let is_gone = |owner: &mut LegacySubscriber| owner.sink.upgrade().is_none();
+    /// Removes disconnected legacy clients, and ends subscriptions at the server that no client needs.
+    pub(crate) async fn remove_disconnected(&self) {
+        let is_gone = |owner: &mut LegacySubscriber| !owner.is_connected();
         let gone: Vec<LegacySubscriber> = lock(&self.owners).extract_if(.., is_gone).collect();
-        let left: BTreeSet<&str> = gone.iter().flat_map(|one| one.standing.uris()).collect();
-        let acts = left
+        let uris: BTreeSet<&str> = gone.iter().flat_map(|one| one.settings.uris()).collect();
+        let acts = uris
             .into_iter()
             .map(|uri| Action::Unsubscribe { uri: uri.into() });
         let acts = acts.collect();
@@ -167,76 +177,139 @@ impl Subscribers {
         }
     }
 
-    /// The connection of the moment, if there is one.
+    /// Returns the current connection.
     pub(crate) fn connection(&self) -> Option<Arc<UpstreamConnection>> {
         lock(&self.connection).as_ref()?.upgrade()
     }
 
     fn is_subscribed(&self) -> bool {
-        let owners = lock(&self.owners);
-        owners
+        lock(&self.owners)
             .iter()
-            .any(|owner| owner.standing.has_subscriptions() && owner.sink.upgrade().is_some())
+            .any(|owner| owner.settings.has_subscriptions() && owner.is_connected())
     }
 
-    /// Whether somebody waits to be told something, so that a lost connection is to be replaced at
-    /// once.
-    pub(crate) fn is_waiting(&self) -> bool {
+    /// Returns true if any client listens to changes, so that a lost connection is replaced at once.
+    pub(crate) fn are_listening(&self) -> bool {
         self.listens.is_active() || self.is_subscribed()
     }
 
-    /// Whether somebody waits to hear of resources, which a server that sleeps cannot tell.
-    pub(crate) fn is_waiting_for_resources(&self) -> bool {
+    /// Returns true if any client listens to resources, which only a running server can report.
+    pub(crate) fn are_listening_to_resources(&self) -> bool {
         self.listens.covers_resources() || self.is_subscribed()
     }
 
-    /// Moves to another connection. A legacy server is told again what it was told before, and
-    /// everybody hears of everything that may have changed meanwhile.
+    /// Moves the subscribers to a new connection: replays their settings, and notifies them of everything that may have
+    /// changed.
     pub(crate) async fn move_to(&self, connection: &Arc<UpstreamConnection>) {
         let before = lock(&self.connection).replace(Arc::downgrade(connection));
         let acts = self.listens.restored(&connection.upstream);
         if before.is_some() {
-            self.set_again(connection).await;
+            self.replay(connection).await;
         }
         listen::perform(connection, acts).await;
     }
 
-    async fn set_again(&self, connection: &UpstreamConnection) {
-        let again: Vec<(Method, String)> = {
+    async fn replay(&self, connection: &UpstreamConnection) {
+        let requests: Vec<(Method, String)> = {
             let owners = lock(&self.owners);
-            let near = owners.iter().filter(|owner| owner.sink.upgrade().is_some());
-            // What several clients have set is set once.
+            let connected = owners.iter().filter(|owner| owner.is_connected());
+            // A setting of several clients is sent once.
             let mut known = BTreeSet::new();
-            near.flat_map(|owner| owner.standing.replay())
-                .filter(|one| known.insert(one.clone()))
+            connected
+                .flat_map(|owner| owner.settings.replay())
+                .filter(|request| known.insert(request.clone()))
                 .collect()
         };
-        for (method, params) in again {
-            match connection.request(method, &params).await {
-                Ok(ServerResponse::Result(_)) => {}
-                Ok(ServerResponse::Error(_)) | Err(_) => {
-                    tracing::warn!(%method, "the new session does not take what the lost one took");
-                }
+        for (method, params) in requests {
+            let response = connection.request(method, &params).await;
+            if !matches!(response, Ok(ServerResponse::Result(_))) {
+                tracing::warn!(%method, "the new session does not take what the lost one took");
             }
         }
         let server = &connection.upstream.introduction.capabilities;
-        let missed: Vec<(ClientSink, Method, String)> = {
+        let changes: Vec<(ClientSink, Vec<(Method, String)>)> = {
             let owners = lock(&self.owners);
-            let near = owners.iter().filter_map(|owner| {
+            let possible = owners.iter().filter_map(|owner| {
                 Some((
                     owner.sink.upgrade()?,
-                    owner.standing.possible_changes(server),
+                    owner.settings.possible_changes(server),
                 ))
             });
-            near.flat_map(|(sink, missed)| {
-                missed
-                    .into_iter()
-                    .map(move |(method, params)| (sink.clone(), method, params))
-            })
-            .collect()
+            possible.collect()
         };
-        for (sink, method, params) in missed {
-            sink.try_notify(&Scope::Connection, method, &params);
+        for (sink, changes) in changes {
+            for (method, params) in changes {
+                sink.try_notify(&Scope::Connection, method, &params);
+            }
         }
     }
+}
+
+/// Returns true for a request that starts or ends a subscription.
+pub(crate) const fn is_subscription(method: Option<Method>) -> bool {
+    matches!(
+        method,
+        Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe)
+    )
+}
+
+/// Change of a subscription that counts from the request on: a client that unsubscribes meanwhile sees it. Dropping it
+/// reverts the change unless the server accepted it.
+struct SubscriptionAttempt {
+    subscribers: Arc<Subscribers>,
+    sink: ClientSink,
+    params: ByteString,
+    /// Request that reverts the change.
+    revert: Option<Method>,
+}
+
+impl SubscriptionAttempt {
+    fn begin(exchange: &Exchange, method: Method, params: ByteString, uri: &str) -> Self {
+        let subscribers = Arc::clone(exchange.binding.subscribers());
+        let sink = exchange.inbound.sink.clone();
+        let revert = match (method, subscribers.has_subscribed(&sink, uri)) {
+            (Method::ResourcesSubscribe, false) => Some(Method::ResourcesUnsubscribe),
+            (Method::ResourcesUnsubscribe, true) => Some(Method::ResourcesSubscribe),
+            _ => None,
+        };
+        subscribers.record(&sink, method, &params);
+        Self {
+            subscribers,
+            sink,
+            params,
+            revert,
+        }
+    }
+}
+
+impl Drop for SubscriptionAttempt {
+    fn drop(&mut self) {
+        if let Some(revert) = self.revert {
+            self.subscribers.record(&self.sink, revert, &self.params);
+        }
+    }
+}
+
+/// Serves `resources/subscribe` and `resources/unsubscribe` of a legacy client at a legacy server. The server gets the
+/// latter only if no other client is subscribed.
+pub(crate) async fn change_subscription(
+    server: &UpstreamServer,
+    exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let params = exchange.params()?;
+    let named = Object::parse(&params).unwrap_or_default();
+    let uri = named.get_str("uri").unwrap_or_default();
+    let method = exchange.inbound.job.method;
+    let attempt =
+        method.map(|method| SubscriptionAttempt::begin(&exchange, method, params.clone(), &uri));
+    let is_wanted =
+        method == Some(Method::ResourcesUnsubscribe) && exchange.binding.subscribers().wants(&uri);
+    let served = match is_wanted {
+        true => Ok(ByteString::from_static("{}")),
+        false => rounds::asking_along(server, exchange).await,
+    };
+    if let (Some(mut attempt), Ok(_)) = (attempt, &served) {
+        attempt.revert = None;
+    }
+    served
 }

@@ -1,191 +1,181 @@
-//! Under which addresses a client wants to hear of resources.
+//! Public URIs of the resources that a legacy client subscribed to through an aggregator.
 //!
-//! Which server an address means may change while a client is subscribed to it: the client still hears of
-//! the resource that it has subscribed to, under the address that it has used. What is meant is the server of a
-//! name: it may go, come back, and be another one then.
+//! The server of a public URI may change during a subscription. The client is notified under the URI that it used, by the
+//! server with the name that it subscribed to: that server may be removed, come back, or be replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use mcpact_engine::server::listen::covers;
 use mcpact_spec::Method;
 
-use crate::aggregate::rewrite::{Subject, subject};
+use crate::aggregate::rewrite::subject;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
 use crate::sync::lock;
 
-/// How many addresses of one client are remembered; more are shown as in lists.
-const LIMIT: usize = 4096;
+/// Maximum number of URIs per client; updates of further ones have the URI of the list.
+const MAX_URIS: usize = 4096;
 
-/// One address or task.
+/// URI or task id in both forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SubscribedUri {
-    /// As the client knows it.
+    /// Public form.
     pub(crate) outer: Box<str>,
-    /// As the server knows it.
+    /// Form of the server.
     pub(crate) inner: Box<str>,
-}
-
-/// What a legacy client has subscribed to.
-#[derive(Debug, Default)]
-pub(crate) struct WatchedUris(Mutex<BTreeMap<Box<str>, WatchedUri>>);
-
-/// What an address means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WatchedUri {
-    /// The name of the server.
-    name: Box<str>,
-    place: WatchState,
-    /// The address as the server knows it.
-    pub(crate) inner: Box<str>,
-}
-
-/// Where a subscription stands, with the number of its server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WatchState {
-    /// The server was asked by the client.
-    At(u64),
-    /// The server is there again, or another one of its name is, and has not agreed yet.
-    Returning(u64),
-    /// The server is not there.
-    Away,
-}
-
-impl WatchedUri {
-    /// The number of the server, if it is there.
-    pub(crate) const fn server(&self) -> Option<u64> {
-        match self.place {
-            WatchState::At(server) | WatchState::Returning(server) => Some(server),
-            WatchState::Away => None,
-        }
-    }
 }
 
 impl SubscribedUri {
-    /// The updated resource as the client knows it, if it is this one or a part of it.
-    pub(crate) fn told(&self, uri: &str) -> Option<String> {
-        told(&self.outer, &self.inner, uri)
+    /// Returns the public URI of an updated resource if the subscription covers it.
+    pub(crate) fn public_uri(&self, uri: &str) -> Option<String> {
+        public_uri(&self.outer, &self.inner, uri)
+    }
+}
+
+/// Subscriptions of a legacy client, by public URI.
+#[derive(Debug, Default)]
+pub(crate) struct WatchedUris(Mutex<BTreeMap<Box<str>, WatchedUri>>);
+
+/// Target of a subscribed URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WatchedUri {
+    /// Name of the server.
+    name: Box<str>,
+    state: WatchState,
+    /// URI of the server.
+    pub(crate) inner: Box<str>,
+}
+
+/// State of a subscription, with the number of its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WatchState {
+    /// The client has sent a request to the server.
+    Subscribed(u64),
+    /// The server came back, or another one has its name; it has not accepted the subscription yet.
+    Resubscribing(u64),
+    /// There is no server with the name.
+    Waiting,
+}
+
+impl WatchedUri {
+    /// Returns the number of the server, if it exists.
+    pub(crate) const fn server(&self) -> Option<u64> {
+        match self.state {
+            WatchState::Subscribed(server) | WatchState::Resubscribing(server) => Some(server),
+            WatchState::Waiting => None,
+        }
+    }
+
+    fn is_at(&self, server: u64) -> bool {
+        self.server() == Some(server)
     }
 }
 
 impl WatchedUris {
-    /// The client subscribes at the server of this number and name; whether that is new.
-    pub(crate) fn add(&self, server: u64, name: &str, shared: SubscribedUri) -> bool {
+    /// Adds a subscription at the server with this number and name; returns true if the URI is new.
+    pub(crate) fn add(&self, server: u64, name: &str, uri: SubscribedUri) -> bool {
         let mut all = lock(&self.0);
-        let SubscribedUri { outer, inner } = shared;
-        if all.len() >= LIMIT && !all.contains_key(&outer) {
+        let SubscribedUri { outer, inner } = uri;
+        if all.len() >= MAX_URIS && !all.contains_key(&outer) {
             return false;
         }
-        let meant = WatchedUri {
+        let watched = WatchedUri {
             name: Box::from(name),
-            place: WatchState::At(server),
+            state: WatchState::Subscribed(server),
             inner,
         };
-        all.insert(outer, meant).is_none()
+        all.insert(outer, watched).is_none()
     }
 
     pub(crate) fn remove(&self, outer: &str) {
         lock(&self.0).remove(outer);
     }
 
-    /// Forgets an address of which no server is to be told: as they are there now, none was asked for it, or the
-    /// client knows the same thing by another address, too. Whether it was one.
-    pub(crate) fn forget(&self, outer: &str, is_there: impl Fn(u64) -> bool) -> bool {
+    /// Removes a subscription that needs no request to a server: no current server has it, or the client is subscribed
+    /// to the same resource under another URI. Returns true if it was removed.
+    pub(crate) fn remove_local(&self, outer: &str, is_present: impl Fn(u64) -> bool) -> bool {
         let mut all = lock(&self.0);
-        let Some(meant) = all.get(outer) else {
+        let Some(watched) = all.get(outer) else {
             return false;
         };
-        let is_idle = match meant.place {
-            WatchState::At(server) => {
-                let is_other = |other: &str| *other != *outer;
-                !is_there(server) || is_wanted(&all, server, &meant.inner, is_other)
+        let is_local = match watched.state {
+            WatchState::Subscribed(server) => {
+                let is_same =
+                    |other: &WatchedUri| other.is_at(server) && other.inner == watched.inner;
+                let mut others = all.iter().filter(|(other, _)| ***other != *outer);
+                !is_present(server) || others.any(|(_, other)| is_same(other))
             }
-            WatchState::Returning(_) | WatchState::Away => true,
+            WatchState::Resubscribing(_) | WatchState::Waiting => true,
         };
-        if is_idle {
+        if is_local {
             all.remove(outer);
         }
-        is_idle
+        is_local
     }
 
-    /// Whether the client wants to hear of what a server knows by this address.
+    /// Returns true if the client is subscribed to this resource of a server.
     pub(crate) fn wants(&self, server: u64, inner: &str) -> bool {
-        is_wanted(&lock(&self.0), server, inner, |_| true)
+        let all = lock(&self.0);
+        let mut all = all.values();
+        all.any(|watched| watched.is_at(server) && *watched.inner == *inner)
     }
 
-    /// Every subscription stays with the server of its name, whichever has it now; what those are to be asked that
-    /// have come, by their numbers.
-    pub(crate) fn follow(
+    /// Assigns every subscription to the current server with its name; returns the subscriptions of newly assigned
+    /// servers by number.
+    pub(crate) fn reassign(
         &self,
         number: impl Fn(&str) -> Option<u64>,
     ) -> BTreeMap<u64, Vec<SubscribedUri>> {
-        let mut come: BTreeMap<u64, Vec<SubscribedUri>> = BTreeMap::new();
-        for (outer, meant) in lock(&self.0).iter_mut() {
-            let now = number(&meant.name);
-            if meant.server() == now {
+        let mut assigned: BTreeMap<u64, Vec<SubscribedUri>> = BTreeMap::new();
+        for (outer, watched) in lock(&self.0).iter_mut() {
+            let now = number(&watched.name);
+            if watched.server() == now {
                 continue;
             }
-            meant.place = now.map_or(WatchState::Away, WatchState::Returning);
+            watched.state = now.map_or(WatchState::Waiting, WatchState::Resubscribing);
             if let Some(server) = now {
-                let (outer, inner) = (outer.clone(), meant.inner.clone());
-                come.entry(server)
-                    .or_default()
-                    .push(SubscribedUri { outer, inner });
+                let (outer, inner) = (outer.clone(), watched.inner.clone());
+                let uris = assigned.entry(server).or_default();
+                uris.push(SubscribedUri { outer, inner });
             }
         }
-        come
+        assigned
     }
 
-    /// Whether an address means this server, as far as anybody has heard.
+    /// Returns true if a URI is assigned to this server.
     pub(crate) fn is_at(&self, outer: &str, server: u64) -> bool {
-        let all = lock(&self.0);
-        all.get(outer)
-            .is_some_and(|meant| meant.server() == Some(server))
+        let watched = self.get(outer);
+        watched.is_some_and(|watched| watched.is_at(server))
     }
 
-    /// A server that has come has agreed; whether the client still wants it.
-    pub(crate) fn settle(&self, outer: &str, server: u64) -> bool {
+    /// Records that a new server accepted a subscription; returns false if the client no longer wants it.
+    pub(crate) fn confirm(&self, outer: &str, server: u64) -> bool {
         let mut all = lock(&self.0);
-        let meant = all.get_mut(outer);
-        let Some(meant) = meant.filter(|meant| meant.server() == Some(server)) else {
+        let watched = all.get_mut(outer);
+        let Some(watched) = watched.filter(|watched| watched.is_at(server)) else {
             return false;
         };
-        meant.place = WatchState::At(server);
+        watched.state = WatchState::Subscribed(server);
         true
     }
 
-    /// What an address meant when the client subscribed to it.
-    pub(crate) fn meant(&self, outer: &str) -> Option<WatchedUri> {
+    /// Returns the target of a URI.
+    pub(crate) fn get(&self, outer: &str) -> Option<WatchedUri> {
         lock(&self.0).get(outer).cloned()
     }
 
-    /// The updated resource of a server as the client knows it, by every address.
-    pub(crate) fn told(&self, server: u64, uri: &str) -> BTreeSet<String> {
+    /// Returns the public URIs of an updated resource of a server.
+    pub(crate) fn public_uris(&self, server: u64, uri: &str) -> BTreeSet<String> {
         let all = lock(&self.0);
-        let of_server = all
-            .iter()
-            .filter(|(_, meant)| meant.server() == Some(server));
-        let told = of_server.filter_map(|(outer, meant)| told(outer, &meant.inner, uri));
-        told.collect()
+        let at_server = all.iter().filter(|(_, watched)| watched.is_at(server));
+        let public =
+            at_server.filter_map(|(outer, watched)| public_uri(outer, &watched.inner, uri));
+        public.collect()
     }
 }
 
-/// Whether any of these addresses means what a server knows by this one.
-fn is_wanted(
-    all: &BTreeMap<Box<str>, WatchedUri>,
-    server: u64,
-    inner: &str,
-    is_one: impl Fn(&str) -> bool,
-) -> bool {
-    let mut all = all.iter();
-    all.any(|(outer, meant)| {
-        meant.server() == Some(server) && *meant.inner == *inner && is_one(outer)
-    })
-}
-
-/// A request of a legacy client that begins or ends a subscription.
+/// Request of a legacy client that starts or ends a subscription.
 #[derive(Debug)]
 pub(crate) struct SubscriptionChange {
     watched: Arc<WatchedUris>,
@@ -195,37 +185,35 @@ pub(crate) struct SubscriptionChange {
 }
 
 impl SubscriptionChange {
-    /// The request is on its way, as the client gave it and as the server gets it. It may tell of the
-    /// resource before it answers.
+    /// Records the request before it is sent, since the server may send updates before it answers. `received` are the
+    /// parameters of the client, `sent` those for the server.
     pub(crate) fn begin(
         method: Method,
-        guest: &DownstreamClient,
+        client: &DownstreamClient,
         entry: &ServerEntry,
-        given: &str,
+        received: &str,
         sent: &str,
     ) -> Self {
-        let uri = |params: &str| match subject(method, params) {
-            Subject::Uri(uri) => Box::from(&*uri),
-            Subject::Tool(_) | Subject::Prompt(_) | Subject::Task(_) | Subject::Nothing => {
-                Box::default()
-            }
+        let uri = |params: &str| {
+            let uri = subject(method, params).into_name().unwrap_or_default();
+            uri.into_boxed_str()
         };
-        let (outer, inner): (Box<str>, Box<str>) = (uri(given), uri(sent));
-        let shared = SubscribedUri {
+        let (outer, inner) = (uri(received), uri(sent));
+        let subscribed = SubscribedUri {
             outer: outer.clone(),
             inner,
         };
-        let watched = Arc::clone(&guest.watched);
+        let watched = Arc::clone(&client.watched);
         Self {
             is_new: method == Method::ResourcesSubscribe
-                && watched.add(entry.number, &entry.name, shared),
+                && watched.add(entry.number, &entry.name, subscribed),
             watched,
             outer,
             method,
         }
     }
 
-    /// The server has answered.
+    /// Applies the answer of the server.
     pub(crate) fn end(self, is_granted: bool) {
         let is_over = match is_granted {
             true => self.method == Method::ResourcesUnsubscribe,
@@ -237,10 +225,11 @@ impl SubscriptionChange {
     }
 }
 
-/// What names a server stands before the address, so that a part of a resource keeps it.
-fn told(outer: &str, inner: &str, uri: &str) -> Option<String> {
-    let naming = outer.strip_suffix(inner)?;
-    covers(inner, uri).then(|| format!("{naming}{uri}"))
+/// Returns the public URI of an updated resource if a subscription covers it. The qualification with the server name
+/// stays, also for parts of the resource.
+fn public_uri(outer: &str, inner: &str, uri: &str) -> Option<String> {
+    let qualification = outer.strip_suffix(inner)?;
+    covers(inner, uri).then(|| format!("{qualification}{uri}"))
 }
 
 #[cfg(test)]
@@ -255,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_are_told_under_the_address_that_was_used() {
+    fn updates_have_the_public_uri_of_the_subscription() {
         let watched = WatchedUris::default();
         assert!(watched.add(1, "a", shared("x://a", "x://a")));
         assert!(!watched.add(1, "a", shared("x://a", "x://a")));
@@ -271,15 +260,15 @@ mod tests {
             (1, "x://ab", &[]),
             (3, "x://a", &[]),
         ];
-        let told = |server, uri: &str| Vec::from_iter(watched.told(server, uri));
+        let public = |server, uri: &str| Vec::from_iter(watched.public_uris(server, uri));
         for (server, uri, expected) in cells {
-            assert_eq!(told(server, uri), expected, "{uri}");
+            assert_eq!(public(server, uri), expected, "{uri}");
         }
         watched.remove("x://a");
-        assert_eq!((watched.meant("x://a"), told(1, "x://a")), (None, vec![]));
+        assert_eq!((watched.get("x://a"), public(1, "x://a")), (None, vec![]));
     }
 
-    /// A subscription waits while its server is away, and goes to the one that comes under its name.
+    /// A subscription waits while its server is removed, and moves to the next server of the same name.
     #[test]
     fn subscriptions_follow_the_name_of_their_server() {
         let watched = WatchedUris::default();
@@ -293,50 +282,53 @@ mod tests {
         watched.add(2, "b", shared("x://b", "x://b"));
         let only_b = |name: &str| (name == "b").then_some(2);
         let with = |a: u64| move |name: &str| Some(if name == "a" { a } else { 2 });
-        assert!(watched.follow(with(1)).is_empty(), "nothing has changed");
-        assert!(watched.follow(only_b).is_empty(), "there is nobody to ask");
-        assert!(watched.told(1, "x://1").is_empty());
-        assert_eq!(watched.meant("x://1").unwrap().server(), None);
+        assert!(watched.reassign(with(1)).is_empty(), "nothing has changed");
+        assert!(
+            watched.reassign(only_b).is_empty(),
+            "there is nobody to ask"
+        );
+        assert!(watched.public_uris(1, "x://1").is_empty());
+        assert_eq!(watched.get("x://1").unwrap().server(), None);
         let [one, other] = all;
         let come = BTreeMap::from([(3, vec![other, one])]);
-        assert_eq!(watched.follow(with(3)), come);
-        assert!(watched.follow(with(3)).is_empty(), "once is enough");
-        assert!(watched.is_at("x://1", 3) && watched.settle("x://1", 3));
-        assert!(!watched.settle("x://1", 4), "that is another server");
-        assert_eq!(Vec::from_iter(watched.told(3, "x://1")), ["x://1"]);
+        assert_eq!(watched.reassign(with(3)), come);
+        assert!(watched.reassign(with(3)).is_empty(), "once is enough");
+        assert!(watched.is_at("x://1", 3) && watched.confirm("x://1", 3));
+        assert!(!watched.confirm("x://1", 4), "that is another server");
+        assert_eq!(Vec::from_iter(watched.public_uris(3, "x://1")), ["x://1"]);
     }
 
-    /// What no server was asked for ends without one.
     #[test]
-    fn what_no_server_has_is_forgotten_here() {
+    fn subscriptions_of_no_server_are_removed_without_a_request() {
         let watched = WatchedUris::default();
         for uri in ["x://1", "x://2", "x://3"] {
             watched.add(1, "a", shared(uri, uri));
         }
-        let forget = |uri: &str, there: u64| watched.forget(uri, |server| server == there);
-        assert!(!forget("x://1", 1), "its server has it");
-        assert!(forget("x://1", 2), "its server has gone");
-        watched.follow(|_| None);
-        assert!(forget("x://2", 1), "its server is away");
-        watched.follow(|_| Some(2));
-        assert!(forget("x://3", 2), "its server does not have it yet");
-        assert!(!forget("x://3", 2), "there is nothing left");
-        assert!(!watched.settle("x://3", 2));
+        let remove =
+            |uri: &str, present: u64| watched.remove_local(uri, |server| server == present);
+        assert!(!remove("x://1", 1), "its server has it");
+        assert!(remove("x://1", 2), "its server has gone");
+        watched.reassign(|_| None);
+        assert!(remove("x://2", 1), "its server is away");
+        watched.reassign(|_| Some(2));
+        assert!(remove("x://3", 2), "its server does not have it yet");
+        assert!(!remove("x://3", 2), "there is nothing left");
+        assert!(!watched.confirm("x://3", 2));
         for outer in ["x://4", "mcpact://b/x://4"] {
             watched.add(2, "b", shared(outer, "x://4"));
         }
-        assert!(forget("x://4", 2), "it is known by another address, too");
+        assert!(remove("x://4", 2), "it is known by another address, too");
         assert!(watched.wants(2, "x://4") && !watched.wants(1, "x://4"));
-        assert!(!forget("mcpact://b/x://4", 2), "that is the last one");
+        assert!(!remove("mcpact://b/x://4", 2), "that is the last one");
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn watched_uris_are_bounded() {
         let watched = WatchedUris::default();
-        for number in 0..LIMIT + 10 {
+        for number in 0..MAX_URIS + 10 {
             let uri = format!("x://{number}");
             watched.add(1, "a", shared(&uri, &uri));
         }
-        assert_eq!(lock(&watched.0).len(), LIMIT);
+        assert_eq!(lock(&watched.0).len(), MAX_URIS);
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::connection::IdleGuard;
 use crate::exchange::Exchange;
-use crate::lists::server_list;
+use crate::lists::bindings;
 use crate::suspended;
 use crate::suspended::digest::binding;
 use crate::sync::lock;
@@ -120,5 +120,5 @@ pub(crate) fn note_question(server: &UpstreamServer, exchange: &Exchange, result
 /// guard.
 fn may_be_asked_by(server: &UpstreamServer, exchange: &Exchange) -> bool {
     let method = exchange.inbound.job.method;
-    !server_list::is_remote(server) && method.is_some_and(Method::may_ask_for_input)
+    !bindings::is_remote(server) && method.is_some_and(Method::may_ask_for_input)
 }

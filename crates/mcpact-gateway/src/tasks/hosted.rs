@@ -142,7 +142,7 @@ impl Hosting {
         };
         let shown = self.hosted().get(task, &runner.owner);
         if let (Ok(shown), Some(emulated)) = (shown, runner.binding.emulated()) {
-            emulated.say(Method::TasksStatus, &shown);
+            emulated.notify(Method::TasksStatus, &shown);
         }
     }
 

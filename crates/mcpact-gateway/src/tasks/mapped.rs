@@ -317,7 +317,7 @@ async fn fetch(
         .ended(&task, &ended, Some(&connection.server_info));
     mapping.open().remove(&task);
     if let Some(detailed) = detailed {
-        listen::announce(&connection, &detailed).await;
+        listen::notify(&connection, Method::TasksChanged, &detailed).await;
     }
 }
 
@@ -465,7 +465,7 @@ async fn cancel_mapped(server: &UpstreamServer, task: &str, upstream: &str, owne
             let seen = mapping.mapped().status(task, &raw);
             if let Ok(Some(TaskView::Now(detailed))) = seen {
                 mapping.tidy(task, owner);
-                listen::announce(&connection, &detailed).await;
+                listen::notify(&connection, Method::TasksChanged, &detailed).await;
             }
         }
         Ok(ServerResponse::Error(_)) => tracing::debug!("the task is over already"),

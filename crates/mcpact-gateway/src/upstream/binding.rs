@@ -55,8 +55,8 @@ impl Drop for ServerBinding {
         let is_shared = self.rebind.is_some() && self.slot.strategy() != Strategy::Stateful;
         if is_shared && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let subscribers = Arc::clone(self.subscribers());
-            // Spawned, because the drop may happen while the subscribers are locked.
-            runtime.spawn(async move { subscribers.dismiss_gone().await });
+            // AffinityKey: whoever looks at the subscribers may be the last who held the client.
+            runtime.spawn(async move { subscribers.remove_disconnected().await });
         }
     }
 }
@@ -223,7 +223,7 @@ impl ServerBinding {
         if method == Method::Initialized
             && let Some(emulated) = self.emulated()
         {
-            emulated.begin(self);
+            emulated.start(self);
         }
         let connection = self.open_connection();
         let Some(connection) =
@@ -253,8 +253,9 @@ impl ServerBinding {
     /// Saves a log level while the server is idle. A legacy server gets it with the next connection.
     pub(crate) fn save_level(&self, level: LogLevel, sink: &ClientSink, request: &BackendRequest) {
         self.set_level(level);
+        let params = &request.params;
         self.subscribers()
-            .granted(sink, Method::LoggingSetLevel, &request.params);
+            .record(sink, Method::LoggingSetLevel, params);
     }
 
     pub(crate) fn set_level(&self, level: LogLevel) {

@@ -9,7 +9,7 @@ use mcpact_translate::lifecycle::Introduction;
 use tokio::sync::watch;
 
 use crate::connection::UpstreamConnection;
-use crate::lists::watch::LISTS;
+use crate::subscriptions::list_changes::LIST_CHANGES;
 use crate::sync::lock;
 
 /// Latest profile of a server, and the listener for changes.
@@ -93,7 +93,10 @@ impl ServerInfoCache {
             known.replace(Arc::new(profile))
         };
         if before.is_some() {
-            LISTS.into_iter().for_each(|method| self.notify(method));
+            // Another server or version: any list may differ.
+            LIST_CHANGES
+                .into_iter()
+                .for_each(|method| self.notify(method));
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use crate::downstream::sink::ClientSink;
 use crate::downstream::{ClientKind, ClientState};
 use crate::error::ServeError;
-use crate::lists::server_list;
+use crate::lists::bindings;
 use crate::upstream::UpstreamServer;
 use crate::upstream::accept::LegacyHello;
 use crate::upstream::binding::ServerBinding;
@@ -65,7 +65,7 @@ impl PendingBinding {
     async fn catch_up(&self, server: &Arc<UpstreamServer>) -> Result<(), ServeError> {
         let binding = self.binding(server).await?;
         if let Some(emulated) = binding.emulated() {
-            emulated.missed(&binding);
+            emulated.resync(&binding);
         }
         Ok(())
     }
@@ -90,8 +90,7 @@ pub(crate) fn bind_on_connection(server: &Arc<UpstreamServer>) {
                 return;
             };
             // Waiting clients alone do not start the server.
-            let Some(_awake) =
-                server_list::shared_binding(&server).and_then(|binding| binding.hold())
+            let Some(_awake) = bindings::shared_binding(&server).and_then(|binding| binding.hold())
             else {
                 continue;
             };
@@ -117,7 +116,7 @@ pub(crate) fn accept_pending(
     if !server.shared.info_cache.has_listener() || server.is_running_for(hello, identity) {
         return None;
     }
-    let profile = server_list::profile(server)?;
+    let profile = server.shared.info_cache.profile()?;
     let revision = match hello {
         ClientHello::Handshake(params) => LegacyHello::parse(params)?.revision,
         ClientHello::Request(params) => {

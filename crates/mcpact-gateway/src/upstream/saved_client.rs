@@ -10,7 +10,7 @@ use mcpact_wire::envelope::{Meta, Params};
 use crate::downstream::sink::{ClientSink, MessageRewriter, WeakClientSink};
 use crate::error::ServeError;
 use crate::handover::SuccessorBinding;
-use crate::lists::server_list;
+use crate::lists::bindings;
 use crate::pipeline;
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
@@ -67,7 +67,7 @@ impl SavedHello {
                 ClientHello::Request(&params)
             }
         };
-        server_list::receive(server, hello, identity).await
+        bindings::receive(server, hello, identity).await
     }
 }
 

@@ -20,7 +20,6 @@ use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::{Inbound, level_of, refusal};
 use crate::filters::Filters;
 use crate::handover;
-use crate::lists::server_list;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
 use crate::sync::lock;
@@ -71,7 +70,7 @@ impl Backend for UpstreamServer {
 
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
         let sink = ClientSink::new(Arc::clone(session), outbox);
-        self.direct_clients.add(&sink, Scope::Connection);
+        self.direct_clients.add(sink.downgrade(), Scope::Connection);
         if let Some(binding) = session.state().and_then(ClientState::bound) {
             self.register_session(binding, &sink);
         } else if let Some(pending) = session.state().and_then(ClientState::pending) {
@@ -160,7 +159,7 @@ impl Router for Arc<UpstreamServer> {
         };
         if request.method == Some(Method::SubscriptionsListen) {
             let scope = Scope::Request(request.id.clone());
-            server.direct_clients.add(sink, scope);
+            server.direct_clients.add(sink.downgrade(), scope);
         }
         Ok(BoundRequest {
             server: Arc::clone(server),
@@ -233,9 +232,9 @@ impl UpstreamServer {
         // The server may have shut down as idle since the client was accepted.
         match (
             of_lane.or(binding.rebind().map(|rebind| rebind.era)),
-            server_list::profile(self),
+            self.shared.info_cache.profile(),
         ) {
-            (Some(Era::Legacy), _) => binding.subscribers().belong_to(sink),
+            (Some(Era::Legacy), _) => binding.subscribers().add_owner(sink),
             (Some(Era::Modern), Some(profile)) => {
                 let server = &profile.introduction.capabilities;
                 binding.set_emulated(EmulatedSubscriptions::new(server, sink, self.clock));

@@ -22,7 +22,7 @@ use crate::upstream::UpstreamServer;
 /// Sets what happens to tools with a changed definition, and notifies direct clients if that differs.
 pub(crate) fn treat_changed(server: &UpstreamServer, changed: ChangedTools) {
     if server.shared.pins.treat_changed(changed) {
-        server.direct_clients.tell(Method::ToolsListChanged);
+        server.direct_clients.notify(Method::ToolsListChanged);
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn withheld(server: &UpstreamServer) -> Option<String> {
 pub(crate) fn approve_tools(server: &UpstreamServer) -> Vec<String> {
     let agreed = server.shared.pins.approve();
     if server.shared.pins.hides_changed() && !agreed.is_empty() {
-        server.direct_clients.tell(Method::ToolsListChanged);
+        server.direct_clients.notify(Method::ToolsListChanged);
     }
     agreed
 }
