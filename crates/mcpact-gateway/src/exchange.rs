@@ -7,7 +7,7 @@ pub(crate) mod trace;
 
 use crate::subscriptions::log_levels;
 use crate::sync::lock;
-use crate::tasks::kept;
+use crate::tasks::same_era;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -206,7 +206,7 @@ impl Exchange {
 
     /// Acquires a connection with capacity for a call.
     pub(crate) async fn acquire(&mut self) -> Result<(), ServeError> {
-        kept::check_same_instance(self)?;
+        same_era::check_same_instance(self)?;
         let lease = match (&self.turn, self.inbound.job.method) {
             (Some(turn), _) => self.binding.acquire_at(&turn.slot).await,
             // Subscriptions and the log level are set on the connection that delivers the client's notifications.
@@ -502,6 +502,11 @@ pub(crate) fn refusal(
     to: Revision,
 ) -> ServeError {
     ServeError::Refused(wire_error(code, message, data, to))
+}
+
+/// Refusal without data, for a client of this revision.
+pub(crate) fn refuse(code: ErrorCode, message: impl Into<String>, to: Revision) -> ServeError {
+    refusal(code.code(), message.into(), None, to)
 }
 
 /// Error in JSON-RPC form, with the HTTP status of its code for a client of this revision.

@@ -10,8 +10,8 @@ use crate::suspended;
 use crate::suspended::modern;
 use crate::sync::lock;
 use crate::tasks::hosted;
-use crate::tasks::kept;
 use crate::tasks::mapped;
+use crate::tasks::same_era;
 use crate::upstream::pending;
 use crate::upstream::rebind;
 use crate::upstream::tool_filter;
@@ -307,8 +307,8 @@ impl UpstreamServer {
             return Ok(ByteString::from_static("{}"));
         }
         // A hosted task is answered without the server.
-        if hosted::hosts(self, &job, &sink) {
-            return Box::pin(hosted::about_hosted(self, &Inbound { job, sink })).await;
+        if hosted::is_hosted(self, &job, &sink) {
+            return Box::pin(hosted::serve_hosted(self, &Inbound { job, sink })).await;
         }
         // Report lost server state before the request has any effect.
         binding.check_kept(job.method)?;
@@ -337,7 +337,7 @@ impl UpstreamServer {
         let serving = match plan {
             Plan::Pass | Plan::NewerServer | Plan::OlderServer => self.cross(exchange),
             Plan::Emulate(Machine::TasksExtension) => {
-                Box::pin(mapped::about_mapped(self, exchange))
+                Box::pin(mapped::serve_mapped(self, exchange))
             }
             Plan::Emulate(machine) => return Box::pin(self.emulate(machine, exchange)).await,
         };
@@ -381,31 +381,29 @@ impl UpstreamServer {
         exchange: Exchange,
     ) -> BoxFuture<'_, Result<ByteString, ServeError>> {
         let job = &exchange.inbound.job;
-        if let Some(wish) = hosted::wished_task(&exchange) {
+        if let Some(wish) = hosted::requested_task(&exchange) {
             return Box::pin(ready(hosted::host(self, exchange, &wish)));
         }
         let may_ask = job.method.is_some_and(Method::may_ask_for_input);
         match (exchange.downstream().era(), exchange.upstream().era()) {
             (Era::Legacy, Era::Modern) if may_ask => Box::pin(rounds::in_rounds(self, exchange)),
-            (Era::Modern, Era::Legacy) if may_ask => {
-                Box::pin(suspended::with_parking(self, exchange))
-            }
+            (Era::Modern, Era::Legacy) if may_ask => Box::pin(suspended::serve(self, exchange)),
             (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
                 Box::pin(legacy::subscribing_along(self, exchange))
             }
             (Era::Legacy, Era::Legacy) => Box::pin(rounds::asking_along(self, exchange)),
-            (Era::Modern, Era::Legacy) => Box::pin(suspended::without_questions(exchange)),
+            (Era::Modern, Era::Legacy) => Box::pin(suspended::serve_without_questions(exchange)),
             (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(exchange)),
         }
     }
 
     /// Sends a request and returns its response. Configured default answers may add input rounds in between.
     async fn plainly(&self, mut exchange: Exchange) -> Result<ByteString, ServeError> {
-        let mut params = match kept::select_instance(&mut exchange).await? {
+        let mut params = match same_era::select_instance(&mut exchange).await? {
             Some(params) => self.introduced(&exchange, params.into())?,
             None => self.introduced(&exchange, exchange.params()?)?,
         };
-        let _awake = modern::comes_back_for(self, &exchange);
+        let _awake = modern::answered_question(self, &exchange);
         for _ in 0..=self.settings.rounds.rounds {
             let mut call = exchange.send(&params).await?;
             let reply = exchange.reply(&mut call).await?;
@@ -413,7 +411,7 @@ impl UpstreamServer {
                 AnsweredResult::Pass => {
                     let finished = exchange.finished(&reply)?;
                     modern::note_question(self, &exchange, &finished);
-                    return Ok(kept::record_tasks(&exchange, finished));
+                    return Ok(same_era::record_tasks(&exchange, finished));
                 }
                 AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
                     modern::note_question(self, &exchange, &raw);
@@ -486,7 +484,7 @@ impl UpstreamServer {
                 }
             }
             // A request for the result waits as long as the task is retained.
-            Machine::TasksCore => hosted::about_hosted(self, &exchange.inbound).await,
+            Machine::TasksCore => hosted::serve_hosted(self, &exchange.inbound).await,
             _ => Err(refused(&exchange)),
         }
     }

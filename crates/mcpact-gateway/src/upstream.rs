@@ -51,7 +51,7 @@ use crate::suspended::registry::SuspendedRegistry;
 use crate::target::Target;
 use crate::tasks::hosted::Hosting;
 use crate::tasks::mapped::Mapping;
-use crate::tasks::tool_support::ToolTasks;
+use crate::tasks::waiting::ToolTasks;
 use crate::upstream::affinity::AffinityGroups;
 use crate::upstream::info::ServerInfoCache;
 use mcpact::connection::ToolHeaders;
@@ -193,6 +193,26 @@ pub(crate) struct Clock {
     pub(crate) zero: Instant,
 }
 
+/// Interval of the check for expired calls and tasks.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts a background job that expires the entries of a store; it ends when the store is dropped.
+pub(crate) fn expire_periodically<T: Send + Sync + 'static>(
+    store: &Arc<T>,
+    expire: impl Fn(&Arc<T>) + Send + 'static,
+) {
+    let store = Arc::downgrade(store);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(EXPIRY_INTERVAL).await;
+            match store.upgrade() {
+                Some(store) => expire(&store),
+                None => return,
+            }
+        }
+    });
+}
+
 impl Clock {
     pub(crate) fn now(self) -> Moment {
         Moment::at(self.zero.elapsed())
@@ -269,13 +289,13 @@ impl UpstreamServer {
             Some(keys) => keys.clone(),
             None => SealKeys::random()?,
         };
-        crate::tasks::watch(&shared.mapping);
+        expire_periodically(&shared.mapping, |mapping| mapping.expire());
         let suspended = Arc::new(SuspendedRegistry::new(
             settings.suspend_limits,
             clock,
             Sealer::new(&keys),
         ));
-        suspended.watch();
+        expire_periodically(&suspended, |suspended| suspended.expire());
         let server = Arc::new(Self {
             terms: Arc::new(terms),
             shared,
@@ -347,10 +367,10 @@ impl UpstreamServer {
             false => ShutdownMode::Graceful,
         };
         if shutdown_mode == ShutdownMode::Graceful {
-            hosted::outlast_hosted(&self);
+            hosted::keep_calls(&self);
         }
         self.shared.supervisor.close(shutdown_mode).await;
-        hosted::lose_hosted(&self);
+        hosted::fail_remaining(&self);
     }
 
     /// Returns the status of the server and its instances.
@@ -376,7 +396,7 @@ impl UpstreamServer {
     /// Returns the number of suspended calls, which wait for input of modern clients.
     #[must_use]
     pub fn parked(&self) -> usize {
-        self.suspended.parked()
+        self.suspended.calls().len()
     }
 
     /// Applies the settings of a new configuration that need no restart.
