@@ -44,7 +44,7 @@ impl ClientState {
 
     pub(crate) const fn aggregate(&self) -> Option<&Arc<DownstreamClient>> {
         match &self.0 {
-            ClientKind::Aggregate(guest) => Some(guest),
+            ClientKind::Aggregate(client) => Some(client),
             ClientKind::Bound(_) | ClientKind::Pending(_) | ClientKind::Moved(_) => None,
         }
     }

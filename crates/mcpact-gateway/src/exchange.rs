@@ -361,7 +361,7 @@ impl Exchange {
     fn status(&self, status: u16) -> UpstreamErrorKind {
         UpstreamErrorKind::HttpStatus {
             status,
-            has_credentials: self.binding.has_credentials(),
+            has_credentials: self.binding.slot.has_credentials(),
         }
     }
 

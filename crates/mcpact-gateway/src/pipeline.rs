@@ -124,7 +124,7 @@ impl Backend for UpstreamServer {
         if let Some(binding) = session.state().and_then(ClientState::bound) {
             self.register_session(binding, &sink);
         } else if let Some(pending) = session.state().and_then(ClientState::pending) {
-            pending.session_opened(&sink);
+            pending.client.set_sink(sink.downgrade());
         }
     }
 
@@ -301,7 +301,7 @@ impl UpstreamServer {
         sink: ClientSink,
         refusals: Arc<RefusalRecord>,
     ) -> Result<ByteString, ServeError> {
-        if job.method == Some(Method::LoggingSetLevel) && !binding.is_awake() {
+        if job.method == Some(Method::LoggingSetLevel) && binding.open_connection().is_none() {
             let level = level_of(&job)?;
             binding.save_level(level, &sink, &job);
             return Ok(ByteString::from_static("{}"));

@@ -170,7 +170,8 @@ fn conclude(
     let ServerResponse::Error(raw) = &reply else {
         return exchange.finished(&reply);
     };
-    if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
+    let code = ErrorBody::parse(raw).map(|body| body.code);
+    if code == Some(ErrorCode::UrlElicitationRequired.code()) {
         let pact = &exchange.inbound.job.pact;
         let ttl = server.settings.suspend_limits.ttl;
         return match url_required(
@@ -398,10 +399,6 @@ fn new_id() -> SuspendedCallId {
     // Sealing needs randomness, too, and fails without it.
     let _ = getrandom::fill(&mut random);
     SuspendedCallId::new(random)
-}
-
-fn code_of(raw: &str) -> Option<i64> {
-    ErrorBody::parse(raw).map(|body| body.code)
 }
 
 /// Returns the binding of a call. A client key is part of the call digest rather than of the principal. Otherwise a

@@ -15,7 +15,6 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact::connection::ServerResponse;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_translate::input::Outcome;
 use mcpact_wire::model::error::ErrorBody;
@@ -60,14 +59,6 @@ fn task_id(inbound: &Inbound) -> Result<String, ServeError> {
         let why = "Invalid params: `taskId` must be a string";
         refuse(ErrorCode::InvalidParams, why, inbound.revision())
     })
-}
-
-/// Converts a server response to an outcome, for requests that the gateway sent itself.
-fn outcome(reply: &ServerResponse) -> Outcome {
-    match reply {
-        ServerResponse::Result(raw) => Outcome::Result(raw.to_string()),
-        ServerResponse::Error(raw) => Outcome::Error(raw.to_string()),
-    }
 }
 
 /// Converts the response for a client to an outcome that can be stored.

@@ -14,7 +14,7 @@ use crate::tasks::hosted;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::time::Duration;
 
 use mcpact::client::EraCache;
@@ -161,7 +161,7 @@ pub struct UpstreamServer {
     pub(crate) terms: Arc<ServerTerms>,
     pub(crate) shared: Arc<ServerShared>,
     /// Pool of a modern server, common to all clients.
-    pub(crate) modern: RwLock<Option<Arc<ConnectionPool>>>,
+    pub(crate) modern: Mutex<Option<Arc<ConnectionPool>>>,
     /// Pools of clients that share connections.
     pub(crate) groups: Mutex<AffinityGroups>,
     pub(crate) suspended: Arc<SuspendedRegistry>,
@@ -299,7 +299,7 @@ impl UpstreamServer {
         let server = Arc::new(Self {
             terms: Arc::new(terms),
             shared,
-            modern: RwLock::default(),
+            modern: Mutex::default(),
             groups: Mutex::default(),
             suspended,
             questions: Arc::new(ModernQuestions::new(settings.suspend_limits)),
@@ -324,8 +324,7 @@ impl UpstreamServer {
         if self.shared.keeps_apart() {
             return None;
         }
-        let modern = self.modern.read().unwrap_or_else(PoisonError::into_inner);
-        modern.clone()
+        lock(&self.modern).clone()
     }
 
     /// Serves one client on stdio or a socket until it disconnects.
@@ -405,16 +404,6 @@ impl UpstreamServer {
         let is_public = config.public_results;
         self.is_public.store(is_public, Ordering::Relaxed);
         tool_filter::treat_changed(self, config.changed_tools);
-    }
-
-    /// Masks the secrets of the server in a text.
-    pub(crate) fn covered(&self, text: String) -> String {
-        self.shared.masks.cover(text)
-    }
-
-    /// Returns true if the server failed and its next start is delayed.
-    pub(crate) fn is_resting(&self) -> bool {
-        self.status().state.wait().is_some()
     }
 
     /// Forgets failures: the next call may start the server at once.

@@ -15,7 +15,6 @@ use tokio::sync::OnceCell;
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewriter::Rewriter;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::downstream::sink::WeakClientSink;
 use crate::error::ServeError;
 use crate::lists::own::{OwnInstance, OwnLists};
 use crate::lists::scope::Audience;
@@ -33,7 +32,7 @@ const MODERN_CLIENTS: usize = 64;
 /// Client of several servers: a legacy session, or all modern requests with the same declaration and identity.
 #[derive(Debug)]
 pub(crate) struct DownstreamClient {
-    saved: SavedClient,
+    pub(crate) saved: SavedClient,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) declared: CapabilityBits,
     /// Bindings of a legacy client, by server number.
@@ -212,7 +211,7 @@ impl DownstreamClient {
             }
             SavedHello::Handshake { .. } => self.bound(entry.number),
         };
-        binding.filter(|binding| binding.is_awake())
+        binding.filter(|binding| binding.open_connection().is_some())
     }
 
     /// Introduces the client to a server without a known profile.
@@ -220,10 +219,6 @@ impl DownstreamClient {
         let saved = &self.saved;
         let result = saved.hello.bind(&entry.server, &saved.identity).await;
         entry.judge(result.as_ref().err());
-    }
-
-    pub(crate) fn session_opened(&self, sink: WeakClientSink) {
-        self.saved.set_sink(sink);
     }
 
     /// Forwards a notification of the client to its servers.
@@ -270,16 +265,6 @@ impl DownstreamClient {
     /// Drops the bindings to removed servers. Their calls in flight continue.
     pub(crate) fn retain_servers(&self, is_present: impl Fn(u64) -> bool) {
         lock(&self.bindings).retain(|server, _| is_present(*server));
-    }
-
-    /// Returns the sink of a legacy client.
-    pub(crate) fn weak_sink(&self) -> Option<&WeakClientSink> {
-        self.saved.weak_sink()
-    }
-
-    /// Saves a `logging/setLevel` request for servers that the client is bound to later.
-    pub(crate) fn save_level(&self, request: &BackendRequest) {
-        self.saved.save_level(request);
     }
 }
 

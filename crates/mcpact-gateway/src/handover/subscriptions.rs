@@ -92,7 +92,7 @@ pub(crate) fn follow_for(aggregator: &Arc<Aggregator>, guest: &DownstreamClient)
     let numbers: HashMap<&str, u64> = entries.map(|entry| (&*entry.name, entry.number)).collect();
     guest.retain_servers(|number| numbers.values().any(|known| *known == number));
     let come = guest.watched.follow(|name| numbers.get(name).copied());
-    let Some(sink) = guest.weak_sink() else {
+    let Some(sink) = guest.saved.sink.get() else {
         return;
     };
     for (server, subscriptions) in come {
@@ -162,7 +162,11 @@ async fn subscribe_once(
         Err(error) if error.code() == ErrorCode::InternalError.code() => {
             let (server, error) = (
                 &entry.name,
-                entry.server.covered(error.message().into_owned()),
+                entry
+                    .server
+                    .shared
+                    .masks
+                    .cover(error.message().into_owned()),
             );
             tracing::debug!(%server, error, "a subscription waits");
             return ResubscribeOutcome::Again;
@@ -171,7 +175,11 @@ async fn subscribe_once(
             guest.watched.remove(outer);
             let (server, error) = (
                 &entry.name,
-                entry.server.covered(error.message().into_owned()),
+                entry
+                    .server
+                    .shared
+                    .masks
+                    .cover(error.message().into_owned()),
             );
             tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
             // A client that reads the resource after this notification gets the error.
@@ -181,7 +189,8 @@ async fn subscribe_once(
     ResubscribeOutcome::Over
 }
 
-async fn carry_for(
+/// Sends a request of a client to one of its servers.
+pub(crate) async fn carry_for(
     aggregator: &Arc<Aggregator>,
     guest: &Arc<DownstreamClient>,
     entry: &Arc<ServerEntry>,

@@ -298,7 +298,7 @@ pub(crate) async fn internal_binding(
     let reached = server.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
     let reached = reached.await.map_err(ServeError::from)?;
     let ReachedServer { slot, pool, .. } = reached;
-    Ok(ServerBinding::modern(slot, pool))
+    Ok(ServerBinding::new(slot, pool, None, None))
 }
 
 /// The same, if its instance runs.

@@ -159,7 +159,7 @@ async fn fetched(aggregator: &Arc<Aggregator>, errand: &ListRequest) -> Option<A
     }
     let mut done = slot.subscribe();
     // A server that has just failed is retried later; clients do not wait for it.
-    let is_resting = entry.server.is_resting() || slot.was_late();
+    let is_resting = entry.server.status().state.wait().is_some() || slot.was_late();
     if slot.begin() {
         // The client may disconnect; other clients still need the list.
         tokio::spawn(fetch(
@@ -198,7 +198,11 @@ async fn fetch(aggregator: Arc<Aggregator>, errand: ListRequest, mode: FetchMode
         Ok(listing) => listing,
         // It may have fallen asleep meanwhile.
         Err(ListError::Lost(error)) if mode == FetchMode::Background => {
-            let error = entry.server.covered(error.message().into_owned());
+            let error = entry
+                .server
+                .shared
+                .masks
+                .cover(error.message().into_owned());
             tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
             None
         }

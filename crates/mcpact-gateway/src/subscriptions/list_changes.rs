@@ -194,7 +194,7 @@ fn notify_all(aggregator: &Aggregator, method: Method) {
 
 /// Notifies one client only.
 pub(crate) fn notify_client(aggregator: &Aggregator, client: &DownstreamClient, method: Method) {
-    if let Some(sink) = client.weak_sink().and_then(WeakClientSink::upgrade) {
+    if let Some(sink) = client.saved.sink.get().and_then(WeakClientSink::upgrade) {
         sink.try_notify(&Scope::Connection, method, "{}");
     }
     for listener in lock(&aggregator.changes.listening).values() {

@@ -84,11 +84,15 @@ impl SuspendedCall {
             };
         }
         let Self {
-            id, server, open, ..
+            id,
+            server,
+            open,
+            messages: _messages,
+            ..
         } = self;
-        // The call is cancelled at the server before its entry is released.
+        // The call is cancelled at the server before its entry is removed. The channel closes last.
         drop(open);
-        server.suspended.remove(id);
+        server.suspended.handles().remove(&id);
     }
 
     /// Returns true if the job continues.

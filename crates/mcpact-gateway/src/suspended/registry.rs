@@ -1,16 +1,16 @@
 //! Registry of suspended calls and their background jobs.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::{Mutex, MutexGuard};
 
 use bytestring::ByteString;
+use futures_util::future::join_all;
 use mcpact::server::backend::{ClientIdentity, ClientKey, Sealer};
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_translate::input::{
     Round, SuspendLimits, SuspendedCallId, SuspendedCalls, input_required,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use crate::error::ServeError;
 use crate::exchange::refuse;
@@ -23,8 +23,6 @@ use crate::upstream::Clock;
 pub(crate) struct SuspendedRegistry {
     calls: Mutex<SuspendedCalls>,
     handles: Mutex<HashMap<SuspendedCallId, SuspendedHandle>>,
-    /// Notified when a background job has ended.
-    ended: Notify,
     pub(crate) clock: Clock,
     /// Seals the state that clients hold until they resume.
     pub(crate) sealer: Sealer,
@@ -43,7 +41,6 @@ impl SuspendedRegistry {
         Self {
             calls: Mutex::new(SuspendedCalls::new(limits)),
             handles: Mutex::default(),
-            ended: Notify::new(),
             clock,
             sealer,
         }
@@ -85,11 +82,10 @@ impl SuspendedRegistry {
 
     /// Gives up all calls because no client can resume them, and waits briefly for their end.
     pub(crate) async fn abandon(&self) {
-        let abandoned = self.give_up(|_| true);
-        if !abandoned.is_empty() {
-            // The background jobs have the same time limit.
-            let _ = tokio::time::timeout(END_TIMEOUT, self.until_ended(&abandoned)).await;
-        }
+        let jobs = self.give_up(|_| true);
+        let ended = join_all(jobs.iter().map(mpsc::UnboundedSender::closed));
+        // The background jobs have the same time limit.
+        let _ = tokio::time::timeout(END_TIMEOUT, ended).await;
     }
 
     /// Gives up the calls that only this client could resume, after its input has closed.
@@ -105,47 +101,39 @@ impl SuspendedRegistry {
         self.give_up(|call| of_client.contains(&call));
     }
 
-    fn give_up(&self, is_selected: impl Fn(SuspendedCallId) -> bool) -> Vec<SuspendedCallId> {
+    /// Gives up calls. Returns the channels to their background jobs, which close with the jobs.
+    fn give_up(
+        &self,
+        is_selected: impl Fn(SuspendedCallId) -> bool,
+    ) -> Vec<mpsc::UnboundedSender<CallMessage>> {
         let mut calls = self.calls();
         let given_up = calls.abandon(is_selected, self.clock.now());
         let count = given_up.len();
         if count > 0 {
             tracing::info!(count, "dropped questions that no client can answer");
         }
-        let notified = given_up.into_iter().map(|one| {
+        let jobs = given_up.into_iter().filter_map(|one| {
             self.send(one.call, CallMessage::Expired(one.answers));
-            one.call
+            self.sender(one.call)
         });
-        notified.collect()
+        jobs.collect()
     }
 
-    async fn until_ended(&self, calls: &[SuspendedCallId]) {
-        loop {
-            let mut ended = pin!(self.ended.notified());
-            ended.as_mut().enable();
-            let are_open = {
-                let handles = self.handles();
-                calls.iter().any(|call| handles.contains_key(call))
-            };
-            if !are_open {
-                return;
-            }
-            ended.await;
-        }
-    }
-
-    /// Removes the entry of a call after its background job has ended.
-    pub(crate) fn remove(&self, call: SuspendedCallId) {
-        self.handles().remove(&call);
-        self.ended.notify_waiters();
+    /// Returns the channel to the background job of a call.
+    pub(crate) fn sender(
+        &self,
+        call: SuspendedCallId,
+    ) -> Option<mpsc::UnboundedSender<CallMessage>> {
+        let handles = self.handles();
+        handles.get(&call).map(|handle| handle.sender.clone())
     }
 
     /// Sends a decision to the job of a call. The lock on the suspended calls must be held, so that the job has all
     /// waiting requests before it decides itself.
     pub(crate) fn send(&self, call: SuspendedCallId, message: CallMessage) {
-        if let Some(handle) = self.handles().get(&call) {
+        if let Some(sender) = self.sender(call) {
             // A job that has ended needs no message.
-            let _ = handle.sender.send(message);
+            let _ = sender.send(message);
         }
     }
 }

@@ -152,10 +152,7 @@ impl SuspendedRegistry {
             };
             let message = CallMessage::Resumed(answers, Some(Box::new(waiter)));
             self.send(claims.call, message);
-            let handles = self.handles();
-            let sender = handles
-                .get(&claims.call)
-                .map(|handle| handle.sender.clone());
+            let sender = self.sender(claims.call);
             (response, Waiting { sender })
         };
         let response = response.await;

@@ -28,8 +28,8 @@ use crate::exchange::{Exchange, refuse};
 use crate::subscriptions::listen;
 use crate::sync::lock;
 use crate::tasks::{
-    LONGEST, PER_OWNER, QUESTIONS, TASKS, method_not_found, new_task_id, outcome, task_id,
-    task_params, waiting,
+    LONGEST, PER_OWNER, QUESTIONS, TASKS, method_not_found, new_task_id, task_id, task_params,
+    waiting,
 };
 use crate::upstream::{Clock, UpstreamServer};
 
@@ -69,19 +69,9 @@ struct Fetching {
     job: AbortHandle,
 }
 
-impl Drop for Mapping {
+impl Drop for Fetching {
     fn drop(&mut self) {
-        for (_, open) in self.open().drain() {
-            open.stop();
-        }
-    }
-}
-
-impl Open {
-    fn stop(&self) {
-        if let Some(fetching) = &self.result {
-            fetching.job.abort();
-        }
+        self.job.abort();
     }
 }
 
@@ -116,9 +106,9 @@ impl Mapping {
 
     /// Removes a task that cannot change from the open tasks, which releases its session.
     fn close(&self, task: &str) {
-        if let Some(open) = self.open().remove(task) {
-            open.stop();
-        }
+        let removed = self.open().remove(task);
+        // Dropped without the lock.
+        drop(removed);
     }
 
     /// Like [`close`](Self::close), if the task has ended.
@@ -291,7 +281,12 @@ async fn fetch(
         match event {
             CallEvent::Request(ask) => mapping.asked(&connection, &task, ask).await,
             CallEvent::Notification(note) => mapping.withdraw(&connection, &note),
-            CallEvent::Response(reply) => break outcome(&reply),
+            CallEvent::Response(ServerResponse::Result(raw)) => {
+                break Outcome::Result(raw.to_string());
+            }
+            CallEvent::Response(ServerResponse::Error(raw)) => {
+                break Outcome::Error(raw.to_string());
+            }
             CallEvent::Failed(_) => {
                 let why = "the session of the server that ran the task is lost";
                 let code = ErrorCode::InternalError.code();
@@ -305,7 +300,8 @@ async fn fetch(
     let detailed = mapping
         .tasks()
         .ended(&task, &ended, Some(&connection.server_info));
-    mapping.open().remove(&task);
+    // Dropped at the end, because the drop aborts this job.
+    let _open = mapping.open().remove(&task);
     if let Some(detailed) = detailed {
         listen::announce(&connection, &detailed).await;
     }

@@ -1,7 +1,7 @@
 //! Calls that wait for a server task, for clients that do not follow tasks themselves.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -36,10 +36,8 @@ pub(crate) struct ToolTasks {
     supports: Mutex<TaskSupports>,
     /// Version of the tool list, incremented on every change.
     version: AtomicU64,
-    /// Last version that was read completely.
-    read: AtomicU64,
-    /// Held while the list is read; other calls wait for it.
-    reading: AsyncMutex<()>,
+    /// Last version that was read completely. Locked while the list is read; other calls wait for it.
+    read: AsyncMutex<u64>,
 }
 
 impl Default for ToolTasks {
@@ -47,20 +45,15 @@ impl Default for ToolTasks {
         Self {
             supports: Mutex::new(TaskSupports::new(TOOLS)),
             version: AtomicU64::new(1),
-            read: AtomicU64::new(0),
-            reading: AsyncMutex::default(),
+            read: AsyncMutex::new(0),
         }
     }
 }
 
 impl ToolTasks {
-    fn supports(&self) -> MutexGuard<'_, TaskSupports> {
-        lock(&self.supports)
-    }
-
     /// Records a page of the list.
     pub(crate) fn learn(&self, page: &str) {
-        if let Err(fault) = self.supports().learn(page) {
+        if let Err(fault) = lock(&self.supports).learn(page) {
             tracing::debug!(%fault, "a list of tools cannot be read");
         }
     }
@@ -68,12 +61,6 @@ impl ToolTasks {
     /// Marks the known list as outdated.
     pub(crate) fn forget(&self) {
         self.version.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns the current version if it has not been read yet.
-    fn unread(&self) -> Option<u64> {
-        let version = self.version.load(Ordering::Relaxed);
-        (self.read.load(Ordering::Relaxed) != version).then_some(version)
     }
 }
 
@@ -91,28 +78,19 @@ pub(crate) async fn call_mode(server: &UpstreamServer, exchange: &Exchange) -> C
     let params = Object::parse(&job.params).unwrap_or_default();
     let tool = params.get_str("name").unwrap_or_default();
     let follows = job.pact.lacking(Extension::Tasks).is_none();
-    server
-        .shared
-        .tool_tasks
-        .supports()
-        .way(&tool, declared, follows)
+    lock(&server.shared.tool_tasks.supports).way(&tool, declared, follows)
 }
 
 /// Reads the tool list if needed, because a client may call a tool without listing tools first. Concurrent calls
 /// wait for one reader.
 async fn read_tools_once(server: &UpstreamServer, exchange: &Exchange) {
     let tools = &server.shared.tool_tasks;
-    if tools.unread().is_none() {
-        return;
-    }
-    let _reading = tools.reading.lock().await;
-    let Some(version) = tools.unread() else {
-        return;
-    };
+    let mut read = tools.read.lock().await;
+    let version = tools.version.load(Ordering::Relaxed);
     // Set only after the read: concurrent calls would otherwise treat unknown tools as tools without task
     // support. If the list has changed meanwhile, the next call reads it again.
-    if rounds::read_tools(exchange).await {
-        tools.read.store(version, Ordering::Relaxed);
+    if *read != version && rounds::read_tools(exchange).await {
+        *read = version;
     }
 }
 

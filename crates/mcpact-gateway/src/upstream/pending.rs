@@ -6,7 +6,6 @@ use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, Clien
 use mcpact_spec::{Era, Method, Revision};
 use tokio::sync::OnceCell;
 
-use crate::downstream::sink::ClientSink;
 use crate::downstream::{ClientKind, ClientState};
 use crate::error::ServeError;
 use crate::lists::server_list;
@@ -18,7 +17,7 @@ use crate::upstream::saved_client::{SavedClient, SavedHello};
 /// Client that was accepted with the cached profile of its server. It is bound to the server by its first request.
 #[derive(Debug)]
 pub(crate) struct PendingBinding {
-    client: SavedClient,
+    pub(crate) client: SavedClient,
     binding: OnceCell<Arc<ServerBinding>>,
 }
 
@@ -28,10 +27,6 @@ impl PendingBinding {
             client: SavedClient::new(SavedHello::of(hello), identity),
             binding: OnceCell::new(),
         }
-    }
-
-    pub(crate) fn session_opened(&self, sink: &ClientSink) {
-        self.client.set_sink(sink.downgrade());
     }
 
     pub(crate) fn observe(&self, method: Method, params: Option<&str>) {

@@ -76,7 +76,7 @@ pub(crate) struct SavedClient {
     pub(crate) hello: SavedHello,
     pub(crate) identity: ClientIdentity,
     /// Sink of a legacy client, set when its session opens.
-    sink: OnceLock<WeakClientSink>,
+    pub(crate) sink: OnceLock<WeakClientSink>,
     is_initialized: AtomicBool,
     /// Last `logging/setLevel` request of a legacy client.
     level: Mutex<Option<BackendRequest>>,
@@ -99,11 +99,6 @@ impl SavedClient {
     pub(crate) fn set_sink(&self, sink: WeakClientSink) {
         // A session opens once.
         let _ = self.sink.set(sink);
-    }
-
-    /// Returns the sink of a legacy client.
-    pub(crate) fn weak_sink(&self) -> Option<&WeakClientSink> {
-        self.sink.get()
     }
 
     fn sink(&self) -> Option<ClientSink> {

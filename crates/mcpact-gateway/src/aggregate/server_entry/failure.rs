@@ -147,7 +147,7 @@ impl ServerEntry {
     fn lack(&self, kind: ListKind, what: Option<String>, is_whole: bool) {
         let gap = what.map(|what| ListGap {
             is_whole,
-            what: self.server.covered(what).into(),
+            what: self.server.shared.masks.cover(what).into(),
         });
         let mut lacking = lock(&self.lacking);
         if lacking.get(&kind) == gap.as_ref() {
