@@ -124,7 +124,7 @@ impl Backend for UpstreamServer {
         if let Some(binding) = session.state().and_then(ClientState::bound) {
             self.register_session(binding, &sink);
         } else if let Some(pending) = session.state().and_then(ClientState::pending) {
-            pending.client.set_sink(sink.downgrade());
+            pending.set_sink(sink.downgrade());
         }
     }
 
@@ -170,11 +170,12 @@ impl UpstreamServer {
             Some(ClientKind::Pending(pending)) => {
                 if job.method == Some(Method::LoggingSetLevel) {
                     level_of(&job)?;
-                    if pending.save_level(&job) {
+                    pending.save_level(&job);
+                    if !pending.binding.initialized() {
                         return Ok(ByteString::from_static("{}"));
                     }
                 }
-                let profile = Box::pin(pending.binding(self)).await;
+                let profile = Box::pin(pending.binding_to(self)).await;
                 profile.map_err(|error| Unserved::of(error, goes_on))?
             }
             Some(ClientKind::Moved(place)) => {

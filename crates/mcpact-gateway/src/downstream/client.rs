@@ -223,7 +223,7 @@ impl DownstreamClient {
 
     /// Forwards a notification of the client to its servers.
     pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
-        self.saved.observe(method);
+        self.saved.observe(method, params);
         let bindings: Vec<Arc<ServerBinding>> = {
             let bindings = lock(&self.bindings);
             let bindings = bindings.values();

@@ -31,7 +31,6 @@ use crate::upstream::UpstreamServer;
 use crate::upstream::accept::{LegacyHello, ReachedServer, mapped};
 use crate::upstream::affinity::AffinityKey;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::rebind::Rebind;
 use crate::upstream::saved_client::SavedHello;
 
 /// What one client is shown.
@@ -267,7 +266,7 @@ impl ServerBinding {
     /// new binding.
     pub(crate) fn own_instance(&self) -> OwnInstance {
         let modern = self.rebind().filter(|own| own.era == Era::Modern);
-        let next = modern.and_then(Rebind::next);
+        let next = modern.and_then(|own| own.client.binding.get());
         OwnInstance::of(next.map_or(self, |next| next))
     }
 }

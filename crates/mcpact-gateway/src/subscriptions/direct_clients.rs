@@ -7,7 +7,7 @@ use mcpact_spec::Method;
 
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::sync::lock;
-use crate::upstream::pending::PendingBinding;
+use crate::upstream::saved_client::SavedClient;
 
 /// Legacy clients, and streams of modern ones.
 #[derive(Debug, Default)]
@@ -24,12 +24,12 @@ impl DirectClients {
         all.push((sink.downgrade(), scope));
     }
 
-    /// The clients that have not profile the server.
-    pub(crate) fn pending_bindings(&self) -> Vec<Arc<PendingBinding>> {
+    /// Returns the clients that wait for notifications of an idle server.
+    pub(crate) fn waiting_clients(&self) -> Vec<Arc<SavedClient>> {
         let all = lock(&self.0);
         let near = all.iter().filter_map(|(sink, _)| sink.upgrade());
-        let pending_bindings = near.filter_map(|sink| sink.state()?.pending().cloned());
-        pending_bindings.filter(|one| one.is_waiting()).collect()
+        let pending = near.filter_map(|sink| sink.state()?.pending().cloned());
+        pending.filter(|client| client.is_waiting()).collect()
     }
 
     /// Tells everybody who wants to hear of it.

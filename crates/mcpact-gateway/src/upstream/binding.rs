@@ -186,10 +186,7 @@ impl ServerBinding {
     /// Processes a notification of the client.
     pub(crate) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
         if let Some(rebind) = self.rebind() {
-            rebind.client.observe(method);
-            if let Some(next) = rebind.next() {
-                next.observe(method, params);
-            }
+            rebind.client.observe(method, params);
         }
         if method == Method::Initialized
             && let Some(emulated) = self.emulated()

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity};
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::envelope::{Meta, Params};
+use tokio::sync::OnceCell;
 
 use crate::downstream::sink::{ClientSink, MessageRewriter, WeakClientSink};
 use crate::error::ServeError;
@@ -80,7 +81,10 @@ pub(crate) struct SavedClient {
     is_initialized: AtomicBool,
     /// Last `logging/setLevel` request of a legacy client.
     level: Mutex<Option<BackendRequest>>,
-    successor: SuccessorBinding,
+    /// Binding that is created on demand: to the server of a pending client, or to a server that changed its era.
+    pub(crate) binding: OnceCell<Arc<ServerBinding>>,
+    /// Binding to the successor of the server.
+    pub(crate) successor: SuccessorBinding,
 }
 
 impl SavedClient {
@@ -91,6 +95,7 @@ impl SavedClient {
             sink: OnceLock::new(),
             is_initialized: AtomicBool::new(false),
             level: Mutex::default(),
+            binding: OnceCell::new(),
             successor: SuccessorBinding::default(),
         }
     }
@@ -105,14 +110,23 @@ impl SavedClient {
         self.sink.get().and_then(WeakClientSink::upgrade)
     }
 
-    pub(crate) fn observe(&self, method: Method) {
+    /// Processes a notification of the client.
+    pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
         if method == Method::Initialized {
             self.is_initialized.store(true, Ordering::Release);
         }
+        if let Some(binding) = self.binding.get() {
+            binding.observe(method, params);
+        }
     }
 
-    pub(crate) fn is_initialized(&self) -> bool {
+    fn is_initialized(&self) -> bool {
         self.is_initialized.load(Ordering::Acquire)
+    }
+
+    /// Returns true if the client is ready for notifications and not bound yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_initialized() && !self.binding.initialized()
     }
 
     /// Saves a `logging/setLevel` request for servers that the client is bound to later.
@@ -155,13 +169,13 @@ impl SavedClient {
         Ok(binding)
     }
 
-    /// Returns the binding to a successor; the first call runs `bind`.
-    pub(crate) async fn successor_binding(
+    /// Returns the binding of a pending client to its server, which is started if needed.
+    pub(crate) async fn binding_to(
         &self,
         server: &Arc<UpstreamServer>,
-        bind: impl Future<Output = Result<Arc<ServerBinding>, ServeError>>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        self.successor.to(server, bind).await
+        let bind = || self.bind_with_level(server, None);
+        self.binding.get_or_try_init(bind).await.cloned()
     }
 }
 
