@@ -9,7 +9,7 @@ pub(crate) mod state_lost;
 
 use crate::subscriptions::listen;
 use crate::sync::lock;
-use crate::tasks::kept;
+use crate::tasks::same_era;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
@@ -36,9 +36,9 @@ use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{
     HealthProbe, ManagedConnection, RunningInstance, SharingPolicy, sharing_policy,
 };
-use crate::tasks::kept::KeptTasks;
 use crate::tasks::mapped::Mapping;
-use crate::tasks::tool_support::ToolTasks;
+use crate::tasks::same_era::SessionTasks;
+use crate::tasks::waiting::ToolTasks;
 use mcpact::connection::{
     AmbiguousRefusal, Call, CallEvent, CallFailure, Connected, Connection, RawRequest,
     ServerNotification, ServerResponse, ToolHeaders, Unsolicited,
@@ -72,7 +72,7 @@ pub(crate) struct UpstreamConnection {
     pins: Arc<Pins>,
     pub(crate) mapping: Weak<Mapping>,
     /// Tasks of clients with the revision of the server.
-    pub(crate) kept: KeptTasks,
+    pub(crate) tasks: SessionTasks,
     /// Calls of modern clients that may receive questions.
     pub(crate) askable: AskableCalls,
     completions: Mutex<Completions>,
@@ -127,8 +127,8 @@ impl ManagedConnection for UpstreamConnection {
             }
         };
         let mapping = self.mapping.upgrade();
-        let has_tasks = self.kept.are_running()
-            || mapping.is_some_and(|mapping| mapping.are_any_in(self.session));
+        let has_tasks = self.tasks.are_running()
+            || mapping.is_some_and(|mapping| mapping.has_tasks_in(self.session));
         has_subscribers
             || has_tasks
             || self.holders.load(Ordering::Relaxed) > 0
@@ -199,7 +199,7 @@ impl UpstreamConnection {
             tool_tasks: Arc::clone(&shared.tool_tasks),
             pins: Arc::clone(&shared.pins),
             mapping: Arc::downgrade(&shared.mapping),
-            kept: KeptTasks::default(),
+            tasks: SessionTasks::default(),
             askable: AskableCalls::default(),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             unsolicited: Mutex::new(Some(profile.unsolicited)),
@@ -344,7 +344,7 @@ impl UpstreamConnection {
             }
             Method::TasksStatus => {
                 let mapping = self.mapping.upgrade();
-                let detailed = mapping.and_then(|mapping| mapping.told(self, note));
+                let detailed = mapping.and_then(|mapping| mapping.status_changed(self, note));
                 if let Some(detailed) = detailed {
                     listen::notify(self, Method::TasksChanged, &detailed).await;
                 }
@@ -362,7 +362,7 @@ impl UpstreamConnection {
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
         if note.method == Method::TasksStatus && is_shared {
-            kept::notify_task_owner(self, note);
+            same_era::notify_task_owner(self, note);
         } else if note.method == Method::LoggingMessage {
             self.forward_log(note);
         } else if !is_between_us {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::downstream::client::DownstreamClient;
 use crate::handover::MovedBinding;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::pending::PendingBinding;
+use crate::upstream::saved_client::SavedClient;
 
 /// State of a client of an [`UpstreamServer`](crate::UpstreamServer) or [`Aggregator`](crate::Aggregator).
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum ClientKind {
     /// Bound to one server.
     Bound(Arc<ServerBinding>),
     /// Bound to one server when it first needs it.
-    Pending(Arc<PendingBinding>),
+    Pending(Arc<SavedClient>),
     /// Bound to the successor of its server.
     Moved(Arc<MovedBinding>),
     /// Client of several servers.
@@ -35,7 +35,7 @@ impl ClientState {
         }
     }
 
-    pub(crate) const fn pending(&self) -> Option<&Arc<PendingBinding>> {
+    pub(crate) const fn pending(&self) -> Option<&Arc<SavedClient>> {
         match &self.0 {
             ClientKind::Pending(pending) => Some(pending),
             ClientKind::Bound(_) | ClientKind::Moved(_) | ClientKind::Aggregate(_) => None,
@@ -44,7 +44,7 @@ impl ClientState {
 
     pub(crate) const fn aggregate(&self) -> Option<&Arc<DownstreamClient>> {
         match &self.0 {
-            ClientKind::Aggregate(guest) => Some(guest),
+            ClientKind::Aggregate(client) => Some(client),
             ClientKind::Bound(_) | ClientKind::Pending(_) | ClientKind::Moved(_) => None,
         }
     }

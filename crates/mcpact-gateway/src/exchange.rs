@@ -8,7 +8,7 @@ pub(crate) mod trace;
 
 use crate::subscriptions::log_levels;
 use crate::sync::lock;
-use crate::tasks::kept;
+use crate::tasks::same_era;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -215,7 +215,7 @@ impl Exchange {
 
     /// Acquires a connection with capacity for a call.
     pub(crate) async fn acquire(&mut self) -> Result<(), ServeError> {
-        kept::check_same_instance(self)?;
+        same_era::check_same_instance(self)?;
         let lease = match (&self.turn, self.inbound.job.method) {
             (Some(turn), _) => self.binding.acquire_at(&turn.slot).await,
             // Subscriptions and the log level are set on the connection that delivers the client's notifications.
@@ -373,7 +373,7 @@ impl Exchange {
     fn status(&self, status: u16) -> UpstreamErrorKind {
         UpstreamErrorKind::HttpStatus {
             status,
-            has_credentials: self.binding.has_credentials(),
+            has_credentials: self.binding.slot.has_credentials(),
         }
     }
 
@@ -525,6 +525,11 @@ pub(crate) fn refusal(
     to: Revision,
 ) -> ServeError {
     wire_error(code, message, data, to).into()
+}
+
+/// Refusal without data, for a client of this revision.
+pub(crate) fn refuse(code: ErrorCode, message: impl Into<String>, to: Revision) -> ServeError {
+    refusal(code.code(), message.into(), None, to)
 }
 
 /// Error in JSON-RPC form, with the HTTP status of its code for a client of this revision.

@@ -129,7 +129,10 @@ pub(crate) async fn binding_at(
     sink: &ClientSink,
 ) -> Result<Arc<ServerBinding>, ServeError> {
     let binding = match sink.state().map(|state| &state.0) {
-        Some(ClientKind::Pending(pending)) => return pending.successor_binding(next).await,
+        Some(ClientKind::Pending(pending)) => {
+            let bind = pending.bind_with_level(next, None);
+            return pending.successor.to(next, bind).await;
+        }
         Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.binding)),
         Some(ClientKind::Bound(binding)) => Some(Arc::clone(binding)),
         Some(ClientKind::Aggregate(_)) | None => None,

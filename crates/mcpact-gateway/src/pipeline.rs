@@ -178,14 +178,14 @@ async fn attempt(bound: BoundRequest) -> Result<ByteString, ServeError> {
     } = bound;
     let (method, revision) = (inbound.job.method, inbound.revision());
     // Before a connection is acquired: a log level must not start an idle server.
-    if method == Some(Method::LoggingSetLevel) && !binding.is_awake() {
+    if method == Some(Method::LoggingSetLevel) && binding.open_connection().is_none() {
         let level = level_of(&inbound.job)?;
         binding.save_level(level, &inbound.sink, &inbound.job);
         return Ok(ByteString::from_static("{}"));
     }
     // Before a connection is acquired: the gateway answers for the tasks that it hosts.
-    if hosted::hosts(&server, &inbound.job, &inbound.sink) {
-        return Box::pin(hosted::about_hosted(&server, &inbound)).await;
+    if hosted::is_hosted(&server, &inbound.job, &inbound.sink) {
+        return Box::pin(hosted::serve_hosted(&server, &inbound)).await;
     }
     // Before the request has any effect: the client must learn first that its state is lost.
     binding.check_kept(method)?;

@@ -5,7 +5,6 @@
 //! ([`SuspendedCall`]) waits for them.
 
 pub(crate) mod call;
-pub(crate) mod digest;
 pub(crate) mod modern;
 pub(crate) mod registry;
 pub(crate) mod resume;
@@ -17,12 +16,14 @@ use bytestring::ByteString;
 use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_translate::input::{
-    Outcome, Round, ServerQuestion, SuspendOutcome, SuspendedCallId, UrlRequired,
+    Binding, Outcome, Round, ServerQuestion, SuspendOutcome, SuspendedCallId, UrlRequired,
     missing_capabilities_error, question_to_modern, url_required,
 };
+use mcpact_translate::lifecycle::canonical;
 use mcpact_translate::tasks::CallMode;
 use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::Object;
+use mcpact_wire::raw::{Object, ObjectWriter};
+use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -30,42 +31,42 @@ use mcpact::connection::{Call, CallEvent, ServerNotification, ServerRequest, Ser
 
 use crate::connection::questions::UnansweredQuestions;
 use crate::error::ServeError;
-use crate::exchange::Exchange;
-use crate::suspended::call::{Seat, SuspendedCall};
-use crate::suspended::digest::binding;
-use crate::tasks::waited::{Begun, Started};
-use crate::tasks::{mapped, tool_support, waited};
+use crate::exchange::{Exchange, Inbound};
+use crate::suspended::call::{SuspendedCall, Waiter};
+use crate::tasks::waiting::{SentCall, StartedTask};
+use crate::tasks::{mapped, waiting};
 use crate::upstream::UpstreamServer;
 
 /// Time window in which questions are collected into one round.
-const TOGETHER: Duration = Duration::from_millis(20);
+const COLLECTION_WINDOW: Duration = Duration::from_millis(20);
 
 /// Open call that may cause questions.
-pub(crate) struct Open {
+pub(crate) struct OpenCall {
     pub(crate) exchange: Exchange,
     pub(crate) call: Call,
     /// Questions that arrived on a stream other than the call's own.
-    asked: mpsc::Receiver<ServerRequest>,
+    session_questions: mpsc::Receiver<ServerRequest>,
     /// Capabilities that the client would have had to declare.
     pub(crate) missing: Vec<Capability>,
     /// Questions of the server. Declared after the call, because the call must be cancelled first.
     pub(crate) unanswered: UnansweredQuestions,
     /// Questions collected so far, and the end of the time window.
-    gathered: Vec<ServerQuestion>,
-    until: Option<Instant>,
+    collected: Vec<ServerQuestion>,
+    window_end: Option<Instant>,
     /// True once the original request was answered with a request for input.
-    pub(crate) is_parked: bool,
+    pub(crate) is_suspended: bool,
     /// Task with the result of the call, if the tool runs only as a task.
-    started: Option<Started>,
+    task: Option<StartedTask>,
 }
 
-pub(crate) async fn with_parking(
+/// Runs a call that may be suspended, or resumes a suspended one.
+pub(crate) async fn serve(
     server: &Arc<UpstreamServer>,
     exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
     let raw = &exchange.inbound.job.params;
     if raw.is_plain_call() {
-        return call_and_park(server, exchange).await;
+        return call(server, exchange).await;
     }
     let params = Object::parse(raw).unwrap_or_default();
     match params.get_str("requestState") {
@@ -80,16 +81,17 @@ pub(crate) async fn with_parking(
             ))
             .await
         }
-        None => call_and_park(server, exchange).await,
+        None => call(server, exchange).await,
     }
 }
 
-async fn call_and_park(
+/// Makes a call. Suspends it when the server asks questions.
+async fn call(
     server: &Arc<UpstreamServer>,
     mut exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
-    let way = tool_support::way(server, &exchange).await;
-    if way == CallMode::Task {
+    let mode = waiting::call_mode(server, &exchange).await;
+    if mode == CallMode::Task {
         return Box::pin(mapped::call_as_task(server, exchange)).await;
     }
     take_turn(&mut exchange).await?;
@@ -98,12 +100,12 @@ async fn call_and_park(
         turn.begin();
     }
     let connection = Arc::clone(&exchange.connection);
-    let mut asked = connection.askable.enter();
+    let mut session_questions = connection.askable.enter();
     let mut early = None;
-    let (call, started) = match way {
-        CallMode::Waited => match Box::pin(waited::begin(&mut exchange, &params)).await? {
-            Begun::Waiting(call, started) => (call, Some(started)),
-            Begun::Answered(reply) => {
+    let (call, task) = match mode {
+        CallMode::Waited => match Box::pin(waiting::begin(&mut exchange, &params)).await? {
+            SentCall::Waiting(call, task) => (call, Some(task)),
+            SentCall::Answered(reply) => {
                 if let Some(turn) = &mut exchange.turn {
                     turn.end();
                 }
@@ -111,23 +113,23 @@ async fn call_and_park(
             }
         },
         CallMode::Plain | CallMode::Task => {
-            let seen = async { early = asked.recv().await };
-            (exchange.send_until(&params, seen).await?, None)
+            let delivered = async { early = session_questions.recv().await };
+            (exchange.send_until(&params, delivered).await?, None)
         }
     };
     if !Arc::ptr_eq(&connection, &exchange.connection) {
-        asked = exchange.connection.askable.enter();
+        session_questions = exchange.connection.askable.enter();
     }
-    let mut open = Open {
+    let mut open = OpenCall {
         exchange,
         call,
-        asked,
+        session_questions,
         missing: Vec::new(),
         unanswered: UnansweredQuestions::default(),
-        gathered: Vec::new(),
-        until: None,
-        is_parked: false,
-        started,
+        collected: Vec::new(),
+        window_end: None,
+        is_suspended: false,
+        task,
     };
     let mut early = early.map(CallEvent::Request);
     loop {
@@ -135,7 +137,7 @@ async fn call_and_park(
             Some(early) => Some(early),
             None => open.event().await,
         };
-        let questions = match open.take(event, &mut []).await {
+        let questions = match open.process(event, &mut []).await {
             None => continue,
             Some(CallOutcome::Ended(reply)) => return conclude(server, &open, reply),
             Some(CallOutcome::Asked(questions)) => questions,
@@ -143,29 +145,16 @@ async fn call_and_park(
         let id = new_id();
         let (revision, now) = (open.exchange.upstream(), server.clock.now());
         let binding = binding(&open.exchange.inbound);
-        let parked = {
-            let mut suspend_limits = server.suspended.suspend_limits();
-            suspend_limits.limit_calls(server.shared.run().call_timeout);
-            suspend_limits.suspend(id, binding, revision, questions, now)
+        let outcome = {
+            let mut calls = server.suspended.calls();
+            calls.limit_calls(server.shared.run().call_timeout);
+            calls.suspend(id, binding, revision, questions, now)
         };
-        if let Some(round) = begun(&mut open, parked).await {
-            let asked = server.suspended.asked(&round)?;
-            open.is_parked = true;
+        if let Some(round) = open.round(outcome).await {
+            let request = server.suspended.input_request(&round)?;
+            open.is_suspended = true;
             SuspendedCall::start(server, id, open);
-            return Ok(asked);
-        }
-    }
-}
-
-/// Returns the new round. If the limit is reached, the server gets its answers at once, without the client.
-async fn begun(open: &mut Open, parked: SuspendOutcome) -> Option<Round> {
-    match parked {
-        SuspendOutcome::Asked(round) => Some(round),
-        SuspendOutcome::Held => None,
-        SuspendOutcome::Full(answers) => {
-            tracing::warn!("too many calls wait for input; the server gets no answers");
-            open.unanswered.answer(answers).await;
-            None
+            return Ok(request);
         }
     }
 }
@@ -173,7 +162,7 @@ async fn begun(open: &mut Open, parked: SuspendOutcome) -> Option<Round> {
 /// Translates the final response of the server for the client.
 fn conclude(
     server: &UpstreamServer,
-    open: &Open,
+    open: &OpenCall,
     reply: Result<ServerResponse, ServeError>,
 ) -> Result<ByteString, ServeError> {
     let exchange = &open.exchange;
@@ -181,7 +170,8 @@ fn conclude(
     let ServerResponse::Error(raw) = &reply else {
         return exchange.finished(&reply);
     };
-    if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
+    let code = ErrorBody::parse(raw).map(|body| body.code);
+    if code == Some(ErrorCode::UrlElicitationRequired.code()) {
         let pact = &exchange.inbound.job.pact;
         let ttl = server.settings.suspend_limits.ttl;
         return match url_required(
@@ -194,7 +184,9 @@ fn conclude(
             UrlRequired::Ask {
                 ticket,
                 input_requests,
-            } => server.suspended.sealed(&input_requests, &ticket.encode()),
+            } => server
+                .suspended
+                .sealed_request(&input_requests, &ticket.encode()),
             UrlRequired::Fail(error) => Err(error.into()),
         };
     }
@@ -204,23 +196,30 @@ fn conclude(
     Err(missing_capabilities_error(&open.missing, exchange.downstream()).into())
 }
 
-/// Runs a method that allows no input requests: questions of the server are refused.
-pub(crate) async fn without_questions(mut exchange: Exchange) -> Result<ByteString, ServeError> {
-    let params = exchange.params()?;
-    let mut call = exchange.send(&params).await?;
+/// Runs a method that allows no input requests.
+pub(crate) async fn serve_without_questions(
+    mut exchange: Exchange,
+) -> Result<ByteString, ServeError> {
+    let (params, method) = (exchange.params()?, exchange.inbound.job.method);
+    let reply = send_without_questions(&mut exchange, &params, method).await?;
+    exchange.finished(&reply)
+}
+
+/// Sends a request and waits for the response; refuses questions of the server.
+pub(crate) async fn send_without_questions(
+    exchange: &mut Exchange,
+    params: &str,
+    method: Option<Method>,
+) -> Result<ServerResponse, ServeError> {
+    let mut call = exchange.send(params).await?;
     loop {
         match call.next().await {
             CallEvent::Notification(note) => {
                 exchange.inbound.tell(&note, &mut exchange.progress).await
             }
-            CallEvent::Response(reply) => return exchange.finished(&reply),
+            CallEvent::Response(reply) => return Ok(reply),
             CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
-            CallEvent::Request(ask) => {
-                exchange
-                    .connection
-                    .refuse_during(ask, exchange.inbound.job.method)
-                    .await
-            }
+            CallEvent::Request(ask) => exchange.connection.refuse_during(ask, method).await,
         }
     }
 }
@@ -233,19 +232,23 @@ pub(crate) enum CallOutcome {
     Ended(Result<ServerResponse, ServeError>),
 }
 
-impl Open {
+impl OpenCall {
     /// Returns the next event; `None` at the end of the time window for questions. Cancel-safe.
     async fn event(&mut self) -> Option<CallEvent> {
-        let Self { call, asked, .. } = self;
+        let Self {
+            call,
+            session_questions,
+            ..
+        } = self;
         let next = async {
             tokio::select! {
                 event = call.next() => event,
-                Some(ask) = asked.recv() => CallEvent::Request(ask),
+                Some(ask) = session_questions.recv() => CallEvent::Request(ask),
             }
         };
-        let event = match self.until {
+        let event = match self.window_end {
             None => Some(next.await),
-            Some(until) => tokio::time::timeout_at(until, next).await.ok(),
+            Some(end) => tokio::time::timeout_at(end, next).await.ok(),
         };
         if let (Some(CallEvent::Response(_) | CallEvent::Failed(_)), Some(turn)) =
             (&event, &mut self.exchange.turn)
@@ -255,19 +258,36 @@ impl Open {
         event
     }
 
-    /// Processes an event; `seats` are the requests that wait for a suspended call.
-    async fn take(&mut self, event: Option<CallEvent>, seats: &mut [Seat]) -> Option<CallOutcome> {
+    /// Returns the new round. If the limit is reached, the server gets its answers at once, without the client.
+    async fn round(&mut self, outcome: SuspendOutcome) -> Option<Round> {
+        match outcome {
+            SuspendOutcome::Asked(round) => Some(round),
+            SuspendOutcome::Held => None,
+            SuspendOutcome::Full(answers) => {
+                tracing::warn!("too many calls wait for input; the server gets no answers");
+                self.unanswered.answer(answers).await;
+                None
+            }
+        }
+    }
+
+    /// Processes an event; `waiters` are the requests that wait for a suspended call.
+    async fn process(
+        &mut self,
+        event: Option<CallEvent>,
+        waiters: &mut [Waiter],
+    ) -> Option<CallOutcome> {
         match event {
             None => {
-                self.until = None;
-                let gathered = std::mem::take(&mut self.gathered);
+                self.window_end = None;
+                let collected = std::mem::take(&mut self.collected);
                 // The server may have withdrawn all of them.
-                return (!gathered.is_empty()).then_some(CallOutcome::Asked(gathered));
+                return (!collected.is_empty()).then_some(CallOutcome::Asked(collected));
             }
-            Some(CallEvent::Notification(note)) => self.hear(&note, seats).await,
+            Some(CallEvent::Notification(note)) => self.forward(&note, waiters).await,
             Some(CallEvent::Response(reply)) => {
-                if let Some(started) = &mut self.started {
-                    started.over();
+                if let Some(task) = &mut self.task {
+                    task.set_ended();
                 }
                 return Some(CallOutcome::Ended(Ok(reply)));
             }
@@ -276,26 +296,27 @@ impl Open {
             }
             Some(CallEvent::Request(ask)) => {
                 self.exchange.connection.asked_during_call();
-                if let Some(question) = self.raised(ask).await {
-                    self.gathered.push(question);
-                    self.until.get_or_insert_with(|| Instant::now() + TOGETHER);
+                if let Some(question) = self.translate(ask).await {
+                    self.collected.push(question);
+                    self.window_end
+                        .get_or_insert_with(|| Instant::now() + COLLECTION_WINDOW);
                 }
             }
         }
         None
     }
 
-    async fn hear(&mut self, note: &ServerNotification, seats: &mut [Seat]) {
+    async fn forward(&mut self, note: &ServerNotification, waiters: &mut [Waiter]) {
         if note.method == Method::ElicitationComplete {
             self.exchange.connection.complete(note);
         }
         if let Some(withdrawn) = note.cancelled_request() {
-            self.gathered.retain(|question| question.id != withdrawn);
+            self.collected.retain(|question| question.id != withdrawn);
             self.unanswered.withdrawn(&withdrawn);
         }
-        if self.is_parked {
-            for seat in seats {
-                seat.inbound.tell(note, &mut seat.progress).await;
+        if self.is_suspended {
+            for waiter in waiters {
+                waiter.inbound.tell(note, &mut waiter.progress).await;
             }
         } else {
             let Exchange {
@@ -307,7 +328,7 @@ impl Open {
 
     /// Translates a question for the client. Questions that the client does not support are answered with an error at
     /// once.
-    async fn raised(&mut self, ask: ServerRequest) -> Option<ServerQuestion> {
+    async fn translate(&mut self, ask: ServerRequest) -> Option<ServerQuestion> {
         let connection = &self.exchange.connection;
         let method = match ask.method {
             Some(Method::Ping) => {
@@ -336,9 +357,9 @@ impl Open {
                     request,
                 })
             }
-            Err(unasked) => {
-                self.missing.extend(unasked.missing);
-                let answer = Outcome::Error(unasked.answer.encode());
+            Err(refused) => {
+                self.missing.extend(refused.missing);
+                let answer = Outcome::Error(refused.answer.encode());
                 ask.answer(&answer).await;
                 None
             }
@@ -348,20 +369,15 @@ impl Open {
 
 /// Returns the client connection that ends all questions of the call when it closes. This applies if no other
 /// connection can answer, or if the server's instance ends with the connection.
-pub(crate) fn connection(exchange: &Exchange) -> Option<ClientKey> {
-    let ClientIdentity {
-        principal,
-        key: mark,
-    } = exchange.inbound.sink.identity();
+pub(crate) fn required_connection(exchange: &Exchange) -> Option<ClientKey> {
+    let ClientIdentity { principal, key } = exchange.inbound.sink.identity();
     let has_own = || {
-        exchange
-            .binding
-            .pool()
-            .is_some_and(|pool| !pool.is_shared())
+        let pool = exchange.binding.pool();
+        pool.is_some_and(|pool| !pool.is_shared())
     };
-    let ends_with_it =
-        matches!(mark, ClientKey::Connection(_)) && (principal.is_empty() || has_own());
-    ends_with_it.then(|| mark.clone())
+    let is_required =
+        matches!(key, ClientKey::Connection(_)) && (principal.is_empty() || has_own());
+    is_required.then(|| key.clone())
 }
 
 /// Waits for exclusive use of a connection. Without a stream per call, a question does not name its call, so only one
@@ -385,6 +401,26 @@ fn new_id() -> SuspendedCallId {
     SuspendedCallId::new(random)
 }
 
-fn code_of(raw: &str) -> Option<i64> {
-    ErrorBody::parse(raw).map(|body| body.code)
+/// Returns the binding of a call. A client key is part of the call digest rather than of the principal. Otherwise a
+/// principal could raise its limit of calls by using many keys.
+pub(crate) fn binding(inbound: &Inbound) -> Binding {
+    let Inbound { job, sink } = inbound;
+    let params = Object::parse(&job.params).unwrap_or_default();
+    let stable = params
+        .iter()
+        .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState" | "_meta"))
+        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+        .finish();
+    let key = match &sink.identity().key {
+        ClientKey::Key(key) => &**key,
+        // A connection already belongs to its owner.
+        ClientKey::None | ClientKey::Connection(_) => "",
+    };
+    // The parameters are a JSON object, so the start of the key is unambiguous.
+    let about = Sha256::new_with_prefix(canonical(&stable)).chain_update(key);
+    Binding {
+        principal: Sha256::digest(sink.owner()).into(),
+        method: job.method.unwrap_or(Method::ToolsCall),
+        params: about.finalize().into(),
+    }
 }

@@ -5,27 +5,24 @@
 //! the gateway follows the task while the call waits.
 
 pub(crate) mod aggregate_tasks;
-pub(crate) mod follow;
 pub(crate) mod hosted;
-pub(crate) mod ids;
-pub(crate) mod kept;
 pub(crate) mod mapped;
 pub(crate) mod runner;
-pub(crate) mod status;
-pub(crate) mod tool_support;
-pub(crate) mod waited;
+pub(crate) mod same_era;
+pub(crate) mod waiting;
 
-use std::sync::{Arc, Weak};
+use std::borrow::Cow;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_translate::input::Outcome;
+use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use mcpact::connection::ServerResponse;
-
 use crate::error::ServeError;
-use crate::exchange::{Inbound, refusal};
+use crate::exchange::{Inbound, refusal, refuse};
+use crate::target::hex;
 
 /// Maximum number of tasks in each direction, in total and per principal.
 const TASKS: usize = 4096;
@@ -37,75 +34,57 @@ const QUESTIONS: usize = 64;
 /// Maximum retention time of a task.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Interval of the check for expired tasks.
-const ROUND: Duration = Duration::from_secs(1);
-
-/// Store of tasks with an expiry time.
-pub(crate) trait ExpiringTasks: Send + Sync + 'static {
-    fn expire(self: &Arc<Self>);
-}
-
-/// Starts a background job that expires tasks; it ends when the store is dropped.
-pub(crate) fn watch<T: ExpiringTasks>(tasks: &Arc<T>) {
-    let tasks = Arc::downgrade(tasks);
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(ROUND).await;
-            match Weak::upgrade(&tasks) {
-                Some(tasks) => tasks.expire(),
-                None => return,
-            }
-        }
-    });
-}
-
 /// Generates an unguessable task id.
-fn new_name(to: Revision) -> Result<String, ServeError> {
+fn new_task_id(to: Revision) -> Result<String, ServeError> {
     let mut random = [0_u8; 16];
-    let drawn = getrandom::fill(&mut random);
-    drawn.map_err(|_| {
-        let why = String::from("the operating system gave no random numbers");
-        refusal(ErrorCode::InternalError.code(), why, None, to)
-    })?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    match getrandom::fill(&mut random) {
+        Ok(()) => Ok(hex(&random)),
+        Err(_) => {
+            let why = "the operating system gave no random numbers";
+            Err(refuse(ErrorCode::InternalError, why, to))
+        }
+    }
 }
 
 /// Returns request parameters with this task id.
-fn of_task(id: &str) -> String {
+fn task_params(id: &str) -> String {
     ObjectWriter::new().text("taskId", id).finish()
 }
 
 /// Returns the task id in a client's request.
-fn meant(inbound: &Inbound) -> Result<String, ServeError> {
+fn task_id(inbound: &Inbound) -> Result<String, ServeError> {
     let params = Object::parse(&inbound.job.params).unwrap_or_default();
-    let id = params.get_str("taskId").map(std::borrow::Cow::into_owned);
+    let id = params.get_str("taskId").map(Cow::into_owned);
     id.ok_or_else(|| {
-        let why = String::from("Invalid params: `taskId` must be a string");
-        refusal(
-            ErrorCode::InvalidParams.code(),
-            why,
-            None,
-            inbound.revision(),
-        )
+        let why = "Invalid params: `taskId` must be a string";
+        refuse(ErrorCode::InvalidParams, why, inbound.revision())
     })
 }
 
-/// Converts a server response to an outcome, for requests that the gateway sent itself.
-fn outcome(reply: &ServerResponse) -> Outcome {
-    match reply {
-        ServerResponse::Result(raw) => Outcome::Result(raw.to_string()),
-        ServerResponse::Error(raw) => Outcome::Error(raw.to_string()),
+/// Converts the response for a client to an outcome that can be stored.
+pub(crate) fn stored_outcome(response: &Result<ByteString, ServeError>) -> Outcome {
+    match response {
+        Ok(raw) => Outcome::Result(raw.to_string()),
+        Err(error) => Outcome::Error(error.to_wire().encode()),
     }
 }
 
+/// Converts a stored outcome to the response for a client of this revision.
+pub(crate) fn stored_response(outcome: Outcome, to: Revision) -> Result<ByteString, ServeError> {
+    let raw = match outcome {
+        Outcome::Result(raw) => return Ok(raw.into()),
+        Outcome::Error(raw) => raw,
+    };
+    let Some(body) = ErrorBody::parse(&raw) else {
+        return Err(refuse(ErrorCode::InternalError, raw, to));
+    };
+    let data = body.data.map(str::to_owned);
+    Err(refusal(body.code, body.message.into_owned(), data, to))
+}
+
 /// Error for a method that the client's revision does not define.
-fn unknown(inbound: &Inbound) -> ServeError {
+fn method_not_found(inbound: &Inbound) -> ServeError {
     let name = inbound.job.method.map_or("", Method::as_str);
     let why = format!("Method not found: `{name}`");
-    refusal(
-        ErrorCode::MethodNotFound.code(),
-        why,
-        None,
-        inbound.revision(),
-    )
+    refuse(ErrorCode::MethodNotFound, why, inbound.revision())
 }

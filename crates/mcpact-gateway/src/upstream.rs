@@ -15,7 +15,7 @@ use crate::tasks::hosted;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::time::Duration;
 
 use mcpact::client::EraCache;
@@ -52,7 +52,7 @@ use crate::suspended::registry::SuspendedRegistry;
 use crate::target::Target;
 use crate::tasks::hosted::Hosting;
 use crate::tasks::mapped::Mapping;
-use crate::tasks::tool_support::ToolTasks;
+use crate::tasks::waiting::ToolTasks;
 use crate::upstream::affinity::AffinityGroups;
 use crate::upstream::info::ServerInfoCache;
 use mcpact::connection::ToolHeaders;
@@ -162,7 +162,7 @@ pub struct UpstreamServer {
     pub(crate) terms: Arc<ServerTerms>,
     pub(crate) shared: Arc<ServerShared>,
     /// Pool of a modern server, common to all clients.
-    pub(crate) modern: RwLock<Option<Arc<ConnectionPool>>>,
+    pub(crate) modern: Mutex<Option<Arc<ConnectionPool>>>,
     /// Pools of clients that share connections.
     pub(crate) groups: Mutex<AffinityGroups>,
     pub(crate) suspended: Arc<SuspendedRegistry>,
@@ -192,6 +192,26 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) zero: Instant,
+}
+
+/// Interval of the check for expired calls and tasks.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts a background job that expires the entries of a store; it ends when the store is dropped.
+pub(crate) fn expire_periodically<T: Send + Sync + 'static>(
+    store: &Arc<T>,
+    expire: impl Fn(&Arc<T>) + Send + 'static,
+) {
+    let store = Arc::downgrade(store);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(EXPIRY_INTERVAL).await;
+            match store.upgrade() {
+                Some(store) => expire(&store),
+                None => return,
+            }
+        }
+    });
 }
 
 impl Clock {
@@ -270,17 +290,17 @@ impl UpstreamServer {
             Some(keys) => keys.clone(),
             None => SealKeys::random()?,
         };
-        crate::tasks::watch(&shared.mapping);
+        expire_periodically(&shared.mapping, |mapping| mapping.expire());
         let suspended = Arc::new(SuspendedRegistry::new(
             settings.suspend_limits,
             clock,
             Sealer::new(&keys),
         ));
-        suspended.watch();
+        expire_periodically(&suspended, |suspended| suspended.expire());
         let server = Arc::new(Self {
             terms: Arc::new(terms),
             shared,
-            modern: RwLock::default(),
+            modern: Mutex::default(),
             groups: Mutex::default(),
             suspended,
             questions: Arc::new(ModernQuestions::new(settings.suspend_limits)),
@@ -305,8 +325,7 @@ impl UpstreamServer {
         if self.shared.keeps_apart() {
             return None;
         }
-        let modern = self.modern.read().unwrap_or_else(PoisonError::into_inner);
-        modern.clone()
+        lock(&self.modern).clone()
     }
 
     /// Serves one client on stdio or a socket until it disconnects.
@@ -348,10 +367,10 @@ impl UpstreamServer {
             false => ShutdownMode::Graceful,
         };
         if shutdown_mode == ShutdownMode::Graceful {
-            hosted::outlast_hosted(&self);
+            hosted::keep_calls(&self);
         }
         self.shared.supervisor.close(shutdown_mode).await;
-        hosted::lose_hosted(&self);
+        hosted::fail_remaining(&self);
     }
 
     /// Returns the status of the server and its instances.
@@ -377,7 +396,7 @@ impl UpstreamServer {
     /// Returns the number of suspended calls, which wait for input of modern clients.
     #[must_use]
     pub fn parked(&self) -> usize {
-        self.suspended.parked()
+        self.suspended.calls().len()
     }
 
     /// Applies the settings of a new configuration that need no restart.
@@ -386,16 +405,6 @@ impl UpstreamServer {
         let is_public = config.public_results;
         self.is_public.store(is_public, Ordering::Relaxed);
         tool_filter::treat_changed(self, config.changed_tools);
-    }
-
-    /// Masks the secrets of the server in a text.
-    pub(crate) fn covered(&self, text: String) -> String {
-        self.shared.masks.cover(text)
-    }
-
-    /// Returns true if the server failed and its next start is delayed.
-    pub(crate) fn is_resting(&self) -> bool {
-        self.status().state.wait().is_some()
     }
 
     /// Forgets failures: the next call may start the server at once.

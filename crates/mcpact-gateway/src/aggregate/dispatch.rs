@@ -74,7 +74,7 @@ impl Backend for Aggregator {
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
         if let Some(guest) = session.state().and_then(ClientState::aggregate) {
             let sink = ClientSink::new(Arc::clone(session), outbox).downgrade();
-            guest.session_opened(sink.clone());
+            guest.saved.set_sink(sink.clone());
             self.changes.add_legacy(sink);
         }
     }
@@ -166,7 +166,7 @@ impl Aggregator {
         sink: &ClientSink,
     ) -> Result<ByteString, ServeError> {
         level_of(job)?;
-        guest.save_level(job);
+        guest.saved.save_level(job);
         for entry in &self.server_set().entries {
             if guest.is_bound_to(entry.number)
                 && let Ok(binding) = guest.binding_for(self, entry).await

@@ -198,7 +198,7 @@ impl ConnectionSlot {
     pub(crate) fn release_foreign(&self, user: &ConnectionUser, has_capacity: bool) {
         let is_released = |connection: &mut Arc<UpstreamConnection>| {
             let relation = connection.ownership.relation(user);
-            relation.is_released(has_capacity) && !connection.kept.are_running()
+            relation.is_released(has_capacity) && !connection.tasks.are_running()
         };
         let foreign = self.current().take_if(is_released);
         // Dropped after the lock is released.

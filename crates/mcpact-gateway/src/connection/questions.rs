@@ -1,7 +1,7 @@
 //! Questions of legacy servers, and the clients or defaults that answer them.
 
 use crate::sync::lock;
-use crate::tasks::kept;
+use crate::tasks::same_era;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -279,7 +279,7 @@ impl UpstreamConnection {
                 return mapping.asked(&connection, &task, ask).await;
             }
             if sharing_policy(connection.strategy) != SharingPolicy::Exclusive
-                && let Some((sink, shown)) = kept::asked_for_task(&connection, &ask)
+                && let Some((sink, shown)) = same_era::asked_for_task(&connection, &ask)
                 && let Some(method) = ask.method
             {
                 ask.params = shown;

@@ -32,7 +32,7 @@ use crate::supervisor::{
 };
 use crate::target::Target;
 use crate::tasks::mapped::Mapping;
-use crate::tasks::tool_support::ToolTasks;
+use crate::tasks::waiting::ToolTasks;
 use crate::upstream::info::ServerInfoCache;
 use mcpact::connection::FailureText;
 use mcpact::connection::{Connected, Offer, ToolHeaders};

@@ -15,7 +15,6 @@ use tokio::sync::OnceCell;
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewriter::Rewriter;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::downstream::sink::WeakClientSink;
 use crate::error::ServeError;
 use crate::lists::own::{OwnInstance, OwnLists};
 use crate::lists::scope::Audience;
@@ -33,7 +32,7 @@ const MODERN_CLIENTS: usize = 64;
 /// Client of several servers: a legacy session, or all modern requests with the same declaration and identity.
 #[derive(Debug)]
 pub(crate) struct DownstreamClient {
-    saved: SavedClient,
+    pub(crate) saved: SavedClient,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) declared: CapabilityBits,
     /// Bindings of a legacy client, by server number.
@@ -213,7 +212,7 @@ impl DownstreamClient {
             }
             SavedHello::Handshake { .. } => self.bound(entry.number),
         };
-        binding.filter(|binding| binding.is_awake())
+        binding.filter(|binding| binding.open_connection().is_some())
     }
 
     /// Introduces the client to a server without a known profile.
@@ -223,13 +222,9 @@ impl DownstreamClient {
         entry.note_outcome(result.as_ref().err());
     }
 
-    pub(crate) fn session_opened(&self, sink: WeakClientSink) {
-        self.saved.set_sink(sink);
-    }
-
     /// Forwards a notification of the client to its servers.
     pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
-        self.saved.observe(method);
+        self.saved.observe(method, params);
         let bindings: Vec<Arc<ServerBinding>> = {
             let bindings = lock(&self.bindings);
             let bindings = bindings.values();
@@ -271,16 +266,6 @@ impl DownstreamClient {
     /// Drops the bindings to removed servers. Their calls in flight continue.
     pub(crate) fn retain_servers(&self, is_present: impl Fn(u64) -> bool) {
         lock(&self.bindings).retain(|server, _| is_present(*server));
-    }
-
-    /// Returns the sink of a legacy client.
-    pub(crate) fn weak_sink(&self) -> Option<&WeakClientSink> {
-        self.saved.weak_sink()
-    }
-
-    /// Saves a `logging/setLevel` request for servers that the client is bound to later.
-    pub(crate) fn save_level(&self, request: &BackendRequest) {
-        self.saved.save_level(request);
     }
 }
 

@@ -15,7 +15,7 @@ use super::{Exchange, level_of, refusal, rounds};
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::subscriptions::{listen, subscribers};
 use crate::suspended::{self, modern};
-use crate::tasks::{hosted, kept, mapped};
+use crate::tasks::{hosted, mapped, same_era};
 use crate::upstream::UpstreamServer;
 
 /// Runs the flow that the translation plan selects, within the time limit of a call.
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     );
     let flow = match plan {
         Plan::Pass | Plan::NewerServer | Plan::OlderServer => translated(server, exchange),
-        Plan::Emulate(Machine::TasksExtension) => Box::pin(mapped::about_mapped(server, exchange)),
+        Plan::Emulate(Machine::TasksExtension) => Box::pin(mapped::serve_mapped(server, exchange)),
         // Streams and results of tasks have no time limit.
         Plan::Emulate(machine) => return Box::pin(emulate(server, machine, exchange)).await,
     };
@@ -52,20 +52,18 @@ fn translated(
     exchange: Exchange,
 ) -> BoxFuture<'_, Result<ByteString, ServeError>> {
     let job = &exchange.inbound.job;
-    if let Some(wish) = hosted::wished_task(&exchange) {
+    if let Some(wish) = hosted::requested_task(&exchange) {
         return Box::pin(ready(hosted::host(server, exchange, &wish)));
     }
     let may_ask = job.method.is_some_and(Method::may_ask_for_input);
     match (exchange.downstream().era(), exchange.upstream().era()) {
         (Era::Legacy, Era::Modern) if may_ask => Box::pin(rounds::in_rounds(server, exchange)),
-        (Era::Modern, Era::Legacy) if may_ask => {
-            Box::pin(suspended::with_parking(server, exchange))
-        }
+        (Era::Modern, Era::Legacy) if may_ask => Box::pin(suspended::serve(server, exchange)),
         (Era::Legacy, Era::Legacy) if subscribers::is_subscription(job.method) => {
             Box::pin(subscribers::change_subscription(server, exchange))
         }
         (Era::Legacy, Era::Legacy) => Box::pin(rounds::asking_along(server, exchange)),
-        (Era::Modern, Era::Legacy) => Box::pin(suspended::without_questions(exchange)),
+        (Era::Modern, Era::Legacy) => Box::pin(suspended::serve_without_questions(exchange)),
         (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(pass_through(server, exchange)),
     }
 }
@@ -75,11 +73,11 @@ async fn pass_through(
     server: &UpstreamServer,
     mut exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
-    let mut params = match kept::select_instance(&mut exchange).await? {
+    let mut params = match same_era::select_instance(&mut exchange).await? {
         Some(params) => with_default_capabilities(server, &exchange, params.into())?,
         None => with_default_capabilities(server, &exchange, exchange.params()?)?,
     };
-    let _awake = modern::comes_back_for(server, &exchange);
+    let _awake = modern::answered_question(server, &exchange);
     for _ in 0..=server.settings.rounds.rounds {
         let mut call = exchange.send(&params).await?;
         let reply = exchange.reply(&mut call).await?;
@@ -87,7 +85,7 @@ async fn pass_through(
             AnsweredResult::Pass => {
                 let finished = exchange.finished(&reply)?;
                 modern::note_question(server, &exchange, &finished);
-                return Ok(kept::record_tasks(&exchange, finished));
+                return Ok(same_era::record_tasks(&exchange, finished));
             }
             AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
                 modern::note_question(server, &exchange, &raw);
@@ -165,7 +163,7 @@ async fn emulate(
             }
         }
         // A request for the result waits as long as the task is retained.
-        Machine::TasksCore => hosted::about_hosted(server, &exchange.inbound).await,
+        Machine::TasksCore => hosted::serve_hosted(server, &exchange.inbound).await,
         _ => Err(refused(&exchange)),
     }
 }

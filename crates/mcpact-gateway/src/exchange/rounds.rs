@@ -1,10 +1,8 @@
 //! Legacy clients: input rounds of a modern server, and questions of a legacy server.
 
-use crate::tasks::follow;
 use crate::tasks::hosted;
-use crate::tasks::kept;
-use crate::tasks::tool_support;
-use crate::tasks::waited;
+use crate::tasks::same_era;
+use crate::tasks::waiting;
 use std::sync::Arc;
 
 use crate::error::ServeError;
@@ -24,7 +22,7 @@ use crate::exchange::DeclaredTasks;
 use crate::exchange::Exchange;
 use crate::suspended::take_turn;
 use crate::tasks::runner::Runner;
-use crate::tasks::waited::Begun;
+use crate::tasks::waiting::SentCall;
 use crate::upstream::UpstreamServer;
 use mcpact::connection::{CallEvent, ServerResponse};
 
@@ -57,7 +55,7 @@ pub(crate) async fn in_rounds(
     match through_rounds(server, &mut exchange, QuestionChannel::Here).await? {
         CallEnd::Answer(raw) => Ok(raw),
         CallEnd::Task(raw) => {
-            let outcome = Box::pin(follow::follow(server, exchange, &raw)).await;
+            let outcome = Box::pin(waiting::follow(server, exchange, &raw)).await;
             // A task that has started must not be resent to another server.
             outcome.map_err(|error| error.with_doubt(None))
         }
@@ -140,11 +138,11 @@ pub(crate) async fn ask(
     rounds: &mut Rounds,
 ) -> NextStep {
     if let QuestionChannel::InTask(task, _) = asking {
-        hosted::hosted(server).waits(task, Status::InputRequired);
+        hosted::hosted(server).set_status(task, Status::InputRequired);
     }
     let turn = hear_all(server, exchange, asking, questions, rounds).await;
     if let QuestionChannel::InTask(task, _) = asking {
-        hosted::hosted(server).waits(task, Status::Working);
+        hosted::hosted(server).set_status(task, Status::Working);
     }
     turn
 }
@@ -223,7 +221,7 @@ pub(crate) async fn asking_along(
     server: &UpstreamServer,
     mut exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
-    let params = match kept::select_instance(&mut exchange).await? {
+    let params = match same_era::select_instance(&mut exchange).await? {
         Some(params) => params.into(),
         None => exchange.params()?,
     };
@@ -238,10 +236,10 @@ pub(crate) async fn asking_along(
     // Declared before the call so that it is dropped after it: the call is cancelled before its questions are
     // refused.
     let mut asked = CallQuestions::default();
-    let (mut call, mut started) = match tool_support::way(server, &exchange).await {
-        CallMode::Waited => match Box::pin(waited::begin(&mut exchange, &params)).await? {
-            Begun::Waiting(call, started) => (call, Some(started)),
-            Begun::Answered(reply) => return exchange.finished(&reply),
+    let (mut call, mut started) = match waiting::call_mode(server, &exchange).await {
+        CallMode::Waited => match Box::pin(waiting::begin(&mut exchange, &params)).await? {
+            SentCall::Waiting(call, started) => (call, Some(started)),
+            SentCall::Answered(reply) => return exchange.finished(&reply),
         },
         CallMode::Plain | CallMode::Task => (exchange.send(&params).await?, None),
     };
@@ -266,11 +264,11 @@ pub(crate) async fn asking_along(
             CallEvent::Response(reply) => {
                 exchange.remember(&reply);
                 if let Some(started) = &mut started {
-                    started.over();
+                    started.set_ended();
                 }
                 asked.outlive_call(&connection, &sink).await;
                 let finished = exchange.finished(&reply);
-                return finished.map(|raw| kept::record_tasks(&exchange, raw));
+                return finished.map(|raw| same_era::record_tasks(&exchange, raw));
             }
             CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
             CallEvent::Request(ask) => match ask.method {

@@ -94,9 +94,9 @@ pub(crate) async fn ask_departed(
         };
         let inbound = Inbound { job, sink };
         let told = match &carried {
-            Some(_) => resume::come_back(&entry.server, inbound).await,
-            None if hosted::hosts(&entry.server, &inbound.job, &inbound.sink) => {
-                Some(hosted::about_hosted(&entry.server, &inbound).await)
+            Some(_) => resume::resume_only(&entry.server, inbound).await,
+            None if hosted::is_hosted(&entry.server, &inbound.job, &inbound.sink) => {
+                Some(hosted::serve_hosted(&entry.server, &inbound).await)
             }
             None => None,
         };

@@ -93,7 +93,7 @@ pub(crate) fn follow_for(aggregator: &Arc<Aggregator>, guest: &DownstreamClient)
     let numbers: HashMap<&str, u64> = entries.map(|entry| (&*entry.name, entry.number)).collect();
     guest.retain_servers(|number| numbers.values().any(|known| *known == number));
     let come = guest.watched.reassign(|name| numbers.get(name).copied());
-    let Some(sink) = guest.weak_sink() else {
+    let Some(sink) = guest.saved.sink.get() else {
         return;
     };
     for (server, subscriptions) in come {
@@ -149,7 +149,7 @@ async fn subscribe_once(
     let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
         return ResubscribeOutcome::Over;
     };
-    match carry_for(aggregator, guest, &entry, sink, request).await {
+    match send_for(aggregator, guest, &entry, sink, request).await {
         Ok(_) if guest.watched.confirm(outer, server) => hint_updated(sink, outer),
         // The client has subscribed to the same resource under another URI, too.
         Ok(_) if guest.watched.wants(server, inner) => {}
@@ -157,13 +157,17 @@ async fn subscribe_once(
         Ok(_) => {
             let request = guest.subscription_request(Method::ResourcesUnsubscribe, inner);
             if let Some(request) = request {
-                let _ = carry_for(aggregator, guest, &entry, sink, request).await;
+                let _ = send_for(aggregator, guest, &entry, sink, request).await;
             }
         }
         Err(error) if error.code() == ErrorCode::InternalError.code() => {
             let (server, error) = (
                 &entry.name,
-                entry.server.covered(error.message().into_owned()),
+                entry
+                    .server
+                    .shared
+                    .masks
+                    .cover(error.message().into_owned()),
             );
             tracing::debug!(%server, error, "a subscription waits");
             return ResubscribeOutcome::Again;
@@ -172,7 +176,11 @@ async fn subscribe_once(
             guest.watched.remove(outer);
             let (server, error) = (
                 &entry.name,
-                entry.server.covered(error.message().into_owned()),
+                entry
+                    .server
+                    .shared
+                    .masks
+                    .cover(error.message().into_owned()),
             );
             tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
             // A client that reads the resource after this notification gets the error.
@@ -182,7 +190,8 @@ async fn subscribe_once(
     ResubscribeOutcome::Over
 }
 
-async fn carry_for(
+/// Sends a request of a client to one of its servers.
+pub(crate) async fn send_for(
     aggregator: &Arc<Aggregator>,
     guest: &Arc<DownstreamClient>,
     entry: &Arc<ServerEntry>,

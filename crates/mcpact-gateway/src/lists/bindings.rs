@@ -70,7 +70,7 @@ pub(crate) async fn internal_binding(
     });
     let reached = server.reach(group.pool.first(), Some(&group.pool), StartCause::Request);
     let ReachedServer { slot, pool, .. } = reached.await.map_err(ServeError::from)?;
-    Ok(ServerBinding::modern(slot, pool))
+    Ok(ServerBinding::new(slot, pool, None, None))
 }
 
 /// Returns the binding to an instance that no client uses, if it is running.

@@ -24,7 +24,6 @@ use crate::supervisor::sharing_policy;
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::rebind::Rebind;
 
 /// Lists of one client.
 #[derive(Debug, Default)]
@@ -250,7 +249,7 @@ impl ServerBinding {
     /// new binding.
     pub(crate) fn own_instance(&self) -> OwnInstance {
         let modern = self.rebind().filter(|own| own.era == Era::Modern);
-        let next = modern.and_then(Rebind::next);
+        let next = modern.and_then(|own| own.client.binding.get());
         OwnInstance::of(next.map_or(self, |next| next))
     }
 }

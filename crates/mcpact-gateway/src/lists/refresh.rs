@@ -123,7 +123,7 @@ impl ListRequest {
         }
         let mut fetches = cached.subscribe();
         // A server that has just failed is retried later; clients do not wait for it.
-        let is_resting = entry.server.is_resting() || cached.has_timed_out();
+        let is_resting = entry.server.status().state.wait().is_some() || cached.has_timed_out();
         self.start_fetch(FetchMode::Call, None);
         if is_resting {
             cached.note_miss();
@@ -165,7 +165,11 @@ impl ListRequest {
             Ok(list) => list,
             // The server may have been stopped as idle meanwhile.
             Err(ListError::Lost(error)) if mode == FetchMode::Background => {
-                let error = entry.server.covered(error.message().into_owned());
+                let error = entry
+                    .server
+                    .shared
+                    .masks
+                    .cover(error.message().into_owned());
                 tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
                 None
             }

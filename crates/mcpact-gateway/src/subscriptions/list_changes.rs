@@ -15,7 +15,7 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::sync::lock;
-use crate::upstream::pending::PendingBinding;
+use crate::upstream::saved_client::SavedClient;
 
 /// Notifications of list changes.
 pub(crate) const LIST_CHANGES: [Method; 3] = [
@@ -59,7 +59,7 @@ impl NotificationSinks {
     }
 
     /// Returns the bindings of initialized clients that have no connection to the server yet.
-    pub(crate) fn pending_bindings(&self) -> Vec<Arc<PendingBinding>> {
+    pub(crate) fn waiting_clients(&self) -> Vec<Arc<SavedClient>> {
         let connected = self.connected().into_iter();
         let bindings = connected.filter_map(|(sink, _)| sink.state()?.pending().cloned());
         bindings.filter(|binding| binding.is_waiting()).collect()
@@ -223,7 +223,7 @@ fn notify_all(aggregator: &Aggregator, method: Method) {
 
 /// Notifies one client only.
 pub(crate) fn notify_client(aggregator: &Aggregator, client: &DownstreamClient, method: Method) {
-    if let Some(sink) = client.weak_sink().and_then(WeakClientSink::upgrade) {
+    if let Some(sink) = client.saved.sink.get().and_then(WeakClientSink::upgrade) {
         sink.try_notify(&Scope::Connection, method, "{}");
     }
     for listener in lock(&aggregator.changes.listening).values() {

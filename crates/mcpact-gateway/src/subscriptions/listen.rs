@@ -27,7 +27,7 @@ use crate::exchange::{Exchange, Inbound};
 use crate::subscriptions::reopen::{ReopenDelay, possible_changes, uri_params};
 use crate::subscriptions::subscribers::Subscribers;
 use crate::sync::lock;
-use crate::tasks::status;
+use crate::tasks::same_era;
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
 
@@ -174,10 +174,7 @@ async fn serve_from_legacy(
     };
     let owner = inbound.sink.owner().to_owned();
     let acts = listens.registry().open(key.clone(), filter, |task| {
-        server
-            .shared
-            .mapping
-            .is_announced_on(&connection, task, &owner)
+        server.shared.mapping.notifies_on(&connection, task, &owner)
     })?;
     let (end, ended) = oneshot::channel();
     lock(&listens.streams).insert(key.clone(), (inbound.sink, end));
@@ -260,7 +257,7 @@ struct RelayedStream {
 /// Relays a change stream of a modern server, and opens it again after the loss of a connection.
 async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<ByteString, ServeError> {
     let params = exchange.params()?;
-    let (first, later) = status::select_instance(&mut exchange, params).await;
+    let (first, later) = same_era::select_stream_instance(&mut exchange, params).await;
     let mut call = exchange.send(&first).await?;
     let mut stream = RelayedStream {
         is_acknowledged: false,
@@ -342,7 +339,7 @@ impl RelayedStream {
                 return;
             }
         }
-        let named = status::with_public_ids(exchange, note);
+        let named = same_era::with_public_task_ids(exchange, note);
         let params = named.as_deref().unwrap_or(&note.params);
         sink.notify(&scope, note.method, params).await;
     }

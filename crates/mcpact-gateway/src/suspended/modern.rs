@@ -15,13 +15,12 @@ use tokio::time::Instant;
 use crate::connection::IdleGuard;
 use crate::exchange::Exchange;
 use crate::lists::bindings;
-use crate::suspended;
-use crate::suspended::digest::binding;
+use crate::suspended::{self, binding};
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 
 /// Value of `resultType` for a result that requests input.
-const ASKS: &str = "input_required";
+const INPUT_REQUIRED: &str = "input_required";
 
 /// Open questions of one server, the oldest first.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ impl ModernQuestions {
     fn add(self: &Arc<Self>, exchange: &Exchange) {
         let question = OpenQuestion {
             call: binding(&exchange.inbound),
-            connection: suspended::connection(exchange),
+            connection: suspended::required_connection(exchange),
             until: Instant::now() + self.limits.ttl,
             _awake: exchange.connection.hold(),
         };
@@ -93,32 +92,34 @@ impl ModernQuestions {
 
 /// Returns the open question that the request answers, if any. It prevents idle shutdown of the server while
 /// held.
-pub(crate) fn comes_back_for(server: &UpstreamServer, exchange: &Exchange) -> Option<OpenQuestion> {
+pub(crate) fn answered_question(
+    server: &UpstreamServer,
+    exchange: &Exchange,
+) -> Option<OpenQuestion> {
     let raw = &exchange.inbound.job.params;
-    if raw.is_plain_call() || !may_be_asked_by(server, exchange) {
+    if raw.is_plain_call() || !may_request_input(server, exchange) {
         return None;
     }
     let params = Object::parse(raw).unwrap_or_default();
-    let is_back = ["requestState", "inputResponses"].map(|key| params.get(key).is_some());
-    is_back
-        .contains(&true)
+    let mut keys = ["requestState", "inputResponses"].into_iter();
+    keys.any(|key| params.get(key).is_some())
         .then(|| server.questions.take(&binding(&exchange.inbound)))?
 }
 
 /// Prevents idle shutdown of the server if this result requests input.
 pub(crate) fn note_question(server: &UpstreamServer, exchange: &Exchange, result: &str) {
-    if !may_be_asked_by(server, exchange) || !result.contains(ASKS) {
+    if !may_request_input(server, exchange) || !result.contains(INPUT_REQUIRED) {
         return;
     }
     let result = Object::parse(result).unwrap_or_default();
-    if result.get_str("resultType").as_deref() == Some(ASKS) {
+    if result.get_str("resultType").as_deref() == Some(INPUT_REQUIRED) {
         server.questions.add(exchange);
     }
 }
 
 /// Returns true if the server is a local process that may request input in this call. Remote servers need no idle
 /// guard.
-fn may_be_asked_by(server: &UpstreamServer, exchange: &Exchange) -> bool {
+fn may_request_input(server: &UpstreamServer, exchange: &Exchange) -> bool {
     let method = exchange.inbound.job.method;
     !bindings::is_remote(server) && method.is_some_and(Method::may_ask_for_input)
 }

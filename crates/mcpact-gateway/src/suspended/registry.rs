@@ -1,34 +1,28 @@
 //! Registry of suspended calls and their background jobs.
 
 use std::collections::HashMap;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard};
 
 use bytestring::ByteString;
+use futures_util::future::join_all;
 use mcpact::server::backend::{ClientIdentity, ClientKey, Sealer};
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_translate::input::{
     Round, SuspendLimits, SuspendedCallId, SuspendedCalls, input_required,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use crate::error::ServeError;
-use crate::exchange::refusal;
-use crate::suspended::call::{CallMessage, LAST_WORDS};
+use crate::exchange::refuse;
+use crate::suspended::call::{CallMessage, END_TIMEOUT};
 use crate::sync::lock;
 use crate::upstream::Clock;
-
-/// Interval of the check for expired calls.
-const ROUND: Duration = Duration::from_secs(1);
 
 /// All suspended calls, and the handles of their background jobs.
 #[derive(Debug)]
 pub(crate) struct SuspendedRegistry {
-    suspend_limits: Mutex<SuspendedCalls>,
-    keepers: Mutex<HashMap<SuspendedCallId, SuspendedHandle>>,
-    /// Notified when a background job has ended.
-    released: Notify,
+    calls: Mutex<SuspendedCalls>,
+    handles: Mutex<HashMap<SuspendedCallId, SuspendedHandle>>,
     pub(crate) clock: Clock,
     /// Seals the state that clients hold until they resume.
     pub(crate) sealer: Sealer,
@@ -37,7 +31,7 @@ pub(crate) struct SuspendedRegistry {
 /// Handle of the background job of a suspended call.
 #[derive(Debug)]
 pub(crate) struct SuspendedHandle {
-    pub(crate) say: mpsc::UnboundedSender<CallMessage>,
+    pub(crate) sender: mpsc::UnboundedSender<CallMessage>,
     /// Client connection that ends the call when it closes; `None` if another connection may resume it.
     pub(crate) connection: Option<ClientKey>,
 }
@@ -45,128 +39,101 @@ pub(crate) struct SuspendedHandle {
 impl SuspendedRegistry {
     pub(crate) fn new(limits: SuspendLimits, clock: Clock, sealer: Sealer) -> Self {
         Self {
-            suspend_limits: Mutex::new(SuspendedCalls::new(limits)),
-            keepers: Mutex::default(),
-            released: Notify::new(),
+            calls: Mutex::new(SuspendedCalls::new(limits)),
+            handles: Mutex::default(),
             clock,
             sealer,
         }
     }
 
-    pub(crate) fn suspend_limits(&self) -> MutexGuard<'_, SuspendedCalls> {
-        lock(&self.suspend_limits)
+    pub(crate) fn calls(&self) -> MutexGuard<'_, SuspendedCalls> {
+        lock(&self.calls)
     }
 
-    pub(crate) fn keepers(&self) -> MutexGuard<'_, HashMap<SuspendedCallId, SuspendedHandle>> {
-        lock(&self.keepers)
-    }
-
-    /// Returns the number of suspended calls.
-    pub(crate) fn parked(&self) -> usize {
-        self.suspend_limits().len()
+    pub(crate) fn handles(&self) -> MutexGuard<'_, HashMap<SuspendedCallId, SuspendedHandle>> {
+        lock(&self.handles)
     }
 
     /// Returns the result that requests input from the client.
-    pub(crate) fn asked(&self, round: &Round) -> Result<ByteString, ServeError> {
-        self.sealed(&round.input_requests, &round.claims.encode())
+    pub(crate) fn input_request(&self, round: &Round) -> Result<ByteString, ServeError> {
+        self.sealed_request(&round.input_requests, &round.claims.encode())
     }
 
-    pub(crate) fn sealed(
+    /// Returns a result that requests input, with a state that only the gateway can read.
+    pub(crate) fn sealed_request(
         &self,
         input_requests: &str,
         claims: &[u8],
     ) -> Result<ByteString, ServeError> {
         let state = self.sealer.seal(claims).ok_or_else(|| {
-            let why = String::from("the operating system gave no random numbers");
-            refusal(
-                ErrorCode::InternalError.code(),
-                why,
-                None,
-                Revision::newest(Era::Modern),
-            )
+            let why = "the operating system gave no random numbers";
+            refuse(ErrorCode::InternalError, why, Revision::newest(Era::Modern))
         })?;
         Ok(input_required(input_requests, &state).into())
     }
 
-    /// Starts the background job that expires calls; it ends with the registry.
-    pub(crate) fn watch(self: &Arc<Self>) {
-        let suspended = Arc::downgrade(self);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(ROUND).await;
-                let Some(suspended) = suspended.upgrade() else {
-                    return;
-                };
-                let mut suspend_limits = suspended.suspend_limits();
-                for park in suspend_limits.expire(suspended.clock.now()) {
-                    tracing::info!("a client did not come back with its answers");
-                    suspended.say(park.call, CallMessage::Expired(park.answers));
-                }
-            }
-        });
+    pub(crate) fn expire(&self) {
+        let mut calls = self.calls();
+        for expired in calls.expire(self.clock.now()) {
+            tracing::info!("a client did not come back with its answers");
+            self.send(expired.call, CallMessage::Expired(expired.answers));
+        }
     }
 
     /// Gives up all calls because no client can resume them, and waits briefly for their end.
     pub(crate) async fn abandon(&self) {
-        let abandoned = self.give_up(|_| true);
-        if !abandoned.is_empty() {
-            // The background jobs have the same time limit.
-            let _ = tokio::time::timeout(LAST_WORDS, self.until_released(&abandoned)).await;
-        }
+        let jobs = self.give_up(|_| true);
+        let ended = join_all(jobs.iter().map(mpsc::UnboundedSender::closed));
+        // The background jobs have the same time limit.
+        let _ = tokio::time::timeout(END_TIMEOUT, ended).await;
     }
 
     /// Gives up the calls that only this client could resume, after its input has closed.
     pub(crate) fn on_input_closed(&self, identity: &ClientIdentity) {
-        let is_theirs = |post: &SuspendedHandle| post.connection.as_ref() == Some(&identity.key);
-        let theirs: Vec<SuspendedCallId> = {
-            let keepers = self.keepers();
-            let theirs = keepers.iter().filter(|(_, post)| is_theirs(post));
-            theirs.map(|(park, _)| *park).collect()
+        let key = Some(&identity.key);
+        let of_client: Vec<SuspendedCallId> = {
+            let handles = self.handles();
+            let of_client = handles
+                .iter()
+                .filter(|(_, one)| one.connection.as_ref() == key);
+            of_client.map(|(call, _)| *call).collect()
         };
-        self.give_up(|park| theirs.contains(&park));
+        self.give_up(|call| of_client.contains(&call));
     }
 
-    fn give_up(&self, is_meant: impl Fn(SuspendedCallId) -> bool) -> Vec<SuspendedCallId> {
-        let mut suspend_limits = self.suspend_limits();
-        let given_up = suspend_limits.abandon(is_meant, self.clock.now());
+    /// Gives up calls. Returns the channels to their background jobs, which close with the jobs.
+    fn give_up(
+        &self,
+        is_selected: impl Fn(SuspendedCallId) -> bool,
+    ) -> Vec<mpsc::UnboundedSender<CallMessage>> {
+        let mut calls = self.calls();
+        let given_up = calls.abandon(is_selected, self.clock.now());
         let count = given_up.len();
         if count > 0 {
             tracing::info!(count, "dropped questions that no client can answer");
         }
-        let told = given_up.into_iter().map(|park| {
-            self.say(park.call, CallMessage::Expired(park.answers));
-            park.call
+        let jobs = given_up.into_iter().filter_map(|one| {
+            self.send(one.call, CallMessage::Expired(one.answers));
+            self.sender(one.call)
         });
-        told.collect()
+        jobs.collect()
     }
 
-    async fn until_released(&self, suspend_limits: &[SuspendedCallId]) {
-        loop {
-            let mut released = pin!(self.released.notified());
-            released.as_mut().enable();
-            let are_kept = {
-                let keepers = self.keepers();
-                suspend_limits.iter().any(|park| keepers.contains_key(park))
-            };
-            if !are_kept {
-                return;
-            }
-            released.await;
-        }
-    }
-
-    /// Removes the entry of a call after its background job has ended.
-    pub(crate) fn release(&self, park: SuspendedCallId) {
-        self.keepers().remove(&park);
-        self.released.notify_waiters();
+    /// Returns the channel to the background job of a call.
+    pub(crate) fn sender(
+        &self,
+        call: SuspendedCallId,
+    ) -> Option<mpsc::UnboundedSender<CallMessage>> {
+        let handles = self.handles();
+        handles.get(&call).map(|handle| handle.sender.clone())
     }
 
     /// Sends a decision to the job of a call. The lock on the suspended calls must be held, so that the job has all
     /// waiting requests before it decides itself.
-    pub(crate) fn say(&self, park: SuspendedCallId, word: CallMessage) {
-        if let Some(keeper) = self.keepers().get(&park) {
+    pub(crate) fn send(&self, call: SuspendedCallId, message: CallMessage) {
+        if let Some(sender) = self.sender(call) {
             // A job that has ended needs no message.
-            let _ = keeper.say.send(word);
+            let _ = sender.send(message);
         }
     }
 }

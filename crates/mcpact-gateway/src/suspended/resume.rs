@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
+use mcpact_spec::{Era, Revision};
 use mcpact_translate::input::{
     Claims, ResumeOutcome, Ticket, TicketOutcome, invalid_state, redeem,
 };
@@ -14,38 +15,40 @@ use tokio::time::Instant;
 
 use crate::error::ServeError;
 use crate::exchange::{Exchange, Inbound};
-use crate::suspended::call::{CallMessage, Seat, SuspendedCall, told};
-use crate::suspended::digest::binding;
+use crate::handover;
+use crate::suspended::call::{CallMessage, SuspendedCall, Waiter};
 use crate::suspended::registry::SuspendedRegistry;
+use crate::suspended::{self, binding};
+use crate::tasks::stored_response;
 use crate::upstream::UpstreamServer;
-use crate::{handover, suspended};
 
 /// Time limit for the server to report a visited URL, before the call is sent again.
-const VISIT: Duration = Duration::from_secs(25);
+const VISIT_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Polling interval for that report.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waiting request; sends [`CallMessage::Left`] after a delay if dropped without an outcome.
 struct Waiting {
-    say: Option<mpsc::UnboundedSender<CallMessage>>,
+    sender: Option<mpsc::UnboundedSender<CallMessage>>,
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(say) = self.say.take() {
-            SuspendedCall::leave(say);
+        if let Some(sender) = self.sender.take() {
+            SuspendedCall::report_cancelled(sender);
         }
     }
 }
 
+/// Resumes the call that a sealed state refers to.
 pub(crate) async fn resume(
     server: &Arc<UpstreamServer>,
     exchange: Exchange,
     state: &str,
     responses: Option<&str>,
 ) -> Result<ByteString, ServeError> {
-    if let Some((suspended, plain)) = opened(server, state) {
+    if let Some((suspended, plain)) = unseal(server, state) {
         if let Some(claims) = Claims::parse(&plain) {
             return suspended.resume(exchange.inbound, &claims, responses).await;
         }
@@ -66,20 +69,19 @@ pub(crate) async fn resume(
 }
 
 /// Opens a sealed state; returns its registry and its content.
-fn opened(server: &UpstreamServer, state: &str) -> Option<(Arc<SuspendedRegistry>, Vec<u8>)> {
-    let mut suspended_registries = handover::suspended_registries(server);
-    suspended_registries
-        .find_map(|suspended| Some((Arc::clone(suspended), suspended.sealer.open(state)?)))
+fn unseal(server: &UpstreamServer, state: &str) -> Option<(Arc<SuspendedRegistry>, Vec<u8>)> {
+    let mut registries = handover::suspended_registries(server);
+    registries.find_map(|suspended| Some((Arc::clone(suspended), suspended.sealer.open(state)?)))
 }
 
 /// Resumes a suspended call at a server that accepts no new calls; `None` if no suspended call matches.
-pub(crate) async fn come_back(
+pub(crate) async fn resume_only(
     server: &UpstreamServer,
     inbound: Inbound,
 ) -> Option<Result<ByteString, ServeError>> {
     let raw = inbound.job.params.clone();
     let params = Object::parse(&raw).ok()?;
-    let (suspended, plain) = opened(server, &params.get_str("requestState")?)?;
+    let (suspended, plain) = unseal(server, &params.get_str("requestState")?)?;
     let claims = Claims::parse(&plain)?;
     let responses = params.get_present("inputResponses");
     Some(suspended.resume(inbound, &claims, responses).await)
@@ -99,13 +101,13 @@ async fn resume_visit(
         }
         TicketOutcome::Answer(raw) => Ok(raw.into()),
         TicketOutcome::Fail(error) => Err(error.into()),
-        TicketOutcome::Again => suspended::call_and_park(server, exchange).await,
+        TicketOutcome::Again => suspended::call(server, exchange).await,
         TicketOutcome::Wait(ids) => {
-            let until = Instant::now() + VISIT;
+            let until = Instant::now() + VISIT_TIMEOUT;
             while Instant::now() < until && !exchange.connection.completions().has_all(&ids) {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
-            suspended::call_and_park(server, exchange).await
+            suspended::call(server, exchange).await
         }
     }
 }
@@ -119,48 +121,44 @@ impl SuspendedRegistry {
         responses: Option<&str>,
     ) -> Result<ByteString, ServeError> {
         let binding = binding(&inbound);
-        let (outcome, mut waiting) = {
-            let mut suspend_limits = self.suspend_limits();
-            let answers = match suspend_limits.resume(claims, &binding, responses, self.clock.now())
-            {
+        let (response, mut waiting) = {
+            let mut calls = self.calls();
+            let answers = match calls.resume(claims, &binding, responses, self.clock.now()) {
                 ResumeOutcome::Refused { error, cause } => {
                     tracing::warn!(cause, "a client came with a state that is worth nothing");
                     return Err(error.into());
                 }
-                ResumeOutcome::Done(outcome) => return told(outcome),
+                ResumeOutcome::Done(outcome) => {
+                    return stored_response(outcome, Revision::newest(Era::Modern));
+                }
                 ResumeOutcome::Join => Vec::new(),
                 ResumeOutcome::Go {
                     answers,
                     missing: Some(round),
                 } => {
-                    self.say(claims.call, CallMessage::Resumed(answers, None));
-                    return self.asked(&round);
+                    self.send(claims.call, CallMessage::Resumed(answers, None));
+                    return self.input_request(&round);
                 }
                 ResumeOutcome::Go {
                     answers,
                     missing: None,
                 } => answers,
             };
-            let (reply, outcome) = oneshot::channel();
-            let seat = Seat {
+            let (sender, response) = oneshot::channel();
+            let waiter = Waiter {
                 inbound,
                 progress: Progress::default(),
-                reply,
+                response: sender,
             };
-            self.say(
-                claims.call,
-                CallMessage::Resumed(answers, Some(Box::new(seat))),
-            );
-            let say = self
-                .keepers()
-                .get(&claims.call)
-                .map(|post| post.say.clone());
-            (outcome, Waiting { say })
+            let message = CallMessage::Resumed(answers, Some(Box::new(waiter)));
+            self.send(claims.call, message);
+            let sender = self.sender(claims.call);
+            (response, Waiting { sender })
         };
-        let outcome = outcome.await;
-        waiting.say = None;
-        let outcome = outcome.unwrap_or_else(|_| Err(invalid_state().into()));
-        // The call has started with an earlier request, so this one is not tried elsewhere.
-        outcome.map_err(|error| error.with_doubt(None))
+        let response = response.await;
+        waiting.sender = None;
+        let response = response.unwrap_or_else(|_| Err(invalid_state().into()));
+        // An earlier request started the call, so this one is not tried elsewhere.
+        response.map_err(|error| error.with_doubt(None))
     }
 }

@@ -15,8 +15,8 @@ use crate::aggregate::task_ids::{qualified_id, split_id};
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
-use crate::exchange::refusal;
-use crate::pipeline;
+use crate::exchange::refuse;
+use crate::handover::subscriptions;
 use crate::upstream::saved_client::without_progress;
 
 /// Returns the server of a task and the task's id there.
@@ -36,7 +36,7 @@ pub(crate) fn by_task(
             "Unknown task: `{task}`. A task is called `SERVER:ID`, and the servers are: {}",
             aggregator.server_names()
         );
-        refusal(ErrorCode::InvalidParams.code(), why, None, client)
+        refuse(ErrorCode::InvalidParams, why, client)
     })
 }
 
@@ -62,18 +62,17 @@ pub(crate) fn check_task(
         return Ok(());
     }
     let why = format!("the tools of `{}` do not run as tasks", entry.name);
-    let code = ErrorCode::MethodNotFound.code();
-    Err(refusal(code, why, None, client))
+    Err(refuse(ErrorCode::MethodNotFound, why, client))
 }
 
 /// Lists the tasks of all servers, one server after the other.
 pub(crate) async fn list_tasks(
     aggregator: &Arc<Aggregator>,
     job: &BackendRequest,
-    guest: &Arc<DownstreamClient>,
+    client: &Arc<DownstreamClient>,
     sink: &ClientSink,
 ) -> Result<ByteString, ServeError> {
-    let client = job.pact.revision();
+    let revision = job.pact.revision();
     let params = Object::parse(&job.params).unwrap_or_default();
     let cursor = params.get_str("cursor");
     let having: Vec<Arc<ServerEntry>> = aggregator
@@ -81,7 +80,7 @@ pub(crate) async fn list_tasks(
         .entries
         .iter()
         .filter(|entry| {
-            let shown = entry.shown_to(client, !guest.principal().is_empty());
+            let shown = entry.shown_to(revision, !client.principal().is_empty());
             shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
         })
         .cloned()
@@ -94,19 +93,23 @@ pub(crate) async fn list_tasks(
                 Some((at, (!inner.is_empty()).then(|| inner.to_owned())))
             });
             found.ok_or_else(|| {
-                let why = String::from("the cursor is not known; begin again without a cursor");
-                refusal(ErrorCode::InvalidParams.code(), why, None, client)
+                let why = "the cursor is not known; begin again without a cursor";
+                refuse(ErrorCode::InvalidParams, why, revision)
             })?
         }
     };
     for (at, entry) in having.iter().enumerate().skip(begin) {
-        let page = tasks_of(aggregator, entry, job, guest, sink, inner.take()).await;
+        let page = tasks_of(aggregator, entry, job, client, sink, inner.take()).await;
         let page = match page {
             Ok(page) => page,
             Err(error) if at == begin && cursor.is_some() => return Err(error),
             // Skip this server; the tasks of the others are still listed.
             Err(error) => {
-                let error = entry.server.covered(error.message().into_owned());
+                let error = entry
+                    .server
+                    .shared
+                    .masks
+                    .cover(error.message().into_owned());
                 tracing::warn!(server = %entry.name, error, "no tasks");
                 continue;
             }
@@ -121,11 +124,10 @@ async fn tasks_of(
     aggregator: &Arc<Aggregator>,
     entry: &Arc<ServerEntry>,
     job: &BackendRequest,
-    guest: &Arc<DownstreamClient>,
+    client: &Arc<DownstreamClient>,
     sink: &ClientSink,
     cursor: Option<String>,
 ) -> Result<ByteString, ServeError> {
-    let binding = guest.binding_for(aggregator, entry).await?;
     let params = match cursor {
         Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
         None => String::from("{}"),
@@ -134,9 +136,8 @@ async fn tasks_of(
         params: params.into(),
         ..without_progress(job)
     };
-    let view = Rewriter::new(aggregator, entry, &guest.watched);
-    let sink = sink.clone().with_rewriter(Arc::new(view.clone()));
-    let page = pipeline::forward_to(&entry.server, binding, job, sink).await?;
+    let page = subscriptions::send_for(aggregator, client, entry, sink, job).await?;
+    let view = Rewriter::new(aggregator, entry, &client.watched);
     Ok(view.result(Method::TasksList, page))
 }
 

@@ -12,21 +12,20 @@ use mcpact_translate::input::{Outcome, Question};
 use mcpact_translate::shape::adapt_client_result;
 use mcpact_translate::tasks::Status;
 use mcpact_translate::tasks::hosted::{Action, HostLimits, HostedTasks, ResultLookup, Timestamp};
-use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
 use tokio::sync::oneshot;
 
 use crate::downstream::sink::ClientSink;
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::rounds::{CallEnd, QuestionChannel, mint};
-use crate::exchange::{DeclaredTasks, Exchange, Inbound, refusal, rounds, stamped};
+use crate::exchange::{DeclaredTasks, Exchange, Inbound, refuse, rounds, stamped};
 use crate::sync::lock;
 use crate::tasks::runner::{ResultWaiter, Runner};
 use crate::tasks::{
-    ExpiringTasks, LONGEST, PER_OWNER, QUESTIONS, TASKS, follow, meant, new_name, of_task, unknown,
-    waited, watch,
+    LONGEST, PER_OWNER, QUESTIONS, TASKS, method_not_found, new_task_id, stored_outcome,
+    stored_response, task_id, task_params, waiting,
 };
-use crate::upstream::{Clock, UpstreamServer};
+use crate::upstream::{Clock, UpstreamServer, expire_periodically};
 
 const LIMITS: HostLimits = HostLimits {
     tasks: TASKS,
@@ -40,15 +39,16 @@ const LIMITS: HostLimits = HostLimits {
 /// Hosted tasks, their runners, and the requests that wait for results.
 #[derive(Debug)]
 pub(crate) struct Hosting {
-    hosted: Mutex<HostedTasks>,
+    tasks: Mutex<HostedTasks>,
     runners: Mutex<HashMap<Box<str>, Arc<Runner>>>,
+    /// Pending requests for results, by number.
     waiting: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
     last: AtomicU64,
     clock: Clock,
 }
 
 /// Id of the server's task, and the delay until its next poll.
-struct Freshness {
+struct NextPoll {
     upstream: Box<str>,
     after: Duration,
 }
@@ -57,30 +57,23 @@ struct Freshness {
 struct Waiting<'a> {
     hosted: &'a Hosting,
     runner: Option<Arc<Runner>>,
-    inbound: u64,
+    number: u64,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.hosted.hosted().left(self.inbound);
-        lock(&self.hosted.waiting).remove(&self.inbound);
+        self.hosted.tasks().left(self.number);
+        lock(&self.hosted.waiting).remove(&self.number);
         if let Some(runner) = &self.runner {
-            runner.left(self.inbound);
+            runner.remove_waiter(self.number);
         }
-    }
-}
-
-impl ExpiringTasks for Hosting {
-    fn expire(self: &Arc<Self>) {
-        let acts = self.hosted().expire(self.clock.now());
-        self.perform(acts, None);
     }
 }
 
 impl Hosting {
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
-            hosted: Mutex::new(HostedTasks::new(LIMITS)),
+            tasks: Mutex::new(HostedTasks::new(LIMITS)),
             runners: Mutex::default(),
             waiting: Mutex::default(),
             last: AtomicU64::new(0),
@@ -88,8 +81,13 @@ impl Hosting {
         }
     }
 
-    fn hosted(&self) -> MutexGuard<'_, HostedTasks> {
-        lock(&self.hosted)
+    fn tasks(&self) -> MutexGuard<'_, HostedTasks> {
+        lock(&self.tasks)
+    }
+
+    fn expire(self: &Arc<Self>) {
+        let actions = self.tasks().expire(self.clock.now());
+        self.perform(actions, None);
     }
 
     /// Runs a step of the state machine with the current time.
@@ -99,12 +97,16 @@ impl Hosting {
             moment: self.clock.now(),
             stamp: &stamp,
         };
-        step(&mut self.hosted(), now)
+        step(&mut self.tasks(), now)
     }
 
-    /// Returns true if the task exists and belongs to this owner.
-    fn has(&self, task: &str, owner: &str) -> bool {
-        self.hosted().get(task, owner).is_ok()
+    /// Ends a task.
+    fn finish(&self, task: &str, outcome: Outcome) -> Vec<Action> {
+        self.at(|tasks, now| tasks.finished(task, outcome, now))
+    }
+
+    fn runner(&self, task: &str) -> Option<Arc<Runner>> {
+        lock(&self.runners).get(task).cloned()
     }
 
     /// Returns the unfinished tasks of a server with their runners.
@@ -117,30 +119,28 @@ impl Hosting {
     }
 
     /// Ends the unfinished tasks of a stopped server with an error, which waiting requests receive.
-    fn lost(self: &Arc<Self>, server: u64, error: &ServeError) {
+    fn fail_running(self: &Arc<Self>, server: u64, error: &ServeError) {
         for (task, runner) in self.running(server) {
             runner.stop();
-            let outcome = Outcome::Error(error.to_wire().encode());
-            let acts = self.at(|hosted, now| hosted.finished(&task, outcome, now));
-            self.perform(acts, Some(&runner));
-            self.tell(&task);
+            let actions = self.finish(&task, Outcome::Error(error.to_wire().encode()));
+            self.perform(actions, Some(&runner));
+            self.notify_status(&task);
             lock(&self.runners).remove(&task);
         }
     }
 
     /// Updates the status when the call starts or stops waiting for its client.
-    pub(crate) fn waits(&self, task: &str, status: Status) {
-        self.at(|hosted, now| hosted.waits(task, status, now));
-        self.tell(task);
+    pub(crate) fn set_status(&self, task: &str, status: Status) {
+        self.at(|tasks, now| tasks.waits(task, status, now));
+        self.notify_status(task);
     }
 
     /// Sends the task status to the client if it supports that.
-    fn tell(&self, task: &str) {
-        let runner = lock(&self.runners).get(task).cloned();
-        let Some(runner) = runner else {
+    fn notify_status(&self, task: &str) {
+        let Some(runner) = self.runner(task) else {
             return;
         };
-        let shown = self.hosted().get(task, &runner.owner);
+        let shown = self.tasks().get(task, &runner.owner);
         if let (Ok(shown), Some(emulated)) = (shown, runner.binding.emulated()) {
             emulated.notify(Method::TasksStatus, &shown);
         }
@@ -149,48 +149,45 @@ impl Hosting {
     /// Performs the actions of the state machine. Polling is left to the caller of this function.
     fn perform(
         self: &Arc<Self>,
-        acts: Vec<Action>,
+        actions: Vec<Action>,
         runner: Option<&Arc<Runner>>,
-    ) -> Option<Freshness> {
-        let mut look = None;
-        for act in acts {
-            match act {
+    ) -> Option<NextPoll> {
+        let mut next_poll = None;
+        for action in actions {
+            match action {
                 Action::Poll {
                     upstream, after, ..
-                } => look = Some(Freshness { upstream, after }),
+                } => next_poll = Some(NextPoll { upstream, after }),
                 Action::Ask { task, question } => {
-                    let runner = lock(&self.runners).get(&task).cloned();
-                    if let Some(runner) = runner {
+                    if let Some(runner) = self.runner(&task) {
                         self.ask(task, question, &runner);
                     }
                 }
                 Action::Update { params } => {
                     if let Some(runner) = runner {
-                        request_apart(runner, Method::TasksUpdate, params);
+                        request_in_background(runner, Method::TasksUpdate, params);
                     }
                 }
                 Action::Cancel { task, upstream } => {
-                    let employed = lock(&self.runners).remove(&task);
-                    if let Some(runner) = employed.as_ref().or(runner) {
+                    let removed = lock(&self.runners).remove(&task);
+                    if let Some(runner) = removed.as_ref().or(runner) {
                         if let Some(upstream) = upstream {
-                            request_apart(runner, Method::TasksCancel, of_task(&upstream));
+                            let params = task_params(&upstream);
+                            request_in_background(runner, Method::TasksCancel, params);
                         }
                         // Aborting the job drops the call, which cancels it.
                         runner.stop();
                     }
                 }
-                Action::Answer {
-                    waiter: inbound,
-                    outcome,
-                } => {
-                    if let Some(waiting) = lock(&self.waiting).remove(&inbound) {
+                Action::Answer { waiter, outcome } => {
+                    if let Some(waiting) = lock(&self.waiting).remove(&waiter) {
                         // The waiting request may have been cancelled.
                         let _ = waiting.send(outcome);
                     }
                 }
             }
         }
-        look
+        next_poll
     }
 
     fn ask(self: &Arc<Self>, task: Box<str>, question: Question, runner: &Arc<Runner>) {
@@ -209,16 +206,16 @@ impl Hosting {
                 | QuestionOutcome::Lost(_)
                 | QuestionOutcome::Refused(_) => None,
             };
-            let acts =
-                hosted.at(|hosted, now| hosted.answered(&task, &key, answer.as_deref(), now));
-            hosted.perform(acts, Some(&asker));
+            let actions =
+                hosted.at(|tasks, now| tasks.answered(&task, &key, answer.as_deref(), now));
+            hosted.perform(actions, Some(&asker));
         });
-        runner.employ(asking.abort_handle());
+        runner.add_job(asking.abort_handle());
     }
 }
 
 /// Returns the raw `task` entry if the client requests this call as a task.
-pub(crate) fn wished_task(exchange: &Exchange) -> Option<String> {
+pub(crate) fn requested_task(exchange: &Exchange) -> Option<String> {
     let job = &exchange.inbound.job;
     let may = job.method == Some(Method::ToolsCall)
         && exchange.upstream().era() == Era::Modern
@@ -236,102 +233,100 @@ pub(crate) fn wished_task(exchange: &Exchange) -> Option<String> {
 pub(crate) fn hosted(server: &UpstreamServer) -> &Arc<Hosting> {
     server.hosted.get_or_init(|| {
         let hosted = Arc::new(Hosting::new(server.clock));
-        watch(&hosted);
+        expire_periodically(&hosted, Hosting::expire);
         hosted
     })
 }
 
 /// Gives hosted tasks the same drain time as calls when the server is about to stop.
-pub(crate) fn outlast_hosted(server: &UpstreamServer) {
+pub(crate) fn keep_calls(server: &UpstreamServer) {
     let hosted = server.hosted.get();
     for (_, runner) in hosted.map_or_else(Vec::new, |hosted| hosted.running(server.number)) {
-        runner.outlast();
+        runner.keep_call();
     }
 }
 
 /// Reports the remaining hosted tasks as lost after the server has stopped.
-pub(crate) fn lose_hosted(server: &UpstreamServer) {
+pub(crate) fn fail_remaining(server: &UpstreamServer) {
     if let Some(hosted) = server.hosted.get() {
         let ended = server.shared.error(UpstreamErrorKind::Stopped).into();
-        hosted.lost(server.number, &ended);
+        hosted.fail_running(server.number, &ended);
     }
 }
 
 /// Returns true if a request concerns a hosted task and can be answered without the server.
-pub(crate) fn hosts(server: &UpstreamServer, job: &BackendRequest, sink: &ClientSink) -> bool {
-    let is_about_one = matches!(
+pub(crate) fn is_hosted(server: &UpstreamServer, job: &BackendRequest, sink: &ClientSink) -> bool {
+    let concerns_task = matches!(
         job.method,
         Some(Method::TasksGet | Method::TasksResult | Method::TasksCancel)
     );
-    let params = || Object::parse(&job.params).unwrap_or_default();
-    let has = |hosted: &Arc<Hosting>| {
-        let params = params();
-        let task = params.get_str("taskId");
-        task.is_some_and(|task| hosted.has(&task, sink.owner()))
-    };
-    is_about_one && job.pact.era() == Era::Legacy && server.hosted.get().is_some_and(has)
+    if !concerns_task || job.pact.era() != Era::Legacy {
+        return false;
+    }
+    let params = Object::parse(&job.params).unwrap_or_default();
+    match (server.hosted.get(), params.get_str("taskId")) {
+        (Some(hosted), Some(task)) => hosted.tasks().get(&task, sink.owner()).is_ok(),
+        (None, _) | (_, None) => false,
+    }
 }
 
 /// Creates a task for a call and returns before the call is sent to the server.
 pub(crate) fn host(
     server: &Arc<UpstreamServer>,
     mut exchange: Exchange,
-    wish: &str,
+    requested: &str,
 ) -> Result<ByteString, ServeError> {
-    if Object::parse(wish).is_err() {
-        let why = String::from("Invalid params: `task` must be an object");
-        let code = ErrorCode::InvalidParams.code();
-        return Err(refusal(code, why, None, exchange.downstream()));
+    let client = exchange.downstream();
+    if Object::parse(requested).is_err() {
+        let why = "Invalid params: `task` must be an object";
+        return Err(refuse(ErrorCode::InvalidParams, why, client));
     }
-    let task = new_name(exchange.downstream())?;
+    let task = new_task_id(client)?;
     let runner = Arc::new(Runner::new(&exchange, server.number));
+    let hosted = Arc::clone(hosted(server));
     let created =
-        hosted(server).at(|hosted, now| hosted.create(&task, &runner.owner, Some(wish), now))?;
+        hosted.at(|tasks, now| tasks.create(&task, &runner.owner, Some(requested), now))?;
     exchange.told = DeclaredTasks::WithTasks;
-    lock(&hosted(server).runners).insert(task.as_str().into(), Arc::clone(&runner));
+    lock(&hosted.runners).insert(task.as_str().into(), Arc::clone(&runner));
     let (server, worker) = (Arc::clone(server), Arc::clone(&runner));
     let job = tokio::spawn(async move {
-        work(&server, &task, exchange, &worker).await;
-        hosted(&server).tell(&task);
-        lock(&hosted(&server).runners).remove(task.as_str());
+        run(&server, &task, exchange, &worker).await;
+        hosted.notify_status(&task);
+        lock(&hosted.runners).remove(task.as_str());
     });
-    runner.employ(job.abort_handle());
+    runner.add_job(job.abort_handle());
     Ok(created.into())
 }
 
 /// Makes the call, and polls the resulting task of the server until it ends.
-async fn work(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner: &Arc<Runner>) {
-    let asking = QuestionChannel::InTask(task, runner);
-    let profile = rounds::through_rounds(server, &mut exchange, asking).await;
+async fn run(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner: &Arc<Runner>) {
+    let channel = QuestionChannel::InTask(task, runner);
+    let ended = rounds::through_rounds(server, &mut exchange, channel).await;
     let hosted = hosted(server);
-    let mut acts = match profile {
+    let mut actions = match ended {
         Ok(CallEnd::Task(raw)) => {
             // A call becomes a task at most once.
             let _ = runner.connection.set(Arc::clone(&exchange.connection));
-            hosted.hosted().started(task, &raw)
+            hosted.tasks().started(task, &raw)
         }
-        Ok(CallEnd::Answer(raw)) => {
-            hosted.at(|hosted, now| hosted.finished(task, Outcome::Result(raw.to_string()), now))
-        }
-        Err(error) => hosted
-            .at(|hosted, now| hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)),
+        Ok(CallEnd::Answer(raw)) => hosted.finish(task, stored_outcome(&Ok(raw))),
+        Err(error) => hosted.finish(task, stored_outcome(&Err(error))),
     };
     // No call is in flight between two polls; the guard prevents idle shutdown while the server's task runs.
     let _awake = exchange.connection.hold();
-    while let Some(Freshness { upstream, after }) = hosted.perform(acts, Some(runner)) {
-        acts = match follow::look(&exchange, &upstream, after).await {
-            Ok(detailed) => hosted
-                .at(|hosted, now| hosted.polled(task, &detailed, &runner.pact, now, &mut mint)),
-            Err(error) => hosted.at(|hosted, now| {
-                hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)
-            }),
+    while let Some(NextPoll { upstream, after }) = hosted.perform(actions, Some(runner)) {
+        actions = match waiting::poll(&exchange, &upstream, after).await {
+            Ok(detailed) => {
+                hosted.at(|tasks, now| tasks.polled(task, &detailed, &runner.pact, now, &mut mint))
+            }
+            Err(error) => hosted.finish(task, stored_outcome(&Err(error))),
         };
-        hosted.tell(task);
+        hosted.notify_status(task);
     }
 }
 
 /// Handles task requests of a client of 2025-11-25.
-pub(crate) async fn about_hosted(
+pub(crate) async fn serve_hosted(
     server: &UpstreamServer,
     inbound: &Inbound,
 ) -> Result<ByteString, ServeError> {
@@ -340,95 +335,71 @@ pub(crate) async fn about_hosted(
     match inbound.job.method {
         Some(Method::TasksList) => {
             let params = Object::parse(&inbound.job.params).unwrap_or_default();
-            let listed = hosted
-                .hosted()
-                .list(owner, params.get_str("cursor").as_deref());
-            Ok(listed?.into())
+            let cursor = params.get_str("cursor");
+            Ok(hosted.tasks().list(owner, cursor.as_deref())?.into())
         }
         Some(Method::TasksGet) => {
-            let told = hosted.hosted().get(&meant(inbound)?, owner);
-            Ok(told?.into())
+            let task = task_id(inbound)?;
+            Ok(hosted.tasks().get(&task, owner)?.into())
         }
         Some(Method::TasksCancel) => {
-            let task = meant(inbound)?;
-            let (answer, acts) = hosted.at(|hosted, now| hosted.cancel(&task, owner, now))?;
-            hosted.tell(&task);
-            hosted.perform(acts, None);
-            Ok(answer.into())
+            let task = task_id(inbound)?;
+            let (response, actions) = hosted.at(|tasks, now| tasks.cancel(&task, owner, now))?;
+            hosted.notify_status(&task);
+            hosted.perform(actions, None);
+            Ok(response.into())
         }
-        Some(Method::TasksResult) => hosted_result(server, inbound, &meant(inbound)?).await,
-        Some(_) | None => Err(unknown(inbound)),
+        Some(Method::TasksResult) => hosted_result(hosted, inbound, &task_id(inbound)?).await,
+        Some(_) | None => Err(method_not_found(inbound)),
     }
 }
 
 /// Waits for the end of a task; questions to the client are possible meanwhile.
 async fn hosted_result(
-    server: &UpstreamServer,
-    asked: &Inbound,
+    hosted: &Arc<Hosting>,
+    inbound: &Inbound,
     task: &str,
 ) -> Result<ByteString, ServeError> {
-    let hosted = hosted(server);
-    let sink = &asked.sink;
-    let inbound = hosted.last.fetch_add(1, Ordering::Relaxed);
-    let (answer, answered) = oneshot::channel();
-    lock(&hosted.waiting).insert(inbound, answer);
-    let runner = lock(&hosted.runners).get(task).cloned();
+    let sink = &inbound.sink;
+    let number = hosted.last.fetch_add(1, Ordering::Relaxed);
+    let (sender, outcome) = oneshot::channel();
+    lock(&hosted.waiting).insert(number, sender);
     let waiting = Waiting {
         hosted,
-        runner,
-        inbound,
+        runner: hosted.runner(task),
+        number,
     };
-    let retrieved = hosted.hosted().result(task, sink.owner(), inbound)?;
-    let outcome = match retrieved {
+    let lookup = hosted.tasks().result(task, sink.owner(), number)?;
+    let outcome = match lookup {
         ResultLookup::Now(outcome) => outcome,
-        ResultLookup::Later(acts) => {
+        ResultLookup::Later(actions) => {
             // Without a stream, this request cannot carry questions.
-            let reach = asked.job.response_mode;
-            let runner = waiting.runner.as_ref();
-            if let Some(runner) = runner.filter(|_| reach == ResponseMode::Stream) {
-                runner.arrived(ResultWaiter {
-                    inbound,
+            if let Some(runner) = &waiting.runner
+                && inbound.job.response_mode == ResponseMode::Stream
+            {
+                runner.add_waiter(ResultWaiter {
+                    number,
                     sink: sink.clone(),
                 });
             }
-            hosted.perform(acts, None);
-            match answered.await {
-                Ok(outcome) => outcome,
-                Err(_) => return Err(ended(asked, "the server is closing")),
-            }
+            hosted.perform(actions, None);
+            outcome.await.map_err(|_| {
+                let why = "the server is closing";
+                refuse(ErrorCode::InternalError, why, inbound.revision())
+            })?
         }
     };
-    match outcome {
-        Outcome::Result(raw) => Ok(raw.into()),
-        Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
-            Some(body) => refusal(
-                body.code,
-                body.message.into_owned(),
-                body.data.map(str::to_owned),
-                asked.revision(),
-            ),
-            None => ended(asked, &raw),
-        }),
-    }
-}
-
-fn ended(inbound: &Inbound, why: &str) -> ServeError {
-    refusal(
-        ErrorCode::InternalError.code(),
-        why.to_owned(),
-        None,
-        inbound.revision(),
-    )
+    stored_response(outcome, inbound.revision())
 }
 
 /// Sends a request about its task to a modern server in the background, without waiting for the response.
-fn request_apart(runner: &Runner, method: Method, params: String) {
+fn request_in_background(runner: &Runner, method: Method, params: String) {
     let binding = Arc::clone(&runner.binding);
     let Some(connection) = runner.connection.get().cloned() else {
         return;
     };
     tokio::spawn(async move {
-        let Ok(connection) = waited::for_task(&connection, &binding).await else {
+        let Ok(connection) = waiting::connection_for_task(&connection, &binding).await else {
             return;
         };
         let stamped = stamped(

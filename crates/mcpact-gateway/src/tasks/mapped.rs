@@ -24,12 +24,12 @@ use mcpact::connection::{
 use crate::connection::UpstreamConnection;
 use crate::connection::questions::UnansweredQuestions;
 use crate::error::ServeError;
-use crate::exchange::{Exchange, refusal};
+use crate::exchange::{Exchange, refuse};
 use crate::subscriptions::listen;
 use crate::sync::lock;
 use crate::tasks::{
-    ExpiringTasks, LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, outcome,
-    unknown, waited,
+    LONGEST, PER_OWNER, QUESTIONS, TASKS, method_not_found, new_task_id, task_id, task_params,
+    waiting,
 };
 use crate::upstream::{Clock, UpstreamServer};
 
@@ -43,7 +43,7 @@ const LIMITS: MapLimits = MapLimits {
 /// Server tasks under ids of the gateway, with the sessions in which they run.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    mapped: Mutex<MappedTasks>,
+    tasks: Mutex<MappedTasks>,
     /// Tasks that may still change.
     open: Mutex<HashMap<Box<str>, Open>>,
     clock: Clock,
@@ -69,65 +69,58 @@ struct Fetching {
     job: AbortHandle,
 }
 
-impl Drop for Mapping {
+impl Drop for Fetching {
     fn drop(&mut self) {
-        for (_, open) in self.open().drain() {
-            open.stop();
-        }
-    }
-}
-
-impl Open {
-    fn stop(&self) {
-        if let Some(fetching) = &self.result {
-            fetching.job.abort();
-        }
-    }
-}
-
-impl ExpiringTasks for Mapping {
-    fn expire(self: &Arc<Self>) {
-        let expired = self.mapped().expire(self.clock.now());
-        for task in expired {
-            self.close(&task);
-        }
+        self.job.abort();
     }
 }
 
 impl Mapping {
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
-            mapped: Mutex::new(MappedTasks::new(LIMITS)),
+            tasks: Mutex::new(MappedTasks::new(LIMITS)),
             open: Mutex::default(),
             clock,
         }
     }
 
-    fn mapped(&self) -> MutexGuard<'_, MappedTasks> {
-        lock(&self.mapped)
+    pub(crate) fn expire(&self) {
+        let expired = self.tasks().expire(self.clock.now());
+        for task in expired {
+            self.close(&task);
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, MappedTasks> {
+        lock(&self.tasks)
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<Box<str>, Open>> {
         lock(&self.open)
     }
 
+    fn connection_of(&self, task: &str) -> Option<Arc<UpstreamConnection>> {
+        let open = self.open();
+        open.get(task).map(|open| Arc::clone(&open.connection))
+    }
+
     /// Removes a task that cannot change from the open tasks, which releases its session.
     fn close(&self, task: &str) {
-        if let Some(open) = self.open().remove(task) {
-            open.stop();
-        }
+        let removed = self.open().remove(task);
+        // Dropped without the lock.
+        drop(removed);
     }
 
     /// Like [`close`](Self::close), if the task has ended.
-    fn tidy(&self, task: &str, owner: &str) {
-        let known = self.mapped().get(task, owner);
+    fn close_if_ended(&self, task: &str, owner: &str) {
+        let known = self.tasks().get(task, owner);
         if matches!(known, Ok(TaskLookup::Known(_))) {
             self.close(task);
         }
     }
 
     /// Returns true if this session's streams can carry status notifications for the task.
-    pub(crate) fn is_announced_on(
+    pub(crate) fn notifies_on(
         &self,
         connection: &UpstreamConnection,
         task: &str,
@@ -135,18 +128,18 @@ impl Mapping {
     ) -> bool {
         let is_here =
             |open: &Open| Arc::ptr_eq(&open.connection.subscribers, &connection.subscribers);
-        self.mapped().owns(task, owner) && self.open().get(task).is_some_and(is_here)
+        self.tasks().owns(task, owner) && self.open().get(task).is_some_and(is_here)
     }
 
     /// Returns true if tasks run in a session.
-    pub(crate) fn are_any_in(&self, session: u64) -> bool {
+    pub(crate) fn has_tasks_in(&self, session: u64) -> bool {
         let open = self.open();
         open.values().any(|open| open.connection.session == session)
     }
 
     /// Ends all tasks of a lost session.
-    fn lost(&self, connection: &UpstreamConnection) {
-        let lost = self.mapped().session_lost(connection.session);
+    fn session_lost(&self, connection: &UpstreamConnection) {
+        let lost = self.tasks().session_lost(connection.session);
         for task in lost {
             self.close(&task);
         }
@@ -174,45 +167,32 @@ impl Mapping {
         Some(ended)
     }
 
-    /// Returns the status of a task, or waits for the result if the task has ended.
-    async fn shown(self: &Arc<Self>, task: &str, seen: TaskView) -> Option<String> {
-        match seen {
-            TaskView::Now(detailed) => Some(detailed),
-            TaskView::NowAndOpen(detailed) => {
-                let _ = self.fetch(task);
-                Some(detailed)
-            }
-            TaskView::AfterResult => {
-                let mut ended = self.fetch(task)?;
-                // The channel carries no values; it is closed at the end.
-                while ended.changed().await.is_ok() {}
-                None
-            }
+    /// Returns the status of a task, and requests its result if needed. Returns `None` if the task has ended and the
+    /// result is not known yet.
+    fn shown(self: &Arc<Self>, task: &str, view: TaskView) -> Option<String> {
+        let (status, needs_result) = match view {
+            TaskView::Now(status) => (Some(status), false),
+            TaskView::NowAndOpen(status) => (Some(status), true),
+            TaskView::AfterResult => (None, true),
+        };
+        if needs_result {
+            let _ = self.fetch(task);
         }
+        status
     }
 
-    /// Processes a status notification of the server.
-    pub(crate) fn told(
+    /// Processes a status notification of the server. Returns the parameters for the client's notification, unless the
+    /// request for the result sends it.
+    pub(crate) fn status_changed(
         self: &Arc<Self>,
         connection: &UpstreamConnection,
         note: &ServerNotification,
     ) -> Option<String> {
-        let told = self
-            .mapped()
+        let changed = self
+            .tasks()
             .status_notification(connection.session, &note.params);
-        let (task, seen) = told.ok()??;
-        match seen {
-            TaskView::Now(detailed) => Some(detailed),
-            TaskView::NowAndOpen(detailed) => {
-                let _ = self.fetch(&task);
-                Some(detailed)
-            }
-            // The background job of the fetch sends the notification.
-            TaskView::AfterResult => {
-                let _ = self.fetch(&task);
-                None
-            }
-        }
+        let (task, view) = changed.ok()??;
+        self.shown(&task, view)
     }
 
     /// Returns the client's id of the task to which a question of the server belongs.
@@ -222,8 +202,8 @@ impl Mapping {
         ask: &ServerRequest,
     ) -> Option<String> {
         let upstream = related_task(&ask.params)?;
-        let mapped = self.mapped();
-        mapped
+        let tasks = self.tasks();
+        tasks
             .local_id(connection.session, &upstream)
             .map(str::to_owned)
     }
@@ -262,8 +242,8 @@ impl Mapping {
         question: String,
     ) -> Option<(ServerRequest, WireError)> {
         // The lock hides the question until it is stored.
-        let mut mapped = self.mapped();
-        if let Err(refused) = mapped.asked(task, ask.id.clone(), method, question) {
+        let mut tasks = self.tasks();
+        if let Err(refused) = tasks.asked(task, ask.id.clone(), method, question) {
             return Some((ask, refused));
         }
         self.open().get_mut(task)?.unanswered.keep(ask);
@@ -275,10 +255,10 @@ impl Mapping {
         let Some(question) = note.cancelled_request() else {
             return;
         };
-        let mut mapped = self.mapped();
+        let mut tasks = self.tasks();
         for (task, open) in self.open().iter_mut() {
             if open.connection.session == connection.session {
-                mapped.withdrawn(task, question.as_ref());
+                tasks.withdrawn(task, question.as_ref());
                 open.unanswered.withdrawn(&question);
             }
         }
@@ -292,7 +272,7 @@ async fn fetch(
     upstream: Box<str>,
     task: Box<str>,
 ) {
-    let mut call = waited::result_of(&connection, &upstream).await;
+    let mut call = waiting::request_result(&connection, &upstream).await;
     let ended = loop {
         let event = call.next().await;
         let Some(mapping) = mapping.upgrade() else {
@@ -301,7 +281,12 @@ async fn fetch(
         match event {
             CallEvent::Request(ask) => mapping.asked(&connection, &task, ask).await,
             CallEvent::Notification(note) => mapping.withdraw(&connection, &note),
-            CallEvent::Response(reply) => break outcome(&reply),
+            CallEvent::Response(ServerResponse::Result(raw)) => {
+                break Outcome::Result(raw.to_string());
+            }
+            CallEvent::Response(ServerResponse::Error(raw)) => {
+                break Outcome::Error(raw.to_string());
+            }
             CallEvent::Failed(_) => {
                 let why = "the session of the server that ran the task is lost";
                 let code = ErrorCode::InternalError.code();
@@ -313,9 +298,10 @@ async fn fetch(
         return;
     };
     let detailed = mapping
-        .mapped()
+        .tasks()
         .ended(&task, &ended, Some(&connection.server_info));
-    mapping.open().remove(&task);
+    // Dropped at the end, because the drop aborts this job.
+    let _open = mapping.open().remove(&task);
     if let Some(detailed) = detailed {
         listen::notify(&connection, Method::TasksChanged, &detailed).await;
     }
@@ -328,9 +314,9 @@ pub(crate) async fn call_as_task(
 ) -> Result<ByteString, ServeError> {
     let mapping = Arc::clone(&server.shared.mapping);
     let owner = exchange.inbound.sink.owner().to_owned();
-    mapping.mapped().room(&owner)?;
+    mapping.tasks().room(&owner)?;
     let params = exchange.params()?;
-    let reply = waited::send_as_task(&mut exchange, &params).await?;
+    let reply = waiting::send_as_task(&mut exchange, &params).await?;
     let made = match &reply {
         ServerResponse::Result(raw) => created_task(raw).map(|id| (id, raw)),
         ServerResponse::Error(_) => None,
@@ -338,7 +324,7 @@ pub(crate) async fn call_as_task(
     let Some((upstream, raw)) = made else {
         return exchange.finished(&reply);
     };
-    let task = new_name(exchange.downstream())?;
+    let task = new_task_id(exchange.downstream())?;
     let open = Open {
         connection: Arc::clone(&exchange.connection),
         pact: Arc::clone(&exchange.inbound.job.pact),
@@ -349,7 +335,7 @@ pub(crate) async fn call_as_task(
     // The session must be registered before a client can refer to the task.
     mapping.open().insert(task.as_str().into(), open);
     let (connection, now) = (&exchange.connection, server.clock.now());
-    let created = mapping.mapped().created(
+    let created = mapping.tasks().created(
         &task,
         TaskOrigin {
             owner: &owner,
@@ -367,36 +353,36 @@ pub(crate) async fn call_as_task(
 }
 
 /// Handles task requests of a modern client.
-pub(crate) async fn about_mapped(
+pub(crate) async fn serve_mapped(
     server: &UpstreamServer,
     exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
     let mapping = &server.shared.mapping;
-    let task = meant(&exchange.inbound)?;
+    let task = task_id(&exchange.inbound)?;
     let owner = exchange.inbound.sink.owner();
     let answer = match exchange.inbound.job.method {
         Some(Method::TasksGet) => mapped_task(server, &exchange, &task).await?,
         Some(Method::TasksUpdate) => {
             let params = Object::parse(&exchange.inbound.job.params).unwrap_or_default();
             let responses = params.get_present("inputResponses");
-            let answers = mapping.mapped().update(&task, owner, responses)?;
-            let due = mapping
+            let answers = mapping.tasks().update(&task, owner, responses)?;
+            let sending = mapping
                 .open()
                 .get_mut(&*task)
                 .map(|open| open.unanswered.answer(answers));
-            if let Some(due) = due {
-                due.await;
+            if let Some(sending) = sending {
+                sending.await;
             }
             ACKNOWLEDGED.to_owned().into()
         }
         Some(Method::TasksCancel) => {
-            let upstream = mapping.mapped().cancel(&task, owner)?;
+            let upstream = mapping.tasks().cancel(&task, owner)?;
             if let Some(upstream) = upstream {
                 cancel_mapped(server, &task, &upstream, owner).await;
             }
             ACKNOWLEDGED.to_owned().into()
         }
-        Some(_) | None => return Err(unknown(&exchange.inbound)),
+        Some(_) | None => return Err(method_not_found(&exchange.inbound)),
     };
     exchange.result(&answer)
 }
@@ -408,67 +394,61 @@ async fn mapped_task(
 ) -> Result<ByteString, ServeError> {
     let mapping = &server.shared.mapping;
     let owner = exchange.inbound.sink.owner();
-    let upstream = match mapping.mapped().get(task, owner)? {
+    let upstream = match mapping.tasks().get(task, owner)? {
         TaskLookup::Known(detailed) => return Ok(detailed.into()),
         TaskLookup::Ask(upstream) => upstream,
     };
-    let connection = mapping
-        .open()
-        .get(task)
-        .map(|open| Arc::clone(&open.connection));
-    if let Some(connection) = connection {
+    if let Some(connection) = mapping.connection_of(task) {
         match connection
-            .request(Method::TasksGet, &of_task(&upstream))
+            .request(Method::TasksGet, &task_params(&upstream))
             .await
         {
             Ok(ServerResponse::Result(raw)) => {
-                let seen = mapping.mapped().status(task, &raw);
-                let seen = seen.map_err(|fault| exchange.unfit("task", fault))?;
-                if let Some(seen) = seen
-                    && let Some(shown) = mapping.shown(task, seen).await
-                {
-                    mapping.tidy(task, owner);
-                    return Ok(shown.into());
+                let view = mapping.tasks().status(task, &raw);
+                let view = view.map_err(|fault| exchange.unfit("task", fault))?;
+                if let Some(view) = view {
+                    if let Some(status) = mapping.shown(task, view) {
+                        mapping.close_if_ended(task, owner);
+                        return Ok(status.into());
+                    }
+                    if let Some(mut ended) = mapping.fetch(task) {
+                        // The channel carries no values; it is closed at the end.
+                        while ended.changed().await.is_ok() {}
+                    }
                 }
             }
             Ok(ServerResponse::Error(raw)) => return Err(exchange.error(&raw)),
-            Err(_) => mapping.lost(&connection),
+            Err(_) => mapping.session_lost(&connection),
         }
     }
     // The task has ended or expired meanwhile.
-    match mapping.mapped().get(task, owner)? {
+    match mapping.tasks().get(task, owner)? {
         TaskLookup::Known(detailed) => Ok(detailed.into()),
-        TaskLookup::Ask(_) => Err(refusal(
-            ErrorCode::InternalError.code(),
-            String::from("the server does not say where the task stands"),
-            None,
-            exchange.downstream(),
-        )),
+        TaskLookup::Ask(_) => {
+            let why = "the server does not say where the task stands";
+            Err(refuse(ErrorCode::InternalError, why, exchange.downstream()))
+        }
     }
 }
 
 /// Cancels a task at the server. The client's request succeeds regardless of the server's response.
 async fn cancel_mapped(server: &UpstreamServer, task: &str, upstream: &str, owner: &str) {
     let mapping = &server.shared.mapping;
-    let connection = mapping
-        .open()
-        .get(task)
-        .map(|open| Arc::clone(&open.connection));
-    let Some(connection) = connection else {
+    let Some(connection) = mapping.connection_of(task) else {
         return;
     };
     match connection
-        .request(Method::TasksCancel, &of_task(upstream))
+        .request(Method::TasksCancel, &task_params(upstream))
         .await
     {
         Ok(ServerResponse::Result(raw)) => {
-            let seen = mapping.mapped().status(task, &raw);
+            let seen = mapping.tasks().status(task, &raw);
             if let Ok(Some(TaskView::Now(detailed))) = seen {
-                mapping.tidy(task, owner);
+                mapping.close_if_ended(task, owner);
                 listen::notify(&connection, Method::TasksChanged, &detailed).await;
             }
         }
         Ok(ServerResponse::Error(_)) => tracing::debug!("the task is over already"),
-        Err(_) => mapping.lost(&connection),
+        Err(_) => mapping.session_lost(&connection),
     }
 }

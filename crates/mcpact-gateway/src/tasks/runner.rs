@@ -27,16 +27,17 @@ pub(crate) struct Runner {
     pub(crate) owner: Box<str>,
     /// Connection on which the server runs its own task, once it has created one.
     pub(crate) connection: OnceLock<Arc<UpstreamConnection>>,
-    places: watch::Sender<Vec<ResultWaiter>>,
+    /// Requests for the result, which can carry questions to the client.
+    waiters: watch::Sender<Vec<ResultWaiter>>,
     jobs: Mutex<Vec<AbortHandle>>,
     /// Call guard that lets the server's task finish during a drain.
-    stay: Mutex<Option<CallGuard>>,
+    drain_guard: Mutex<Option<CallGuard>>,
 }
 
 /// Pending request for the result, which can carry questions to the client.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultWaiter {
-    pub(crate) inbound: u64,
+    pub(crate) number: u64,
     pub(crate) sink: ClientSink,
 }
 
@@ -48,9 +49,9 @@ impl Runner {
             pact: Arc::clone(&exchange.inbound.job.pact),
             owner: exchange.inbound.sink.owner().into(),
             connection: OnceLock::new(),
-            places: watch::Sender::new(Vec::new()),
+            waiters: watch::Sender::new(Vec::new()),
             jobs: Mutex::default(),
-            stay: Mutex::default(),
+            drain_guard: Mutex::default(),
         }
     }
 
@@ -67,7 +68,7 @@ impl Runner {
     }
 
     /// Registers a background job of the task.
-    pub(crate) fn employ(&self, job: AbortHandle) {
+    pub(crate) fn add_job(&self, job: AbortHandle) {
         let mut jobs = self.jobs();
         jobs.retain(|job| !job.is_finished());
         jobs.push(job);
@@ -75,14 +76,14 @@ impl Runner {
 
     /// Gives the server's own task the same drain time as a call when the server is about to stop. Before that task
     /// exists, the call itself is in flight.
-    pub(crate) fn outlast(&self) {
+    pub(crate) fn keep_call(&self) {
         let entered = self
             .connection
             .get()
             .map(|connection| connection.running.start_call());
         // An instance at its call limit has calls to drain anyway.
         if let Some(Ok(Some(guard))) = entered.and_then(FutureExt::now_or_never) {
-            *lock(&self.stay) = Some(guard);
+            *lock(&self.drain_guard) = Some(guard);
         }
     }
 
@@ -93,33 +94,33 @@ impl Runner {
         }
     }
 
-    pub(crate) fn arrived(&self, place: ResultWaiter) {
-        self.places.send_modify(|places| places.push(place));
+    pub(crate) fn add_waiter(&self, waiter: ResultWaiter) {
+        self.waiters.send_modify(|waiters| waiters.push(waiter));
     }
 
-    pub(crate) fn left(&self, inbound: u64) {
-        self.places
-            .send_modify(|places| places.retain(|place| place.inbound != inbound));
+    pub(crate) fn remove_waiter(&self, number: u64) {
+        self.waiters
+            .send_modify(|waiters| waiters.retain(|waiter| waiter.number != number));
     }
 
     /// Sends a question to the client on a pending request for the result. If that request ends without an answer,
     /// the question is sent again on the next one.
     pub(crate) async fn ask(&self, method: Method, params: &str) -> QuestionOutcome {
-        let mut places = self.places.subscribe();
+        let mut waiters = self.waiters.subscribe();
         loop {
-            let place = match places.wait_for(|places| !places.is_empty()).await {
-                Ok(places) => places.last().cloned(),
+            let waiter = match waiters.wait_for(|waiters| !waiters.is_empty()).await {
+                Ok(waiters) => waiters.last().cloned(),
                 Err(_) => None,
             };
-            let Some(place) = place else {
+            let Some(waiter) = waiter else {
                 return QuestionOutcome::Lost("no client waits for the task");
             };
-            let has_left = |places: &Vec<ResultWaiter>| {
-                !places.iter().any(|other| other.inbound == place.inbound)
+            let has_left = |waiters: &Vec<ResultWaiter>| {
+                !waiters.iter().any(|other| other.number == waiter.number)
             };
             tokio::select! {
-                heard = place.sink.ask(method, params, ANSWER_TIMEOUT) => return heard,
-                _ = places.wait_for(has_left) => {}
+                outcome = waiter.sink.ask(method, params, ANSWER_TIMEOUT) => return outcome,
+                _ = waiters.wait_for(has_left) => {}
             }
         }
     }

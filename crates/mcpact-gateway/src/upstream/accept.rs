@@ -4,7 +4,7 @@
 //! server and at a legacy server, modern clients share the connections of their affinity group. Legacy clients follow
 //! the strategy.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -161,8 +161,7 @@ impl UpstreamServer {
                 return Ok(ReachedServer::in_pool(shared, connection));
             }
             // The server has changed its era: legacy sessions are not common to all clients.
-            let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
-            modern.take_if(|pool| Arc::ptr_eq(pool, &shared));
+            lock(&self.modern).take_if(|pool| Arc::ptr_eq(pool, &shared));
         }
         let connection = match pool.and_then(|pool| pool.open_connection()) {
             Some(connection) => connection,
@@ -189,7 +188,7 @@ impl UpstreamServer {
         slot: Arc<ConnectionSlot>,
         pool: Option<&Arc<ConnectionPool>>,
     ) -> Arc<ConnectionPool> {
-        let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
+        let mut modern = lock(&self.modern);
         let common = modern.get_or_insert_with(|| match pool.filter(|pool| pool.is_shared()) {
             Some(pool) => Arc::clone(pool),
             None => {
@@ -240,20 +239,18 @@ impl UpstreamServer {
         };
         let offer = self.offer(hello.mapped(), hello.info.clone());
         let (slot, pool) = self.select_slot(&identity.principal, offer);
-        let ReachedServer {
-            slot,
-            pool,
-            connection,
-        } = self.reach(slot, pool.as_ref(), StartCause::Request).await?;
+        let reached = self.reach(slot, pool.as_ref(), StartCause::Request).await?;
+        let connection = reached.connection;
         let upstream = connection.revision();
         let stamp = (upstream.era() == Era::Modern).then(|| self.declaration(&hello, &connection));
         let saved = SavedHello::of(&ClientHello::Handshake(params));
         let rebind = Rebind::new(upstream.era(), saved, identity);
+        let binding = ServerBinding::new(reached.slot, reached.pool, stamp, Some(rebind));
         let introduction = &connection.upstream.introduction;
         let terms = self.terms_of(introduction, upstream, hello.revision, &identity.principal);
         Ok(ClientSetup {
             terms: Arc::new(terms),
-            state: Some(ServerBinding::legacy(slot, pool, stamp, rebind).into()),
+            state: Some(binding.into()),
         })
     }
 
@@ -360,13 +357,10 @@ impl UpstreamServer {
             SharingPolicy::All => self.pool_for(self.gateway_offer()),
             SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.modern_pool(key, params),
         });
-        let ReachedServer {
-            slot,
-            pool,
-            connection,
-        } = self
+        let reached = self
             .reach(group.pool.first(), Some(&group.pool), cause)
             .await?;
+        let connection = reached.connection;
         let named = params.meta.revision();
         let revision = named.unwrap_or(Revision::newest(Era::Modern));
         let mut cached = lock(&group.terms);
@@ -376,7 +370,7 @@ impl UpstreamServer {
             .filter(|known| known.connection.as_ptr() == Arc::as_ptr(&connection));
         let binding = match &known {
             Some(known) => Arc::clone(&known.binding),
-            None => ServerBinding::modern(slot, pool),
+            None => ServerBinding::new(reached.slot, reached.pool, None, None),
         };
         let is_current =
             |known: &GroupTerms| known.withheld == withheld && known.revision == revision;

@@ -8,12 +8,10 @@ use mcpact_config::Strategy;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, LogLevel, Method};
 
-use crate::connection::IdleGuard;
-use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ConnectionUser;
 use crate::connection::pool::ConnectionPool;
-use crate::connection::slot::ConnectionSlot;
-use crate::connection::slot::Lease;
+use crate::connection::slot::{ConnectionSlot, Lease};
+use crate::connection::{IdleGuard, UpstreamConnection};
 use crate::downstream::sink::ClientSink;
 use crate::error::{UpstreamError, UpstreamErrorKind};
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
@@ -62,30 +60,13 @@ impl Drop for ServerBinding {
 }
 
 impl ServerBinding {
-    /// Binding of a modern client, or of the gateway itself.
-    pub(crate) fn modern(
-        slot: Arc<ConnectionSlot>,
-        pool: Option<Arc<ConnectionPool>>,
-    ) -> Arc<Self> {
-        Self::new(slot, pool, None, None)
-    }
-
-    /// Binding of a modern client, or of the gateway itself, to the connections of a pool.
+    /// Returns a binding of a modern client, or of the gateway itself, to the connections of a pool.
     pub(crate) fn of_pool(pool: Arc<ConnectionPool>) -> Arc<Self> {
-        Self::modern(pool.first(), Some(pool))
+        Self::new(pool.first(), Some(pool), None, None)
     }
 
-    /// Binding of a legacy client.
-    pub(crate) fn legacy(
-        slot: Arc<ConnectionSlot>,
-        pool: Option<Arc<ConnectionPool>>,
-        stamp: Option<ClientDeclaration>,
-        rebind: Rebind,
-    ) -> Arc<Self> {
-        Self::new(slot, pool, stamp, Some(rebind))
-    }
-
-    fn new(
+    /// Returns a binding. Only that of a legacy client has data to bind it again.
+    pub(crate) fn new(
         slot: Arc<ConnectionSlot>,
         pool: Option<Arc<ConnectionPool>>,
         stamp: Option<ClientDeclaration>,
@@ -103,7 +84,7 @@ impl ServerBinding {
 
     /// Returns the user of the binding's connections.
     pub(crate) fn user(&self) -> ConnectionUser {
-        let sink = self.rebind().and_then(|rebind| rebind.client.weak_sink());
+        let sink = self.rebind().and_then(|rebind| rebind.client.sink.get());
         match sink {
             Some(sink) => ConnectionUser::Client(sink.client_ref()),
             None => ConnectionUser::Stranger,
@@ -153,11 +134,6 @@ impl ServerBinding {
         self.slot.lost_call(kind)
     }
 
-    /// Returns true if requests to the server carry credentials.
-    pub(crate) fn has_credentials(&self) -> bool {
-        self.slot.has_credentials()
-    }
-
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
         self.slot.subscribers()
     }
@@ -198,11 +174,6 @@ impl ServerBinding {
         self.rebind.as_ref()
     }
 
-    /// Returns true if the client has an open connection.
-    pub(crate) fn is_awake(&self) -> bool {
-        self.open_connection().is_some()
-    }
-
     pub(crate) fn emulated(&self) -> Option<&Arc<EmulatedSubscriptions>> {
         self.emulated.get()
     }
@@ -215,10 +186,7 @@ impl ServerBinding {
     /// Processes a notification of the client.
     pub(crate) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
         if let Some(rebind) = self.rebind() {
-            rebind.client.observe(method);
-            if let Some(next) = rebind.next() {
-                next.observe(method, params);
-            }
+            rebind.client.observe(method, params);
         }
         if method == Method::Initialized
             && let Some(emulated) = self.emulated()

@@ -2,85 +2,17 @@
 
 use std::sync::Arc;
 
-use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, ClientSetup};
-use mcpact_spec::{Era, Method, Revision};
-use tokio::sync::OnceCell;
+use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
+use mcpact_spec::{Era, Revision};
 
-use crate::downstream::sink::ClientSink;
 use crate::downstream::{ClientKind, ClientState};
-use crate::error::ServeError;
 use crate::lists::bindings;
 use crate::upstream::UpstreamServer;
 use crate::upstream::accept::LegacyHello;
-use crate::upstream::binding::ServerBinding;
 use crate::upstream::saved_client::{SavedClient, SavedHello};
 
-/// Client that was accepted with the cached profile of its server. It is bound to the server by its first request.
-#[derive(Debug)]
-pub(crate) struct PendingBinding {
-    client: SavedClient,
-    binding: OnceCell<Arc<ServerBinding>>,
-}
-
-impl PendingBinding {
-    fn new(hello: &ClientHello<'_>, identity: &ClientIdentity) -> Self {
-        Self {
-            client: SavedClient::new(SavedHello::of(hello), identity),
-            binding: OnceCell::new(),
-        }
-    }
-
-    pub(crate) fn session_opened(&self, sink: &ClientSink) {
-        self.client.set_sink(sink.downgrade());
-    }
-
-    pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
-        self.client.observe(method);
-        if let Some(binding) = self.binding.get() {
-            binding.observe(method, params);
-        }
-    }
-
-    /// Saves the log level that the client requests. Returns false if the server must be informed, too.
-    pub(crate) fn save_level(&self, request: &BackendRequest) -> bool {
-        self.client.save_level(request);
-        !self.binding.initialized()
-    }
-
-    /// Returns the client's binding to its server, which is started if needed.
-    pub(crate) async fn binding(
-        &self,
-        server: &Arc<UpstreamServer>,
-    ) -> Result<Arc<ServerBinding>, ServeError> {
-        let bind = || self.client.bind_with_level(server, None);
-        self.binding.get_or_try_init(bind).await.cloned()
-    }
-
-    /// Returns true if the client is ready for notifications and not bound yet.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.client.is_initialized() && !self.binding.initialized()
-    }
-
-    /// Binds the client to its running server, and sends it the change notifications that it missed.
-    async fn catch_up(&self, server: &Arc<UpstreamServer>) -> Result<(), ServeError> {
-        let binding = self.binding(server).await?;
-        if let Some(emulated) = binding.emulated() {
-            emulated.resync(&binding);
-        }
-        Ok(())
-    }
-
-    /// Returns the client's binding to the successor of its server.
-    pub(crate) async fn successor_binding(
-        &self,
-        server: &Arc<UpstreamServer>,
-    ) -> Result<Arc<ServerBinding>, ServeError> {
-        let bind = self.client.bind_with_level(server, None);
-        self.client.successor_binding(server, bind).await
-    }
-}
-
-/// Starts a background job that binds waiting clients whenever a modern server is started for another client.
+/// Starts a background job that binds waiting clients whenever a modern server is started for another client, and
+/// sends them the change notifications that they missed.
 pub(crate) fn bind_on_connection(server: &Arc<UpstreamServer>) {
     let mut connections = server.shared.info_cache.connections();
     let server = Arc::downgrade(server);
@@ -94,12 +26,17 @@ pub(crate) fn bind_on_connection(server: &Arc<UpstreamServer>) {
             else {
                 continue;
             };
-            for pending in server.direct_clients.pending_bindings() {
-                if let Err(error) = pending.catch_up(&server).await {
-                    tracing::debug!(
+            for client in server.direct_clients.waiting_clients() {
+                match client.binding_to(&server).await {
+                    Ok(binding) => {
+                        if let Some(emulated) = binding.emulated() {
+                            emulated.resync(&binding);
+                        }
+                    }
+                    Err(error) => tracing::debug!(
                         error = &*error.message(),
                         "a client hears of no changes yet"
-                    );
+                    ),
                 }
             }
         }
@@ -130,10 +67,9 @@ pub(crate) fn accept_pending(
         revision,
         &identity.principal,
     );
+    let client = Arc::new(SavedClient::new(SavedHello::of(hello), identity));
     Some(ClientSetup {
         terms: Arc::new(terms),
-        state: Some(ClientState(ClientKind::Pending(Arc::new(
-            PendingBinding::new(hello, identity),
-        )))),
+        state: Some(ClientState(ClientKind::Pending(client))),
     })
 }

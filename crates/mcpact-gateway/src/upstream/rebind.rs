@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use mcpact::server::backend::ClientIdentity;
 use mcpact_spec::Era;
-use tokio::sync::OnceCell;
 
 use crate::connection::UpstreamConnection;
 use crate::error::{ServeError, UpstreamErrorKind};
@@ -21,8 +20,6 @@ pub(crate) struct Rebind {
     /// Era of the server at the time of the binding.
     pub(crate) era: Era,
     pub(crate) client: SavedClient,
-    /// Binding to the server in its other era.
-    next: OnceCell<Arc<ServerBinding>>,
 }
 
 impl Rebind {
@@ -30,12 +27,7 @@ impl Rebind {
         Self {
             era,
             client: SavedClient::new(hello, identity),
-            next: OnceCell::new(),
         }
-    }
-
-    pub(crate) fn next(&self) -> Option<&Arc<ServerBinding>> {
-        self.next.get()
     }
 
     /// Returns the client's binding to the successor of its server.
@@ -45,7 +37,7 @@ impl Rebind {
         before: &ServerBinding,
     ) -> Result<Arc<ServerBinding>, ServeError> {
         let bind = self.bind(server, before);
-        self.client.successor_binding(server, bind).await
+        self.client.successor.to(server, bind).await
     }
 
     async fn bind(
@@ -63,7 +55,10 @@ impl Rebind {
 
 /// Returns the binding that the latest change of the server's era left.
 pub(crate) fn latest(mut binding: &ServerBinding) -> &ServerBinding {
-    while let Some(next) = binding.rebind().and_then(Rebind::next) {
+    while let Some(next) = binding
+        .rebind()
+        .and_then(|rebind| rebind.client.binding.get())
+    {
         binding = next;
     }
     binding
@@ -84,7 +79,7 @@ pub(crate) async fn current(
         };
         let bind = || rebind.bind(server, &binding);
         // Boxed: this is rare, and would otherwise enlarge the future of every call.
-        let next = Box::pin(rebind.next.get_or_try_init(bind)).await?;
+        let next = Box::pin(rebind.client.binding.get_or_try_init(bind)).await?;
         binding = Arc::clone(next);
     }
     Err(binding.lost_call(UpstreamErrorKind::RevisionChanged).into())

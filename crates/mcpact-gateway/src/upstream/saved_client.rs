@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity};
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::envelope::{Meta, Params};
+use tokio::sync::OnceCell;
 
 use crate::downstream::sink::{ClientSink, MessageRewriter, WeakClientSink};
 use crate::error::ServeError;
@@ -77,11 +78,14 @@ pub(crate) struct SavedClient {
     pub(crate) hello: SavedHello,
     pub(crate) identity: ClientIdentity,
     /// Sink of a legacy client, set when its session opens.
-    sink: OnceLock<WeakClientSink>,
+    pub(crate) sink: OnceLock<WeakClientSink>,
     is_initialized: AtomicBool,
     /// Last `logging/setLevel` request of a legacy client.
     level: Mutex<Option<BackendRequest>>,
-    successor: SuccessorBinding,
+    /// Binding that is created on demand: to the server of a pending client, or to a server that changed its era.
+    pub(crate) binding: OnceCell<Arc<ServerBinding>>,
+    /// Binding to the successor of the server.
+    pub(crate) successor: SuccessorBinding,
 }
 
 impl SavedClient {
@@ -92,6 +96,7 @@ impl SavedClient {
             sink: OnceLock::new(),
             is_initialized: AtomicBool::new(false),
             level: Mutex::default(),
+            binding: OnceCell::new(),
             successor: SuccessorBinding::default(),
         }
     }
@@ -102,23 +107,27 @@ impl SavedClient {
         let _ = self.sink.set(sink);
     }
 
-    /// Returns the sink of a legacy client.
-    pub(crate) fn weak_sink(&self) -> Option<&WeakClientSink> {
-        self.sink.get()
-    }
-
     fn sink(&self) -> Option<ClientSink> {
         self.sink.get().and_then(WeakClientSink::upgrade)
     }
 
-    pub(crate) fn observe(&self, method: Method) {
+    /// Processes a notification of the client.
+    pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
         if method == Method::Initialized {
             self.is_initialized.store(true, Ordering::Release);
         }
+        if let Some(binding) = self.binding.get() {
+            binding.observe(method, params);
+        }
     }
 
-    pub(crate) fn is_initialized(&self) -> bool {
+    fn is_initialized(&self) -> bool {
         self.is_initialized.load(Ordering::Acquire)
+    }
+
+    /// Returns true if the client is ready for notifications and not bound yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_initialized() && !self.binding.initialized()
     }
 
     /// Saves a `logging/setLevel` request for servers that the client is bound to later.
@@ -161,13 +170,13 @@ impl SavedClient {
         Ok(binding)
     }
 
-    /// Returns the binding to a successor; the first call runs `bind`.
-    pub(crate) async fn successor_binding(
+    /// Returns the binding of a pending client to its server, which is started if needed.
+    pub(crate) async fn binding_to(
         &self,
         server: &Arc<UpstreamServer>,
-        bind: impl Future<Output = Result<Arc<ServerBinding>, ServeError>>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        self.successor.to(server, bind).await
+        let bind = || self.bind_with_level(server, None);
+        self.binding.get_or_try_init(bind).await.cloned()
     }
 }
 

@@ -74,7 +74,7 @@ impl Backend for UpstreamServer {
         if let Some(binding) = session.state().and_then(ClientState::bound) {
             self.register_session(binding, &sink);
         } else if let Some(pending) = session.state().and_then(ClientState::pending) {
-            pending.session_opened(&sink);
+            pending.set_sink(sink.downgrade());
         }
     }
 
@@ -149,7 +149,7 @@ impl Router for Arc<UpstreamServer> {
         let binding = match sink.state().map(|state| &state.0) {
             _ if route.moves > 0 => handover::binding_at(server, request, sink).await?,
             Some(ClientKind::Bound(binding)) => Arc::clone(binding),
-            Some(ClientKind::Pending(pending)) => Box::pin(pending.binding(server)).await?,
+            Some(ClientKind::Pending(pending)) => Box::pin(pending.binding_to(server)).await?,
             Some(ClientKind::Moved(moved)) => Arc::clone(&moved.binding),
             Some(ClientKind::Aggregate(_)) | None => {
                 let code = ErrorCode::InternalError.code();
@@ -212,9 +212,11 @@ impl Front for Arc<UpstreamServer> {
         }
         // The level of a client that has not met the server yet is stored.
         match level_of(request) {
-            Ok(_) => pending
-                .save_level(request)
-                .then(|| Ok(ByteString::from_static("{}"))),
+            Ok(_) => {
+                pending.save_level(request);
+                let is_bound = pending.binding.initialized();
+                (!is_bound).then(|| Ok(ByteString::from_static("{}")))
+            }
             Err(error) => Some(Err(error)),
         }
     }

@@ -136,7 +136,7 @@ impl ServerEntry {
     fn note_gap(&self, kind: ListKind, what: Option<String>, is_whole: bool) {
         let gap = what.map(|what| ListGap {
             is_whole,
-            what: self.server.covered(what).into(),
+            what: self.server.shared.masks.cover(what).into(),
         });
         let mut gaps = lock(&self.gaps);
         if gaps.get(&kind) == gap.as_ref() {

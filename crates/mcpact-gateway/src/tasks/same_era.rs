@@ -1,35 +1,87 @@
 //! Tasks of a server for clients of its own era.
 //!
 //! Running tasks prevent idle shutdown of the server. If several clients share the instances of a server, the public
-//! task id contains the instance, because other instances do not know the task.
+//! task id contains the instance: other instances do not know the task, and often number their tasks alike. The id also
+//! contains an authentication code that cannot be derived from other ids and binds the id to its owner. It stays
+//! verifiable without stored state, even after the instance has ended.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytestring::ByteString;
+use mcpact::connection::{ServerNotification, ServerRequest, related_task};
 use mcpact_engine::server::Scope;
+use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
 use mcpact_translate::tasks::Status;
 use mcpact_wire::raw::Object;
+use mcpact_wire::scan::text;
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use mcpact::connection::{ServerNotification, ServerRequest, related_task};
-
-use crate::aggregate::rewrite::with_subject;
-use crate::aggregate::task_ids::TaskMap;
+use crate::aggregate::rewrite::{edit, edit_each, quoted, with_subject};
+use crate::aggregate::task_ids::{TaskMap, qualified_id, split_id};
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ConnectionUser;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::{ServeError, UpstreamErrorKind};
-use crate::exchange::{Exchange, refusal};
+use crate::exchange::{Exchange, refuse};
 use crate::sync::lock;
-use crate::tasks::ids::TaskName;
-use crate::tasks::{LONGEST, TASKS, meant};
+use crate::target::hex;
+use crate::tasks::{LONGEST, TASKS, task_id};
+
+/// Key of the authentication codes. It lives as long as the process, because servers may be added and removed.
+static KEY: LazyLock<[u8; 32]> = LazyLock::new(|| {
+    let mut key = [0; 32];
+    // Without randomness no server starts either, because sealing of client state needs it, too.
+    let _ = getrandom::fill(&mut key);
+    key
+});
+
+/// Number of digest bytes in an authentication code.
+const CODE: usize = 8;
+
+/// Parsed public task id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PublicTaskId<'n> {
+    pub(crate) instance: &'n str,
+    /// Task id at the instance.
+    pub(crate) task: &'n str,
+}
+
+impl<'n> PublicTaskId<'n> {
+    /// Parses a public id; `None` if it was not issued to this owner.
+    pub(crate) fn parse(name: &'n str, owner: &str) -> Option<Self> {
+        let (place, task) = split_id(name)?;
+        let (instance, given) = place.split_once('-')?;
+        let named = Self { instance, task };
+        // Comparing digests makes the timing independent of the authentication code.
+        let is_given = Sha256::digest(given) == Sha256::digest(named.code(owner));
+        is_given.then_some(named)
+    }
+
+    /// Returns the public id for this owner.
+    pub(crate) fn shown(self, owner: &str) -> String {
+        let place = format!("{}-{}", self.instance, self.code(owner));
+        qualified_id(&place, self.task)
+    }
+
+    fn code(self, owner: &str) -> String {
+        let mut inner = Sha256::new_with_prefix(*KEY);
+        for part in [self.instance, owner, self.task] {
+            inner.update(part.len().to_be_bytes());
+            inner.update(part);
+        }
+        let outer = Sha256::new_with_prefix(*KEY).chain_update(inner.finalize());
+        let digest = outer.finalize();
+        hex(&digest[..CODE])
+    }
+}
 
 /// Tasks of one session, by the ids that the server assigned.
 #[derive(Debug, Default)]
-pub(crate) struct KeptTasks {
+pub(crate) struct SessionTasks {
     tasks: Mutex<HashMap<Box<str>, Task>>,
 }
 
@@ -41,10 +93,10 @@ struct Task {
     owner: Box<str>,
     /// Expiry time of the task at the server.
     until: Instant,
-    is_over: bool,
+    is_ended: bool,
 }
 
-impl KeptTasks {
+impl SessionTasks {
     fn tasks(&self) -> MutexGuard<'_, HashMap<Box<str>, Task>> {
         let mut tasks = lock(&self.tasks);
         let now = Instant::now();
@@ -54,7 +106,7 @@ impl KeptTasks {
 
     /// Returns true if any task may still run.
     pub(crate) fn are_running(&self) -> bool {
-        self.tasks().values().any(|task| !task.is_over)
+        self.tasks().values().any(|task| !task.is_ended)
     }
 
     /// Records the status of a task.
@@ -64,15 +116,15 @@ impl KeptTasks {
         };
         let status = task.get_str("status");
         let status = status.and_then(|word| Status::parse(&word));
-        let is_over = status.is_some_and(Status::is_terminal);
+        let is_ended = status.is_some_and(Status::is_terminal);
         let mut tasks = self.tasks();
         if let Some(known) = tasks.get_mut(&*id) {
-            known.is_over |= is_over;
+            known.is_ended |= is_ended;
             return;
         }
         if tasks.len() >= TASKS {
             // A finished task makes room for a running one.
-            let over = tasks.iter().find(|(_, task)| task.is_over);
+            let over = tasks.iter().find(|(_, task)| task.is_ended);
             let over = over.map(|(id, _)| id.clone());
             over.map(|id| tasks.remove(&id));
         }
@@ -84,22 +136,22 @@ impl KeptTasks {
                 sink: sink.downgrade(),
                 owner: Box::from(sink.owner()),
                 until: Instant::now() + lasts,
-                is_over,
+                is_ended,
             };
             tasks.insert(Box::from(&*id), task);
         }
     }
 
-    fn over(&self, id: &str) {
+    fn set_ended(&self, id: &str) {
         if let Some(task) = self.tasks().get_mut(id) {
-            task.is_over = true;
+            task.is_ended = true;
         }
     }
 
     /// Returns the sink for notifications about a task that may still run.
     fn sink(&self, id: &str) -> Option<ClientSink> {
         let tasks = self.tasks();
-        let task = tasks.get(id).filter(|task| !task.is_over);
+        let task = tasks.get(id).filter(|task| !task.is_ended);
         task?.sink.upgrade()
     }
 
@@ -111,12 +163,9 @@ impl KeptTasks {
 }
 
 /// Returns the mapping from task ids to the public ids for this owner.
-pub(crate) fn named_tasks(
-    connection: &UpstreamConnection,
-    owner: &str,
-) -> TaskMap<impl Fn(&str) -> String> {
+fn named_tasks(connection: &UpstreamConnection, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
     let instance = &*connection.name;
-    TaskMap(move |task: &str| TaskName { instance, task }.shown(owner))
+    TaskMap(move |task: &str| PublicTaskId { instance, task }.shown(owner))
 }
 
 /// Sends a task notification of a shared session to the task's owner only.
@@ -124,10 +173,10 @@ pub(crate) fn notify_task_owner(connection: &UpstreamConnection, note: &ServerNo
     let params = &note.params;
     let task = Object::parse(params).unwrap_or_default();
     let id = task.get_str("taskId").unwrap_or_default();
-    let Some(owner) = connection.kept.sink(&id) else {
+    let Some(owner) = connection.tasks.sink(&id) else {
         return;
     };
-    connection.kept.note(&task, &owner);
+    connection.tasks.note(&task, &owner);
     if let Some(shown) = named_tasks(connection, owner.owner()).params(note.method, params) {
         owner.try_notify(&Scope::Connection, note.method, &shown);
     }
@@ -139,14 +188,14 @@ pub(crate) fn asked_for_task(
     ask: &ServerRequest,
 ) -> Option<(ClientSink, ByteString)> {
     let params = &ask.params;
-    let owner = connection.kept.sink(&related_task(params)?)?;
+    let owner = connection.tasks.sink(&related_task(params)?)?;
     let shown = named_tasks(connection, owner.owner()).params(ask.method?, params)?;
     Some((owner, shown.into()))
 }
 
 /// Returns true if public task ids contain the instance. That is needed if only one instance knows a task and
 /// clients share instances. With a sessionless endpoint, every connection reaches all tasks.
-pub(crate) fn names_tasks(exchange: &Exchange) -> bool {
+fn names_tasks(exchange: &Exchange) -> bool {
     let (down, up) = (exchange.downstream(), exchange.upstream());
     let is_placed = match (down.era(), up.era()) {
         (Era::Legacy, Era::Legacy) => down.has(Feature::TasksCore) && up.has(Feature::TasksCore),
@@ -173,13 +222,13 @@ pub(crate) async fn select_instance(exchange: &mut Exchange) -> Result<Option<St
     };
     let owner = exchange.inbound.sink.owner();
     if !names_tasks(exchange) {
-        return match meant(&exchange.inbound) {
+        return match task_id(&exchange.inbound) {
             Ok(task) if is_of_another(exchange, &task, owner) => Err(unknown_task(exchange, &task)),
             Ok(_) | Err(_) => Ok(None),
         };
     }
-    let task = meant(&exchange.inbound)?;
-    let Some(named) = TaskName::parse(&task, owner) else {
+    let task = task_id(&exchange.inbound)?;
+    let Some(named) = PublicTaskId::parse(&task, owner) else {
         return Err(unknown_task(exchange, &task));
     };
     let connection = connection_named(exchange, named.instance);
@@ -194,7 +243,7 @@ pub(crate) async fn select_instance(exchange: &mut Exchange) -> Result<Option<St
 }
 
 /// Returns the open connection to the instance with this name.
-pub(crate) fn connection_named(exchange: &Exchange, name: &str) -> Option<Arc<UpstreamConnection>> {
+fn connection_named(exchange: &Exchange, name: &str) -> Option<Arc<UpstreamConnection>> {
     let mut connections = exchange
         .binding
         .pool()?
@@ -204,20 +253,19 @@ pub(crate) fn connection_named(exchange: &Exchange, name: &str) -> Option<Arc<Up
 }
 
 /// Returns true if another client started the task with this id.
-pub(crate) fn is_of_another(exchange: &Exchange, task: &str, owner: &str) -> bool {
+fn is_of_another(exchange: &Exchange, task: &str, owner: &str) -> bool {
     let connections = exchange
         .binding
         .pool()
         .map(|pool| pool.open_connections(&ConnectionUser::Gateway));
     let mut connections = connections.into_iter().flatten();
-    connections.any(|connection| connection.kept.is_of_another(task, owner))
+    connections.any(|connection| connection.tasks.is_of_another(task, owner))
 }
 
 /// Error for an unknown task. A task of another client gives the same error.
 fn unknown_task(exchange: &Exchange, task: &str) -> ServeError {
     let why = format!("Unknown task: `{task}`; see whether it is one that this client was given");
-    let code = ErrorCode::InvalidParams.code();
-    refusal(code, why, None, exchange.downstream())
+    refuse(ErrorCode::InvalidParams, why, exchange.downstream())
 }
 
 fn task_gone(exchange: &Exchange) -> ServeError {
@@ -259,26 +307,144 @@ fn may_become_task(exchange: &Exchange) -> bool {
 }
 
 fn note_task(exchange: &Exchange, method: Method, raw: &str) {
-    let (kept, sink) = (&exchange.connection.kept, &exchange.inbound.sink);
+    let (tasks, sink) = (&exchange.connection.tasks, &exchange.inbound.sink);
     match method {
         Method::ToolsCall if may_become_task(exchange) && raw.contains("taskId\"") => {
             let result = Object::parse(raw).unwrap_or_default();
             let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
             let is_task = result.get_str("resultType").as_deref() == Some("task");
             match created.filter(|_| result.get("content").is_none()) {
-                Some(task) => kept.note(&task, sink),
-                None if is_task => kept.note(&result, sink),
+                Some(task) => tasks.note(&task, sink),
+                None if is_task => tasks.note(&result, sink),
                 None => {}
             }
         }
         Method::TasksGet | Method::TasksCancel => {
-            kept.note(&Object::parse(raw).unwrap_or_default(), sink);
+            tasks.note(&Object::parse(raw).unwrap_or_default(), sink);
         }
         Method::TasksResult => {
             if let Some(id) = related_task(raw) {
-                kept.over(&id);
+                tasks.set_ended(&id);
             }
         }
         _ => {}
+    }
+}
+
+/// Selects the instance that runs the tasks of a stream. A stream covers one instance; tasks in other instances are
+/// left out.
+///
+/// Returns the stream parameters for the first connection, with the task ids of that instance, and those for later
+/// connections. The latter contain no such tasks, because they end with the instance.
+pub(crate) async fn select_stream_instance(
+    exchange: &mut Exchange,
+    params: ByteString,
+) -> (ByteString, ByteString) {
+    let filter = ListenFilter::parse(Some(&params)).unwrap_or_default();
+    let owner = exchange.inbound.sink.owner();
+    let is_own = |task: &&str| !is_of_another(exchange, task, owner);
+    let tasks = filter.tasks.iter().map(|task| &**task);
+    if filter.tasks.is_empty() || !names_tasks(exchange) {
+        let first = with_tasks(&params, tasks.filter(is_own));
+        return (first.clone(), first);
+    }
+    let named: Vec<PublicTaskId<'_>> = tasks
+        .filter_map(|task| PublicTaskId::parse(task, owner))
+        .collect();
+    let later = with_tasks(&params, std::iter::empty());
+    let connection = named
+        .iter()
+        .find_map(|task| connection_named(exchange, task.instance));
+    let Some(connection) = connection else {
+        return (later.clone(), later);
+    };
+    let here = named
+        .iter()
+        .filter(|task| *task.instance == *connection.name);
+    let Ok(Some(guard)) = connection.running.start_call().await else {
+        return (later.clone(), later);
+    };
+    let first = with_tasks(&params, here.map(|task| task.task));
+    exchange.connection = Arc::clone(&connection);
+    exchange.guard = Some(guard);
+    (first, later)
+}
+
+/// Replaces the task ids in a notification by the client's public ids.
+pub(crate) fn with_public_task_ids(
+    exchange: &Exchange,
+    note: &ServerNotification,
+) -> Option<String> {
+    if !names_tasks(exchange) {
+        return None;
+    }
+    let names = named_tasks(&exchange.connection, exchange.inbound.sink.owner());
+    match note.method {
+        Method::SubscriptionsAcknowledged => edit_tasks(&note.params, |tasks| {
+            edit_each(tasks, |task| Some(quoted(&(names.0)(&text(task)?))))
+        }),
+        method => names.params(method, &note.params),
+    }
+}
+
+/// Returns stream parameters with exactly these tasks.
+fn with_tasks<'t>(params: &ByteString, tasks: impl Iterator<Item = &'t str>) -> ByteString {
+    let tasks: Vec<String> = tasks.map(quoted).collect();
+    let tasks = format!("[{}]", tasks.join(","));
+    edit_tasks(params, |_| Some(tasks)).map_or_else(|| params.clone(), Into::into)
+}
+
+fn edit_tasks(params: &str, change: impl FnOnce(&str) -> Option<String>) -> Option<String> {
+    edit(params, "notifications", |filter| {
+        edit(filter, "taskIds", change)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_id_is_valid_only_for_its_owner_and_task() {
+        let first = PublicTaskId {
+            instance: "1f",
+            task: "t1",
+        };
+        let name = first.shown("ann");
+        assert_eq!(PublicTaskId::parse(&name, "ann"), Some(first));
+        let second = PublicTaskId {
+            task: "t2",
+            ..first
+        };
+        let elsewhere = PublicTaskId {
+            instance: "2f",
+            ..first
+        };
+        let guessed = [
+            name.replace("t1", "t2"),
+            name.replace("1f-", "2f-"),
+            String::from("1f:t1"),
+            String::from("1f-:t1"),
+            String::from("t1"),
+        ];
+        for guess in guessed {
+            assert_eq!(PublicTaskId::parse(&guess, "ann"), None, "{guess}");
+        }
+        for other in [second.shown("ann"), elsewhere.shown("ann"), first.shown("")] {
+            assert_ne!(other, name);
+        }
+        assert_eq!(PublicTaskId::parse(&name, "bob"), None);
+    }
+
+    #[test]
+    fn public_id_contains_any_task_id() {
+        for task in ["", "a:b", "a-b:c", "\u{e9}"] {
+            let named = PublicTaskId {
+                instance: "1f",
+                task,
+            };
+            let name = named.shown("");
+            assert_eq!(PublicTaskId::parse(&name, ""), Some(named), "{name}");
+        }
     }
 }
