@@ -17,7 +17,7 @@ use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::raw::ObjectWriter;
 
 pub(crate) use self::capacity::CapacityLimits;
-pub(crate) use self::serve::ServeError;
+pub(crate) use self::serve::{ServeError, wire_error};
 pub(crate) use self::text::{Explanation, NEXT_START_IN};
 use crate::metrics::Outcome;
 use crate::stable::Reason;

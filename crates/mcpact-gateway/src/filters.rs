@@ -16,8 +16,8 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::stdio::child::Guard;
 use mcpact_wire::raw::ObjectWriter;
 
+use crate::error::wire_error;
 use crate::event_history::EventHistory;
-use crate::exchange::wire_error;
 use crate::filters::message::Verdict;
 use crate::filters::process::Filter;
 use crate::metrics::Metrics;

@@ -15,6 +15,7 @@ mod readiness;
 mod reload;
 mod routing;
 mod snapshot;
+mod stable_strings;
 
 use crate::handover;
 use std::collections::{BTreeMap, HashMap};
@@ -46,7 +47,7 @@ pub use crate::gateway::build::GatewayError;
 use crate::gateway::draining::DrainingServers;
 pub use crate::gateway::reload::ConfigFile;
 pub use crate::gateway::reload::ReloadCause;
-pub use crate::gateway::snapshot::ServerReport;
+pub use crate::gateway::stable_strings::stable_strings;
 use crate::loop_detection::LoopDetector;
 use crate::loop_detection::start::ParentConfigs;
 use crate::metrics::Metrics;

@@ -36,18 +36,17 @@ mod tasks;
 mod upstream;
 
 pub use aggregate::aggregator::{Aggregator, AggregatorSettings};
-pub use aggregate::server_entry::ServerEntry;
+pub use aggregate::server_entry::{ServerEntry, ServerReport};
 pub use cache::Cache;
 pub use drain::DrainGate;
 pub use error::UpstreamError;
 pub use event_history::{EventHistory, LogEntry, LogEntryKind, ServerLog};
 pub use filters::{FilterReport, Filters};
-pub use gateway::{ConfigFile, Gateway, GatewayEnv, GatewayError, ReloadCause, ServerReport};
+pub use gateway::{ConfigFile, Gateway, GatewayEnv, GatewayError, ReloadCause, stable_strings};
 pub use loop_detection::start::{ParentConfigs, StartLoop};
 pub use mcpact::connection::FailureText;
 pub use metrics::{Metrics, ServerMetrics};
 pub use pins::PinSettings;
-pub use stable::stable_strings;
 pub use supervisor::{
     InstanceId, InstanceState, InstanceStatus, ServerFailure, ServerState, ServerStatus,
     StartCause, StopCause,

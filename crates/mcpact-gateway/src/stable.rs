@@ -1,19 +1,7 @@
-//! Stable strings of the gateway: reasons, causes, outcomes, states and log events.
-//!
-//! Users and scripts depend on them. [`stable_strings`] lists all of them for the contract test of `mcpact-cli`.
+//! Stable strings of the gateway: reasons, causes, outcomes, states and log events. Users and scripts depend on them.
 
-use std::num::NonZeroUsize;
-use std::time::Duration;
-
-use mcpact::log;
-use mcpact_engine::effect::DropCause;
-use mcpact_engine::refusal::ReasonCode;
+use mcpact::connection;
 use mcpact_spec::stable_strings;
-
-use crate::gateway::ReloadCause;
-use crate::metrics::{KINDS, Outcome};
-use crate::supervisor::{InstanceState, ServerState, StartCause, StopCause};
-use mcpact::connection::{self, FailureText};
 
 stable_strings! {
     /// Stable reason of an error of the gateway: `reason` in JSON-RPC error data, a label of metrics.
@@ -122,7 +110,7 @@ stable_strings! {
 }
 
 stable_strings! {
-    /// State of a server that [`ServerState`] does not have: `state` in `mcpact status --json` and `/readyz`.
+    /// State of a server beside those of [`ServerState`](crate::ServerState): `state` in `mcpact status --json` and `/readyz`.
     pub(crate) enum ServerWord {
         /// The server was removed from the configuration; its calls are finishing.
         Draining = "draining",
@@ -144,7 +132,7 @@ stable_strings! {
 }
 
 stable_strings! {
-    /// Log event of the gateway beside those of [`log::event`]: `event` in the log and in `mcpact logs --json`.
+    /// Log event of the gateway beside those of [`mcpact::log::event`]: `event` in the log and in `mcpact logs --json`.
     pub(crate) enum LogEvent {
         /// The configuration of a server is invalid.
         ConfigWrong = "config_wrong",
@@ -175,77 +163,6 @@ stable_strings! {
     }
 }
 
-/// Returns every stable string of the gateway and the crates below it, by set.
-#[must_use]
-pub fn stable_strings() -> Vec<(&'static str, Vec<&'static str>)> {
-    macro_rules! sets {
-        ($($name:literal: $set:ty),* $(,)?) => {
-            vec![$(($name, <$set>::ALL.iter().map(|it| it.as_str()).collect::<Vec<_>>())),*]
-        };
-    }
-    let mut sets = sets![
-        "reason": Reason,
-        "reason": ReasonCode,
-        "drop reason, messages of clients": DropCause,
-        "drop reason, messages of servers": DropReason,
-        "request outcome": Outcome,
-        "reload outcome": ReloadOutcome,
-        "reload cause": ReloadCause,
-        "start cause": StartCause,
-        "stop cause": StopCause,
-        "gateway state": GatewayState,
-        "server state": ServerWord,
-        "log event": LogEvent,
-    ];
-    let instance_states = instance_states();
-    sets.extend([
-        (
-            "server state",
-            SERVER_STATES.map(ServerState::as_str).to_vec(),
-        ),
-        (
-            "instance state",
-            instance_states.iter().map(InstanceState::as_str).collect(),
-        ),
-        ("translation kind", KINDS.to_vec()),
-        ("log event", log::event::ALL.to_vec()),
-        ("log target", log::TARGETS.to_vec()),
-    ]);
-    sets
-}
-
-/// One server state of each kind.
-pub(crate) const SERVER_STATES: [ServerState; 6] = [
-    ServerState::Asleep,
-    ServerState::Starting,
-    ServerState::Ready,
-    ServerState::Busy,
-    ServerState::Pausing {
-        wait: Duration::ZERO,
-    },
-    ServerState::Suspended {
-        age: Duration::ZERO,
-        wait: Duration::ZERO,
-    },
-];
-
-/// One instance state of each kind.
-fn instance_states() -> [InstanceState; 7] {
-    let cause = StopCause::Idle;
-    [
-        InstanceState::Starting,
-        InstanceState::Handshaking,
-        InstanceState::Ready,
-        InstanceState::Busy {
-            calls: NonZeroUsize::MIN,
-        },
-        InstanceState::Draining { calls: 0, cause },
-        InstanceState::Stopped { cause },
-        InstanceState::Failed {
-            why: FailureText::default(),
-        },
-    ]
-}
 impl From<connection::DropReason> for DropReason {
     fn from(reason: connection::DropReason) -> Self {
         match reason {

@@ -21,18 +21,15 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_registry::Origin;
 use crate::aggregate::server_entry::failure::ListGap;
-use crate::cache::{Cache, CachedList, ServerCacheFile, ServerMetadata};
-use crate::control::ListCounts;
+use crate::cache::{Cache, CachedList, ServerCacheFile, ServerMetadata, ServerProfile};
 use crate::error::Explanation;
-use crate::gateway::ServerReport;
 use crate::lists::cache::{CacheEntry, FetchOutcome, ListKey, ListVersion};
 use crate::lists::scope::list_scope;
 use crate::lists::server_list::ServerList;
-use crate::supervisor::sharing_policy;
+use crate::supervisor::{ServerState, sharing_policy};
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 use crate::upstream::info::ChangeListener;
-use crate::upstream::info::ServerProfile;
 
 /// How many lists are kept of one server; clients that declare the same share them.
 const LISTS: usize = 64;
@@ -66,6 +63,21 @@ pub struct ServerEntry {
     /// How often any of that has changed.
     judgements: AtomicU64,
     hubs: Mutex<Vec<Weak<Aggregator>>>,
+}
+
+/// Summary of a server.
+#[derive(Clone, Debug)]
+pub struct ServerReport {
+    /// Configured name.
+    pub name: String,
+    /// Negotiated revision.
+    pub revision: Option<Revision>,
+    /// Name and version that the server reports.
+    pub calls_itself: Option<String>,
+    /// State; a server known from the cache sleeps until it is called.
+    pub state: ServerState,
+    /// Cause of unavailability.
+    pub failure: Option<String>,
 }
 
 impl ServerEntry {
@@ -212,19 +224,11 @@ impl ServerEntry {
         }
     }
 
-    /// How many things it has, as far as anybody has listed them.
-    pub(crate) fn lists(&self) -> ListCounts {
-        let count = |kind: ListKind| {
-            let lists = lock(&self.lists);
-            let listings = lists.iter().filter(|(key, _)| key.kind == kind);
-            listings.filter_map(|(_, slot)| slot.count()).max()
-        };
-        ListCounts {
-            tools: count(ListKind::Tools),
-            prompts: count(ListKind::Prompts),
-            resources: count(ListKind::Resources),
-            templates: count(ListKind::Templates),
-        }
+    /// Returns the number of items in a list of the server; none if no client has read it.
+    pub(crate) fn listed(&self, kind: ListKind) -> Option<usize> {
+        let lists = lock(&self.lists);
+        let listings = lists.iter().filter(|(key, _)| key.kind == kind);
+        listings.filter_map(|(_, slot)| slot.count()).max()
     }
 
     /// Returns true if the server is known to declare the capability.

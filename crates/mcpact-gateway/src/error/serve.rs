@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use mcpact::connection::Delivery;
 use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Revision, Site};
 
 use super::{Explanation, UpstreamError};
+use crate::metrics::Outcome;
 use crate::retry::Cause;
 
 /// Error of one request through the gateway.
@@ -56,6 +58,15 @@ impl ServeError {
             // The server has answered, so it has run the request.
             Self::Response(_) => Delivery::Unknown,
             Self::Refused(_) => Delivery::NotSent,
+        }
+    }
+
+    /// Outcome of the request in the metrics.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Upstream(error) => error.kind.outcome(),
+            // A refusal of the gateway is about the request, and so is a response of the server.
+            Self::Response(_) | Self::Refused(_) => Outcome::Error,
         }
     }
 
@@ -111,5 +122,21 @@ impl ServeError {
             Self::Upstream(error) => error.explanation(),
             Self::Response(error) | Self::Refused(error) => error.message.as_str().into(),
         }
+    }
+}
+
+/// Error in JSON-RPC form, with the HTTP status of its code for a client of this revision.
+pub(crate) fn wire_error(
+    code: i64,
+    message: String,
+    data: Option<String>,
+    to: Revision,
+) -> WireError {
+    WireError {
+        code,
+        message,
+        data,
+        http_status: ErrorCode::parse(code)
+            .map_or(200, |known| known.http_status(to, Site::Application)),
     }
 }

@@ -8,35 +8,21 @@ use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::router::HttpRoute;
 use mcpact_config::ServerName;
-use mcpact_spec::Revision;
 
 use super::{Gateway, GroupTerms, State};
+use crate::aggregate::list_kind::ListKind;
+use crate::aggregate::server_entry::ServerReport;
 use crate::control::{
-    ControlFault, GatewayStatus, InstanceLine, LastError, ServerLine, Status, Transport,
+    ControlFault, GatewayStatus, InstanceLine, LastError, ListCounts, ServerLine, Status, Transport,
 };
 use crate::filters::FilterReport;
 use crate::stable::{GatewayState, ServerWord};
-use crate::supervisor::{InstanceState, InstanceStatus, ServerState};
+use crate::supervisor::{InstanceState, InstanceStatus};
 use crate::target::Target;
 use crate::upstream::UpstreamServer;
 
 /// Maximum number of ended instances in the status of a server.
 const MAX_ENDED: usize = 5;
-
-/// Summary of a server.
-#[derive(Clone, Debug)]
-pub struct ServerReport {
-    /// Configured name.
-    pub name: String,
-    /// Negotiated revision.
-    pub revision: Option<Revision>,
-    /// Name and version that the server reports.
-    pub calls_itself: Option<String>,
-    /// State; a server known from the cache sleeps until it is called.
-    pub state: ServerState,
-    /// Cause of unavailability.
-    pub failure: Option<String>,
-}
 
 impl Gateway {
     /// Connects to every server without cached metadata; yields the report of each server once it is known or failed.
@@ -194,7 +180,12 @@ fn server_line(name: &ServerName, served: &GroupTerms, draining: &[InstanceStatu
         starts: status.starts,
         failures: status.failures,
         sessions: served.route.session_count(),
-        lists: entry.lists(),
+        lists: ListCounts {
+            tools: entry.listed(ListKind::Tools),
+            prompts: entry.listed(ListKind::Prompts),
+            resources: entry.listed(ListKind::Resources),
+            templates: entry.listed(ListKind::Templates),
+        },
         lacking: entry.lacking(),
         hidden_tools: tool_filter::hidden_tools(server),
         missing: report.failure,

@@ -406,7 +406,7 @@ pub(crate) fn watch(aggregator: &Arc<Aggregator>) {
 
 /// Whether a server is there, and has no room for a request.
 fn has_no_room(error: &ServeError) -> bool {
-    Outcome::of(Err(error)) == Outcome::Busy
+    error.outcome() == Outcome::Busy
 }
 
 const fn needed(kind: ListKind) -> Capability {

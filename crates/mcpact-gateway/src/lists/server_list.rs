@@ -15,12 +15,12 @@ use sha2::{Digest, Sha256};
 use crate::aggregate::list_defects::ListDefects;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::{Page, ServerItems};
-use crate::cache::{CachedList, ServerMetadata};
+use crate::cache::{CachedList, ServerMetadata, ServerProfile};
 use crate::exchange::refusal;
 use crate::target::{Target, digest};
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::info::{ChangeListener, ServerProfile};
+use crate::upstream::info::ChangeListener;
 
 /// A whole list as the server gave it.
 #[derive(Debug)]

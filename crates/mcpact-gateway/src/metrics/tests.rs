@@ -60,9 +60,9 @@ fn outcome_follows_the_kind_of_error_and_not_its_data() {
         ),
     ];
     for (error, expected) in cells {
-        assert_eq!(Outcome::of(Err(&error)).as_str(), expected, "{error:?}");
+        assert_eq!(error.outcome().as_str(), expected, "{error:?}");
     }
-    assert_eq!(Outcome::of(Ok(())).as_str(), "ok");
+    assert_eq!(Outcome::Ok.as_str(), "ok");
 }
 
 /// Calls are counted by method and outcome with their duration; a dropped call counts as cancelled.
@@ -118,7 +118,7 @@ fn counting_a_call_allocates_nothing() {
             Plan::NewerServer,
         );
         let mut timer = server.start_call(Some(Method::ToolsCall));
-        timer.set_outcome(Outcome::of(Ok(())));
+        timer.set_outcome(Outcome::Ok);
     };
     call();
     let measured = allocation_counter::measure(call);

@@ -27,7 +27,7 @@ use crate::connection::slot::TRIES;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, Inbound};
-use crate::subscriptions::list_changes::LIST_CHANGES;
+use crate::lists::watch::LISTS;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::sync::lock;
 use crate::tasks::status;
@@ -375,7 +375,7 @@ impl RelayedStream {
             self.unacknowledged = 0;
             if std::mem::replace(&mut self.is_acknowledged, true) {
                 let filter = ListenFilter::parse(Some(&note.params)).unwrap_or_default();
-                for method in LIST_CHANGES {
+                for method in LISTS {
                     if filter.wants(method, None) {
                         sink.hint(&scope, method, "{}");
                     }

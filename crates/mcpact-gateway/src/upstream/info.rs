@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use mcpact_spec::{Era, Method, Revision};
-use mcpact_translate::lifecycle::Introduction;
+use mcpact_spec::{Era, Method};
 use tokio::sync::watch;
 
+use crate::cache::ServerProfile;
 use crate::connection::UpstreamConnection;
 use crate::lists::watch::LISTS;
 
@@ -21,26 +21,6 @@ pub(crate) struct ServerInfoCache {
     /// Whether it can tell of changes, as it is connected at the moment.
     can_tell: AtomicBool,
     listener: Mutex<Option<Weak<dyn ChangeListener>>>,
-}
-
-/// What a server said about itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServerProfile {
-    pub(crate) revision: Revision,
-    pub(crate) introduction: Introduction,
-}
-
-impl ServerProfile {
-    /// What it calls itself, if it has a name for itself.
-    pub(crate) fn calls_itself(&self) -> Option<String> {
-        let Introduction {
-            server_info,
-            is_named,
-            ..
-        } = &self.introduction;
-        let name = server_info.name();
-        (*is_named && !name.is_empty()).then(|| name.to_owned())
-    }
 }
 
 /// Hears of a server, whoever uses it.
