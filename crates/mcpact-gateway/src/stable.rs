@@ -1,6 +1,5 @@
 //! Stable strings of the gateway: reasons, causes, outcomes, states and log events. Users and scripts depend on them.
 
-use mcpact::connection;
 use mcpact_spec::stable_strings;
 
 stable_strings! {
@@ -75,29 +74,9 @@ stable_strings! {
     }
 }
 
-stable_strings! {
-    /// Reason why a message of a server was not passed on: a label of `mcpact_dropped_total`.
-    pub(crate) enum DropReason {
-        /// A response to a request that is no longer waiting.
-        LateAnswer = "late_answer",
-        /// A log message of a shared connection that may concern the call of any of several clients.
-        LogOfWhom = "log_of_whom",
-        /// No client reads messages outside of calls fast enough.
-        NoReader = "no_reader",
-        /// JSON that is not a JSON-RPC message.
-        NotAMessage = "not_a_message",
-        /// Not JSON.
-        NotJson = "not_json",
-        /// The call does not read its messages fast enough.
-        SlowCall = "slow_call",
-        /// A message that exceeds the size limit.
-        TooLong = "too_long",
-        /// A notification that no revision defines.
-        UnknownMethod = "unknown_method",
-        /// A response to another request.
-        WrongId = "wrong_id",
-    }
-}
+/// Reason why a log message of a shared connection was not passed on: it may concern the call of any of several clients.
+/// A label of `mcpact_dropped_total`, beside those of [`mcpact::connection::DropReason`].
+pub(crate) const LOG_OF_WHOM: &str = "log_of_whom";
 
 stable_strings! {
     /// Result of a reload: a label of `mcpact_reloads_total`.
@@ -160,20 +139,5 @@ stable_strings! {
         ToolHiddenText = "tool_hidden_text",
         /// A user approved changed tools.
         ToolsAgreed = "tools_agreed",
-    }
-}
-
-impl From<connection::DropReason> for DropReason {
-    fn from(reason: connection::DropReason) -> Self {
-        match reason {
-            connection::DropReason::LateAnswer => Self::LateAnswer,
-            connection::DropReason::NoReader => Self::NoReader,
-            connection::DropReason::NotAMessage => Self::NotAMessage,
-            connection::DropReason::NotJson => Self::NotJson,
-            connection::DropReason::SlowCall => Self::SlowCall,
-            connection::DropReason::TooLong => Self::TooLong,
-            connection::DropReason::UnknownMethod => Self::UnknownMethod,
-            connection::DropReason::WrongId => Self::WrongId,
-        }
     }
 }

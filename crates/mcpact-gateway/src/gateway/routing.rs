@@ -16,6 +16,7 @@ use mcpact_wire::codec;
 use mcpact_wire::id::IdRef;
 use mcpact_wire::raw::{ObjectWriter, member};
 use mcpact_wire::scan::text;
+use percent_encoding::percent_decode_str;
 
 use super::loop_check::Scope;
 use super::{Gateway, State, loop_check, metrics_page, readiness};
@@ -108,22 +109,10 @@ fn path_destination(path: &str) -> Destination {
     }
 }
 
-/// Decodes percent-encoding; invalid sequences stay unchanged.
+/// Decodes percent-encoding; a part that is not UTF-8 stays unchanged.
 fn decoded(part: &str) -> Cow<'_, str> {
-    let mut pieces = part.split('%');
-    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let digits = piece
-            .get(..2)
-            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.unwrap_or(b'%'));
-        bytes.extend_from_slice(&piece.as_bytes()[byte.map_or(0, |_| 2)..]);
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) if text != part => Cow::Owned(text),
-        Ok(_) | Err(_) => Cow::Borrowed(part),
-    }
+    let decoded = percent_decode_str(part).decode_utf8();
+    decoded.unwrap_or(Cow::Borrowed(part))
 }
 
 /// Parses a comma-separated list of tags; the result is sorted and without duplicates.

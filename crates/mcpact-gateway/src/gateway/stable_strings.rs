@@ -3,14 +3,14 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use mcpact::connection::FailureText;
+use mcpact::connection::{DropReason, FailureText};
 use mcpact::log;
 use mcpact_engine::effect::DropCause;
 use mcpact_engine::refusal::ReasonCode;
 
 use super::ReloadCause;
 use crate::metrics::{KINDS, Outcome};
-use crate::stable::{DropReason, GatewayState, LogEvent, Reason, ReloadOutcome, ServerWord};
+use crate::stable::{GatewayState, LOG_OF_WHOM, LogEvent, Reason, ReloadOutcome, ServerWord};
 use crate::supervisor::{InstanceState, ServerState, StartCause, StopCause};
 
 /// Returns every stable string of the gateway and the crates below it, by set, for the contract test of `mcpact-cli`.
@@ -45,6 +45,7 @@ pub fn stable_strings() -> Vec<(&'static str, Vec<&'static str>)> {
             "instance state",
             instance_states.iter().map(InstanceState::as_str).collect(),
         ),
+        ("drop reason, messages of servers", vec![LOG_OF_WHOM]),
         ("translation kind", KINDS.to_vec()),
         ("log event", log::event::ALL.to_vec()),
         ("log target", log::TARGETS.to_vec()),

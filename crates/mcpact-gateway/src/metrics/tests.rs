@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpact::connection::DropReason;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
 
@@ -97,9 +98,9 @@ fn calls_are_counted_by_method_and_outcome() {
 #[test]
 fn only_metrics_of_removed_servers_are_dropped() {
     let metrics = Metrics::default();
-    metrics.server("a").dropped(DropReason::LateAnswer);
-    metrics.server("b").dropped(DropReason::LateAnswer);
-    metrics.server("a").dropped(DropReason::LateAnswer);
+    metrics.server("a").dropped(DropReason::LateAnswer.as_str());
+    metrics.server("b").dropped(DropReason::LateAnswer.as_str());
+    metrics.server("a").dropped(DropReason::LateAnswer.as_str());
     metrics.keep_only(|name| name == "a");
     let text = written(&metrics);
     let row = r#"mcpact_dropped_total{side="server",server="a",reason="late_answer"} 2"#;
