@@ -47,7 +47,7 @@ pub enum UpstreamErrorKind {
     HttpStatus {
         /// HTTP status.
         status: u16,
-        /// The request carried credentials.
+        /// The request had credentials.
         has_credentials: bool,
     },
     /// The server is a gateway that routes back to this one.
@@ -266,7 +266,7 @@ impl UpstreamErrorKind {
         self
     }
 
-    /// Returns true if the server left the config before it was given the request.
+    /// Returns true if the server left the config before the request was sent.
     pub(crate) fn is_retired(&self) -> bool {
         match self {
             Self::Retired => true,

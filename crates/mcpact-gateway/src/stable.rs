@@ -23,7 +23,7 @@ stable_strings! {
         ServerUnclear = "server_unclear",
         /// The configuration of the server is invalid.
         ServerWrong = "server_wrong",
-        /// The request would come back to the gateway that sent it.
+        /// The request would return to the gateway that sent it.
         ServersInACircle = "servers_in_a_circle",
         /// The `Mcpact-Tags` header is malformed.
         TagsUnclear = "tags_unclear",

@@ -13,7 +13,7 @@ const HINT: &str = "; hint: ";
 /// Precedes the time until the next start of a server.
 pub(crate) const NEXT_START_IN: &str = "next start in ";
 
-/// A failure with the advice that goes with it.
+/// A failure with advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Explanation {
     pub(crate) text: FailureText,

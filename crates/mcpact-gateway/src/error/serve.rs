@@ -78,7 +78,7 @@ impl ServeError {
         }
     }
 
-    /// Returns true if the server was retired before it was given the request.
+    /// Returns true if the server was retired before the request was sent.
     pub(crate) fn is_retired(&self) -> bool {
         matches!(self, Self::Upstream(error) if error.kind.is_retired())
     }

@@ -1,4 +1,4 @@
-//! Proxy loops: refuses requests that would come back to this gateway, and skips servers whose URL is this gateway, for
+//! Proxy loops: refuses requests that would return to this gateway, and skips servers whose URL is this gateway, for
 //! example because a client config that the gateway reads contains it.
 
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ pub(super) enum Scope {
     Listed,
 }
 
-/// Passes a request on to the backend of these servers, unless it would come back to one of them.
+/// Passes a request on to the backend of these servers, unless it would return to one of them.
 pub(super) fn through<'m>(
     gateway: &Gateway,
     route: &HttpRoute,

@@ -186,7 +186,7 @@ fn dispatch(
             None => refused(&unknown_server(&state, &name), request),
         },
         Destination::Tagged(tags) => {
-            // Sessions survive without servers, which may come back.
+            // Sessions survive without servers, which a reload may add again.
             let has_session = request.headers.contains_key(&SESSION_ID);
             let known = state.selections.get(&tags).filter(|_| has_session);
             let known = known.map(|selection| selection.route.clone());
