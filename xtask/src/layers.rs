@@ -1,4 +1,5 @@
-//! Layers of the workspace: the order of the crates and the dependencies of the pure ones.
+//! Layers of the workspace: the order of the crates, the dependencies of the pure ones, and the order of the modules of
+//! the gateway.
 
 /// A crate and its access to the outside world.
 pub(crate) struct Layer {
@@ -67,6 +68,147 @@ const fn io(name: &'static str) -> Layer {
     let access = Access::Io;
     Layer { name, access }
 }
+
+/// Layers of the modules of a crate.
+pub(crate) struct ModuleLayers {
+    /// Source directory of the crate.
+    pub(crate) folder: &'static str,
+    /// Layers, the lowest first. A module may use its own layer and those above it in this list.
+    ///
+    /// A name stands for the module with its submodules, except those that are listed themselves. The modules of one
+    /// layer may use each other.
+    pub(crate) layers: &'static [&'static [&'static str]],
+    pub(crate) exceptions: &'static [Exception],
+}
+
+/// Permitted use of a higher layer.
+pub(crate) struct Exception {
+    pub(crate) module: &'static str,
+    /// Module or item of the higher layer.
+    pub(crate) uses: &'static str,
+    pub(crate) why: &'static str,
+}
+
+/// Modules of the gateway.
+pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
+    folder: "crates/mcpact-gateway/src",
+    layers: &[
+        &["sync"],
+        &["stable", "aggregate::list_kind"],
+        &[
+            "drain",
+            "event_history",
+            "loop_detection",
+            "metrics",
+            "pins",
+            "retry",
+            "target",
+        ],
+        // Pure: names, URIs, task ids and pages of several servers as one.
+        &[
+            "aggregate::capabilities",
+            "aggregate::instructions",
+            "aggregate::list_defects",
+            "aggregate::merge",
+            "aggregate::name_registry",
+            "aggregate::name_table",
+            "aggregate::rewrite",
+            "aggregate::task_ids",
+            "aggregate::uri_table",
+        ],
+        &["error"],
+        &["approval", "cache"],
+        &["filters"],
+        &["supervisor"],
+        &["connect", "lists::scope"],
+        &[
+            "connection",
+            "downstream::sink",
+            "lists::watch",
+            "subscriptions::log_levels",
+            "subscriptions::subscribers",
+        ],
+        // One server and its clients. The server owns the state of its tasks, subscriptions and suspended calls, and
+        // they use it.
+        &[
+            "downstream",
+            "exchange",
+            "handover",
+            "lists::pages",
+            "lists::server_list",
+            "subscriptions",
+            "suspended",
+            "tasks",
+            "upstream",
+        ],
+        &["pipeline"],
+        // Several servers as one.
+        &[
+            "aggregate",
+            "downstream::client",
+            "handover::removed",
+            "handover::subscriptions",
+            "lists",
+            "subscriptions::aggregate_listen",
+            "subscriptions::list_changes",
+            "subscriptions::watched_uris",
+            "tasks::aggregate_tasks",
+        ],
+        &["control", "gateway"],
+    ],
+    exceptions: &[
+        Exception {
+            module: "connection",
+            uses: "tasks",
+            why: "a connection holds the tasks of its server, and passes on their questions and notifications",
+        },
+        Exception {
+            module: "connection",
+            uses: "subscriptions::listen",
+            why: "a connection passes on the notifications of its subscriptions",
+        },
+        Exception {
+            module: "connection::slot",
+            uses: "lists::own::OwnListChanges",
+            why: "counter of list changes, to be moved to `connection`",
+        },
+        Exception {
+            module: "connection::slot",
+            uses: "upstream::info::ServerInfoCache",
+            why: "last known description of the server, to be moved to `connection`",
+        },
+        Exception {
+            module: "connection::state_lost",
+            uses: "upstream::binding::ServerBinding",
+            why: "methods of the binding, to be moved to `upstream`",
+        },
+        Exception {
+            module: "connection::ownership",
+            uses: "exchange::Exchange",
+            why: "method of the exchange, to be moved to `exchange`",
+        },
+        Exception {
+            module: "lists::watch",
+            uses: "lists::pages",
+            why: "`own_stamp`, to be moved to `connection`",
+        },
+        Exception {
+            module: "subscriptions::subscribers",
+            uses: "subscriptions::listen",
+            why: "the streams of a connection, to be moved to `subscribers`",
+        },
+        Exception {
+            module: "downstream",
+            uses: "downstream::client::DownstreamClient",
+            why: "the library keeps one type of state per client, for both kinds of backend",
+        },
+        Exception {
+            module: "downstream::sink",
+            uses: "downstream::ClientState",
+            why: "the session of the library holds the state of the client",
+        },
+    ],
+};
 
 /// Position of a crate in [`LAYERS`].
 pub(crate) fn position(name: &str) -> Option<usize> {

@@ -19,6 +19,7 @@ mod labels;
 mod layers;
 mod lint;
 mod listening;
+mod modules;
 mod node;
 mod oracle;
 mod process;
@@ -63,7 +64,7 @@ enum Command {
     Compatibility,
     /// Compare the public items of the library crates with the committed lists.
     PublicApi(public_api::Options),
-    /// Check that the pure crates use no IO and that dependencies follow the layers.
+    /// Check that the pure crates use no IO and that dependencies of crates and modules follow the layers.
     Purity,
     /// Check file lengths and leftovers.
     Lint,

@@ -3,7 +3,7 @@ use toml::Table;
 use crate::checkout::{Checkout, SourceFile};
 use crate::dependencies::{disallowed, wrong_direction};
 use crate::failure::Failure;
-use crate::layers::{Access, LAYERS};
+use crate::layers::{Access, GATEWAY, LAYERS};
 use crate::process::{capture, cargo};
 use crate::report;
 use crate::source_text::{SourceText, has_word};
@@ -26,7 +26,8 @@ const FORBIDDEN: &[&str] = &[
     "getrandom",
 ];
 
-/// Checks sources and dependencies of the pure crates, and the direction of every dependency.
+/// Checks sources and dependencies of the pure crates, and the direction of every dependency between crates and between
+/// the modules of the gateway.
 pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let crates = checkout.crates()?;
     let mut findings = Vec::new();
@@ -49,6 +50,7 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
             third_party,
         ));
     }
+    findings.extend(GATEWAY.findings(&checkout.rust_files(&[GATEWAY.folder])?));
     Failure::unless_clean(
         "purity",
         findings,

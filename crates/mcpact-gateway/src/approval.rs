@@ -1,5 +1,6 @@
 //! Check of an approval right before a launch.
 
+use mcpact::connection::ConnectError;
 use mcpact_config::{Approval, ApprovalSubject, Launch};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::stdio::child::LaunchProblem;
@@ -18,7 +19,7 @@ pub(crate) async fn check(approval: &Approval) -> Result<(), UpstreamErrorKind> 
         Ok(Err(source)) => Err(match launch {
             Launch::Command(command) if LaunchProblem::of(&source).is_some() => {
                 let program = command.program.to_string();
-                UpstreamErrorKind::from(TransportError::Spawn { program, source })
+                ConnectError::from(TransportError::Spawn { program, source }).into()
             }
             _ => UpstreamErrorKind::ApprovalUnreadable(source),
         }),

@@ -10,7 +10,7 @@ mod server_file;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use self::metadata::{CachedList, ServerMetadata};
+pub(crate) use self::metadata::{CachedList, ServerMetadata, ServerProfile};
 pub(crate) use self::server_file::ServerCacheFile;
 
 /// Directory of the server metadata cache.

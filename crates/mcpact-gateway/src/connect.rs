@@ -61,15 +61,10 @@ fn classify(error: ConnectError, target: &Target) -> UpstreamErrorKind {
         {
             UpstreamErrorKind::StartLoop
         }
-        ConnectError::Transport(error) => error.into(),
-        ConnectError::NotMcp { status, .. } => UpstreamErrorKind::NotMcp { status },
         ConnectError::HttpStatus(refusal) => UpstreamErrorKind::HttpStatus {
             status: refusal.status,
             has_credentials: target.has_credentials(),
         },
-        ConnectError::Exited { status, stderr, .. } => UpstreamErrorKind::Exited { status, stderr },
-        ConnectError::Negotiation {
-            failure, stderr, ..
-        } => UpstreamErrorKind::Negotiation { failure, stderr },
+        error => error.into(),
     }
 }

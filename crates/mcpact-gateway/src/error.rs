@@ -3,12 +3,10 @@
 mod advice;
 mod capacity;
 mod serve;
-mod text;
 
-use mcpact::connection::{Delivery, FailureText};
+use mcpact::connection::{ConnectError, Delivery, FailureText};
 use mcpact::error::with_causes;
 use mcpact_config::ApprovalKind;
-use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_translate::shape::ShapeError;
@@ -16,9 +14,9 @@ use mcpact_transport::error::TransportError;
 use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::raw::ObjectWriter;
 
+pub(crate) use self::advice::{Explanation, NEXT_START_IN};
 pub(crate) use self::capacity::CapacityLimits;
-pub(crate) use self::serve::{ServeError, ServeErrorKind};
-pub(crate) use self::text::{Explanation, NEXT_START_IN};
+pub(crate) use self::serve::{ServeError, wire_error};
 use crate::metrics::Outcome;
 use crate::stable::Reason;
 
@@ -38,38 +36,18 @@ pub struct UpstreamError {
 /// Cause of an upstream error.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamErrorKind {
-    /// The server cannot be reached or started.
+    /// No connection was made, and nothing was sent.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The server cannot be reached for a call.
     #[error("{}", .0.connect_failure())]
     Transport(#[source] std::sync::Arc<TransportError>),
-    /// The URL answers, but not as an MCP endpoint.
-    #[error("no MCP endpoint at this URL (HTTP {status})")]
-    NotMcp {
-        /// HTTP status of the first message.
-        status: u16,
-    },
-    /// The process exited before the negotiation had finished.
-    #[error("the server exited during startup ({status})")]
-    Exited {
-        /// Exit status, as text.
-        status: String,
-        /// End of the server's stderr.
-        stderr: String,
-    },
-    /// The negotiation failed.
-    #[error("negotiation with the server failed")]
-    Negotiation {
-        /// Cause.
-        #[source]
-        failure: Failure,
-        /// End of the server's stderr.
-        stderr: String,
-    },
     /// The server answered with an HTTP status and no MCP message.
     #[error("the server answered with status {status}{}", without_message(*status))]
     HttpStatus {
         /// HTTP status.
         status: u16,
-        /// The request carried credentials.
+        /// The request had credentials.
         has_credentials: bool,
     },
     /// The server is a gateway that routes back to this one.
@@ -208,9 +186,10 @@ fn times(failures: usize) -> String {
 impl UpstreamErrorKind {
     /// Returns true if the server was reached or started but the negotiation did not succeed.
     pub(crate) const fn is_negotiation_failure(&self) -> bool {
+        use ConnectError::{Exited, Negotiation, NotMcp};
         matches!(
             self,
-            Self::Negotiation { .. } | Self::Exited { .. } | Self::NotMcp { .. }
+            Self::Connect(Negotiation { .. } | Exited { .. } | NotMcp { .. })
         )
     }
 
@@ -225,14 +204,20 @@ impl UpstreamErrorKind {
 
     /// Returns the stable reason, the outcome in the metrics and the fate of the request.
     fn classify(&self) -> (Reason, Outcome, Delivery) {
+        use ConnectError::{Exited, Negotiation, NotMcp, Transport};
         use Delivery::{NotSent, RefusedUnread, Unknown};
         use Outcome::{Busy, Error, Lost, Timeout, Unavailable};
         match self {
-            Self::Transport(_) => (Reason::UpstreamUnreachable, Unavailable, NotSent),
-            Self::NotMcp { .. } => (Reason::UpstreamUnreachable, Unavailable, NotSent),
-            Self::Exited { .. } => (Reason::UpstreamExited, Unavailable, NotSent),
-            Self::Negotiation { .. } => (Reason::UpstreamNoAgreement, Unavailable, NotSent),
-            Self::HttpStatus { .. } => (Reason::UpstreamStatus, Unavailable, Unknown),
+            Self::Connect(Transport(_) | NotMcp { .. }) | Self::Transport(_) => {
+                (Reason::UpstreamUnreachable, Unavailable, NotSent)
+            }
+            Self::Connect(Exited { .. }) => (Reason::UpstreamExited, Unavailable, NotSent),
+            Self::Connect(Negotiation { .. }) => {
+                (Reason::UpstreamNoAgreement, Unavailable, NotSent)
+            }
+            Self::Connect(ConnectError::HttpStatus(_)) | Self::HttpStatus { .. } => {
+                (Reason::UpstreamStatus, Unavailable, Unknown)
+            }
             Self::Loop | Self::StartLoop => (Reason::UpstreamCircle, Unavailable, NotSent),
             Self::CallTimeout { .. } => (Reason::UpstreamTimeout, Timeout, Unknown),
             Self::NotSent(_) => (Reason::UpstreamGone, Lost, NotSent),
@@ -281,15 +266,7 @@ impl UpstreamErrorKind {
         self
     }
 
-    /// Adapts the error for a call that was sent: its server was stopped rather than removed.
-    fn for_sent_call(self) -> Self {
-        match self.is_retired() {
-            true => Self::Stopped,
-            false => self,
-        }
-    }
-
-    /// Returns true if the server left the config before it was given the request.
+    /// Returns true if the server left the config before the request was sent.
     pub(crate) fn is_retired(&self) -> bool {
         match self {
             Self::Retired => true,
@@ -303,7 +280,9 @@ impl UpstreamErrorKind {
         let cause = match self {
             Self::Shared(same) => return same.text(masks),
             // It contains nothing from the server, and a secret may occur in the program's path.
-            Self::Transport(_) => with_causes(self),
+            Self::Connect(ConnectError::Transport(_)) | Self::Transport(_) => with_causes(self),
+            // The cause is the failure of the older transport, which most servers do not have.
+            Self::Connect(ConnectError::NotMcp { .. }) => masks.cover(self.to_string()),
             _ => masks.cover(with_causes(self)),
         };
         FailureText {
@@ -315,7 +294,9 @@ impl UpstreamErrorKind {
     /// Returns the end of the server's stderr, if it is part of the failure.
     fn stderr(&self) -> &str {
         match self {
-            Self::Exited { stderr, .. } | Self::Negotiation { stderr, .. } => stderr,
+            Self::Connect(
+                ConnectError::Exited { stderr, .. } | ConnectError::Negotiation { stderr, .. },
+            ) => stderr,
             Self::NotSent(text)
             | Self::ConnectionLost(text)
             | Self::ConnectionAndStateLost(text)
@@ -327,29 +308,30 @@ impl UpstreamErrorKind {
     }
 }
 
-impl From<TransportError> for UpstreamErrorKind {
-    fn from(error: TransportError) -> Self {
-        Self::Transport(std::sync::Arc::new(error))
-    }
-}
-
 impl UpstreamError {
-    /// Adapts the error for a call that was sent.
-    pub(crate) fn for_sent_call(self) -> Self {
-        Self {
-            kind: self.kind.for_sent_call(),
-            ..self
+    /// Adapts the error for a call that was sent: its server was stopped rather than removed.
+    pub(crate) fn for_sent_call(mut self) -> Self {
+        if self.kind.is_retired() {
+            self.kind = UpstreamErrorKind::Stopped;
         }
+        self
     }
 
-    /// Returns cause, stderr and lasting advice.
-    pub(crate) fn explanation(&self) -> Explanation {
-        // The text may be read after that time.
-        let is_lasting = self.kind.next_start().is_none();
+    /// Returns cause, stderr and advice.
+    fn current_explanation(&self) -> Explanation {
         Explanation {
             text: self.kind.text(&self.masks),
-            hint: is_lasting.then(|| self.kind.advised(&self.masks)).flatten(),
+            hint: self.kind.advised(&self.masks),
         }
+    }
+
+    /// Returns cause, stderr and lasting advice, for a reader after the time of the next start.
+    pub(crate) fn explanation(&self) -> Explanation {
+        let mut explanation = self.current_explanation();
+        if self.kind.next_start().is_some() {
+            explanation.hint = None;
+        }
+        explanation
     }
 
     /// JSON-RPC error code of every upstream error.
@@ -357,25 +339,21 @@ impl UpstreamError {
 
     /// Returns the message for the client: server, cause, stderr and advice.
     pub(crate) fn message(&self) -> String {
-        let explanation = Explanation {
-            text: self.kind.text(&self.masks),
-            hint: self.kind.advised(&self.masks),
-        };
-        format!("{}: {explanation}", self.target)
+        format!("{}: {}", self.target, self.current_explanation())
     }
 
     /// Encodes the error for the client.
     #[must_use]
     pub fn on_wire(&self) -> WireError {
-        let advice = self.kind.advised(&self.masks);
+        let explanation = self.current_explanation();
         let data = ObjectWriter::new().text("reason", self.kind.reason().as_str());
-        let data = match &advice {
+        let data = match &explanation.hint {
             None => data,
             Some(advice) => data.text("advice", advice),
         };
         WireError {
             code: Self::CODE,
-            message: self.message(),
+            message: format!("{}: {explanation}", self.target),
             data: Some(data.finish()),
             http_status: 200,
         }
@@ -385,15 +363,17 @@ impl UpstreamError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcpact_engine::client::Failure;
 
     #[test]
     fn stderr_is_shown_between_cause_and_hint() {
         let error = UpstreamError {
             target: String::from("`x`"),
-            kind: UpstreamErrorKind::Negotiation {
+            kind: UpstreamErrorKind::Connect(ConnectError::Negotiation {
                 failure: Failure::InitTimeout,
                 stderr: format!("{}\u{1b}[1mwaiting\n", "-".repeat(600)),
-            },
+                transcript: Box::default(),
+            }),
             masks: Masks::default(),
         };
         let message = error.on_wire().message;

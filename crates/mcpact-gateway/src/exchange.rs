@@ -15,9 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytestring::ByteString;
 use mcpact::server::backend::{BackendRequest, ResponseMode};
-use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
-use mcpact_spec::{Capability, Era, ErrorCode, LogLevel, Method, Revision, Site};
+use mcpact_spec::{Capability, Era, ErrorCode, LogLevel, Method, Revision};
 use mcpact_translate::cursor::{self, CursorOwner};
 use mcpact_translate::plan::{request_params, with_progress_token, with_reported_token};
 use mcpact_translate::progress::Progress;
@@ -32,9 +31,11 @@ use crate::connection::UpstreamConnection;
 use crate::connection::pool::QuestionPermit;
 use crate::connection::slot::Lease;
 use crate::downstream::sink::ClientSink;
-use crate::error::{ServeError, UpstreamErrorKind};
-use crate::exchange::server_change::disagreed;
-use crate::retry::{Attempt, Cause, Retry, RetryPolicy, ServerDoubt};
+use crate::error::{ServeError, UpstreamErrorKind, wire_error};
+use crate::exchange::refusal::RefusalKind;
+use crate::exchange::refusal::RefusalRecord;
+use crate::exchange::refusal::disagreed;
+use crate::retry::{Attempt, Cause, Retry, RetryPolicy};
 use crate::subscriptions::log_levels::LogLevelGuard;
 use crate::supervisor::CallGuard;
 use crate::upstream::binding::ServerBinding;
@@ -530,20 +531,4 @@ pub(crate) fn refusal(
 /// Refusal without data, for a client of this revision.
 pub(crate) fn refuse(code: ErrorCode, message: impl Into<String>, to: Revision) -> ServeError {
     refusal(code.code(), message.into(), None, to)
-}
-
-/// Error in JSON-RPC form, with the HTTP status of its code for a client of this revision.
-pub(crate) fn wire_error(
-    code: i64,
-    message: String,
-    data: Option<String>,
-    to: Revision,
-) -> WireError {
-    WireError {
-        code,
-        message,
-        data,
-        http_status: ErrorCode::parse(code)
-            .map_or(200, |known| known.http_status(to, Site::Application)),
-    }
 }

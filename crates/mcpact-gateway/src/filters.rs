@@ -16,8 +16,8 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::stdio::child::Guard;
 use mcpact_wire::raw::ObjectWriter;
 
+use crate::error::wire_error;
 use crate::event_history::EventHistory;
-use crate::exchange::wire_error;
 use crate::filters::message::Verdict;
 use crate::filters::process::Filter;
 use crate::metrics::Metrics;
@@ -91,27 +91,29 @@ impl Filters {
     }
 
     /// Returns the method name of a request if a filter wants its result.
-    pub(crate) fn result_method(&self, job: &BackendRequest) -> Option<String> {
+    pub(crate) fn result_method(&self, request: &BackendRequest) -> Option<String> {
         let mut configs = self.configs();
-        let is_wanted = configs.any(|config| config.wants(Stage::Response, &job.name));
-        is_wanted.then(|| job.name.to_string())
+        let is_wanted = configs.any(|config| config.wants(Stage::Response, &request.name));
+        is_wanted.then(|| request.name.to_string())
     }
 
     /// Runs the filters on a request.
     pub(crate) async fn filter_request(
         &self,
-        mut job: BackendRequest,
+        mut request: BackendRequest,
     ) -> Result<BackendRequest, WireError> {
         if self.all.is_empty() {
-            return Ok(job);
+            return Ok(request);
         }
-        let client = job.pact.revision();
-        let params = &job.params;
-        let changed = self.run(Stage::Request, &job.name, params, client).await?;
+        let client = request.pact.revision();
+        let params = &request.params;
+        let changed = self
+            .run(Stage::Request, &request.name, params, client)
+            .await?;
         if let Some(params) = changed {
-            job.params = params.into();
+            request.params = params.into();
         }
-        Ok(job)
+        Ok(request)
     }
 
     /// Runs the filters on a result, if any wants it.

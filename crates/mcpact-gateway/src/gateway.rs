@@ -5,25 +5,23 @@
 
 mod build;
 pub(crate) mod bundle;
-mod config_reload;
-mod draining;
 mod loop_check;
 mod metrics_page;
-mod own_url;
-mod paths;
 mod readiness;
 mod reload;
 mod routing;
 mod snapshot;
+mod stable_strings;
 
-use crate::handover;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Instant;
 
+use futures_util::Stream;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use mcpact::client::EraCache;
 use mcpact::server::Settings;
 use mcpact::server::backend::SessionEnd;
@@ -34,25 +32,25 @@ use mcpact_config::{
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
-use crate::aggregate::aggregator::Aggregator;
-use crate::aggregate::aggregator::AggregatorSettings;
-use crate::aggregate::server_entry::ServerEntry;
+use crate::aggregate::aggregator::{Aggregator, AggregatorSettings};
+use crate::aggregate::server_entry::{ServerEntry, ServerReport};
 use crate::cache::Cache;
-use crate::control::{ApprovedTools, ReloadReport};
+use crate::control::{ApprovedTools, ControlFault, ReloadReport, Status};
 use crate::drain::DrainGate;
-use crate::event_history::EventHistory;
-use crate::filters::Filters;
+use crate::event_history::{EventHistory, LogEntryKind};
+use crate::filters::{FilterReport, Filters};
 pub use crate::gateway::build::GatewayError;
-use crate::gateway::draining::DrainingServers;
-pub use crate::gateway::reload::ConfigFile;
-pub use crate::gateway::reload::ReloadCause;
-pub use crate::gateway::snapshot::ServerReport;
+pub use crate::gateway::reload::{ConfigFile, ReloadCause};
+pub use crate::gateway::stable_strings::stable_strings;
+use crate::handover;
 use crate::loop_detection::LoopDetector;
 use crate::loop_detection::start::ParentConfigs;
 use crate::metrics::Metrics;
 use crate::stable::{LogEvent, ReloadOutcome};
+use crate::supervisor::InstanceStatus;
 use crate::sync::lock;
 use crate::target::Local;
+use crate::upstream::UpstreamServer;
 
 /// Environment of a gateway beside its catalog.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +78,7 @@ pub struct Gateway {
     /// Settings of the HTTP listener, which a reload does not change.
     settings: Settings,
     aggregator: Arc<Aggregator>,
-    hub_settings: AggregatorSettings,
+    aggregator_settings: AggregatorSettings,
     route: HttpRoute,
     state: Mutex<State>,
     metrics: Arc<Metrics>,
@@ -106,17 +104,18 @@ pub struct Gateway {
 #[derive(Debug, Default)]
 struct State {
     catalog: Catalog,
-    servers: BTreeMap<ServerName, GroupTerms>,
+    servers: BTreeMap<ServerName, ServerRoute>,
     selections: HashMap<Vec<String>, TagSelection>,
     last_reload: Option<ReloadReport>,
-    draining: DrainingServers,
+    /// Removed or replaced servers, which may still finish calls.
+    draining: Vec<(ServerName, Weak<UpstreamServer>)>,
     /// Digest of the config as last read; none if it was unreadable.
     digest: Option<ConfigDigest>,
 }
 
 /// Server with the HTTP route of its own endpoint.
 #[derive(Clone, Debug)]
-struct GroupTerms {
+struct ServerRoute {
     entry: Arc<ServerEntry>,
     route: HttpRoute,
 }
@@ -145,7 +144,7 @@ impl Gateway {
             &event_history,
             &metrics,
         );
-        let hub_settings = AggregatorSettings {
+        let aggregator_settings = AggregatorSettings {
             filters: filters.clone(),
             metrics: Arc::clone(&metrics),
             front: settings.clone(),
@@ -154,14 +153,14 @@ impl Gateway {
             list_wait: catalog.gateway.list_wait,
             ..AggregatorSettings::default()
         };
-        let aggregator = Aggregator::new(Vec::new(), hub_settings.clone());
+        let aggregator = Aggregator::new(Vec::new(), aggregator_settings.clone());
         let aggregator = aggregator.map_err(GatewayError::UpstreamServer)?;
         let gateway = Arc::new(Self {
             env,
             settings,
             route: HttpRoute::to(Arc::clone(&aggregator)),
             aggregator,
-            hub_settings,
+            aggregator_settings,
             state: Mutex::default(),
             metrics,
             started: Instant::now(),
@@ -206,7 +205,7 @@ impl Gateway {
     }
 
     fn apply(&self, mut catalog: Catalog) -> Result<Changes, GatewayError> {
-        own_url::skip_own_url(self, &mut catalog);
+        loop_check::skip_own_url(self, &mut catalog);
         let mut state = self.state();
         let state = &mut *state;
         let changes = state.catalog.changes_to(&catalog);
@@ -222,6 +221,9 @@ impl Gateway {
         let names = previous.keys().chain(state.servers.keys());
         self.event_history
             .keep(&names.map(ServerName::as_str).collect());
+        state
+            .draining
+            .retain(|(_, server)| server.strong_count() > 0);
         let mut replaced = Vec::new();
         for (name, served) in previous {
             let server = served.entry.server();
@@ -230,7 +232,7 @@ impl Gateway {
                 Some(next) => handover::succeeded_by(server, next),
                 None => {}
             }
-            state.draining.add(name, server);
+            state.draining.push((name, Arc::downgrade(server)));
             replaced.push(served);
         }
         let separator = &state.catalog.gateway.separator;
@@ -254,7 +256,7 @@ impl Gateway {
         catalog: &Catalog,
         changes: &Changes,
         invalid: &mut Vec<(ServerName, String)>,
-    ) -> Result<BTreeMap<ServerName, GroupTerms>, GatewayError> {
+    ) -> Result<BTreeMap<ServerName, ServerRoute>, GatewayError> {
         let mut servers = BTreeMap::new();
         for (name, config) in catalog.served() {
             let before = state.servers.get(name);
@@ -285,9 +287,9 @@ impl Gateway {
         name: &ServerName,
         config: &mcpact_config::ServerConfig,
         names: NameStyle,
-        before: Option<&GroupTerms>,
+        before: Option<&ServerRoute>,
         changes: &Changes,
-    ) -> Result<GroupTerms, GatewayError> {
+    ) -> Result<ServerRoute, GatewayError> {
         let (server, route) = match before {
             // Instances and clients stay; only names and limits change.
             Some(before) if changes.changed.get(name) != Some(&Change::Relaunch) => {
@@ -307,7 +309,7 @@ impl Gateway {
         let tools = config.tools.clone();
         let cache = &self.env.cache;
         let entry = ServerEntry::with(name.as_str(), prefix, tags.collect(), tools, server, cache);
-        Ok(GroupTerms { entry, route })
+        Ok(ServerRoute { entry, route })
     }
 
     /// Binds the configured HTTP address; requests are served while [`RoutedServer::run`] is awaited.
@@ -318,7 +320,7 @@ impl Gateway {
         // The address at startup: a reload does not move the listener.
         let server = RoutedServer::bind(Arc::clone(self), self.first.listen).await?;
         let _ = self.origin.set(server.origin());
-        own_url::set_address(self, server.address());
+        loop_check::set_address(self, server.address());
         Ok(server)
     }
 
@@ -337,13 +339,9 @@ impl Gateway {
             self.routes(&state).for_each(HttpRoute::drain);
             (state.catalog.gateway.drain, state.entries())
         };
-        let bridges = || entries.iter().map(|entry| entry.server());
-        let abandon = || join_all(bridges().map(|server| server.suspended.abandon()));
-        let turn_away = || {
-            bridges()
-                .map(|server| server.shared.supervisor.stop_admitting())
-                .sum()
-        };
+        let servers = || entries.iter().map(|entry| entry.server());
+        let abandon = || join_all(servers().map(|server| server.abandon()));
+        let turn_away = || servers().map(|server| server.turn_away()).sum();
         self.drain_gate.drain(limit, abandon, turn_away).await
     }
 
@@ -373,9 +371,60 @@ impl Gateway {
         Arc::strong_count(&self.stdio_client) - 1
     }
 
-    /// Reloads the config whenever its file changes, while this is awaited.
-    pub async fn watch(&self) {
-        config_reload::watch(self).await;
+    /// Connects to every server without cached metadata; yields the report of each server once it is known or failed.
+    pub fn connect_all(&self) -> impl Stream<Item = ServerReport> + Send + use<> {
+        let entries = self.state().entries().into_iter();
+        let connecting = entries.map(|entry| async move {
+            entry.meet().await;
+            entry.report()
+        });
+        connecting.collect::<FuturesUnordered<_>>()
+    }
+
+    /// Returns the filters that are skipped because they are not approved.
+    pub async fn unapproved_filters(&self) -> Vec<FilterReport> {
+        self.filters.unapproved().await
+    }
+
+    /// Returns the reports of all servers.
+    #[must_use]
+    pub fn reports(&self) -> Vec<ServerReport> {
+        let entries = self.state().entries();
+        entries.iter().map(|entry| entry.report()).collect()
+    }
+
+    /// Returns the status of the gateway and of one server, or of all servers.
+    ///
+    /// # Errors
+    /// The server is unknown.
+    pub fn status(&self, server: Option<&str>) -> Result<Status, ControlFault> {
+        self.check_server(server)?;
+        Ok(snapshot::status(self, server))
+    }
+
+    /// Checks the name of a server; none is valid.
+    ///
+    /// # Errors
+    /// The server is unknown.
+    pub(crate) fn check_server(&self, server: Option<&str>) -> Result<(), ControlFault> {
+        let state = self.state();
+        match server {
+            Some(name) if !state.names().any(|of| of.as_str() == name) => {
+                let filters = self.filters.configs();
+                Err(ControlFault::NoServer {
+                    name: name.to_owned(),
+                    servers: state.names().map(ToString::to_string).collect(),
+                    filters: filters.map(|filter| filter.name.to_string()).collect(),
+                })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Writes an event of the gateway itself to the event history.
+    fn record(&self, time: String, event: LogEvent, text: &str) {
+        let log = self.event_history.gateway_log();
+        log.write(time, None, LogEntryKind::Event(event.as_str()), text);
     }
 
     /// Approves the current tools of these servers, or of all if none are named; returns the approved changes by server.
@@ -402,7 +451,7 @@ impl Gateway {
     pub async fn close(&self) {
         let servers = std::mem::take(&mut self.state().servers);
         self.aggregator.replace(Vec::new(), "");
-        join_all(servers.into_values().map(GroupTerms::end)).await;
+        join_all(servers.into_values().map(ServerRoute::end)).await;
     }
 
     /// Returns the route to the servers with these tags; none if there are none or too many selections are in use.
@@ -420,7 +469,7 @@ impl Gateway {
         let settings = AggregatorSettings {
             separator: state.catalog.gateway.separator.clone(),
             list_wait: state.catalog.gateway.list_wait,
-            ..self.hub_settings.clone()
+            ..self.aggregator_settings.clone()
         };
         let aggregator = Aggregator::new(entries, settings).ok()?;
         let route = HttpRoute::to(Arc::clone(&aggregator));
@@ -433,7 +482,7 @@ impl Gateway {
     }
 }
 
-impl GroupTerms {
+impl ServerRoute {
     /// Drains the server and stops its processes.
     async fn end(self) {
         self.route.drain();
@@ -450,6 +499,31 @@ impl State {
     /// Returns every enabled server, valid or not.
     fn names(&self) -> impl Iterator<Item = &ServerName> {
         self.servers.keys().chain(self.catalog.wrong.keys())
+    }
+
+    /// Returns the removed and replaced servers that still exist.
+    fn draining(&self) -> impl Iterator<Item = (&ServerName, Arc<UpstreamServer>)> {
+        let all = self.draining.iter();
+        all.filter_map(|(name, server)| Some((name, server.upgrade()?)))
+    }
+
+    /// Returns the instances of replaced servers of this name.
+    fn draining_instances(&self, name: &ServerName) -> Vec<InstanceStatus> {
+        let replaced = self.draining().filter(|(of, _)| *of == name);
+        replaced
+            .flat_map(|(_, server)| server.status().instances)
+            .collect()
+    }
+
+    /// Returns the removed servers that still have instances.
+    fn removed(&self) -> Vec<(&ServerName, Arc<UpstreamServer>)> {
+        let mut removed: Vec<_> = self
+            .draining()
+            .filter(|(name, _)| !self.names().any(|of| of == *name))
+            .filter(|(_, server)| !server.status().instances.is_empty())
+            .collect();
+        removed.dedup_by_key(|(name, _)| *name);
+        removed
     }
 
     fn entries(&self) -> Vec<Arc<ServerEntry>> {

@@ -1,10 +1,10 @@
 //! Gateway between MCP clients and servers of any revision over any transport.
 //!
-//! The server side of the `mcpact` library admits requests; a [`UpstreamServer`] forwards them to an upstream server.
-//! `mcpact-translate` decides how messages are translated; this crate owns connections, processes, queues and timeouts.
+//! The server side of the `mcpact` library admits requests; an [`UpstreamServer`] forwards them to one server, and an
+//! [`Aggregator`] serves many servers as one. A [`Gateway`] serves a configuration. `mcpact-translate` decides how messages
+//! are translated; this crate owns connections, processes, queues and timeouts.
 //!
-//! Start with [`UpstreamServer`] and `server/pump.rs`, which forwards one request. [`Aggregator`] aggregates many servers, and
-//! [`Gateway`] serves a configuration.
+//! Start with `pipeline.rs`, which forwards one request. `cargo xtask purity` checks the layers of the modules.
 
 mod aggregate;
 mod approval;
@@ -36,18 +36,17 @@ mod tasks;
 mod upstream;
 
 pub use aggregate::aggregator::{Aggregator, AggregatorSettings};
-pub use aggregate::server_entry::ServerEntry;
+pub use aggregate::server_entry::{ServerEntry, ServerReport};
 pub use cache::Cache;
 pub use drain::DrainGate;
 pub use error::UpstreamError;
 pub use event_history::{EventHistory, LogEntry, LogEntryKind, ServerLog};
 pub use filters::{FilterReport, Filters};
-pub use gateway::{ConfigFile, Gateway, GatewayEnv, GatewayError, ReloadCause, ServerReport};
+pub use gateway::{ConfigFile, Gateway, GatewayEnv, GatewayError, ReloadCause, stable_strings};
 pub use loop_detection::start::{ParentConfigs, StartLoop};
 pub use mcpact::connection::FailureText;
 pub use metrics::{Metrics, ServerMetrics};
 pub use pins::PinSettings;
-pub use stable::stable_strings;
 pub use supervisor::{
     InstanceId, InstanceState, InstanceStatus, ServerFailure, ServerState, ServerStatus,
     StartCause, StopCause,

@@ -4,9 +4,9 @@
 //!   client ──> A ──[A.b]──> B ──[B.c, A.b]──> C ──[C.a, B.c, A.b]──> A: refused, A.b is one of its own routes
 //! ```
 //!
-//! Each HTTP server of a gateway is a route with a random id. A request to it carries, in `Mcpact-Via`, this id and the ids
-//! with which other gateways used it lately. Connections and lists are shared between clients, so the ids of all recent
-//! users go with every request, not only those of one client. A request that carries the id of a route behind the endpoint
+//! Each HTTP server of a gateway is a route with a random id. The header `Mcpact-Via` of its requests contains this id and the ids
+//! of the gateways that used it recently. Connections and lists are shared between clients, so the ids of all recent
+//! users are in every request, not only those of one client. A request with the id of a route behind the endpoint
 //! that it was sent to is refused with 508.
 //!
 //! Processes are covered by [`start`].
@@ -90,9 +90,9 @@ impl Via {
     }
 }
 
-/// Another gateway that used servers of this one lately.
+/// Another gateway that used servers of this one recently.
 #[derive(Debug)]
-struct ConnectionUser {
+struct RecentUser {
     last_request: Instant,
     hops: usize,
 }
@@ -101,11 +101,11 @@ struct ConnectionUser {
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     /// By id and the server that was used; `None` stands for all servers, also those that are added later.
-    users: Mutex<BTreeMap<(RouteId, Option<ServerName>), ConnectionUser>>,
+    users: Mutex<BTreeMap<(RouteId, Option<ServerName>), RecentUser>>,
 }
 
 impl LoopDetector {
-    fn users(&self) -> MutexGuard<'_, BTreeMap<(RouteId, Option<ServerName>), ConnectionUser>> {
+    fn users(&self) -> MutexGuard<'_, BTreeMap<(RouteId, Option<ServerName>), RecentUser>> {
         lock(&self.users)
     }
 
@@ -120,7 +120,7 @@ impl LoopDetector {
         }))
     }
 
-    /// Returns whether a request closes a loop: it came through one of the routes that it would take, or through too many
+    /// Returns true if a request closes a loop: it came through one of the routes that it would take, or through too many
     /// gateways. Its sender is then no user of this gateway, so that of two gateways that start together one is served.
     pub(crate) fn closes_loop<'r>(
         &self,
@@ -144,7 +144,7 @@ impl LoopDetector {
         let mut users = self.users();
         for server in servers {
             for id in &via.ids {
-                let user = ConnectionUser {
+                let user = RecentUser {
                     last_request: now,
                     hops: via.hops,
                 };
@@ -175,7 +175,7 @@ impl Route {
         &self.server
     }
 
-    /// Returns whether other gateways used this server lately.
+    /// Returns true if other gateways used this server recently.
     pub(crate) fn serves_gateways(&self) -> bool {
         let now = Instant::now();
         let users = self.detector.users();
@@ -187,7 +187,7 @@ impl Route {
     fn concerns(
         &self,
         key: &(RouteId, Option<ServerName>),
-        user: &ConnectionUser,
+        user: &RecentUser,
         now: Instant,
     ) -> bool {
         let is_recent = now.saturating_duration_since(user.last_request) < USER_TTL;

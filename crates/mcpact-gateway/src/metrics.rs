@@ -22,7 +22,7 @@ use mcpact_translate::plan::Plan;
 use self::calls::{CallMetrics, LabelCounter, TranslationCounters};
 pub(crate) use self::calls::{CallTimer, KINDS, Outcome};
 pub(crate) use self::exposition::{CONTENT_TYPE, Exposition};
-use crate::stable::{DropReason, Reason, ReloadOutcome};
+use crate::stable::{Reason, ReloadOutcome};
 use crate::sync::lock;
 
 /// Metrics of servers by name.
@@ -137,11 +137,7 @@ impl Metrics {
             "dropped_total",
             "Received messages not forwarded, by side and reason",
         );
-        let of_clients = ("client", "", &self.dropped);
-        let of_servers = servers
-            .iter()
-            .map(|(name, server)| ("server", &**name, &server.dropped));
-        for (side, server, counter) in std::iter::once(of_clients).chain(of_servers) {
+        for (side, server, counter) in by_side(&self.dropped, &servers, |server| &server.dropped) {
             for (reason, count) in counter.all() {
                 let labels = [("side", side), ("server", server), ("reason", reason)];
                 family.row(&labels, count);
@@ -161,11 +157,8 @@ impl Metrics {
             "negotiations_total",
             "Negotiations with clients and servers, by requested and negotiated revision and outcome",
         );
-        let with_clients = ("client", "", &self.negotiations);
-        let with_servers = servers
-            .iter()
-            .map(|(name, server)| ("server", &**name, &server.negotiations));
-        for (with, server, counter) in std::iter::once(with_clients).chain(with_servers) {
+        let counters = by_side(&self.negotiations, servers, |server| &server.negotiations);
+        for (with, server, counter) in counters {
             for (negotiation, count) in counter.all() {
                 let labels = [
                     ("with", with),
@@ -179,6 +172,18 @@ impl Metrics {
             }
         }
     }
+}
+
+/// Returns the counter of the clients, then those of the servers, each with the side and the name of the server.
+fn by_side<'a, K>(
+    clients: &'a LabelCounter<K>,
+    servers: &'a Servers,
+    of_server: fn(&ServerMetrics) -> &LabelCounter<K>,
+) -> impl Iterator<Item = (&'static str, &'a str, &'a LabelCounter<K>)> {
+    let servers = servers
+        .iter()
+        .map(move |(name, server)| ("server", &**name, of_server(server)));
+    std::iter::once(("client", "", clients)).chain(servers)
 }
 
 fn write_calls(out: &mut Exposition, servers: &Servers) {
@@ -341,8 +346,8 @@ impl ServerMetrics {
     }
 
     /// Counts a message of the server that was not forwarded.
-    pub(crate) fn dropped(&self, why: DropReason) {
-        self.dropped.add(why.as_str());
+    pub(crate) fn dropped(&self, reason: &'static str) {
+        self.dropped.add(reason);
     }
 }
 

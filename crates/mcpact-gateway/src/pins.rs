@@ -1,4 +1,4 @@
-//! Tool pins: digests of the tool definitions of a server, as first seen.
+//! Tool pins: digests of the tool definitions of a server when they were first listed.
 //!
 //! A server could change the definition of a tool after the user has come to trust it. Depending on the settings a changed
 //! tool is reported or hidden.

@@ -1,19 +1,6 @@
-//! Stable strings of the gateway: reasons, causes, outcomes, states and log events.
-//!
-//! Users and scripts depend on them. [`stable_strings`] lists all of them for the contract test of `mcpact-cli`.
+//! Stable strings of the gateway: reasons, causes, outcomes, states and log events. Users and scripts depend on them.
 
-use std::num::NonZeroUsize;
-use std::time::Duration;
-
-use mcpact::log;
-use mcpact_engine::effect::DropCause;
-use mcpact_engine::refusal::ReasonCode;
 use mcpact_spec::stable_strings;
-
-use crate::gateway::ReloadCause;
-use crate::metrics::{KINDS, Outcome};
-use crate::supervisor::{InstanceState, ServerState, StartCause, StopCause};
-use mcpact::connection::{self, FailureText};
 
 stable_strings! {
     /// Stable reason of an error of the gateway: `reason` in JSON-RPC error data, a label of metrics.
@@ -36,7 +23,7 @@ stable_strings! {
         ServerUnclear = "server_unclear",
         /// The configuration of the server is invalid.
         ServerWrong = "server_wrong",
-        /// The request would come back to the gateway that sent it.
+        /// The request would return to the gateway that sent it.
         ServersInACircle = "servers_in_a_circle",
         /// The `Mcpact-Tags` header is malformed.
         TagsUnclear = "tags_unclear",
@@ -87,29 +74,9 @@ stable_strings! {
     }
 }
 
-stable_strings! {
-    /// Reason why a message of a server was not passed on: a label of `mcpact_dropped_total`.
-    pub(crate) enum DropReason {
-        /// A response to a request that is no longer waiting.
-        LateAnswer = "late_answer",
-        /// A log message of a shared connection that may concern the call of any of several clients.
-        LogOfWhom = "log_of_whom",
-        /// No client reads messages outside of calls fast enough.
-        NoReader = "no_reader",
-        /// JSON that is not a JSON-RPC message.
-        NotAMessage = "not_a_message",
-        /// Not JSON.
-        NotJson = "not_json",
-        /// The call does not read its messages fast enough.
-        SlowCall = "slow_call",
-        /// A message that exceeds the size limit.
-        TooLong = "too_long",
-        /// A notification that no revision defines.
-        UnknownMethod = "unknown_method",
-        /// A response to another request.
-        WrongId = "wrong_id",
-    }
-}
+/// Reason why a log message of a shared connection was not passed on: it may concern the call of any of several clients.
+/// A label of `mcpact_dropped_total`, beside those of [`mcpact::connection::DropReason`].
+pub(crate) const LOG_OF_WHOM: &str = "log_of_whom";
 
 stable_strings! {
     /// Result of a reload: a label of `mcpact_reloads_total`.
@@ -122,7 +89,7 @@ stable_strings! {
 }
 
 stable_strings! {
-    /// State of a server that [`ServerState`] does not have: `state` in `mcpact status --json` and `/readyz`.
+    /// State of a server beside those of [`ServerState`](crate::ServerState): `state` in `mcpact status --json` and `/readyz`.
     pub(crate) enum ServerWord {
         /// The server was removed from the configuration; its calls are finishing.
         Draining = "draining",
@@ -144,7 +111,7 @@ stable_strings! {
 }
 
 stable_strings! {
-    /// Log event of the gateway beside those of [`log::event`]: `event` in the log and in `mcpact logs --json`.
+    /// Log event of the gateway beside those of [`mcpact::log::event`]: `event` in the log and in `mcpact logs --json`.
     pub(crate) enum LogEvent {
         /// The configuration of a server is invalid.
         ConfigWrong = "config_wrong",
@@ -172,91 +139,5 @@ stable_strings! {
         ToolHiddenText = "tool_hidden_text",
         /// A user approved changed tools.
         ToolsAgreed = "tools_agreed",
-    }
-}
-
-/// Returns every stable string of the gateway and the crates below it, by set.
-#[must_use]
-pub fn stable_strings() -> Vec<(&'static str, Vec<&'static str>)> {
-    macro_rules! sets {
-        ($($name:literal: $set:ty),* $(,)?) => {
-            vec![$(($name, <$set>::ALL.iter().map(|it| it.as_str()).collect::<Vec<_>>())),*]
-        };
-    }
-    let mut sets = sets![
-        "reason": Reason,
-        "reason": ReasonCode,
-        "drop reason, messages of clients": DropCause,
-        "drop reason, messages of servers": DropReason,
-        "request outcome": Outcome,
-        "reload outcome": ReloadOutcome,
-        "reload cause": ReloadCause,
-        "start cause": StartCause,
-        "stop cause": StopCause,
-        "gateway state": GatewayState,
-        "server state": ServerWord,
-        "log event": LogEvent,
-    ];
-    let instance_states = instance_states();
-    sets.extend([
-        (
-            "server state",
-            SERVER_STATES.map(ServerState::as_str).to_vec(),
-        ),
-        (
-            "instance state",
-            instance_states.iter().map(InstanceState::as_str).collect(),
-        ),
-        ("translation kind", KINDS.to_vec()),
-        ("log event", log::event::ALL.to_vec()),
-        ("log target", log::TARGETS.to_vec()),
-    ]);
-    sets
-}
-
-/// One server state of each kind.
-pub(crate) const SERVER_STATES: [ServerState; 6] = [
-    ServerState::Asleep,
-    ServerState::Starting,
-    ServerState::Ready,
-    ServerState::Busy,
-    ServerState::Pausing {
-        wait: Duration::ZERO,
-    },
-    ServerState::Suspended {
-        age: Duration::ZERO,
-        wait: Duration::ZERO,
-    },
-];
-
-/// One instance state of each kind.
-fn instance_states() -> [InstanceState; 7] {
-    let cause = StopCause::Idle;
-    [
-        InstanceState::Starting,
-        InstanceState::Handshaking,
-        InstanceState::Ready,
-        InstanceState::Busy {
-            calls: NonZeroUsize::MIN,
-        },
-        InstanceState::Draining { calls: 0, cause },
-        InstanceState::Stopped { cause },
-        InstanceState::Failed {
-            why: FailureText::default(),
-        },
-    ]
-}
-impl From<connection::DropReason> for DropReason {
-    fn from(reason: connection::DropReason) -> Self {
-        match reason {
-            connection::DropReason::LateAnswer => Self::LateAnswer,
-            connection::DropReason::NoReader => Self::NoReader,
-            connection::DropReason::NotAMessage => Self::NotAMessage,
-            connection::DropReason::NotJson => Self::NotJson,
-            connection::DropReason::SlowCall => Self::SlowCall,
-            connection::DropReason::TooLong => Self::TooLong,
-            connection::DropReason::UnknownMethod => Self::UnknownMethod,
-            connection::DropReason::WrongId => Self::WrongId,
-        }
     }
 }

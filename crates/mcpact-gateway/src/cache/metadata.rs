@@ -8,10 +8,29 @@ use mcpact_wire::model::implementation::Implementation;
 use serde_json::{Value, json};
 
 use crate::aggregate::list_kind::ListKind;
-use crate::upstream::info::ServerProfile;
 
 /// Format version; files of other versions are ignored.
 const VERSION: u64 = 1;
+
+/// Revision of a server, and the description that it returned when it was connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerProfile {
+    pub(crate) revision: Revision,
+    pub(crate) introduction: Introduction,
+}
+
+impl ServerProfile {
+    /// Returns the name and version that the server reports.
+    pub(crate) fn calls_itself(&self) -> Option<String> {
+        let Introduction {
+            server_info,
+            is_named,
+            ..
+        } = &self.introduction;
+        let name = server_info.name();
+        (*is_named && !name.is_empty()).then(|| name.to_owned())
+    }
+}
 
 /// Metadata of one server.
 #[derive(Debug)]

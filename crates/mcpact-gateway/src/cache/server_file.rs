@@ -156,7 +156,7 @@ mod tests {
             &result,
             mcpact_engine::policy::Reading::Lenient,
         );
-        let profile = crate::upstream::info::ServerProfile {
+        let profile = crate::cache::ServerProfile {
             revision: mcpact_spec::Revision::V2025_11_25,
             introduction: introduction.unwrap(),
         };

@@ -1,6 +1,5 @@
 //! Control socket: listener of the gateway, and its client.
 
-use crate::gateway::bundle;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use tokio::time::timeout;
 use super::messages::{
     ControlFault, ControlReply, ControlRequest, LogLine, MAX_LOG_LINES, decode, encode,
 };
-use crate::gateway::{Gateway, ReloadCause};
+use crate::gateway::{Gateway, ReloadCause, bundle};
 
 /// Maximum number of clients; most of them follow a log.
 const MAX_CLIENTS: usize = 64;
@@ -263,17 +262,14 @@ async fn send(sink: &mut LineSink, reply: &ControlReply) -> Option<()> {
 
 /// Returns the next line, empty if it is too long; none at the end.
 async fn next_line(source: &mut LineSource) -> Option<Vec<u8>> {
+    let mut is_open = true;
     loop {
         match source.next_line() {
             Some(Line::Json(bytes)) if bytes.len() <= MAX_REQUEST => return Some(bytes.to_vec()),
             Some(Line::Json(_) | Line::Noise(_) | Line::TooLong { .. }) => return Some(Vec::new()),
-            None => {}
-        }
-        if !source.fill().await.ok()? {
-            return match source.next_line() {
-                Some(Line::Json(bytes)) if bytes.len() <= MAX_REQUEST => Some(bytes.to_vec()),
-                _ => None,
-            };
+            // The last line may have no line break.
+            None if is_open => is_open = source.fill().await.ok()?,
+            None => return None,
         }
     }
 }

@@ -1,9 +1,53 @@
-//! Advice for users: what to do about an upstream error.
+//! Texts of failures for users: cause, stderr and advice, in parts so that each reader shows what it needs.
 
+use std::fmt;
+
+use mcpact::connection::{ConnectError, FailureText};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::stdio::child::{LaunchProblem, Masks};
 
-use super::{NEXT_START_IN, UpstreamErrorKind};
+use super::UpstreamErrorKind;
+
+const HINT: &str = "; hint: ";
+
+/// Precedes the time until the next start of a server.
+pub(crate) const NEXT_START_IN: &str = "next start in ";
+
+/// A failure with advice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Explanation {
+    pub(crate) text: FailureText,
+    pub(crate) hint: Option<String>,
+}
+
+impl Explanation {
+    /// Returns cause and advice in one line, without the stderr.
+    pub(crate) fn in_short(&self) -> String {
+        match &self.hint {
+            None => self.text.in_short(),
+            Some(hint) => format!("{}{HINT}{hint}", self.text.cause).replace(['\n', '\r'], " "),
+        }
+    }
+}
+
+impl<T: Into<FailureText>> From<T> for Explanation {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            hint: None,
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)?;
+        match &self.hint {
+            None => Ok(()),
+            Some(hint) => write!(f, "{HINT}{hint}"),
+        }
+    }
+}
 
 impl UpstreamErrorKind {
     /// Returns the advice with secrets masked.
@@ -14,26 +58,20 @@ impl UpstreamErrorKind {
     /// Returns the advice, if there is any.
     pub(crate) fn advice(&self) -> Option<String> {
         let advice = match self {
-            Self::Negotiation { failure, .. } => return Some(failure.advice()),
+            Self::Connect(ConnectError::Negotiation { failure, .. }) => {
+                return Some(failure.advice());
+            }
+            Self::Connect(ConnectError::NotMcp { .. }) => {
+                "check the path of the URL; MCP servers often use `/mcp` or `/sse`"
+            }
+            Self::Connect(ConnectError::Exited { .. }) => {
+                "run the command in a shell to see what is missing, such as an argument or a variable"
+            }
+            Self::Connect(ConnectError::Transport(error)) => transport_advice(error)?,
+            Self::Transport(error) => transport_advice(error)?,
             Self::Shared(same) => return same.advice(),
             Self::Suspended { wait, .. } => {
                 return Some(format!("{NEXT_START_IN}{wait:.1?}"));
-            }
-            Self::Transport(error) => match &**error {
-                TransportError::Spawn { source, .. } => LaunchProblem::of(source)?.remedy(),
-                TransportError::Certificate { remedy, .. } => remedy,
-                TransportError::Http(_)
-                | TransportError::Unconnected(_)
-                | TransportError::Timeout(_) => {
-                    "check that the server runs and that its URL is right"
-                }
-                _ => return None,
-            },
-            Self::NotMcp { .. } => {
-                "check the path of the URL; MCP servers often use `/mcp` or `/sse`"
-            }
-            Self::Exited { .. } => {
-                "run the command in a shell to see what is missing, such as an argument or a variable"
             }
             Self::ResponseTooLarge { .. } => {
                 "request less data, such as one page; the limit cannot be raised, and the call may have had \
@@ -72,6 +110,17 @@ impl UpstreamErrorKind {
             _ => return None,
         };
         Some(advice.to_owned())
+    }
+}
+
+fn transport_advice(error: &TransportError) -> Option<&'static str> {
+    match error {
+        TransportError::Spawn { source, .. } => Some(LaunchProblem::of(source)?.remedy()),
+        TransportError::Certificate { remedy, .. } => Some(remedy),
+        TransportError::Http(_) | TransportError::Unconnected(_) | TransportError::Timeout(_) => {
+            Some("check that the server runs and that its URL is right")
+        }
+        _ => None,
     }
 }
 

@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-use mcpact_config::RunSettings;
-
-use crate::supervisor::{SharingPolicy, max_instances, sharing_policy};
-
 /// Limits of a server, for error texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapacityLimits {
@@ -26,16 +22,6 @@ const TURNS: &str = "calls of clients that accept input requests take turns, bec
                      a request belongs to";
 
 impl CapacityLimits {
-    pub(crate) fn of(settings: &RunSettings) -> Self {
-        Self {
-            is_exclusive: sharing_policy(settings.strategy) == SharingPolicy::Exclusive,
-            takes_turns: false,
-            instances: max_instances(settings),
-            calls: settings.max_concurrent,
-            queue: settings.queue,
-        }
-    }
-
     pub(super) fn queue_full(self, state: &str) -> String {
         let full = format!(
             "and the queue limit of {} is reached",

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use mcpact::connection::Delivery;
 use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Revision, Site};
 
 use super::{Explanation, UpstreamError};
-use crate::retry::{Attempt, Cause, ServerDoubt};
+use crate::metrics::Outcome;
+use crate::retry::Cause;
 
 /// Error of one request through the gateway.
 ///
@@ -90,12 +92,29 @@ impl ServeError {
                 Attempt::new(Cause::Other, error.kind.delivery())
             }
             // The server has answered, so it has run the request.
-            (None, ServeErrorKind::Response(_)) => Attempt::new(Cause::Other, Delivery::Unknown),
-            (None, ServeErrorKind::Refused(_)) => Attempt::new(Cause::Other, Delivery::NotSent),
+            Self::Response(_) => Delivery::Unknown,
+            Self::Refused(_) => Delivery::NotSent,
         }
     }
 
-    /// Returns true if the server was retired before it was given the request.
+    /// Outcome of the request in the metrics.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Upstream(error) => error.kind.outcome(),
+            // A refusal of the gateway is about the request, and so is a response of the server.
+            Self::Response(_) | Self::Refused(_) => Outcome::Error,
+        }
+    }
+
+    /// Cause of the failure, as far as a retry depends on it.
+    pub(crate) fn retry_cause(&self) -> Cause {
+        match self.is_retired() {
+            true => Cause::Retired,
+            false => Cause::Other,
+        }
+    }
+
+    /// Returns true if the server was retired before the request was sent.
     pub(crate) fn is_retired(&self) -> bool {
         matches!(&self.kind, ServeErrorKind::Upstream(error) if error.kind.is_retired())
     }
@@ -144,5 +163,21 @@ impl ServeError {
                 error.message.as_str().into()
             }
         }
+    }
+}
+
+/// Error in JSON-RPC form, with the HTTP status of its code for a client of this revision.
+pub(crate) fn wire_error(
+    code: i64,
+    message: String,
+    data: Option<String>,
+    to: Revision,
+) -> WireError {
+    WireError {
+        code,
+        message,
+        data,
+        http_status: ErrorCode::parse(code)
+            .map_or(200, |known| known.http_status(to, Site::Application)),
     }
 }

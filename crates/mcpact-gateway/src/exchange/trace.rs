@@ -50,7 +50,7 @@ impl<'a> ExchangeTrace<'a> {
 
     /// Counts and logs the outcome. Connection failures were logged when they occurred.
     pub(crate) fn end(mut self, served: Result<(), &ServeError>) {
-        let outcome = Outcome::of(served);
+        let outcome = served.map_or_else(ServeError::outcome, |()| Outcome::Ok);
         self.timer.set_outcome(outcome);
         let server = &*self.shared.name;
         let method = self.method;

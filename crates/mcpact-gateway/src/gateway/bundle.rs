@@ -7,7 +7,7 @@ use mcpact_config::{Catalog, ExpandedText, Launch, Secret, ServerConfig};
 use mcpact_transport::stdio::child::Masks;
 use serde_json::{Value, json};
 
-use super::Gateway;
+use super::{Gateway, snapshot};
 use crate::control::{Attempt, Bundle, LogLine, Status, Step};
 use crate::event_history::{LogEntry, LogEntryKind};
 
@@ -25,7 +25,10 @@ const MASKED: &str = "***";
 pub(crate) fn bundle(gateway: &Gateway) -> Bundle {
     let catalog = gateway.state().catalog.clone();
     let masks = Masks::new(secrets(&catalog));
-    let (status, entries) = (gateway.snapshot(None), gateway.event_history.since(None, 0));
+    let (status, entries) = (
+        snapshot::status(gateway, None),
+        gateway.event_history.since(None, 0),
+    );
     let attempts = attempts(&entries, &status);
     let first = entries.len().saturating_sub(MAX_LINES);
     let log = entries.into_iter().skip(first).map(LogLine::from);

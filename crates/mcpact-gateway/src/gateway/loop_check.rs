@@ -1,11 +1,14 @@
-//! Refuses requests that would come back to this gateway.
+//! Proxy loops: refuses requests that would return to this gateway, and skips servers whose URL is this gateway, for
+//! example because a client config that the gateway reads contains it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::Method as Verb;
 use mcpact::server::backend::date;
 use mcpact::server::router::{HttpRoute, RouteDecision};
+use mcpact_config::Catalog;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::ErrorCode;
 use mcpact_transport::http::server::HttpRequest;
@@ -13,12 +16,9 @@ use mcpact_wire::raw::ObjectWriter;
 
 use super::Gateway;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::event_history::LogEntryKind;
 use crate::gateway::routing::refused;
 use crate::loop_detection::{LOOP_DETECTED, Route, Via};
 use crate::stable::{LogEvent, Reason};
-
-const EVENT: &str = LogEvent::ServersInACircle.as_str();
 
 /// Cause and remedy, for the gateway that sent the request.
 const MESSAGE: &str = "proxy loop detected: this request would come back to the gateway that sent it; remove one of the \
@@ -34,26 +34,26 @@ pub(super) enum Scope {
     Listed,
 }
 
-/// Passes a request on to the backend of these servers, unless it would come back to one of them.
+/// Passes a request on to the backend of these servers, unless it would return to one of them.
 pub(super) fn through<'m>(
     gateway: &Gateway,
-    door: &HttpRoute,
+    route: &HttpRoute,
     entries: impl IntoIterator<Item = &'m Arc<ServerEntry>>,
     scope: Scope,
-    arrival: &HttpRequest,
+    request: &HttpRequest,
 ) -> RouteDecision {
-    let Some(via) = Via::parse(&arrival.headers) else {
-        return RouteDecision::To(door.clone());
+    let Some(via) = Via::parse(&request.headers) else {
+        return RouteDecision::To(route.clone());
     };
     let entries = entries.into_iter();
     let routes: Vec<&Arc<Route>> = entries
         .filter_map(|entry| entry.server().route.as_ref())
         .collect();
     // The end of a session leads to no request upstream.
-    if arrival.verb != Verb::DELETE {
+    if request.verb != Verb::DELETE {
         if gateway.loops.closes_loop(&via, routes.iter().copied()) {
             report_loop(gateway);
-            return RouteDecision::Respond(refused(&loop_error(), arrival));
+            return RouteDecision::Respond(refused(&loop_error(), request));
         }
         let servers = match scope {
             Scope::All => vec![None],
@@ -64,15 +64,15 @@ pub(super) fn through<'m>(
         };
         gateway.loops.record(&via, servers, Instant::now());
     }
-    RouteDecision::To(door.clone())
+    RouteDecision::To(route.clone())
 }
 
 /// Reports a loop to the operators of this gateway.
 fn report_loop(gateway: &Gateway) {
-    tracing::warn!(event = EVENT, "proxy loop detected; request refused");
-    let log = gateway.event_history.gateway_log();
+    let event = LogEvent::ServersInACircle;
     let text = "proxy loop detected; request refused";
-    log.write(date(), None, LogEntryKind::Event(EVENT), text);
+    tracing::warn!(event = event.as_str(), "{text}");
+    gateway.record(date(), event, text);
 }
 
 fn loop_error() -> WireError {
@@ -82,5 +82,34 @@ fn loop_error() -> WireError {
         message: String::from(MESSAGE),
         data: Some(data.finish()),
         http_status: LOOP_DETECTED,
+    }
+}
+
+/// Records the listen address, and skips servers with the URL of this gateway.
+pub(super) fn set_address(gateway: &Gateway, address: SocketAddr) {
+    // The address is set once.
+    let _ = gateway.address.set(address);
+    let catalog = gateway.state().catalog.clone();
+    if catalog.with_url_of(address).is_empty() {
+        return;
+    }
+    // Servers are only removed, so this cannot fail.
+    let _ = gateway.apply(catalog);
+    gateway.prune_metrics();
+}
+
+/// Disables servers with the URL of this gateway.
+pub(super) fn skip_own_url(gateway: &Gateway, catalog: &mut Catalog) {
+    let Some(address) = gateway.address.get() else {
+        return;
+    };
+    for name in catalog.with_url_of(*address) {
+        let event = LogEvent::ServerIsItself;
+        tracing::warn!(event = event.as_str(), server = %name, %address, "server skipped: its URL is this gateway");
+        let text = format!("server `{name}` skipped: its URL is this gateway");
+        gateway.record(date(), event, &text);
+        if let Some(server) = catalog.servers.get_mut(&name) {
+            server.enabled = false;
+        }
     }
 }

@@ -3,9 +3,9 @@
 use http::header::CONTENT_TYPE;
 use mcpact_transport::http::server::HttpResponse;
 
+use super::stable_strings::SERVER_STATES;
 use super::{Gateway, State};
 use crate::metrics::{self, Exposition};
-use crate::stable::SERVER_STATES;
 use crate::supervisor::{InstanceStatus, ServerState, ServerStatus};
 
 /// States of a running instance.

@@ -3,7 +3,7 @@
 use mcpact_transport::http::server::HttpResponse;
 use mcpact_wire::raw::ObjectWriter;
 
-use super::{Gateway, GroupTerms, State};
+use super::{Gateway, ServerRoute, State};
 use crate::error::NEXT_START_IN;
 use crate::supervisor::{InstanceState, ServerStatus};
 
@@ -40,35 +40,33 @@ fn is_ready(is_draining: bool, servers: &[Readiness]) -> bool {
     !is_draining && is_usable && !servers.contains(&Readiness::BelowMinimum)
 }
 
-impl Gateway {
-    /// Returns the response to `/readyz`.
-    pub(super) fn readiness(&self, state: &State) -> HttpResponse {
-        let is_draining = self.drain_gate.is_closed();
-        let mut readiness = Vec::new();
-        let mut servers = ObjectWriter::new();
-        for (name, served) in &state.servers {
-            let status = served.entry.server().status();
-            let failure = served.entry.failure_in_short();
-            let minimum = served.entry.server().min_instances();
-            let ready = server_readiness(minimum, &status, failure.is_some());
-            readiness.push(ready);
-            servers = servers.raw(
-                name.as_str(),
-                &describe(served, ready, &status, failure.as_deref()),
-            );
-        }
-        for name in state.catalog.wrong.keys() {
-            readiness.push(Readiness::Unavailable);
-            servers = servers.raw(name.as_str(), WRONG);
-        }
-        let is_ready = is_ready(is_draining, &readiness);
-        let body = ObjectWriter::new()
-            .raw("ready", json_bool(is_ready))
-            .raw("draining", json_bool(is_draining))
-            .raw("servers", &servers.finish())
-            .finish();
-        HttpResponse::json(if is_ready { 200 } else { 503 }, format!("{body}\n"))
+/// Returns the response to `/readyz`.
+pub(super) fn response(gateway: &Gateway, state: &State) -> HttpResponse {
+    let is_draining = gateway.drain_gate.is_closed();
+    let mut readiness = Vec::new();
+    let mut servers = ObjectWriter::new();
+    for (name, served) in &state.servers {
+        let status = served.entry.server().status();
+        let failure = served.entry.failure_in_short();
+        let minimum = served.entry.server().min_instances();
+        let ready = server_readiness(minimum, &status, failure.is_some());
+        readiness.push(ready);
+        servers = servers.raw(
+            name.as_str(),
+            &describe(served, ready, &status, failure.as_deref()),
+        );
     }
+    for name in state.catalog.wrong.keys() {
+        readiness.push(Readiness::Unavailable);
+        servers = servers.raw(name.as_str(), WRONG);
+    }
+    let is_ready = is_ready(is_draining, &readiness);
+    let body = ObjectWriter::new()
+        .raw("ready", json_bool(is_ready))
+        .raw("draining", json_bool(is_draining))
+        .raw("servers", &servers.finish())
+        .finish();
+    HttpResponse::json(if is_ready { 200 } else { 503 }, format!("{body}\n"))
 }
 
 /// Entry of a server with an invalid config; only `mcpact status` shows the cause.
@@ -81,7 +79,7 @@ const fn json_bool(value: bool) -> &'static str {
 
 /// Returns the entry of one server.
 fn describe(
-    served: &GroupTerms,
+    served: &ServerRoute,
     readiness: Readiness,
     status: &ServerStatus,
     failure: Option<&str>,

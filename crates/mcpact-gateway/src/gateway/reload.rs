@@ -1,17 +1,19 @@
-//! Reload of the config: either all of it takes effect or nothing.
+//! Reload of the config, on request or when its file changes: either all of it takes effect or nothing.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mcpact::server::backend::date;
 use mcpact_config::{
-    CatalogError, Change, Changes, ConfigDigest, GatewayConfig, LoadedConfig, Problem, ServerName,
-    Severity, Source, load,
+    CatalogError, Change, Changes, ConfigDigest, ConfigWatcher, GatewayConfig, LoadedConfig,
+    Problem, ServerName, Severity, Source, load,
 };
+
+use tokio::time::Instant;
 
 use super::Gateway;
 use crate::control::{Notice, ReloadReport};
-use crate::event_history::LogEntryKind;
 use crate::stable::{LogEvent, ReloadOutcome};
 use mcpact::error::with_causes;
 
@@ -22,6 +24,35 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// Listen address that overrides the configured one.
     pub listen: Option<SocketAddr>,
+}
+
+/// Time after which a missing file is reported.
+const MISSING: Duration = Duration::from_secs(2);
+
+/// Reaction to a check of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileChange {
+    /// Nothing changed.
+    None,
+    /// The file is missing and may reappear.
+    Missing,
+    /// The config must be reloaded.
+    Reload,
+}
+
+/// Compares the digest of the last read with the current one; `missing` is how long the file has been missing.
+fn file_change(
+    last: Option<&ConfigDigest>,
+    now: Option<&ConfigDigest>,
+    missing: Duration,
+) -> FileChange {
+    match (last, now) {
+        (Some(last), Some(now)) if last == now => FileChange::None,
+        (None, None) => FileChange::None,
+        (_, Some(_)) => FileChange::Reload,
+        (Some(_), None) if missing < MISSING => FileChange::Missing,
+        (Some(_), None) => FileChange::Reload,
+    }
 }
 
 mcpact_spec::stable_strings! {
@@ -53,7 +84,41 @@ impl Gateway {
         let _ = self.file.set(file);
     }
 
-    pub(super) fn last_digest(&self) -> Option<ConfigDigest> {
+    /// Reloads the config whenever its file changes, while this is awaited.
+    pub async fn watch(&self) {
+        let Some(file) = self.file.get() else {
+            return;
+        };
+        let last = self.last_digest();
+        let mut watcher = ConfigWatcher::new(file.path.clone(), last.as_ref());
+        let mut missing: Option<Instant> = None;
+        loop {
+            watcher.changed(missing.is_some()).await;
+            if !self.state().catalog.gateway.watch {
+                continue;
+            }
+            let last = self.last_digest();
+            let now = current_digest(&file.path, last.clone()).await;
+            match &now {
+                Some(_) => missing = None,
+                None => {
+                    missing.get_or_insert_with(Instant::now);
+                }
+            }
+            let missing_for = missing.map_or(Duration::ZERO, |since| since.elapsed());
+            match file_change(last.as_ref(), now.as_ref(), missing_for) {
+                FileChange::None => missing = None,
+                FileChange::Missing => {}
+                FileChange::Reload => {
+                    self.reload(ReloadCause::File).await;
+                    missing = None;
+                }
+            }
+            watcher.update(self.last_digest().as_ref());
+        }
+    }
+
+    fn last_digest(&self) -> Option<ConfigDigest> {
         self.state().digest.clone()
     }
 
@@ -148,17 +213,26 @@ impl Gateway {
             );
         }
         let event = if report.applied {
-            let event = LogEvent::ReloadSuccess.as_str();
-            tracing::info!(event, cause, outcome = summary, "config reloaded");
+            let event = LogEvent::ReloadSuccess;
+            tracing::info!(
+                event = event.as_str(),
+                cause,
+                outcome = summary,
+                "config reloaded"
+            );
             event
         } else {
-            let event = LogEvent::ReloadFailure.as_str();
-            tracing::warn!(event, cause, outcome = summary, "config rejected");
+            let event = LogEvent::ReloadFailure;
+            tracing::warn!(
+                event = event.as_str(),
+                cause,
+                outcome = summary,
+                "config rejected"
+            );
             event
         };
         let text = format!("config reload ({cause}): {summary}");
-        let log = self.event_history.gateway_log();
-        log.write(report.time.clone(), None, LogEntryKind::Event(event), &text);
+        self.record(report.time.clone(), event, &text);
     }
 }
 
@@ -269,6 +343,12 @@ fn file_error(message: &str, remedy: Option<&str>) -> Notice {
     }
 }
 
+async fn current_digest(path: &Path, last: Option<ConfigDigest>) -> Option<ConfigDigest> {
+    let path = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || ConfigDigest::now(&path, last.as_ref()));
+    read.await.ok()?
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,6 +370,28 @@ mod tests {
         let is_compared = |name: &str| keys.clone().any(|key| key == name);
         for key in GATEWAY.iter().filter(|key| key.name != "tls_key") {
             assert!(is_compared(key.name), "{}", key.name);
+        }
+    }
+
+    /// A changed file is reloaded at once, a missing file after a while.
+    #[test]
+    fn changes_of_the_file() {
+        let digest = |text: &str| ConfigDigest::of(&Source::new("x", text));
+        let (old, new) = (digest("old"), digest("new"));
+        let short = Duration::from_millis(1);
+        for (last, now, missing, expected) in [
+            (Some(&old), Some(&old), Duration::ZERO, FileChange::None),
+            (Some(&old), Some(&new), Duration::ZERO, FileChange::Reload),
+            (Some(&old), None, short, FileChange::Missing),
+            (Some(&old), None, MISSING, FileChange::Reload),
+            (None, None, MISSING, FileChange::None),
+            (None, Some(&old), Duration::ZERO, FileChange::Reload),
+        ] {
+            assert_eq!(
+                file_change(last, now, missing),
+                expected,
+                "{last:?} {now:?}"
+            );
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Routing of HTTP requests by path and headers.
 
-use crate::gateway::loop_check;
-use crate::gateway::metrics_page;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -17,13 +16,11 @@ use mcpact_wire::codec;
 use mcpact_wire::id::IdRef;
 use mcpact_wire::raw::{ObjectWriter, member};
 use mcpact_wire::scan::text;
+use percent_encoding::percent_decode_str;
 
 use super::loop_check::Scope;
+use super::{Gateway, State, loop_check, metrics_page, readiness};
 use crate::aggregate::aggregator::ABSENT;
-use crate::gateway::Gateway;
-use crate::gateway::State;
-use crate::gateway::paths;
-use crate::gateway::paths::Destination;
 use crate::stable::Reason;
 
 /// Selects one server at `/mcp`.
@@ -41,8 +38,8 @@ impl HttpRouter for Gateway {
     }
 
     fn route(&self, request: &mut HttpRequest) -> RouteDecision {
-        match self.destination(request) {
-            Ok(destination) => self.dispatch(destination, request),
+        match destination(self, request) {
+            Ok(destination) => dispatch(self, destination, request),
             Err(response) => RouteDecision::Respond(response),
         }
     }
@@ -69,109 +66,167 @@ fn header_values<'a>(request: &'a HttpRequest, name: &HeaderName) -> Option<Vec<
         .collect()
 }
 
-impl Gateway {
-    /// Returns the destination of a request, or the response to invalid headers.
-    fn destination(&self, request: &HttpRequest) -> Result<Destination, HttpResponse> {
-        match (paths::destination(&request.path), self.selected(request)?) {
-            (by_path, None) => Ok(by_path),
-            (Destination::All, Some(by_header)) => Ok(by_header),
-            (by_path, Some(by_header)) if by_path == by_header => Ok(by_path),
-            (_, Some(_)) => Err(HttpResponse::text(
-                400,
-                "path and headers select different servers; use only one of them\n",
-            )),
-        }
-    }
+/// Destination of an HTTP request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Destination {
+    /// All servers, over any HTTP transport.
+    All,
+    /// One server.
+    Server(String),
+    /// Servers with all of these tags, which are sorted.
+    Tagged(Vec<String>),
+    /// Liveness check.
+    Health,
+    /// Readiness check.
+    Readiness,
+    /// Metrics.
+    Metrics,
+    /// Unknown path.
+    Unknown,
+}
 
-    /// Returns the destination that the headers select.
-    fn selected(&self, request: &HttpRequest) -> Result<Option<Destination>, HttpResponse> {
-        let has = |name| request.headers.contains_key(name);
-        match (has(&SERVER), has(&TAGS)) {
-            (false, false) => Ok(None),
-            (true, true) => Err(HttpResponse::text(
-                400,
-                "`Mcpact-Server` and `Mcpact-Tags` exclude each other\n",
-            )),
-            (true, false) => match header_values(request, &SERVER).as_deref() {
-                Some([name]) if !name.is_empty() => {
-                    Ok(Some(Destination::Server((*name).to_owned())))
-                }
-                Some(_) | None => Err(refused(&invalid_server(&self.state()), request)),
-            },
-            // A list may be split into several headers.
-            (false, true) => {
-                let lists = header_values(request, &TAGS);
-                match lists.map(|lists| paths::tags(&lists.join(","))) {
-                    Some(tags) if !tags.is_empty() => Ok(Some(Destination::Tagged(tags))),
-                    Some(_) | None => Err(refused(&invalid_tags(&self.state()), request)),
-                }
+/// Paths of the aggregated server.
+const AGGREGATE: [&str; 4] = ["/mcp", "/sse", "/messages", "/ws"];
+
+/// Returns the destination of a path.
+fn path_destination(path: &str) -> Destination {
+    if AGGREGATE.contains(&path) {
+        return Destination::All;
+    }
+    match path {
+        "/healthz" => return Destination::Health,
+        "/readyz" => return Destination::Readiness,
+        "/metrics" => return Destination::Metrics,
+        _ => {}
+    }
+    let inner = |start: &str| path.strip_prefix(start)?.strip_suffix("/mcp");
+    if let Some(name) = inner("/servers/") {
+        return Destination::Server(decoded(name).into_owned());
+    }
+    match inner("/tags/").map(|list| parse_tags(&decoded(list))) {
+        Some(tags) if !tags.is_empty() => Destination::Tagged(tags),
+        Some(_) | None => Destination::Unknown,
+    }
+}
+
+/// Decodes percent-encoding; a part that is not UTF-8 stays unchanged.
+fn decoded(part: &str) -> Cow<'_, str> {
+    let decoded = percent_decode_str(part).decode_utf8();
+    decoded.unwrap_or(Cow::Borrowed(part))
+}
+
+/// Parses a comma-separated list of tags; the result is sorted and without duplicates.
+fn parse_tags(list: &str) -> Vec<String> {
+    let tags = list.split(',').map(str::trim).filter(|tag| !tag.is_empty());
+    let mut tags: Vec<String> = tags.map(str::to_owned).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    tags
+}
+
+/// Returns the destination of a request, or the response to invalid headers.
+fn destination(gateway: &Gateway, request: &HttpRequest) -> Result<Destination, HttpResponse> {
+    match (path_destination(&request.path), selected(gateway, request)?) {
+        (by_path, None) => Ok(by_path),
+        (Destination::All, Some(by_header)) => Ok(by_header),
+        (by_path, Some(by_header)) if by_path == by_header => Ok(by_path),
+        (_, Some(_)) => Err(HttpResponse::text(
+            400,
+            "path and headers select different servers; use only one of them\n",
+        )),
+    }
+}
+
+/// Returns the destination that the headers select.
+fn selected(gateway: &Gateway, request: &HttpRequest) -> Result<Option<Destination>, HttpResponse> {
+    let has = |name| request.headers.contains_key(name);
+    match (has(&SERVER), has(&TAGS)) {
+        (false, false) => Ok(None),
+        (true, true) => Err(HttpResponse::text(
+            400,
+            "`Mcpact-Server` and `Mcpact-Tags` exclude each other\n",
+        )),
+        (true, false) => match header_values(request, &SERVER).as_deref() {
+            Some([name]) if !name.is_empty() => Ok(Some(Destination::Server((*name).to_owned()))),
+            Some(_) | None => Err(refused(&invalid_server(&gateway.state()), request)),
+        },
+        // A list may be split into several headers.
+        (false, true) => {
+            let lists = header_values(request, &TAGS);
+            match lists.map(|lists| parse_tags(&lists.join(","))) {
+                Some(tags) if !tags.is_empty() => Ok(Some(Destination::Tagged(tags))),
+                Some(_) | None => Err(refused(&invalid_tags(&gateway.state()), request)),
             }
         }
     }
+}
 
-    fn dispatch(&self, destination: Destination, request: &mut HttpRequest) -> RouteDecision {
-        let mut state = self.state();
-        let response = match destination {
-            Destination::All => {
-                let all = state.servers.values().map(|served| &served.entry);
-                return loop_check::through(self, &self.route, all, Scope::All, request);
+fn dispatch(
+    gateway: &Gateway,
+    destination: Destination,
+    request: &mut HttpRequest,
+) -> RouteDecision {
+    let mut state = gateway.state();
+    let response = match destination {
+        Destination::All => {
+            let all = state.servers.values().map(|served| &served.entry);
+            return loop_check::through(gateway, &gateway.route, all, Scope::All, request);
+        }
+        Destination::Server(name) => match state.servers.get(name.as_str()) {
+            Some(served) => {
+                gateway.settings.path.clone_into(&mut request.path);
+                return loop_check::through(
+                    gateway,
+                    &served.route,
+                    [&served.entry],
+                    Scope::Listed,
+                    request,
+                );
             }
-            Destination::Server(name) => match state.servers.get(name.as_str()) {
-                Some(served) => {
-                    self.settings.path.clone_into(&mut request.path);
+            None => refused(&unknown_server(&state, &name), request),
+        },
+        Destination::Tagged(tags) => {
+            // Sessions survive without servers, which a reload may add again.
+            let has_session = request.headers.contains_key(&SESSION_ID);
+            let known = state.selections.get(&tags).filter(|_| has_session);
+            let known = known.map(|selection| selection.route.clone());
+            let is_empty = state.tagged(&tags).next().is_none();
+            if known.is_some() && is_empty && needs_servers(request) {
+                let error = WireError {
+                    // 404 would end the session.
+                    http_status: 200,
+                    ..unknown_tags(&state, &tags)
+                };
+                return RouteDecision::Respond(refused(&error, request));
+            }
+            match known.or_else(|| gateway.selection(&mut state, tags.clone())) {
+                Some(route) => {
+                    gateway.settings.path.clone_into(&mut request.path);
                     return loop_check::through(
-                        self,
-                        &served.route,
-                        [&served.entry],
+                        gateway,
+                        &route,
+                        state.tagged(&tags),
                         Scope::Listed,
                         request,
                     );
                 }
-                None => refused(&unknown_server(&state, &name), request),
-            },
-            Destination::Tagged(tags) => {
-                // Sessions survive without servers, which may come back.
-                let has_session = request.headers.contains_key(&SESSION_ID);
-                let known = state.selections.get(&tags).filter(|_| has_session);
-                let known = known.map(|selection| selection.route.clone());
-                let is_empty = state.tagged(&tags).next().is_none();
-                if known.is_some() && is_empty && needs_servers(request) {
-                    let error = WireError {
-                        // 404 would end the session.
-                        http_status: 200,
-                        ..unknown_tags(&state, &tags)
-                    };
-                    return RouteDecision::Respond(refused(&error, request));
-                }
-                match known.or_else(|| self.selection(&mut state, tags.clone())) {
-                    Some(route) => {
-                        self.settings.path.clone_into(&mut request.path);
-                        return loop_check::through(
-                            self,
-                            &route,
-                            state.tagged(&tags),
-                            Scope::Listed,
-                            request,
-                        );
-                    }
-                    None => refused(&unknown_tags(&state, &tags), request),
-                }
+                None => refused(&unknown_tags(&state, &tags), request),
             }
-            Destination::Health | Destination::Readiness | Destination::Metrics
-                if !matches!(request.verb, Verb::GET | Verb::HEAD) =>
-            {
-                HttpResponse::empty(405).with(ALLOW, "GET, HEAD")
-            }
-            Destination::Health => HttpResponse::text(200, "ok\n"),
-            Destination::Readiness => self.readiness(&state),
-            Destination::Metrics => metrics_page::metrics(self, &state),
-            Destination::Unknown => HttpResponse::text(
-                404,
-                "not found; all servers: /mcp, one server: /servers/NAME/mcp, servers with a tag: /tags/TAG/mcp\n",
-            ),
-        };
-        RouteDecision::Respond(response)
-    }
+        }
+        Destination::Health | Destination::Readiness | Destination::Metrics
+            if !matches!(request.verb, Verb::GET | Verb::HEAD) =>
+        {
+            HttpResponse::empty(405).with(ALLOW, "GET, HEAD")
+        }
+        Destination::Health => HttpResponse::text(200, "ok\n"),
+        Destination::Readiness => readiness::response(gateway, &state),
+        Destination::Metrics => metrics_page::metrics(gateway, &state),
+        Destination::Unknown => HttpResponse::text(
+            404,
+            "not found; all servers: /mcp, one server: /servers/NAME/mcp, servers with a tag: /tags/TAG/mcp\n",
+        ),
+    };
+    RouteDecision::Respond(response)
 }
 
 /// Returns true if a request needs a server; without one a list would just be empty.
@@ -293,5 +348,38 @@ fn list_tags(first: &str, known: &[&str]) -> String {
     match known {
         [] => String::from("no server has tags"),
         known => format!("known tags: {}", listed(first, known)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The aggregated server, each server and each set of tags have their own path.
+    #[test]
+    fn paths_have_destinations() {
+        let tagged =
+            |tags: &[&str]| Destination::Tagged(tags.iter().map(|t| (*t).to_owned()).collect());
+        let cells = [
+            ("/mcp", Destination::All),
+            ("/sse", Destination::All),
+            ("/servers/files/mcp", Destination::Server("files".into())),
+            ("/servers/%66iles/mcp", Destination::Server("files".into())),
+            ("/servers/a%2/mcp", Destination::Server("a%2".into())),
+            ("/servers/a%+1/mcp", Destination::Server("a%+1".into())),
+            ("/servers/a%FF/mcp", Destination::Server("a%FF".into())),
+            ("/tags/work%3Adev/mcp", tagged(&["work:dev"])),
+            ("/tags/b%2ca/mcp", tagged(&["a", "b"])),
+            ("/tags/b,a,b/mcp", tagged(&["a", "b"])),
+            ("/tags/,/mcp", Destination::Unknown),
+            ("/servers/files", Destination::Unknown),
+            ("/healthz", Destination::Health),
+            ("/readyz", Destination::Readiness),
+            ("/metrics", Destination::Metrics),
+            ("/", Destination::Unknown),
+        ];
+        for (path, expected) in cells {
+            assert_eq!(path_destination(path), expected, "{path}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::error::{ServeError, UpstreamErrorKind};
+use crate::error::{ServeError, UpstreamErrorKind, wire_error};
 use bytestring::ByteString;
 use mcpact::error::with_causes;
 use mcpact::server::backend::ResponseMode;
@@ -16,8 +16,8 @@ use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::Page;
 use crate::connection::UpstreamConnection;
 use crate::connection::slot::Lease;
-use crate::exchange::server_change::{self, disagreed};
-use crate::exchange::{DeclaredTasks, refusal, stamped, wire_error};
+use crate::exchange::refusal::{RefusalKind, RefusalRecord, disagreed};
+use crate::exchange::{DeclaredTasks, refusal, stamped};
 use crate::lists::scope::Audience;
 use crate::lists::server_list::{ListError, ServerList};
 use crate::retry::{Retries, Retry, ServerDoubt};

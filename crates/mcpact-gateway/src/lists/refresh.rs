@@ -360,6 +360,7 @@ pub(crate) fn poll(aggregator: &Arc<Aggregator>) {
     });
 }
 
-fn is_at_capacity(error: &ServeError) -> bool {
-    Outcome::of(Err(error)) == Outcome::Busy
+/// Whether a server is there, and has no room for a request.
+fn has_no_room(error: &ServeError) -> bool {
+    error.outcome() == Outcome::Busy
 }

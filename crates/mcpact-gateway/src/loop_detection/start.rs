@@ -39,7 +39,7 @@ impl StartLoop {
         )
     }
 
-    /// Returns whether a child that wrote this to stderr exited because of a loop.
+    /// Returns true if a child that wrote this to stderr exited because of a loop.
     pub(crate) fn is_in(stderr: &str) -> bool {
         stderr.contains(MARKER)
     }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use mcpact_spec::{Method, Revision};
 use mcpact_translate::plan::Plan;
 
-use crate::error::{ServeError, ServeErrorKind};
 use crate::sync::lock;
 
 mcpact_spec::stable_strings! {
@@ -30,18 +29,6 @@ mcpact_spec::stable_strings! {
         Timeout = "timeout",
         /// The client cancelled the call.
         Cancelled = "cancelled",
-    }
-}
-
-impl Outcome {
-    /// Outcome of a request, by the variant of its error.
-    pub(crate) fn of(served: Result<(), &ServeError>) -> Self {
-        match served.map_err(|error| &error.kind) {
-            Ok(()) => Self::Ok,
-            Err(ServeErrorKind::Upstream(error)) => error.kind.outcome(),
-            // A refusal of the gateway is about the request, and so is a response of the server.
-            Err(ServeErrorKind::Response(_) | ServeErrorKind::Refused(_)) => Self::Error,
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpact::connection::DropReason;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
 
@@ -60,9 +61,9 @@ fn outcome_follows_the_kind_of_error_and_not_its_data() {
         ),
     ];
     for (error, expected) in cells {
-        assert_eq!(Outcome::of(Err(&error)).as_str(), expected, "{error:?}");
+        assert_eq!(error.outcome().as_str(), expected, "{error:?}");
     }
-    assert_eq!(Outcome::of(Ok(())).as_str(), "ok");
+    assert_eq!(Outcome::Ok.as_str(), "ok");
 }
 
 /// Calls are counted by method and outcome with their duration; a dropped call counts as cancelled.
@@ -97,9 +98,9 @@ fn calls_are_counted_by_method_and_outcome() {
 #[test]
 fn only_metrics_of_removed_servers_are_dropped() {
     let metrics = Metrics::default();
-    metrics.server("a").dropped(DropReason::LateAnswer);
-    metrics.server("b").dropped(DropReason::LateAnswer);
-    metrics.server("a").dropped(DropReason::LateAnswer);
+    metrics.server("a").dropped(DropReason::LateAnswer.as_str());
+    metrics.server("b").dropped(DropReason::LateAnswer.as_str());
+    metrics.server("a").dropped(DropReason::LateAnswer.as_str());
     metrics.keep_only(|name| name == "a");
     let text = written(&metrics);
     let row = r#"mcpact_dropped_total{side="server",server="a",reason="late_answer"} 2"#;
@@ -118,7 +119,7 @@ fn counting_a_call_allocates_nothing() {
             Plan::NewerServer,
         );
         let mut timer = server.start_call(Some(Method::ToolsCall));
-        timer.set_outcome(Outcome::of(Ok(())));
+        timer.set_outcome(Outcome::Ok);
     };
     call();
     let measured = allocation_counter::measure(call);

@@ -14,15 +14,9 @@ use tokio::sync::watch;
 use crate::aggregate::aggregator::Aggregator;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
+use crate::lists::watch::LISTS;
 use crate::sync::lock;
 use crate::upstream::saved_client::SavedClient;
-
-/// Notifications of list changes.
-pub(crate) const LIST_CHANGES: [Method; 3] = [
-    Method::ToolsListChanged,
-    Method::PromptsListChanged,
-    Method::ResourcesListChanged,
-];
 
 /// Time window in which changes are combined into one notification.
 const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -188,7 +182,7 @@ pub(crate) fn listen_to_lists(
 
 /// Announces a change of every list.
 pub(crate) fn announce_all(aggregator: &Arc<Aggregator>) {
-    for method in LIST_CHANGES {
+    for method in LISTS {
         announce(aggregator, method);
     }
 }

@@ -21,9 +21,9 @@ use super::health::{CheckResult, Diagnosis, HealthProbe, judge, probe_request};
 use super::instance::{InstanceId, ShutdownMode, StartCause, StopCause};
 use super::instance_set::{Admission, CallAdmission, InstanceSet, Refusal};
 use super::placement::{Choice, Few, InstanceSharing};
-use super::queue::Attempt;
+use super::queue::{Attempt, capacity_limits};
 use super::status::{ServerFailure, ServerStatus};
-use crate::error::{CapacityLimits, UpstreamErrorKind};
+use crate::error::UpstreamErrorKind;
 use crate::event_history::ServerLog;
 use crate::metrics::ServerMetrics;
 use crate::sync::lock;
@@ -422,7 +422,7 @@ impl Supervisor {
         match refusal {
             Refusal::QueueFull => UpstreamErrorKind::QueueFull {
                 state: instances.status(self.now()).busy_word(),
-                limits: CapacityLimits::of(instances.settings()),
+                limits: capacity_limits(instances.settings()),
             },
             Refusal::Suspended { failures, wait } => UpstreamErrorKind::Suspended {
                 failures,

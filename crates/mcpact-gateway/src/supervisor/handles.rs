@@ -58,7 +58,7 @@ struct DeliveryObserver {
 
 impl CallObserver for DeliveryObserver {
     fn dropped(&self, reason: DropReason) {
-        self.supervisor.metrics.dropped(reason.into());
+        self.supervisor.metrics.dropped(reason.as_str());
     }
 
     fn undelivered(&self, failure: DeliveryFailure, why: &str) {

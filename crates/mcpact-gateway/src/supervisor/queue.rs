@@ -4,11 +4,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use mcpact_config::RunSettings;
 use mcpact_engine::time::Moment;
 use tokio::time::Instant;
 
 use super::driver::Supervisor;
 use super::instance_set::{QueuePosition, Refusal};
+use super::placement::{SharingPolicy, max_instances, sharing_policy};
 use crate::error::{CapacityLimits, UpstreamErrorKind};
 
 /// Result of one attempt of a queued binding.
@@ -104,8 +106,19 @@ impl Supervisor {
     fn queue_timeout(&self, waited: Duration) -> UpstreamErrorKind {
         UpstreamErrorKind::QueueTimeout {
             state: self.status().busy_word(),
-            limits: CapacityLimits::of(self.instances().settings()),
+            limits: capacity_limits(self.instances().settings()),
             waited,
         }
+    }
+}
+
+/// Returns the limits that the error of a call without an instance names.
+pub(super) fn capacity_limits(settings: &RunSettings) -> CapacityLimits {
+    CapacityLimits {
+        is_exclusive: sharing_policy(settings.strategy) == SharingPolicy::Exclusive,
+        takes_turns: false,
+        instances: max_instances(settings),
+        calls: settings.max_concurrent,
+        queue: settings.queue,
     }
 }

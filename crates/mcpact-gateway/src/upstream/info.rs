@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use mcpact_spec::{Era, Method, Revision};
-use mcpact_translate::lifecycle::Introduction;
+use mcpact_spec::{Era, Method};
 use tokio::sync::watch;
 
+use crate::cache::ServerProfile;
 use crate::connection::UpstreamConnection;
 use crate::subscriptions::list_changes::LIST_CHANGES;
 use crate::sync::lock;
@@ -23,27 +23,7 @@ pub(crate) struct ServerInfoCache {
     listener: Mutex<Option<Weak<dyn ChangeListener>>>,
 }
 
-/// Revision and introduction of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServerProfile {
-    pub(crate) revision: Revision,
-    pub(crate) introduction: Introduction,
-}
-
-impl ServerProfile {
-    /// Returns the name that the server sent, if any.
-    pub(crate) fn own_name(&self) -> Option<String> {
-        let Introduction {
-            server_info,
-            is_named,
-            ..
-        } = &self.introduction;
-        let name = server_info.name();
-        (*is_named && !name.is_empty()).then(|| name.to_owned())
-    }
-}
-
-/// Listener for changes of a server.
+/// Hears of a server, whoever uses it.
 pub(crate) trait ChangeListener: fmt::Debug + Send + Sync {
     /// A list has changed.
     fn changed(&self, method: Method);

@@ -88,23 +88,24 @@ pub enum DeliveryFailure {
     InvalidResponse,
 }
 
-/// Reason why a message of the server was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropReason {
-    /// A response to a request that is no longer waiting.
-    LateAnswer,
-    /// No client reads messages outside of calls fast enough.
-    NoReader,
-    /// JSON that is not a JSON-RPC message.
-    NotAMessage,
-    /// Not JSON.
-    NotJson,
-    /// The call does not read its messages fast enough.
-    SlowCall,
-    /// A message that exceeds the size limit.
-    TooLong,
-    /// A notification that no revision defines.
-    UnknownMethod,
-    /// A response to another request.
-    WrongId,
+mcpact_spec::stable_strings! {
+    /// Reason why a message of the server was dropped.
+    pub enum DropReason {
+        /// A response to a request that is no longer waiting.
+        LateAnswer = "late_answer",
+        /// No client reads messages outside of calls fast enough.
+        NoReader = "no_reader",
+        /// JSON that is not a JSON-RPC message.
+        NotAMessage = "not_a_message",
+        /// Not JSON.
+        NotJson = "not_json",
+        /// The call does not read its messages fast enough.
+        SlowCall = "slow_call",
+        /// A message that exceeds the size limit.
+        TooLong = "too_long",
+        /// A notification that no revision defines.
+        UnknownMethod = "unknown_method",
+        /// A response to another request.
+        WrongId = "wrong_id",
+    }
 }
