@@ -340,8 +340,12 @@ impl Gateway {
             (state.catalog.gateway.drain, state.entries())
         };
         let servers = || entries.iter().map(|entry| entry.server());
-        let abandon = || join_all(servers().map(|server| server.abandon()));
-        let turn_away = || servers().map(|server| server.turn_away()).sum();
+        let abandon = || join_all(servers().map(|server| server.suspended.abandon()));
+        let turn_away = || {
+            servers()
+                .map(|server| server.shared.supervisor.stop_admitting())
+                .sum()
+        };
         self.drain_gate.drain(limit, abandon, turn_away).await
     }
 

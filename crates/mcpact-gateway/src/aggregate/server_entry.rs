@@ -16,16 +16,18 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_registry::Origin;
 use crate::aggregate::server_entry::failure::ListGap;
-use crate::cache::{Cache, CachedList, ServerCacheFile, ServerMetadata, ServerProfile};
+use crate::cache::{Cache, ServerCacheFile, ServerMetadata, ServerProfile};
 use crate::error::Explanation;
-use crate::lists::cache::{CacheEntry, FetchOutcome, ListKey, ListVersion};
+use crate::lists::cache::{CacheEntry, FetchOutcome, ListCache, ListKey};
 use crate::lists::scope::list_scope;
-use crate::lists::server_list::ServerList;
+use crate::lists::{own, refresh};
+use crate::subscriptions::list_changes;
 use crate::supervisor::{ServerState, sharing_policy};
 use crate::sync::lock;
 use crate::target::digest;
 use crate::upstream::UpstreamServer;
 use crate::upstream::info::ChangeListener;
+use crate::upstream::tool_filter;
 
 /// A server with its name, and what the aggregators remember of it.
 #[derive(Debug)]
@@ -209,13 +211,6 @@ impl ServerEntry {
             calls_itself: profile.and_then(|profile| profile.own_name()),
             failure: self.failure().map(String::from),
         }
-    }
-
-    /// Returns the number of items in a list of the server; none if no client has read it.
-    pub(crate) fn listed(&self, kind: ListKind) -> Option<usize> {
-        let lists = lock(&self.lists);
-        let listings = lists.iter().filter(|(key, _)| key.kind == kind);
-        listings.filter_map(|(_, slot)| slot.count()).max()
     }
 
     /// Returns true if the server is known to declare the capability.

@@ -21,7 +21,7 @@ pub(crate) struct ServerProfile {
 
 impl ServerProfile {
     /// Returns the name and version that the server reports.
-    pub(crate) fn calls_itself(&self) -> Option<String> {
+    pub(crate) fn own_name(&self) -> Option<String> {
         let Introduction {
             server_info,
             is_named,

@@ -9,7 +9,7 @@ use mcpact_spec::{ErrorCode, Revision, Site};
 
 use super::{Explanation, UpstreamError};
 use crate::metrics::Outcome;
-use crate::retry::Cause;
+use crate::retry::{Attempt, Cause, ServerDoubt};
 
 /// Error of one request through the gateway.
 ///
@@ -92,31 +92,23 @@ impl ServeError {
                 Attempt::new(Cause::Other, error.kind.delivery())
             }
             // The server has answered, so it has run the request.
-            Self::Response(_) => Delivery::Unknown,
-            Self::Refused(_) => Delivery::NotSent,
+            (None, ServeErrorKind::Response(_)) => Attempt::new(Cause::Other, Delivery::Unknown),
+            (None, ServeErrorKind::Refused(_)) => Attempt::new(Cause::Other, Delivery::NotSent),
         }
     }
 
-    /// Outcome of the request in the metrics.
-    pub(crate) fn outcome(&self) -> Outcome {
-        match self {
-            Self::Upstream(error) => error.kind.outcome(),
-            // A refusal of the gateway is about the request, and so is a response of the server.
-            Self::Response(_) | Self::Refused(_) => Outcome::Error,
-        }
-    }
-
-    /// Cause of the failure, as far as a retry depends on it.
-    pub(crate) fn retry_cause(&self) -> Cause {
-        match self.is_retired() {
-            true => Cause::Retired,
-            false => Cause::Other,
-        }
-    }
-
-    /// Returns true if the server was retired before the request was sent.
+    /// Returns true if the server was retired before it was given the request.
     pub(crate) fn is_retired(&self) -> bool {
         matches!(&self.kind, ServeErrorKind::Upstream(error) if error.kind.is_retired())
+    }
+
+    /// Returns the outcome of the request in the metrics.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match &self.kind {
+            ServeErrorKind::Upstream(error) => error.kind.outcome(),
+            // A refusal of the gateway is about the request, and so is a response of the server.
+            ServeErrorKind::Response(_) | ServeErrorKind::Refused(_) => Outcome::Error,
+        }
     }
 
     /// Returns the JSON-RPC error code.

@@ -11,7 +11,6 @@ use crate::aggregate::list_kind::ListKind;
 use crate::control::{
     GatewayStatus, InstanceLine, LastError, ListCounts, ServerLine, Status, Transport,
 };
-use crate::lists::server_list;
 use crate::stable::{GatewayState, ServerWord};
 use crate::supervisor::{InstanceState, InstanceStatus};
 use crate::target::Target;
@@ -83,7 +82,7 @@ fn removed_line(
         transport: transport(server),
         revision: revision.map(|revision| revision.to_string()),
         era: revision.map(era),
-        calls_itself: profile.as_ref().and_then(|profile| profile.calls_itself()),
+        calls_itself: profile.as_ref().and_then(|profile| profile.own_name()),
         instances: instances.iter().map(instance_line).collect(),
         in_flight: instances.iter().map(|one| one.in_flight).sum(),
         ..ServerLine::default()
@@ -125,10 +124,10 @@ fn server_line(name: &ServerName, served: &ServerRoute, draining: &[InstanceStat
         failures: status.failures,
         sessions: served.route.session_count(),
         lists: ListCounts {
-            tools: entry.listed(ListKind::Tools),
-            prompts: entry.listed(ListKind::Prompts),
-            resources: entry.listed(ListKind::Resources),
-            templates: entry.listed(ListKind::Templates),
+            tools: entry.lists.count(ListKind::Tools),
+            prompts: entry.lists.count(ListKind::Prompts),
+            resources: entry.lists.count(ListKind::Resources),
+            templates: entry.lists.count(ListKind::Templates),
         },
         lacking: entry.lacking(),
         hidden_tools: tool_filter::hidden_tools(server),

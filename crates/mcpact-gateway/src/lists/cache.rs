@@ -12,14 +12,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::aggregate::list_kind::ListKind;
+use crate::cache::ServerProfile;
 use crate::cache::{CachedList, ServerCacheFile, ServerMetadata};
-use crate::control::ListCounts;
 use crate::downstream::client::DownstreamClient;
 use crate::lists::scope::ListScope;
 use crate::lists::server_list::ServerList;
 use crate::sync::lock;
 use crate::target::digest;
-use crate::upstream::info::ServerProfile;
 
 /// Maximum number of cached lists per server; clients with the same key share them.
 const MAX_LISTS: usize = 64;
@@ -149,15 +148,9 @@ impl ListCache {
         self.lists(kind).filter(is_other).collect()
     }
 
-    /// Returns the number of items of each list, as far as it is known.
-    pub(crate) fn counts(&self) -> ListCounts {
-        let count = |kind| self.lists(kind).map(|list| list.count()).max();
-        ListCounts {
-            tools: count(ListKind::Tools),
-            prompts: count(ListKind::Prompts),
-            resources: count(ListKind::Resources),
-            templates: count(ListKind::Templates),
-        }
+    /// Returns the number of items of a list, if it is known.
+    pub(crate) fn count(&self, kind: ListKind) -> Option<usize> {
+        self.lists(kind).map(|list| list.count()).max()
     }
 
     /// Returns the version of a list that is fetched now.

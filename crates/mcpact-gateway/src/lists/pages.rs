@@ -16,7 +16,7 @@ use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::Page;
 use crate::connection::UpstreamConnection;
 use crate::connection::slot::Lease;
-use crate::exchange::refusal::{RefusalKind, RefusalRecord, disagreed};
+use crate::exchange::server_change::{self, disagreed};
 use crate::exchange::{DeclaredTasks, refusal, stamped};
 use crate::lists::scope::Audience;
 use crate::lists::server_list::{ListError, ServerList};

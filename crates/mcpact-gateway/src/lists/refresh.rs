@@ -360,7 +360,6 @@ pub(crate) fn poll(aggregator: &Arc<Aggregator>) {
     });
 }
 
-/// Whether a server is there, and has no room for a request.
-fn has_no_room(error: &ServeError) -> bool {
+fn is_at_capacity(error: &ServeError) -> bool {
     error.outcome() == Outcome::Busy
 }

@@ -12,12 +12,8 @@ use sha2::{Digest, Sha256};
 use crate::aggregate::list_defects::ListDefects;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::{Page, ServerItems};
-use crate::cache::{CachedList, ServerMetadata, ServerProfile};
-use crate::exchange::refusal;
-use crate::target::{Target, digest};
-use crate::upstream::UpstreamServer;
-use crate::upstream::binding::ServerBinding;
-use crate::upstream::info::ChangeListener;
+use crate::cache::CachedList;
+use crate::error::ServeError;
 
 /// Complete list of a server, in the revision of the server.
 #[derive(Debug)]

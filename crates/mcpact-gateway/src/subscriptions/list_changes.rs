@@ -14,9 +14,15 @@ use tokio::sync::watch;
 use crate::aggregate::aggregator::Aggregator;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
-use crate::lists::watch::LISTS;
 use crate::sync::lock;
 use crate::upstream::saved_client::SavedClient;
+
+/// Notifications of list changes.
+pub(crate) const LIST_CHANGES: [Method; 3] = [
+    Method::ToolsListChanged,
+    Method::PromptsListChanged,
+    Method::ResourcesListChanged,
+];
 
 /// Time window in which changes are combined into one notification.
 const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -182,7 +188,7 @@ pub(crate) fn listen_to_lists(
 
 /// Announces a change of every list.
 pub(crate) fn announce_all(aggregator: &Arc<Aggregator>) {
-    for method in LISTS {
+    for method in LIST_CHANGES {
         announce(aggregator, method);
     }
 }

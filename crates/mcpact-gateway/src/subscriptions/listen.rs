@@ -24,7 +24,7 @@ use crate::connection::slot::TRIES;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, Inbound};
-use crate::lists::watch::LISTS;
+use crate::subscriptions::reopen::{ReopenDelay, possible_changes, uri_params};
 use crate::subscriptions::subscribers::Subscribers;
 use crate::sync::lock;
 use crate::tasks::same_era;
@@ -333,13 +333,8 @@ impl RelayedStream {
             self.unacknowledged = 0;
             if std::mem::replace(&mut self.is_acknowledged, true) {
                 let filter = ListenFilter::parse(Some(&note.params)).unwrap_or_default();
-                for method in LISTS {
-                    if filter.wants(method, None) {
-                        sink.hint(&scope, method, "{}");
-                    }
-                }
-                for uri in &filter.uris {
-                    sink.hint(&scope, Method::ResourcesUpdated, &uri_params(uri));
+                for (method, params) in possible_changes(&filter) {
+                    sink.try_notify(&scope, method, &params);
                 }
                 return;
             }

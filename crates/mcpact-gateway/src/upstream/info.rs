@@ -23,7 +23,7 @@ pub(crate) struct ServerInfoCache {
     listener: Mutex<Option<Weak<dyn ChangeListener>>>,
 }
 
-/// Hears of a server, whoever uses it.
+/// Listener for changes of a server.
 pub(crate) trait ChangeListener: fmt::Debug + Send + Sync {
     /// A list has changed.
     fn changed(&self, method: Method);
