@@ -28,7 +28,8 @@ pub(crate) use self::health::HealthProbe;
 pub(crate) use self::instance::ShutdownMode;
 pub(crate) use self::instance_set::HEALTH_CHECKS_FAILED;
 pub(crate) use self::placement::{
-    Few, InstanceSharing, SharingPolicy, max_instances, min_instances, sharing_policy,
+    Few, InstanceSharing, OwnershipRelation, PermitState, Placement, PoolFacts, Purpose,
+    SharingPolicy, SlotFacts, max_instances, min_instances, sharing_policy,
 };
 
 pub use self::instance::{InstanceId, InstanceState, StartCause, StopCause};

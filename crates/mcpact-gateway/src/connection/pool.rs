@@ -11,11 +11,13 @@ use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit};
 
 use crate::connection::UpstreamConnection;
-use crate::connection::ownership::{ClientRef, ConnectionUser, OwnershipRelation};
+use crate::connection::ownership::{ClientRef, ConnectionUser};
 use crate::connection::slot::{ConnectionSlot, Lease, ServerShared};
 use crate::error::UpstreamError;
 use crate::subscriptions::subscribers::Subscribers;
-use crate::supervisor::{Few, InstanceSharing, StartCause};
+use crate::supervisor::{
+    Few, InstanceSharing, OwnershipRelation, PermitState, Placement, PoolFacts, Purpose, StartCause,
+};
 use mcpact::connection::Offer;
 
 /// Connections for those who are told the same.
@@ -170,11 +172,45 @@ impl ConnectionPool {
         user: &ConnectionUser,
     ) -> Result<QuestionPermit, UpstreamError> {
         let free = || {
+            let facts = self.facts(user);
+            let placement = self.shared.supervisor.place(Purpose::QuestionCall, &facts);
+            let check = |found: Option<&Arc<ConnectionSlot>>| {
+                let more = self.more();
+                let mut slots = std::iter::once(&self.first).chain(more.iter());
+                let at = found.and_then(|found| slots.position(|slot| Arc::ptr_eq(slot, found)));
+                let expected = match placement {
+                    Placement::Lease(slot) | Placement::Open(slot) => Some(slot),
+                    Placement::Wait(None) => None,
+                    ref other => panic!("{other:?}"),
+                };
+                drop(more);
+                let mut after = self.facts(user);
+                let was_freed = at
+                    .and_then(|at| facts.slots.get(at))
+                    .is_some_and(|slot| slot.permit != PermitState::Free);
+                if was_freed {
+                    // Another call ended meanwhile.
+                    return;
+                }
+                if let Some(at) = at {
+                    if at == facts.slots.len() {
+                        after.slots.pop();
+                    } else {
+                        after.slots[at].permit = facts.slots[at].permit;
+                    }
+                }
+                if after == facts {
+                    assert_eq!(at, expected, "{facts:?}");
+                }
+            };
             if self.first.is_resting() {
                 // Its permit is what is waited for.
+                check(None);
                 return None;
             }
-            let (slot, permit) = self.free(user)?;
+            let found = self.free(user);
+            check(found.as_ref().map(|(slot, _)| slot));
+            let (slot, permit) = found?;
             Some(QuestionPermit {
                 slot,
                 permit: Some(permit),
@@ -189,6 +225,17 @@ impl ConnectionPool {
         };
         let turn = supervisor.wait_in_queue(next).await;
         turn.map_err(|kind| self.first.error(kind.in_turn()))
+    }
+
+    /// Returns the facts for a decision about a lease of this user.
+    fn facts(&self, user: &ConnectionUser) -> PoolFacts {
+        let more = self.more();
+        let slots = std::iter::once(&self.first).chain(more.iter());
+        PoolFacts {
+            slots: slots.map(|slot| slot.facts(user)).collect(),
+            sharing: self.sharing,
+            max_slots: self.limit,
+        }
     }
 
     /// A slot whose turn it is, rather one that is connected, and one of another client only if there is no other;
@@ -219,8 +266,22 @@ impl ConnectionPool {
         &self,
         user: &ConnectionUser,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        let before = self.facts(user);
+        let placement = self.shared.supervisor.place(Purpose::Description, &before);
         self.release_foreign(user);
-        match self.open_connection_for(user) {
+        let open = self.open_connection_for(user);
+        let after = self.facts(user);
+        if after == before {
+            match (&open, placement) {
+                (None, Placement::Open(_)) => {}
+                (Some(open), Placement::Lease(slot)) => {
+                    let id = before.slots[slot].open.map(|(id, _)| id);
+                    assert_eq!(Some(open.running.id()), id);
+                }
+                (open, other) => panic!("{open:?} {other:?} {before:?}"),
+            }
+        }
+        match open {
             Some(connection) => Ok(connection),
             None => self.closed_port().connection(user).await,
         }
@@ -301,7 +362,24 @@ impl ConnectionPool {
     fn usable_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
         let connections = self.open_connections(user);
         if connections.is_empty() {
+            let before = self.facts(user);
+            let placement = self.shared.supervisor.place(Purpose::Call, &before);
             self.release_foreign(user);
+            let after = self.facts(user);
+            let pairs = before.slots.iter().zip(&after.slots).enumerate();
+            let gone: Few<usize> = pairs
+                .filter(|(_, (before, after))| before.open.is_some() && after.open.is_none())
+                .map(|(slot, _)| slot)
+                .collect();
+            let expected = match placement {
+                Placement::Release(slots) => slots,
+                _ => Few::new(),
+            };
+            // A connection may have been opened or lost at the same time.
+            let is_racing = tokio::runtime::Handle::current().metrics().num_workers() > 1;
+            if !is_racing {
+                assert_eq!(gone, expected, "{before:?}");
+            }
         }
         connections
     }
@@ -311,7 +389,23 @@ impl ConnectionPool {
         if self.sharing != InstanceSharing::Shared {
             return self.first.acquire(user).await;
         }
-        if let Some(connection) = self.own_connection(user) {
+        let before = self.facts(user);
+        let placement = self.shared.supervisor.place(Purpose::Call, &before);
+        let own = self.own_connection(user);
+        if self.facts(user) == before
+            && let Some(own) = &own
+        {
+            let at = before
+                .slots
+                .iter()
+                .position(|slot| slot.open.is_some_and(|(id, _)| id == own.running.id()));
+            match placement {
+                Placement::Lease(slot) => assert_eq!(at, Some(slot), "{before:?}"),
+                Placement::Wait(_) | Placement::Refuse => {}
+                other => panic!("{other:?} {before:?}"),
+            }
+        }
+        if let Some(connection) = own {
             let entered = connection.running.start_call().await;
             if let Some(guard) = entered.map_err(|kind| self.first.error(kind))? {
                 return Ok(Lease { connection, guard });
@@ -321,7 +415,7 @@ impl ConnectionPool {
             let entered = self
                 .shared
                 .supervisor
-                .start_call_on_any(|| self.usable_connections(user));
+                .start_call_on_any(|| self.usable_connections(user), || self.facts(user));
             let entered = entered.await;
             match entered.map_err(|kind| self.first.error(kind))? {
                 Some((connection, guard)) if connection.ownership.admits(user) => {

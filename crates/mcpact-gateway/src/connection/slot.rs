@@ -27,8 +27,8 @@ use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{
-    CallGuard, InstanceGuard, InstanceSharing, ManagedConnection, SharingPolicy, StartCause,
-    Supervisor, sharing_policy,
+    CallGuard, InstanceGuard, InstanceSharing, ManagedConnection, PermitState, Placement,
+    PoolFacts, Purpose, SharingPolicy, SlotFacts, StartCause, Supervisor, sharing_policy,
 };
 use crate::target::Target;
 use crate::tasks::mapped::Mapping;
@@ -251,6 +251,27 @@ impl ConnectionSlot {
         self.is_resting.load(Ordering::Acquire)
     }
 
+    /// Returns the facts for a decision about a lease of this user.
+    pub(crate) fn facts(&self, user: &ConnectionUser) -> SlotFacts {
+        let open = self.live().map(|connection| {
+            let relation = connection.ownership.relation(user);
+            (connection, relation)
+        });
+        SlotFacts {
+            open: open
+                .as_ref()
+                .map(|(connection, relation)| (connection.running.id(), *relation)),
+            has_tasks: open.is_some_and(|(connection, relation)| {
+                !relation.is_admitted() && connection.kept.are_running()
+            }),
+            permit: match (self.is_resting(), self.turn.available_permits()) {
+                (true, _) => PermitState::Paused,
+                (false, 0) => PermitState::Taken,
+                (false, _) => PermitState::Free,
+            },
+        }
+    }
+
     pub(crate) fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.turn).try_acquire_owned().ok()
     }
@@ -267,6 +288,18 @@ impl ConnectionSlot {
         user: &ConnectionUser,
     ) -> Result<Lease, UpstreamError> {
         loop {
+            let facts = || PoolFacts {
+                slots: std::iter::once(self.facts(user)).collect(),
+                sharing: self.sharing,
+                max_slots: 1,
+            };
+            let before = facts();
+            let placement = self.shared.supervisor.place(Purpose::Home, &before);
+            let is_live = self.live_for(user).is_some();
+            if facts() == before {
+                let is_open = matches!(placement, Placement::Open(0));
+                assert_eq!(is_live, !is_open, "{before:?}");
+            }
             let connection = self.connection(user).await?;
             let entered = connection.running.start_call().await;
             // One that was stopped meanwhile, or has become another's, is not open any more, and there will be another.

@@ -19,8 +19,10 @@ use super::failure_log::OutageFlag;
 use super::handles::{CallGuard, RunningInstance, StartPermit};
 use super::health::{CheckResult, Diagnosis, HealthProbe, judge, probe_request};
 use super::instance::{InstanceId, ShutdownMode, StartCause, StopCause};
-use super::instance_set::{Admission, CallAdmission, InstanceSet, Refusal};
-use super::placement::{Choice, Few, InstanceSharing};
+use super::instance_set::{Admission, InstanceSet, QueuePosition, Refusal};
+use super::placement::{
+    CallAdmission, Choice, Few, InstanceSharing, Placement, PoolFacts, Purpose,
+};
 use super::queue::Attempt;
 use super::status::{ServerFailure, ServerStatus};
 use crate::error::{CapacityLimits, UpstreamErrorKind};
@@ -208,16 +210,61 @@ impl Supervisor {
         Ok(StartPermit::new(Arc::clone(self), id))
     }
 
+    /// Decides which connection of a pool a user gets, as if it was not queued.
+    pub(crate) fn place(&self, purpose: Purpose, pool: &PoolFacts) -> Placement {
+        let now = self.now();
+        self.instances()
+            .place(purpose, pool, QueuePosition::Arriving, now)
+    }
+
     /// Starts a call on one of the connections that it may use, waiting for a free place. Returns none if another
     /// instance should be started for it.
     pub(crate) async fn start_call_on_any<L: AsRef<RunningInstance>>(
         self: &Arc<Self>,
         open: impl Fn() -> Few<Arc<L>>,
+        facts: impl Fn() -> PoolFacts,
     ) -> Result<Option<(Arc<L>, CallGuard)>, UpstreamErrorKind> {
         self.queue_until(|position| {
             let open = open();
+            let facts = facts();
             let ids: Few<InstanceId> = open.iter().map(|one| (**one).as_ref().id()).collect();
             let mut instances = self.instances();
+            let now = self.now();
+            let is_same = ids.iter().all(|id| {
+                facts.slots.iter().any(|slot| {
+                    slot.open.is_some_and(|(instance, relation)| {
+                        instance == *id && relation.is_admitted()
+                    })
+                })
+            }) && facts
+                .slots
+                .iter()
+                .filter(|slot| {
+                    slot.open
+                        .is_some_and(|(_, relation)| relation.is_admitted())
+                })
+                .count()
+                == ids.len()
+                && facts.slots.iter().all(|slot| {
+                    slot.open.is_none_or(|(_, relation)| {
+                        relation != super::placement::OwnershipRelation::Own
+                    })
+                });
+            if is_same {
+                let old = instances.choose(&ids, position, now);
+                let new = instances.place(Purpose::Call, &facts, position, now);
+                let has_kept = facts.slots.iter().any(|slot| slot.open.is_some());
+                match (old, &new) {
+                    (Choice::Use(id), Placement::Lease(slot)) => {
+                        assert_eq!(Some(id), facts.slots[*slot].open.map(|(id, _)| id))
+                    }
+                    (Choice::Start, Placement::Open(_)) | (Choice::Refuse, Placement::Refuse) => {}
+                    (Choice::Wait(old), Placement::Wait(new)) => assert_eq!(old, *new),
+                    // Released between the two.
+                    (_, Placement::Release(_)) if has_kept && ids.is_empty() => {}
+                    (old, new) => panic!("{old:?} {new:?} {facts:?}"),
+                }
+            }
             let id = match instances.choose(&ids, position, self.now()) {
                 Choice::Use(id) => id,
                 Choice::Start => return Ok(Attempt::Done(None)),

@@ -3,6 +3,7 @@ mod recovery;
 use mcpact_config::{Health, Probe, Restarts, Strategy as Keeping};
 use proptest::prelude::*;
 
+use super::super::placement::Choice;
 use super::*;
 use crate::supervisor::health::{CheckResult, Diagnosis};
 
