@@ -107,12 +107,6 @@ impl Drop for IdleGuard {
     }
 }
 
-impl AsRef<RunningInstance> for UpstreamConnection {
-    fn as_ref(&self) -> &RunningInstance {
-        &self.running
-    }
-}
-
 impl ManagedConnection for UpstreamConnection {
     fn close(&self) {
         self.upstream.close();

@@ -28,8 +28,7 @@ use mcpact_wire::raw::JsonKind;
 use mcpact_wire::scan::ScanError;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::pool::QuestionPermit;
-use crate::connection::slot::Lease;
+use crate::connection::pool::{Lease, QuestionPermit};
 use crate::downstream::sink::ClientSink;
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::refusal::RefusalKind;

@@ -22,7 +22,7 @@ mod recovery;
 mod restart_policy;
 mod status;
 
-pub(crate) use self::driver::{ManagedConnection, Starter, Supervisor};
+pub(crate) use self::driver::{ManagedConnection, Placed, Starter, Supervisor};
 pub(crate) use self::handles::{CallGuard, InstanceGuard, RunningInstance};
 pub(crate) use self::health::HealthProbe;
 pub(crate) use self::instance::ShutdownMode;

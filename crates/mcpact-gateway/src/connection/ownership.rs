@@ -162,18 +162,11 @@ impl ConnectionSlot {
             .filter(|connection| connection.ownership.admits(user))
     }
 
-    /// Returns the relation of the open connection to a user.
-    pub(crate) fn relation(&self, user: &ConnectionUser) -> Option<OwnershipRelation> {
-        Some(self.live()?.ownership.relation(user))
-    }
-
-    /// Releases the connection of another client, unless a task runs on it. Calls in flight keep it open.
-    pub(crate) fn release_foreign(&self, user: &ConnectionUser, has_capacity: bool) {
-        let is_released = |connection: &mut Arc<UpstreamConnection>| {
-            let relation = connection.ownership.relation(user);
-            relation.is_released(has_capacity) && !connection.kept.are_running()
-        };
-        let foreign = self.current().take_if(is_released);
+    /// Releases the connection of another client. Calls in flight keep it open.
+    pub(crate) fn release_foreign(&self, user: &ConnectionUser) {
+        let is_foreign =
+            |connection: &mut Arc<UpstreamConnection>| !connection.ownership.admits(user);
+        let foreign = self.current().take_if(is_foreign);
         // Dropped after the lock is released.
         drop(foreign);
     }

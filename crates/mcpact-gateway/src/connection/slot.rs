@@ -2,7 +2,7 @@
 
 use crate::sync::lock;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
@@ -14,12 +14,13 @@ use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
 use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Masks;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 
 use crate::approval::check;
 use crate::connect::connect;
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ConnectionUser;
+use crate::connection::pool::{Lease, lease};
 use crate::error::{UpstreamError, UpstreamErrorKind};
 use crate::lists::own::OwnListChanges;
 use crate::lists::scope::{Audience, change_audience};
@@ -27,8 +28,8 @@ use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{
-    CallGuard, InstanceGuard, InstanceSharing, ManagedConnection, PermitState, Placement,
-    PoolFacts, Purpose, SharingPolicy, SlotFacts, StartCause, Supervisor, sharing_policy,
+    Few, InstanceGuard, InstanceSharing, ManagedConnection, PermitState, PoolFacts, Purpose,
+    SharingPolicy, SlotFacts, StartCause, Supervisor, sharing_policy,
 };
 use crate::target::Target;
 use crate::tasks::mapped::Mapping;
@@ -124,10 +125,8 @@ pub(crate) struct ConnectionSlot {
     sharing: InstanceSharing,
     current: Mutex<Option<Arc<UpstreamConnection>>>,
     subscribers: Arc<Subscribers>,
-    /// Calls that may be asked something take turns where a question does not say whose it is.
-    turn: Arc<Semaphore>,
-    /// Whether a call was given up on it a moment ago.
-    is_resting: AtomicBool,
+    /// Permit for the one call that may cause questions.
+    permit: Mutex<PermitState>,
     /// Whoever holds it connects; the others wait for the outcome, which is here if it is a failure.
     opening: Arc<AsyncMutex<Option<Arc<UpstreamErrorKind>>>>,
     /// How many times it was tried.
@@ -136,13 +135,6 @@ pub(crate) struct ConnectionSlot {
     lost: Mutex<Option<FailureText>>,
     /// What the server says of its lists to whoever has it for itself.
     own_changes: Arc<OwnListChanges>,
-}
-
-/// A connection, and the right to make one call on it.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    pub(crate) connection: Arc<UpstreamConnection>,
-    pub(crate) guard: CallGuard,
 }
 
 impl ConnectionSlot {
@@ -169,8 +161,7 @@ impl ConnectionSlot {
             own_changes,
             current: Mutex::default(),
             subscribers: Arc::new(subscribers),
-            turn: Arc::new(Semaphore::new(1)),
-            is_resting: AtomicBool::new(false),
+            permit: Mutex::new(PermitState::Free),
             opening: Arc::default(),
             tries: AtomicU64::new(0),
             lost: Mutex::default(),
@@ -242,73 +233,56 @@ impl ConnectionSlot {
         &self.subscribers
     }
 
-    /// A call was given up, and the server may not know it yet; or that is over.
-    pub(crate) fn rests(&self, is_resting: bool) {
-        self.is_resting.store(is_resting, Ordering::Release);
+    /// Returns the facts for a decision about a lease of this user, and the open connection.
+    pub(crate) fn view(
+        &self,
+        user: &ConnectionUser,
+    ) -> (SlotFacts, Option<Arc<UpstreamConnection>>) {
+        let live = self.live();
+        let open = live
+            .as_ref()
+            .map(|connection| (connection.running.id(), connection.ownership.relation(user)));
+        let is_other = open.is_some_and(|(_, relation)| !relation.is_admitted());
+        let facts = SlotFacts {
+            open,
+            has_tasks: is_other && live.as_ref().is_some_and(|live| live.kept.are_running()),
+            permit: *lock(&self.permit),
+        };
+        (facts, live)
     }
 
-    pub(crate) fn is_resting(&self) -> bool {
-        self.is_resting.load(Ordering::Acquire)
-    }
-
-    /// Returns the facts for a decision about a lease of this user.
-    pub(crate) fn facts(&self, user: &ConnectionUser) -> SlotFacts {
-        let open = self.live().map(|connection| {
-            let relation = connection.ownership.relation(user);
-            (connection, relation)
-        });
-        SlotFacts {
-            open: open
-                .as_ref()
-                .map(|(connection, relation)| (connection.running.id(), *relation)),
-            has_tasks: open.is_some_and(|(connection, relation)| {
-                !relation.is_admitted() && connection.kept.are_running()
-            }),
-            permit: match (self.is_resting(), self.turn.available_permits()) {
-                (true, _) => PermitState::Paused,
-                (false, 0) => PermitState::Taken,
-                (false, _) => PermitState::Free,
-            },
+    /// Takes the permit for a call that may cause questions, if it is free.
+    pub(crate) fn take_permit(&self) -> bool {
+        let mut permit = lock(&self.permit);
+        let is_free = *permit == PermitState::Free;
+        if is_free {
+            *permit = PermitState::Taken;
         }
+        is_free
     }
 
-    pub(crate) fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.turn).try_acquire_owned().ok()
-    }
-
-    /// A turn is over: whoever waits for one may take it.
-    pub(crate) fn free_again(&self, permit: Option<OwnedSemaphorePermit>) {
-        drop(permit);
+    /// Sets the state of the permit and notifies the calls that wait for it.
+    pub(crate) fn set_permit(&self, state: PermitState) {
+        *lock(&self.permit) = state;
         self.shared.supervisor.call_ended();
     }
 
-    /// The connection, opened if there is none, with the right to make a call.
+    /// Leases the connection of this slot for a call.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         user: &ConnectionUser,
     ) -> Result<Lease, UpstreamError> {
-        loop {
-            let facts = || PoolFacts {
-                slots: std::iter::once(self.facts(user)).collect(),
+        let view = || {
+            let (slot, connection) = self.view(user);
+            let facts = PoolFacts {
+                slots: Few::from_iter([slot]),
                 sharing: self.sharing,
                 max_slots: 1,
             };
-            let before = facts();
-            let placement = self.shared.supervisor.place(Purpose::Home, &before);
-            let is_live = self.live_for(user).is_some();
-            if facts() == before {
-                let is_open = matches!(placement, Placement::Open(0));
-                assert_eq!(is_live, !is_open, "{before:?}");
-            }
-            let connection = self.connection(user).await?;
-            let entered = connection.running.start_call().await;
-            // One that was stopped meanwhile, or has become another's, is not open any more, and there will be another.
-            if let Some(guard) = entered.map_err(|kind| self.error(kind))?
-                && connection.ownership.admits(user)
-            {
-                return Ok(Lease { connection, guard });
-            }
-        }
+            (facts, Few::from_iter([connection]))
+        };
+        let slot = |_| Arc::clone(self);
+        lease(&self.shared, Purpose::Home, user, view, slot).await
     }
 
     /// How the server is kept.

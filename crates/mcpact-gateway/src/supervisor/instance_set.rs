@@ -201,20 +201,6 @@ impl InstanceSet {
         }
     }
 
-    pub(super) fn choose(
-        &self,
-        usable: &[InstanceId],
-        position: QueuePosition,
-        now: Moment,
-    ) -> super::placement::Choice {
-        let usable: Vec<&InstanceRecord> = usable
-            .iter()
-            .filter_map(|id| self.records.get(id))
-            .collect();
-        let records = self.all();
-        super::placement::choose(&usable, &self.room(&records, self.others(position), now))
-    }
-
     fn room<'a>(&'a self, records: &'a [&InstanceRecord], queued: usize, now: Moment) -> Room<'a> {
         Room {
             records,
@@ -237,9 +223,22 @@ impl InstanceSet {
         place(purpose, pool, &room)
     }
 
-    /// Returns true if another instance may start, now or after an idle one has stopped.
-    pub(super) fn has_capacity(&self, now: Moment) -> bool {
-        self.room(&self.all(), 0, now).may_start()
+    /// Decides which connection of a pool a call gets, and starts the call if it gets one.
+    pub(super) fn place_call(
+        &mut self,
+        purpose: Purpose,
+        pool: &PoolFacts,
+        position: QueuePosition,
+        now: Moment,
+    ) -> Placement {
+        let placement = self.place(purpose, pool, position, now);
+        if let Placement::Lease(slot) = placement
+            && let Some(id) = pool.instance(slot)
+            && self.start_call(id, position, now) != CallAdmission::Started
+        {
+            return Placement::Wait(None);
+        }
+        placement
     }
 
     fn handle(&mut self, id: InstanceId, event: Event, now: Moment) -> Option<Effect> {

@@ -218,6 +218,23 @@ impl PoolFacts {
         slots.filter_map(|(slot, facts)| Some((slot, facts.admitted()?)))
     }
 
+    /// Returns the instance of the open connection of a slot.
+    pub(super) fn instance(&self, slot: usize) -> Option<InstanceId> {
+        self.slots.get(slot)?.open.map(|(id, _)| id)
+    }
+
+    /// Returns the slot with an open connection that the user prefers.
+    pub(crate) fn nearest(&self) -> Option<usize> {
+        let admitted = self.admitted().map(|(slot, _)| slot);
+        admitted.min_by_key(|slot| self.slots[*slot].preference())
+    }
+
+    /// Returns true if another client owns a connection.
+    pub(super) fn has_other_owner(&self) -> bool {
+        let mut relations = self.slots.iter().filter_map(SlotFacts::relation);
+        relations.any(|relation| !relation.is_admitted())
+    }
+
     /// Returns the first slot without an open connection, or a new one.
     fn closed(&self) -> usize {
         let closed = self.slots.iter().position(|slot| slot.open.is_none());
@@ -253,7 +270,7 @@ impl Room<'_> {
 pub(crate) enum Placement {
     /// Lease the open connection of this slot.
     Lease(usize),
-    /// Open a connection in this slot, in place of the one of another client.
+    /// Open a connection in this slot.
     Open(usize),
     /// Release the connections of these slots, then decide again.
     Release(Few<usize>),
@@ -300,7 +317,14 @@ fn place_call(pool: &PoolFacts, room: &Room<'_>) -> Placement {
 }
 
 fn place_at_home(pool: &PoolFacts, room: &Room<'_>) -> Placement {
-    place_on(0, pool, room).unwrap_or(Placement::Open(0))
+    let has_other_owner = |slot: &SlotFacts| slot.open.is_some() && slot.admitted().is_none();
+    match place_on(0, pool, room) {
+        Some(placement) => placement,
+        None if pool.slots.first().is_some_and(has_other_owner) => {
+            Placement::Release(Few::from_iter([0]))
+        }
+        None => Placement::Open(0),
+    }
 }
 
 /// Places a call on the open connection of a slot, if the user may use it.
@@ -336,10 +360,7 @@ fn place_question_call(pool: &PoolFacts) -> Placement {
 }
 
 fn place_description(pool: &PoolFacts, room: &Room<'_>) -> Placement {
-    let nearest = pool
-        .admitted()
-        .min_by_key(|(slot, _)| pool.slots[*slot].preference());
-    if let Some((slot, _)) = nearest {
+    if let Some(slot) = pool.nearest() {
         return Placement::Lease(slot);
     }
     let release = released(pool, room);
@@ -352,9 +373,7 @@ fn place_description(pool: &PoolFacts, room: &Room<'_>) -> Placement {
 /// Returns the slots to release for a user that has no connection: those of disconnected clients, and without capacity
 /// those of other clients.
 fn released(pool: &PoolFacts, room: &Room<'_>) -> Few<usize> {
-    let is_common = |relation| matches!(relation, None | Some(OwnershipRelation::Common));
-    if pool.admitted().next().is_some() || pool.slots.iter().all(|slot| is_common(slot.relation()))
-    {
+    if pool.admitted().next().is_some() || !pool.has_other_owner() {
         return Few::new();
     }
     let has_capacity = room.may_start();
@@ -414,7 +433,7 @@ pub(super) enum Choice {
 }
 
 /// Chooses among the instances that a call may use.
-pub(super) fn choose(usable: &[&InstanceRecord], room: &Room<'_>) -> Choice {
+fn choose(usable: &[&InstanceRecord], room: &Room<'_>) -> Choice {
     let Room {
         records, settings, ..
     } = *room;

@@ -313,8 +313,14 @@ fn call_is_placed_on_the_home_connection() {
         (&[open(0, COMMON), open(1, OWN)], &[2, 0], 0, Wait(None)),
         (&[open(0, COMMON), closed()], &[2], 1, Refuse),
         (&[open(0, OWN)], &[0], 0, Lease(0)),
-        (&[open(0, FOREIGN), open(1, COMMON)], &[0, 0], 0, Open(0)),
-        (&[open(0, LEFT)], &[0], 0, Open(0)),
+        (
+            &[open(0, FOREIGN), open(1, COMMON)],
+            &[0, 0],
+            0,
+            release(&[0]),
+        ),
+        (&[open(0, LEFT)], &[0], 0, release(&[0])),
+        (&[with_task(0, FOREIGN)], &[0], 0, release(&[0])),
         (&[open(9, COMMON)], &[0], 0, Open(0)),
     ];
     let uses = [
@@ -444,7 +450,13 @@ fn no_placement_uses_the_connection_of_another_client() {
                         for slot in released {
                             let (_, relation) = slots[slot].open.unwrap();
                             assert!(matches!(relation, FOREIGN | LEFT), "{what}");
-                            assert!(!slots[slot].has_tasks, "{what}");
+                            let is_shared = sharing == InstanceSharing::Shared;
+                            let is_at_home = match purpose {
+                                Purpose::Home => true,
+                                Purpose::Call => !is_shared,
+                                Purpose::QuestionCall | Purpose::Description => false,
+                            };
+                            assert!(is_at_home || !slots[slot].has_tasks, "{what}");
                         }
                     }
                     Placement::Open(slot) => assert!(slot <= slots.len(), "{what}"),
