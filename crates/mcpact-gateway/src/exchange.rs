@@ -190,7 +190,7 @@ impl Exchange {
         };
         if RetryPolicy::REMOTE.decide(attempt) == Retry::FreshConnection {
             let method = self.inbound.job.method;
-            self.binding.check_kept_on(&self.connection, method)?;
+            self.binding.check_state_on(&self.connection, method)?;
             self.guard = None;
             let before = self.upstream();
             self.acquire().await?;
@@ -334,7 +334,9 @@ impl Exchange {
             CallFailure::ConnectionLost(_) if self.connection.is_ended() => {
                 UpstreamErrorKind::Stopped
             }
-            CallFailure::ConnectionLost(why) => self.binding.gone(&self.connection, why.clone()),
+            CallFailure::ConnectionLost(why) => {
+                self.binding.loss_error(&self.connection, why.clone())
+            }
             CallFailure::ProtocolViolation(why) => {
                 UpstreamErrorKind::ProtocolViolation(why.clone())
             }

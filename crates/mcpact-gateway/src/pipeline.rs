@@ -311,7 +311,7 @@ impl UpstreamServer {
             return Box::pin(hosted::about_hosted(self, &Inbound { job, sink })).await;
         }
         // Report lost server state before the request has any effect.
-        binding.check_kept(job.method)?;
+        binding.check_state(job.method)?;
         // Use an open connection or create a new one.
         let (binding, connection) = rebind::current(self, binding).await?;
         let exchange = Exchange {

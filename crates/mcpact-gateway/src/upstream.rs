@@ -425,7 +425,7 @@ impl UpstreamServer {
 
     /// Keeps its connections and shows its results in another way from here on; what runs goes on.
     pub(crate) fn retune(&self, config: &ServerConfig) {
-        self.shared.retune(&config.run);
+        self.shared.update_settings(&config.run);
         let is_public = config.public_results;
         self.is_public.store(is_public, Ordering::Relaxed);
         tool_filter::treat_changed(self, config.changed_tools);

@@ -200,7 +200,7 @@ impl ConnectionPool {
         if let Some(slot) = slots.get(number) {
             return Arc::clone(slot);
         }
-        let slot = self.first.alike();
+        let slot = self.first.another();
         slots.push(Arc::clone(&slot));
         slot
     }

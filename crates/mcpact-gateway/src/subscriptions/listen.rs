@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::slot::TRIES;
+use crate::connection::slot::MAX_RECONNECTS;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, Inbound};
@@ -335,7 +335,7 @@ impl RelayedStream {
         let pause = BACKOFF.pause(self.losses);
         self.losses = self.losses.saturating_add(1);
         self.unacknowledged += 1;
-        (self.unacknowledged <= TRIES).then_some(pause)
+        (self.unacknowledged <= MAX_RECONNECTS).then_some(pause)
     }
 
     /// Forwards notifications until the stream ends. `Continue` means that it was lost and can be opened again.
