@@ -107,12 +107,6 @@ impl Drop for IdleGuard {
     }
 }
 
-impl AsRef<RunningInstance> for UpstreamConnection {
-    fn as_ref(&self) -> &RunningInstance {
-        &self.running
-    }
-}
-
 impl ManagedConnection for UpstreamConnection {
     fn close(&self) {
         self.upstream.close();
@@ -165,7 +159,7 @@ impl ManagedConnection for UpstreamConnection {
 
 impl UpstreamConnection {
     pub(crate) fn new(
-        profile: Connected,
+        connected: Connected,
         declared: CapabilityBits,
         shared: &ServerShared,
         subscribers: Arc<Subscribers>,
@@ -181,13 +175,13 @@ impl UpstreamConnection {
             holders: AtomicUsize::new(0),
             session,
             name: format!("{session:x}").into(),
-            server_info: profile
+            server_info: connected
                 .connection
                 .introduction
                 .server_info
                 .encode(Revision::newest(Era::Modern))
                 .into(),
-            upstream: profile.connection,
+            upstream: connected.connection,
             book: Arc::clone(&shared.book),
             subscribers,
             log_levels: LogLevels::default(),
@@ -202,7 +196,7 @@ impl UpstreamConnection {
             tasks: SessionTasks::default(),
             askable: AskableCalls::default(),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
-            unsolicited: Mutex::new(Some(profile.unsolicited)),
+            unsolicited: Mutex::new(Some(connected.unsolicited)),
             question_registry: QuestionRegistry::default(),
             stateful_use: StatefulUse::default(),
             watching: OnceLock::new(),
@@ -304,7 +298,7 @@ impl UpstreamConnection {
                         Unsolicited::Notification(note) => {
                             connection.notify_owner(&note);
                             if let Some(slot) = slot.upgrade() {
-                                slot.tell(note.method, connection.era());
+                                slot.notify_list_change(note.method, connection.era());
                             }
                             connection.notify_task_listeners(&note).await;
                             listen::notify(&connection, note.method, &note.params).await;
@@ -321,12 +315,12 @@ impl UpstreamConnection {
                 let was_retired = connection.running.stop_cause().is_some();
                 let slot = slot
                     .upgrade()
-                    .filter(|slot| !slot.has_moved_on(&connection));
+                    .filter(|slot| !slot.has_replaced(&connection));
                 drop(connection);
                 match slot {
                     // Listeners do not restart a server that was stopped as idle.
                     Some(slot) if was_retired => slot.subscribers().listens.session_lost(),
-                    Some(slot) => slot.lost().await,
+                    Some(slot) => slot.reconnect_for_listeners().await,
                     None => {}
                 }
             });

@@ -28,8 +28,8 @@ use mcpact_wire::raw::{JsonKind, Object};
 use mcpact_wire::scan::ScanError;
 
 use crate::connection::UpstreamConnection;
+use crate::connection::pool::Lease;
 use crate::connection::pool::QuestionPermit;
-use crate::connection::slot::Lease;
 use crate::downstream::sink::ClientSink;
 use crate::error::{ServeError, UpstreamErrorKind, wire_error};
 use crate::exchange::server_change::disagreed;
@@ -199,7 +199,7 @@ impl Exchange {
         let attempt = Attempt::new(Cause::ConnectionStale, delivery);
         if RetryPolicy::DEFAULT.decide(attempt) == Retry::FreshConnection {
             let method = self.inbound.job.method;
-            self.binding.check_kept_on(&self.connection, method)?;
+            self.binding.check_state_on(&self.connection, method)?;
             self.guard = None;
             let before = self.upstream();
             self.acquire().await?;
@@ -346,7 +346,9 @@ impl Exchange {
             CallFailure::ConnectionLost(_) if self.connection.is_ended() => {
                 UpstreamErrorKind::Stopped
             }
-            CallFailure::ConnectionLost(why) => self.binding.gone(&self.connection, why.clone()),
+            CallFailure::ConnectionLost(why) => {
+                self.binding.loss_error(&self.connection, why.clone())
+            }
             CallFailure::ProtocolViolation(why) => {
                 UpstreamErrorKind::ProtocolViolation(why.clone())
             }

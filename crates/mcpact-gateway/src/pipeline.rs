@@ -188,7 +188,7 @@ async fn attempt(bound: BoundRequest) -> Result<ByteString, ServeError> {
         return Box::pin(hosted::serve_hosted(&server, &inbound)).await;
     }
     // Before the request has any effect: the client must learn first that its state is lost.
-    binding.check_kept(method)?;
+    binding.check_state(method)?;
     // Before translation, because the revision of the connection decides the translation.
     let (binding, connection) = rebind::current(&server, binding).await?;
     let exchange = Exchange::new(inbound, binding, connection);

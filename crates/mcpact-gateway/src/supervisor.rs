@@ -22,13 +22,14 @@ mod recovery;
 mod restart_policy;
 mod status;
 
-pub(crate) use self::driver::{ManagedConnection, Starter, Supervisor};
+pub(crate) use self::driver::{ManagedConnection, Placed, Starter, Supervisor};
 pub(crate) use self::handles::{CallGuard, InstanceGuard, RunningInstance};
 pub(crate) use self::health::HealthProbe;
 pub(crate) use self::instance::ShutdownMode;
 pub(crate) use self::instance_set::HEALTH_CHECKS_FAILED;
 pub(crate) use self::placement::{
-    Few, InstanceSharing, SharingPolicy, max_instances, min_instances, sharing_policy,
+    Few, InstanceSharing, OwnershipRelation, PermitState, Placement, PoolFacts, Purpose,
+    SharingPolicy, SlotFacts, max_instances, min_instances, sharing_policy,
 };
 
 pub use self::instance::{InstanceId, InstanceState, StartCause, StopCause};

@@ -388,7 +388,7 @@ pub(crate) async fn take_turn(exchange: &mut Exchange) -> Result<(), ServeError>
         && !connection.upstream.has_own_streams()
         && connection.may_ask()
     {
-        let turn = pool.turn(&exchange.binding.user()).await;
+        let turn = pool.question_permit(&exchange.binding.user()).await;
         exchange.turn = Some(turn.map_err(ServeError::from)?);
     }
     Ok(())

@@ -401,7 +401,7 @@ impl UpstreamServer {
 
     /// Applies the settings of a new configuration that need no restart.
     pub(crate) fn retune(&self, config: &ServerConfig) {
-        self.shared.retune(&config.run);
+        self.shared.update_settings(&config.run);
         let is_public = config.public_results;
         self.is_public.store(is_public, Ordering::Relaxed);
         tool_filter::treat_changed(self, config.changed_tools);

@@ -16,7 +16,7 @@ use crate::connection::slot::ConnectionSlot;
 use crate::downstream::sink::ClientSink;
 use crate::exchange::Exchange;
 use crate::stable::LOG_OF_WHOM;
-use crate::supervisor::{SharingPolicy, sharing_policy};
+use crate::supervisor::{OwnershipRelation, SharingPolicy, sharing_policy};
 use crate::sync::lock;
 use mcpact::connection::{ServerNotification, ServerRequest, related_task};
 
@@ -74,30 +74,6 @@ pub(crate) fn is_kept(sharing: SharingPolicy, context: QuestionContext, method: 
     }
 }
 
-/// Ownership of a connection, as seen by a user that needs one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OwnershipRelation {
-    /// No owner.
-    Common,
-    /// Owned by this user, which prefers it.
-    Own,
-    /// Owned by another client.
-    Foreign,
-    /// Owned by a client that has disconnected.
-    Left,
-}
-
-impl OwnershipRelation {
-    /// Returns true if the connection is released when this user needs one.
-    pub(crate) const fn is_released(self, has_capacity: bool) -> bool {
-        match self {
-            Self::Common | Self::Own => false,
-            Self::Foreign => !has_capacity,
-            Self::Left => true,
-        }
-    }
-}
-
 /// Owner of a connection, once it has one.
 #[derive(Debug, Default)]
 pub(crate) struct Ownership(OnceLock<ClientRef>);
@@ -125,10 +101,7 @@ impl Ownership {
 
     /// Returns true if this user may use the connection.
     pub(crate) fn admits(&self, user: &ConnectionUser) -> bool {
-        matches!(
-            self.relation(user),
-            OwnershipRelation::Common | OwnershipRelation::Own
-        )
+        self.relation(user).is_admitted()
     }
 }
 
@@ -189,18 +162,11 @@ impl ConnectionSlot {
             .filter(|connection| connection.ownership.admits(user))
     }
 
-    /// Returns the relation of the open connection to a user.
-    pub(crate) fn relation(&self, user: &ConnectionUser) -> Option<OwnershipRelation> {
-        Some(self.live()?.ownership.relation(user))
-    }
-
-    /// Releases the connection of another client, unless a task runs on it. Calls in flight keep it open.
-    pub(crate) fn release_foreign(&self, user: &ConnectionUser, has_capacity: bool) {
-        let is_released = |connection: &mut Arc<UpstreamConnection>| {
-            let relation = connection.ownership.relation(user);
-            relation.is_released(has_capacity) && !connection.tasks.are_running()
-        };
-        let foreign = self.current().take_if(is_released);
+    /// Releases the connection of another client. Calls in flight keep it open.
+    pub(crate) fn release_foreign(&self, user: &ConnectionUser) {
+        let is_foreign =
+            |connection: &mut Arc<UpstreamConnection>| !connection.ownership.admits(user);
+        let foreign = self.current().take_if(is_foreign);
         // Dropped after the lock is released.
         drop(foreign);
     }

@@ -1,76 +1,77 @@
-//! The connections to a server that clients of one kind share; of a modern one, everybody.
+//! Pools of connections to one server: hand out leases as [`placement`](crate::supervisor::Placement) decides.
 //!
-//! A question of a legacy server on a pipe does not say which call it belongs to. So a connection carries
-//! one call at a time that could be asked something, and a second such call gets a connection of its
-//! own.
+//! A question of a legacy server on stdio does not name its call. So a connection serves one call at a time that may
+//! cause questions, and a second such call gets another connection.
 
-use crate::sync::lock;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::ownership::{ClientRef, ConnectionUser, OwnershipRelation};
-use crate::connection::slot::{ConnectionSlot, Lease, ServerShared};
+use crate::connection::ownership::{ClientRef, ConnectionUser};
+use crate::connection::slot::{ConnectionSlot, ServerShared};
 use crate::error::UpstreamError;
 use crate::subscriptions::subscribers::Subscribers;
-use crate::supervisor::{Few, InstanceSharing, StartCause};
+use crate::supervisor::{
+    CallGuard, Few, InstanceSharing, PermitState, Placed, Placement, PoolFacts, Purpose, StartCause,
+};
+use crate::sync::lock;
 use mcpact::connection::Offer;
 
-/// Connections for those who are told the same.
+/// Time for which a server may send questions for a cancelled call. The next call waits that long rather than going to
+/// another instance, which lacks the state of this one.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Open connection with a place for one call.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) connection: Arc<UpstreamConnection>,
+    pub(crate) guard: CallGuard,
+}
+
+/// Connections for clients with the same affinity.
 #[derive(Debug)]
 pub(crate) struct ConnectionPool {
     shared: Arc<ServerShared>,
-    /// The one that everybody of this kind may use.
+    /// Home of all clients of the pool.
     first: Arc<ConnectionSlot>,
-    /// Those for calls that may be asked something while others are.
-    more: Mutex<Vec<Arc<ConnectionSlot>>>,
-    /// Whoever waits for a turn longest holds it.
-    line: AsyncMutex<()>,
-    limit: usize,
+    /// All slots, the first one included.
+    slots: Mutex<Few<Arc<ConnectionSlot>>>,
+    /// Held by the call that has waited longest for a permit.
+    permit_queue: AsyncMutex<()>,
+    /// Number of slots up to which calls that may cause questions get another one.
+    max_slots: usize,
     sharing: InstanceSharing,
 }
 
-/// How long a server may go on asking for a call that it was told to forget. The next call waits that long
-/// rather than going to another server, which knows nothing of what this one was told before.
-const LINGER: Duration = Duration::from_secs(2);
-
-/// How far a connection is from somebody who looks for one; what is no connection is in the middle.
-const fn distance(relation: Option<OwnershipRelation>) -> u8 {
-    match relation {
-        Some(OwnershipRelation::Own) => 0,
-        Some(OwnershipRelation::Common) => 1,
-        Some(OwnershipRelation::Left) | None => 2,
-        Some(OwnershipRelation::Foreign) => FOREIGN,
-    }
-}
-
-/// That of another client.
-const FOREIGN: u8 = 3;
-
-/// A connection on which nobody else can be asked anything, for as long as this is held.
+/// Permit for the one call on a slot that may cause questions.
 ///
-/// A server that is told to forget a call may not have heard of it yet, and still ask something for
-/// it. The connection goes to nobody else in that time, who would be asked another's question.
+/// After a cancelled call, the server may still send questions for it. The permit is not passed on during that time:
+/// the questions would reach another client.
 #[derive(Debug)]
 pub(crate) struct QuestionPermit {
-    /// Where it is.
     pub(crate) slot: Arc<ConnectionSlot>,
-    /// Until it is over.
-    permit: Option<OwnedSemaphorePermit>,
     is_running: bool,
     /// Client that becomes the owner of this connection after the call, because the server may store its answer.
     pub(crate) disclosed: Option<(Arc<UpstreamConnection>, ClientRef)>,
 }
 
 impl QuestionPermit {
-    /// A call is about to be made.
+    fn take(slot: Arc<ConnectionSlot>) -> Option<Self> {
+        slot.take_permit().then_some(Self {
+            slot,
+            is_running: false,
+            disclosed: None,
+        })
+    }
+
+    /// Records the start of the call.
     pub(crate) const fn begin(&mut self) {
         self.is_running = true;
     }
 
-    /// The server has answered, or never will.
+    /// Records the response to the call, or the loss of the connection.
     pub(crate) const fn end(&mut self) {
         self.is_running = false;
     }
@@ -82,35 +83,63 @@ impl Drop for QuestionPermit {
         if let Some((connection, who)) = self.disclosed.take() {
             connection.ownership.take(&who);
         }
-        let permit = self.permit.take();
         let slot = Arc::clone(&self.slot);
         let runtime = tokio::runtime::Handle::try_current();
         match runtime.ok().filter(|_| self.is_running) {
-            None => slot.free_again(permit),
+            None => slot.set_permit(PermitState::Free),
             Some(runtime) => {
-                slot.rests(true);
+                slot.set_permit(PermitState::Paused);
                 runtime.spawn(async move {
                     tokio::time::sleep(LINGER).await;
-                    slot.rests(false);
-                    slot.free_again(permit);
+                    slot.set_permit(PermitState::Free);
                 });
             }
         }
     }
 }
 
+/// Facts about a pool as seen by a user, and the open connection of each slot.
+pub(crate) type PoolView = (PoolFacts, Few<Option<Arc<UpstreamConnection>>>);
+
+/// Leases a connection for a call.
+pub(crate) async fn lease(
+    shared: &ServerShared,
+    purpose: Purpose,
+    user: &ConnectionUser,
+    view: impl Fn() -> PoolView,
+    slot: impl Fn(usize) -> Arc<ConnectionSlot>,
+) -> Result<Lease, UpstreamError> {
+    loop {
+        let placed = shared.supervisor.place_call(purpose, &view).await;
+        match placed.map_err(|kind| slot(0).error(kind))? {
+            Placed::Call(connection, guard) if connection.ownership.admits(user) => {
+                return Ok(Lease { connection, guard });
+            }
+            // Another client has become the owner meanwhile.
+            Placed::Call(..) => {}
+            Placed::Open(number) => {
+                slot(number).connection_because(StartCause::Request).await?;
+            }
+            Placed::Release(numbers) => {
+                numbers
+                    .into_iter()
+                    .for_each(|number| slot(number).release_foreign(user));
+            }
+        }
+    }
+}
+
 impl ConnectionPool {
-    pub(crate) fn new(shared: Arc<ServerShared>, offer: Offer, limit: usize) -> Self {
-        Self::with(shared, offer, limit, InstanceSharing::Shared)
+    pub(crate) fn new(shared: Arc<ServerShared>, offer: Offer, max_slots: usize) -> Self {
+        Self::with(shared, offer, max_slots, InstanceSharing::Shared)
     }
 
-    /// One connection, for one client that may have something in it; others for what cannot be done there at the
-    /// same time.
-    pub(crate) fn of_one(shared: Arc<ServerShared>, offer: Offer, limit: usize) -> Self {
-        Self::with(shared, offer, limit, InstanceSharing::Exclusive)
+    /// Creates the pool of one client. All its calls use the first connection, except those that may cause questions.
+    pub(crate) fn of_one(shared: Arc<ServerShared>, offer: Offer, max_slots: usize) -> Self {
+        Self::with(shared, offer, max_slots, InstanceSharing::Exclusive)
     }
 
-    /// One connection, which no client uses.
+    /// Creates a pool with one connection, which no client uses.
     pub(crate) fn internal(shared: Arc<ServerShared>, offer: Offer) -> Self {
         Self::with(shared, offer, 1, InstanceSharing::Internal)
     }
@@ -118,225 +147,183 @@ impl ConnectionPool {
     fn with(
         shared: Arc<ServerShared>,
         offer: Offer,
-        limit: usize,
+        max_slots: usize,
         sharing: InstanceSharing,
     ) -> Self {
         let subscribers = Subscribers::of_many();
         let first = ConnectionSlot::new(Arc::clone(&shared), offer, sharing, subscribers);
+        Self::starting_with(shared, first, max_slots, sharing)
+    }
+
+    /// Creates a pool for all clients around an existing slot.
+    pub(crate) fn of_all(
+        shared: Arc<ServerShared>,
+        first: Arc<ConnectionSlot>,
+        max_slots: usize,
+    ) -> Self {
+        Self::starting_with(shared, first, max_slots, InstanceSharing::Shared)
+    }
+
+    fn starting_with(
+        shared: Arc<ServerShared>,
+        first: Arc<ConnectionSlot>,
+        max_slots: usize,
+        sharing: InstanceSharing,
+    ) -> Self {
         Self {
+            slots: Mutex::new(Few::from_iter([Arc::clone(&first)])),
             first,
             shared,
-            more: Mutex::default(),
-            line: AsyncMutex::default(),
-            limit,
+            permit_queue: AsyncMutex::default(),
+            max_slots,
             sharing,
         }
     }
 
-    /// Connections for everybody, of which there is one already.
-    pub(crate) fn of_all(
-        shared: Arc<ServerShared>,
-        first: Arc<ConnectionSlot>,
-        limit: usize,
-    ) -> Self {
-        Self {
-            first,
-            shared,
-            more: Mutex::default(),
-            line: AsyncMutex::default(),
-            limit,
-            sharing: InstanceSharing::Shared,
-        }
-    }
-
-    /// Whether it is for more than one client.
+    /// Returns true if several clients may use the pool.
     pub(crate) fn is_shared(&self) -> bool {
         self.sharing == InstanceSharing::Shared
     }
 
-    /// The connection that everybody of this kind may use.
+    /// Returns the home of all clients of the pool.
     pub(crate) fn first(&self) -> Arc<ConnectionSlot> {
         Arc::clone(&self.first)
     }
 
-    fn more(&self) -> MutexGuard<'_, Vec<Arc<ConnectionSlot>>> {
-        lock(&self.more)
+    fn slots(&self) -> Few<Arc<ConnectionSlot>> {
+        lock(&self.slots).clone()
     }
 
-    /// A connection that carries no other call that could be asked something. Whoever waits for one is one of those
-    /// who wait for an instance.
-    pub(crate) async fn turn(
+    /// Returns the slot with this number, or a new one.
+    fn slot(&self, number: usize) -> Arc<ConnectionSlot> {
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.get(number) {
+            return Arc::clone(slot);
+        }
+        let slot = self.first.another();
+        slots.push(Arc::clone(&slot));
+        slot
+    }
+
+    fn view(&self, user: &ConnectionUser) -> PoolView {
+        let (slots, connections) = self.slots().iter().map(|slot| slot.view(user)).unzip();
+        let facts = PoolFacts {
+            slots,
+            sharing: self.sharing,
+            max_slots: self.max_slots,
+        };
+        (facts, connections)
+    }
+
+    /// Leases a connection for a call.
+    pub(crate) async fn acquire(&self, user: &ConnectionUser) -> Result<Lease, UpstreamError> {
+        let view = || self.view(user);
+        let slot = |number| self.slot(number);
+        lease(&self.shared, Purpose::Call, user, view, slot).await
+    }
+
+    /// Waits for the permit of a slot, as one of the calls that wait for an instance.
+    pub(crate) async fn question_permit(
         &self,
         user: &ConnectionUser,
     ) -> Result<QuestionPermit, UpstreamError> {
-        let free = || {
-            if self.first.is_resting() {
-                // Its permit is what is waited for.
-                return None;
-            }
-            let (slot, permit) = self.free(user)?;
-            Some(QuestionPermit {
-                slot,
-                permit: Some(permit),
-                is_running: false,
-                disclosed: None,
-            })
-        };
         let supervisor = &self.shared.supervisor;
-        let next = async {
-            let _head = self.line.lock().await;
-            supervisor.until_some(free).await
+        let permit = || {
+            let (facts, _) = self.view(user);
+            match supervisor.place(Purpose::QuestionCall, &facts) {
+                Placement::Lease(number) | Placement::Open(number) => {
+                    QuestionPermit::take(self.slot(number))
+                }
+                Placement::Wait(_) | Placement::Refuse | Placement::Release(_) => None,
+            }
         };
-        let turn = supervisor.wait_in_queue(next).await;
-        turn.map_err(|kind| self.first.error(kind.in_turn()))
+        let next = async {
+            let _head = self.permit_queue.lock().await;
+            supervisor.until_some(permit).await
+        };
+        let permit = supervisor.wait_in_queue(next).await;
+        permit.map_err(|kind| self.first.error(kind.in_turn()))
     }
 
-    /// A slot whose turn it is, rather one that is connected, and one of another client only if there is no other;
-    /// none when there are as many as there may be and all are taken.
-    fn free(&self, user: &ConnectionUser) -> Option<(Arc<ConnectionSlot>, OwnedSemaphorePermit)> {
-        let mut more = self.more();
-        let mut all: Few<(u8, &Arc<ConnectionSlot>)> = std::iter::once(&self.first)
-            .chain(more.iter())
-            .map(|slot| (distance(slot.relation(user)), slot))
-            .collect();
-        all.sort_by_key(|(distance, _)| *distance);
-        let may_be_more = more.len() + 1 < self.limit;
-        let found = all
-            .into_iter()
-            .filter(|(distance, _)| *distance < FOREIGN || !may_be_more)
-            .find_map(|(_, slot)| Some((Arc::clone(slot), slot.try_turn()?)));
-        if found.is_some() || !may_be_more {
-            return found;
-        }
-        let slot = self.first.alike();
-        more.push(Arc::clone(&slot));
-        let permit = slot.try_turn()?;
-        Some((slot, permit))
-    }
-
-    /// A connection for this one, opened where there is none.
+    /// Returns a connection for something other than a call, opened if there is none.
     pub(crate) async fn connection(
         &self,
         user: &ConnectionUser,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.release_foreign(user);
-        match self.open_connection_for(user) {
-            Some(connection) => Ok(connection),
-            None => self.closed_port().connection(user).await,
-        }
+        self.connection_for(user, StartCause::Request).await
     }
 
-    /// A slot that has no connection, if there is one.
-    pub(crate) fn closed(&self) -> Option<Arc<ConnectionSlot>> {
-        self.closed_of(&self.more())
-    }
-
-    fn closed_of(&self, more: &[Arc<ConnectionSlot>]) -> Option<Arc<ConnectionSlot>> {
-        let mut ports = std::iter::once(&self.first).chain(more);
-        ports.find(|slot| slot.live().is_none()).map(Arc::clone)
-    }
-
-    /// The same, made if there is none.
-    fn closed_port(&self) -> Arc<ConnectionSlot> {
-        let mut more = self.more();
-        self.closed_of(&more).unwrap_or_else(|| {
-            let slot = self.first.alike();
-            more.push(Arc::clone(&slot));
-            slot
-        })
-    }
-
-    /// Any connection that is open.
-    pub(crate) fn open_connection(&self) -> Option<Arc<UpstreamConnection>> {
-        let more = self.more();
-        let mut ports = std::iter::once(&self.first).chain(more.iter());
-        ports.find_map(|slot| slot.live())
-    }
-
-    /// The same, for this one; rather its own.
-    pub(crate) fn open_connection_for(
-        &self,
-        user: &ConnectionUser,
-    ) -> Option<Arc<UpstreamConnection>> {
-        let connections = self.open_connections(user).into_iter();
-        connections.min_by_key(|connection| distance(Some(connection.ownership.relation(user))))
-    }
-
-    fn own_connection(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
-        let connection = self.open_connection_for(user)?;
-        (connection.ownership.relation(user) == OwnershipRelation::Own).then_some(connection)
-    }
-
-    /// Releases connections of disconnected clients, and without capacity those of other clients.
-    fn release_foreign(&self, user: &ConnectionUser) {
-        let more = self.more();
-        let ports = || std::iter::once(&self.first).chain(more.iter());
-        let is_common = |relation| matches!(relation, None | Some(OwnershipRelation::Common));
-        if ports().all(|slot| is_common(slot.relation(user))) {
-            return;
-        }
-        let has_capacity = self.shared.supervisor.has_capacity();
-        ports().for_each(|slot| slot.release_foreign(user, has_capacity));
-    }
-
-    /// A connection, opened for this reason if there is none.
+    /// Returns any connection, opened for this cause if there is none.
     pub(crate) async fn connection_because(
         &self,
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        match self.open_connection() {
-            Some(connection) => Ok(connection),
-            None => self.first.connection_because(cause).await,
-        }
+        self.connection_for(&ConnectionUser::Gateway, cause).await
     }
 
-    /// All connections that are open for this one.
-    pub(crate) fn open_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
-        let more = self.more();
-        let ports = std::iter::once(&self.first).chain(more.iter());
-        ports.filter_map(|slot| slot.live_for(user)).collect()
-    }
-
-    /// The same; if there are none, those of others do not stand in the way.
-    fn usable_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
-        let connections = self.open_connections(user);
-        if connections.is_empty() {
-            self.release_foreign(user);
-        }
-        connections
-    }
-
-    /// A connection with room for a call; another one is opened when all are full, if there may be one.
-    pub(crate) async fn acquire(&self, user: &ConnectionUser) -> Result<Lease, UpstreamError> {
-        if self.sharing != InstanceSharing::Shared {
-            return self.first.acquire(user).await;
-        }
-        if let Some(connection) = self.own_connection(user) {
-            let entered = connection.running.start_call().await;
-            if let Some(guard) = entered.map_err(|kind| self.first.error(kind))? {
-                return Ok(Lease { connection, guard });
-            }
-        }
+    async fn connection_for(
+        &self,
+        user: &ConnectionUser,
+        cause: StartCause,
+    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
         loop {
-            let entered = self
-                .shared
-                .supervisor
-                .start_call_on_any(|| self.usable_connections(user));
-            let entered = entered.await;
-            match entered.map_err(|kind| self.first.error(kind))? {
-                Some((connection, guard)) if connection.ownership.admits(user) => {
-                    return Ok(Lease { connection, guard });
+            let (facts, connections) = self.view(user);
+            let number = match self.shared.supervisor.place(Purpose::Description, &facts) {
+                Placement::Lease(number) => {
+                    if let Some(connection) = connections.into_iter().nth(number).flatten() {
+                        return Ok(connection);
+                    }
+                    number
                 }
-                // It has become another's just now.
-                Some(_) => {}
-                None => self.open_another(StartCause::Request).await?,
+                Placement::Release(numbers) => {
+                    for number in numbers {
+                        self.slot(number).release_foreign(user);
+                    }
+                    continue;
+                }
+                Placement::Open(number) => number,
+                // Only calls wait.
+                Placement::Wait(_) | Placement::Refuse => 0,
+            };
+            let connection = self.slot(number).connection_because(cause).await?;
+            if connection.ownership.admits(user) {
+                return Ok(connection);
             }
         }
     }
 
-    /// Opens a connection more.
+    /// Returns a slot without an open connection.
+    pub(crate) fn closed(&self) -> Option<Arc<ConnectionSlot>> {
+        let mut slots = self.slots().into_iter();
+        slots.find(|slot| slot.live().is_none())
+    }
+
+    /// Opens one more connection.
     pub(crate) async fn open_another(&self, cause: StartCause) -> Result<(), UpstreamError> {
-        let slot = self.closed_port();
+        let slot = self.closed().unwrap_or_else(|| self.slot(usize::MAX));
         slot.connection_because(cause).await.map(|_| ())
+    }
+
+    /// Returns any open connection.
+    pub(crate) fn open_connection(&self) -> Option<Arc<UpstreamConnection>> {
+        self.slots().iter().find_map(|slot| slot.live())
+    }
+
+    /// Returns an open connection for this user, preferably its own.
+    pub(crate) fn open_connection_for(
+        &self,
+        user: &ConnectionUser,
+    ) -> Option<Arc<UpstreamConnection>> {
+        let (facts, connections) = self.view(user);
+        connections.into_iter().nth(facts.nearest()?)?
+    }
+
+    /// Returns all open connections that this user may use.
+    pub(crate) fn open_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
+        let slots = self.slots();
+        slots
+            .iter()
+            .filter_map(|slot| slot.live_for(user))
+            .collect()
     }
 }

@@ -1,8 +1,8 @@
-//! A way to the server that outlives its connections.
+//! Slot for one connection to a server: connects on demand, and again after the connection was lost.
 
 use crate::sync::lock;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
@@ -14,12 +14,13 @@ use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
 use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Masks;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 
 use crate::approval::check;
 use crate::connect::connect;
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ConnectionUser;
+use crate::connection::pool::{Lease, lease};
 use crate::error::{UpstreamError, UpstreamErrorKind};
 use crate::lists::own::OwnListChanges;
 use crate::lists::scope::{Audience, change_audience};
@@ -27,8 +28,8 @@ use crate::metrics::ServerMetrics;
 use crate::pins::Pins;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{
-    CallGuard, InstanceGuard, InstanceSharing, ManagedConnection, SharingPolicy, StartCause,
-    Supervisor, sharing_policy,
+    Few, InstanceGuard, InstanceSharing, ManagedConnection, PermitState, PoolFacts, Purpose,
+    SharingPolicy, SlotFacts, StartCause, Supervisor, sharing_policy,
 };
 use crate::target::Target;
 use crate::tasks::mapped::Mapping;
@@ -37,31 +38,31 @@ use crate::upstream::info::ServerInfoCache;
 use mcpact::connection::FailureText;
 use mcpact::connection::{Connected, Offer, ToolHeaders};
 
-/// How long a new session may take to get to where the lost one was.
-const CATCH_UP: Duration = Duration::from_secs(10);
+/// Maximum time to restore the subscriptions of a lost session in a new one.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often in a row a connection is tried for those who listen.
-pub(crate) const TRIES: u32 = 12;
+/// Maximum number of reconnects in a row for listening clients.
+pub(crate) const MAX_RECONNECTS: u32 = 12;
 
-/// What all ways to the server share.
+/// State that all connections to a server share.
 #[derive(Debug)]
 pub(crate) struct ServerShared {
-    /// What the log calls the server.
+    /// Name in logs.
     pub(crate) name: Arc<str>,
-    /// What clients are told that it is called.
+    /// Name in errors for clients.
     pub(crate) title: String,
     pub(crate) metrics: Arc<ServerMetrics>,
     pub(crate) target: Target,
-    /// What the server was given and nobody else is told.
+    /// Secrets of the server, masked in texts.
     pub(crate) masks: Masks,
     pub(crate) mode: EraMode,
-    /// Capabilities without which the server is not used.
+    /// Capabilities that the server must have.
     pub(crate) require: Vec<Cow<'static, str>>,
-    /// ClientRef answers for clients that cannot be asked.
+    /// Answers to questions that a client cannot answer.
     pub(crate) default_answers: DefaultAnswers,
-    /// What must be approved before the server is started.
+    /// Approval that a start needs.
     pub(crate) approval: Option<Approval>,
-    /// What the server's tools were.
+    /// Recorded digests of the server's tools.
     pub(crate) pins: Arc<Pins>,
     pub(crate) verdicts: EraCache,
     pub(crate) book: Arc<ToolHeaders>,
@@ -69,12 +70,11 @@ pub(crate) struct ServerShared {
     pub(crate) tool_tasks: Arc<ToolTasks>,
     pub(crate) mapping: Arc<Mapping>,
     pub(crate) run: RwLock<RunSettings>,
-    /// ClientRef starts, limits and stops connections.
     pub(crate) supervisor: Arc<Supervisor>,
 }
 
 impl ServerShared {
-    /// Something that went wrong with this server.
+    /// Returns an error of this server.
     pub(crate) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
         UpstreamError {
             target: self.title.clone(),
@@ -83,40 +83,40 @@ impl ServerShared {
         }
     }
 
-    /// How connections are kept.
+    /// Returns the settings for instances.
     pub(crate) fn run(&self) -> RwLockReadGuard<'_, RunSettings> {
         self.run.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a client has an instance for itself whatever the server speaks: a program may keep something
-    /// between requests that its revision knows nothing of. At an address, only a session leads to the same instance.
+    /// Returns true if every client has its own instance even if the server is modern: a process may keep state that
+    /// the revision does not know. Without a session, requests to a URL have no instance.
     pub(crate) fn keeps_apart(&self) -> bool {
         let run = self.run();
-        let is_wanted = sharing_policy(run.strategy) == SharingPolicy::Exclusive && !run.spreads;
-        is_wanted && !matches!(self.target, Target::Url { .. })
+        let is_exclusive = sharing_policy(run.strategy) == SharingPolicy::Exclusive;
+        is_exclusive && !run.spreads && !matches!(self.target, Target::Url { .. })
     }
 
-    /// Whether it may be started. Whoever was refused can be let in at any time, so that is no failure of the
+    /// Checks the approval of the server. A missing approval may be granted at any time, so it is no failure of the
     /// server.
     pub(crate) async fn check_approved(&self) -> Result<(), UpstreamErrorKind> {
         let Some(approval) = &self.approval else {
             return Ok(());
         };
         let checked = check(approval).await;
-        if let Err(trouble) = &checked {
-            self.supervisor.start_not_allowed(trouble);
+        if let Err(error) = &checked {
+            self.supervisor.start_not_allowed(error);
         }
         checked
     }
 
-    /// Keeps connections in another way from here on.
-    pub(crate) fn retune(&self, run: &RunSettings) {
+    /// Replaces the settings for instances.
+    pub(crate) fn update_settings(&self, run: &RunSettings) {
         run.clone_into(&mut self.run.write().unwrap_or_else(PoisonError::into_inner));
         self.supervisor.update_settings(run);
     }
 }
 
-/// Connects when somebody needs it, and again when the connection was lost.
+/// Slot for one connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     shared: Arc<ServerShared>,
@@ -124,25 +124,16 @@ pub(crate) struct ConnectionSlot {
     sharing: InstanceSharing,
     current: Mutex<Option<Arc<UpstreamConnection>>>,
     subscribers: Arc<Subscribers>,
-    /// Calls that may be asked something take turns where a question does not say whose it is.
-    turn: Arc<Semaphore>,
-    /// Whether a call was given up on it a moment ago.
-    is_resting: AtomicBool,
-    /// Whoever holds it connects; the others wait for the outcome, which is here if it is a failure.
+    /// Permit for the one call that may cause questions.
+    permit: Mutex<PermitState>,
+    /// Held while connecting. Holds the failure of the last attempt, which callers that waited for it share.
     opening: Arc<AsyncMutex<Option<Arc<UpstreamErrorKind>>>>,
-    /// How many times it was tried.
-    tries: AtomicU64,
-    /// Why what its client had is lost, until that is told.
-    lost: Mutex<Option<FailureText>>,
-    /// What the server says of its lists to whoever has it for itself.
+    /// Number of attempts to connect.
+    attempts: AtomicU64,
+    /// Cause of the loss of the client's state, until it is reported.
+    unreported_loss: Mutex<Option<FailureText>>,
+    /// Changes of the lists of an instance that one client uses.
     own_changes: Arc<OwnListChanges>,
-}
-
-/// A connection, and the right to make one call on it.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    pub(crate) connection: Arc<UpstreamConnection>,
-    pub(crate) guard: CallGuard,
 }
 
 impl ConnectionSlot {
@@ -169,16 +160,15 @@ impl ConnectionSlot {
             own_changes,
             current: Mutex::default(),
             subscribers: Arc::new(subscribers),
-            turn: Arc::new(Semaphore::new(1)),
-            is_resting: AtomicBool::new(false),
+            permit: Mutex::new(PermitState::Free),
             opening: Arc::default(),
-            tries: AtomicU64::new(0),
-            lost: Mutex::default(),
+            attempts: AtomicU64::new(0),
+            unreported_loss: Mutex::default(),
         })
     }
 
-    /// Another way to the same server as the same, for whoever comes.
-    pub(crate) fn alike(&self) -> Arc<Self> {
+    /// Creates another slot for the same clients.
+    pub(crate) fn another(&self) -> Arc<Self> {
         let (shared, offer) = (Arc::clone(&self.shared), self.offer.clone());
         let own_changes = Arc::clone(&self.own_changes);
         let (sharing, subscribers) = (InstanceSharing::Shared, Subscribers::of_many());
@@ -194,20 +184,16 @@ impl ConnectionSlot {
         connection.filter(|connection| connection.is_open())
     }
 
-    /// Whether another connection has taken the place of this one.
-    pub(crate) fn has_moved_on(&self, from: &Arc<UpstreamConnection>) -> bool {
+    /// Returns true if another connection has replaced this one.
+    pub(crate) fn has_replaced(&self, before: &Arc<UpstreamConnection>) -> bool {
         let current = self.current();
         current
             .as_ref()
-            .is_some_and(|connection| !Arc::ptr_eq(connection, from))
+            .is_some_and(|connection| !Arc::ptr_eq(connection, before))
     }
 
-    fn untold(&self) -> MutexGuard<'_, Option<FailureText>> {
-        lock(&self.lost)
-    }
-
-    /// Why what the client had is lost, if it is and nobody has told it.
-    pub(crate) fn loss(&self) -> Option<FailureText> {
+    /// Returns the cause of the loss of the client's state, unless it was reported before.
+    pub(crate) fn report_loss(&self) -> Option<FailureText> {
         if !self.is_own() {
             return None;
         }
@@ -215,75 +201,90 @@ impl ConnectionSlot {
             .current()
             .clone()
             .filter(|connection| !connection.is_open());
-        let before = self.untold().take();
-        before.or_else(|| self.bereaved(&*connection?))
+        let before = lock(&self.unreported_loss).take();
+        before.or_else(|| self.report_loss_of(&*connection?))
     }
 
-    /// Whether all calls of one client go here, and no others.
+    /// Returns true if all calls of one client use this slot, and no others.
     pub(crate) fn is_own(&self) -> bool {
         self.sharing == InstanceSharing::Exclusive && !self.shared.run().spreads
     }
 
-    /// ClientRef may use an instance that speaks so.
-    fn tenant_at(&self, era: Era) -> InstanceSharing {
+    /// Returns the sharing of an instance of this era.
+    fn sharing_at(&self, era: Era) -> InstanceSharing {
         match era {
             Era::Modern if !self.shared.keeps_apart() => InstanceSharing::Shared,
             Era::Modern | Era::Legacy => self.sharing,
         }
     }
 
-    /// Whether a server that speaks so may keep something of one client, whose calls all go here.
-    pub(crate) fn keeps_at(&self, era: Era) -> bool {
-        self.is_own() && self.tenant_at(era) == InstanceSharing::Exclusive
+    /// Returns true if an instance of this era may hold state of one client.
+    pub(crate) fn may_hold_state(&self, era: Era) -> bool {
+        self.is_own() && self.sharing_at(era) == InstanceSharing::Exclusive
     }
 
-    /// ClientRef hears what belongs to no call.
+    /// Returns the receivers of messages that belong to no call.
     pub(crate) const fn subscribers(&self) -> &Arc<Subscribers> {
         &self.subscribers
     }
 
-    /// A call was given up, and the server may not know it yet; or that is over.
-    pub(crate) fn rests(&self, is_resting: bool) {
-        self.is_resting.store(is_resting, Ordering::Release);
+    /// Returns the facts for a decision about a lease of this user, and the open connection.
+    pub(crate) fn view(
+        &self,
+        user: &ConnectionUser,
+    ) -> (SlotFacts, Option<Arc<UpstreamConnection>>) {
+        let live = self.live();
+        let open = live
+            .as_ref()
+            .map(|connection| (connection.running.id(), connection.ownership.relation(user)));
+        let is_other = open.is_some_and(|(_, relation)| !relation.is_admitted());
+        let facts = SlotFacts {
+            open,
+            has_tasks: is_other && live.as_ref().is_some_and(|live| live.tasks.are_running()),
+            permit: *lock(&self.permit),
+        };
+        (facts, live)
     }
 
-    pub(crate) fn is_resting(&self) -> bool {
-        self.is_resting.load(Ordering::Acquire)
+    /// Takes the permit for a call that may cause questions, if it is free.
+    pub(crate) fn take_permit(&self) -> bool {
+        let mut permit = lock(&self.permit);
+        let is_free = *permit == PermitState::Free;
+        if is_free {
+            *permit = PermitState::Taken;
+        }
+        is_free
     }
 
-    pub(crate) fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.turn).try_acquire_owned().ok()
-    }
-
-    /// A turn is over: whoever waits for one may take it.
-    pub(crate) fn free_again(&self, permit: Option<OwnedSemaphorePermit>) {
-        drop(permit);
+    /// Sets the state of the permit and notifies the calls that wait for it.
+    pub(crate) fn set_permit(&self, state: PermitState) {
+        *lock(&self.permit) = state;
         self.shared.supervisor.call_ended();
     }
 
-    /// The connection, opened if there is none, with the right to make a call.
+    /// Leases the connection of this slot for a call.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         user: &ConnectionUser,
     ) -> Result<Lease, UpstreamError> {
-        loop {
-            let connection = self.connection(user).await?;
-            let entered = connection.running.start_call().await;
-            // One that was stopped meanwhile, or has become another's, is not open any more, and there will be another.
-            if let Some(guard) = entered.map_err(|kind| self.error(kind))?
-                && connection.ownership.admits(user)
-            {
-                return Ok(Lease { connection, guard });
-            }
-        }
+        let view = || {
+            let (slot, connection) = self.view(user);
+            let facts = PoolFacts {
+                slots: Few::from_iter([slot]),
+                sharing: self.sharing,
+                max_slots: 1,
+            };
+            (facts, Few::from_iter([connection]))
+        };
+        let slot = |_| Arc::clone(self);
+        lease(&self.shared, Purpose::Home, user, view, slot).await
     }
 
-    /// How the server is kept.
     pub(crate) fn strategy(&self) -> Strategy {
         self.shared.run().strategy
     }
 
-    /// The connection, opened if there is none.
+    /// Returns the connection, opened if there is none that the user may use.
     pub(crate) async fn connection(
         self: &Arc<Self>,
         user: &ConnectionUser,
@@ -291,7 +292,7 @@ impl ConnectionSlot {
         self.connection_for(user, StartCause::Request).await
     }
 
-    /// As [`connection`](Self::connection), for another reason than somebody who calls.
+    /// Returns the connection, also of another client; opened for this cause if there is none.
     pub(crate) async fn connection_because(
         self: &Arc<Self>,
         cause: StartCause,
@@ -307,20 +308,20 @@ impl ConnectionSlot {
         if let Some(connection) = self.live_for(user) {
             return Ok(connection);
         }
-        let tries = self.tries.load(Ordering::SeqCst);
-        let line = Arc::clone(&self.opening);
-        let in_line = self.shared.supervisor.wait_in_queue(line.lock_owned());
-        let last = in_line.await.map_err(|kind| self.error_of(cause, kind))?;
+        let attempts = self.attempts.load(Ordering::SeqCst);
+        let opening = Arc::clone(&self.opening).lock_owned();
+        let queued = self.shared.supervisor.wait_in_queue(opening);
+        let last_failure = queued.await.map_err(|kind| self.error_of(cause, kind))?;
         if let Some(connection) = self.live_for(user) {
             return Ok(connection);
         }
-        if self.tries.load(Ordering::SeqCst) > tries
-            && let Some(same) = &*last
+        if self.attempts.load(Ordering::SeqCst) > attempts
+            && let Some(same) = &*last_failure
         {
             return Err(self.error_of(cause, UpstreamErrorKind::Shared(Arc::clone(same))));
         }
-        // Whoever asked first may go away while others wait for the same start.
-        let opening = tokio::spawn(Arc::clone(self).open(cause, last));
+        // The first caller may leave while others wait for the same start.
+        let opening = tokio::spawn(Arc::clone(self).open(cause, last_failure));
         match opening.await {
             Ok(opened) => {
                 opened.map_err(|same| self.error_of(cause, UpstreamErrorKind::Shared(same)))
@@ -332,20 +333,20 @@ impl ConnectionSlot {
     async fn open(
         self: Arc<Self>,
         cause: StartCause,
-        mut last: OwnedMutexGuard<Option<Arc<UpstreamErrorKind>>>,
+        mut last_failure: OwnedMutexGuard<Option<Arc<UpstreamErrorKind>>>,
     ) -> Result<Arc<UpstreamConnection>, Arc<UpstreamErrorKind>> {
         let before = self.current().take();
         if let Some(why) = before
             .as_deref()
-            .and_then(|connection| self.bereaved(connection))
+            .and_then(|connection| self.report_loss_of(connection))
         {
-            *self.untold() = Some(why);
+            *lock(&self.unreported_loss) = Some(why);
         }
         drop(before);
         let was_asleep = !self.shared.supervisor.has_open_instance();
         let opened = self.start(cause).await.map_err(Arc::new);
-        last.clone_from(&opened.as_ref().err().cloned());
-        self.tries.fetch_add(1, Ordering::SeqCst);
+        last_failure.clone_from(&opened.as_ref().err().cloned());
+        self.attempts.fetch_add(1, Ordering::SeqCst);
         let connection = opened?;
         *self.current() = Some(Arc::clone(&connection));
         self.shared.info_cache.update(&connection);
@@ -356,8 +357,11 @@ impl ConnectionSlot {
         if was_asleep {
             self.shared.info_cache.notify_started();
         }
-        let moving = self.subscribers.move_to(&connection);
-        if tokio::time::timeout(CATCH_UP, moving).await.is_err() {
+        let restoring = self.subscribers.move_to(&connection);
+        if tokio::time::timeout(RESTORE_TIMEOUT, restoring)
+            .await
+            .is_err()
+        {
             tracing::warn!("a new session takes long to get to where the lost one was");
         }
         Ok(connection)
@@ -371,26 +375,26 @@ impl ConnectionSlot {
         let supervisor = &self.shared.supervisor;
         let start = supervisor.admit(self.sharing, cause).await?;
         let limit = self.shared.run().start_timeout;
-        let profile = tokio::select! {
-            profile = tokio::time::timeout(limit, self.meet(start.guard())) => {
-                profile.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
+        let connected = tokio::select! {
+            connected = tokio::time::timeout(limit, self.negotiate(start.guard())) => {
+                connected.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
             }
-            // Nobody waits for it any more.
+            // No client waits for it.
             () = supervisor.closed() => return Err(UpstreamErrorKind::Retired),
         };
-        let profile = match profile {
-            Ok(profile) => profile,
-            Err(trouble) => {
-                start.failed(&trouble);
-                return Err(trouble);
+        let connected = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                start.failed(&error);
+                return Err(error);
             }
         };
-        let revision = profile.connection.revision();
-        let running = start.ready(revision, self.tenant_at(revision.era()));
+        let revision = connected.connection.revision();
+        let running = start.ready(revision, self.sharing_at(revision.era()));
         let subscribers = Arc::clone(&self.subscribers);
         let connection = Arc::new(UpstreamConnection::new(
-            profile,
-            self.askable(),
+            connected,
+            self.declared(),
             &self.shared,
             subscribers,
             running,
@@ -402,8 +406,8 @@ impl ConnectionSlot {
         Ok(connection)
     }
 
-    /// What those can be asked who use the connection.
-    fn askable(&self) -> CapabilityBits {
+    /// Returns the capabilities that the clients of the connection declare.
+    fn declared(&self) -> CapabilityBits {
         match self.sharing {
             InstanceSharing::Exclusive | InstanceSharing::Shared => {
                 self.offer.capabilities.declared()
@@ -412,8 +416,8 @@ impl ConnectionSlot {
         }
     }
 
-    /// The connection is lost. If somebody listens it is replaced, ever more slowly and not for ever.
-    pub(crate) async fn lost(self: &Arc<Self>) {
+    /// Replaces a lost connection if a client listens, with a limited number of attempts.
+    pub(crate) async fn reconnect_for_listeners(self: &Arc<Self>) {
         self.subscribers.listens.session_lost();
         // Another process may have other tools.
         self.shared.tool_tasks.forget();
@@ -424,15 +428,14 @@ impl ConnectionSlot {
             };
             match error.kind.next_start() {
                 Some(wait) => tokio::time::sleep(wait).await,
-                None if failures < TRIES => failures += 1,
+                None if failures < MAX_RECONNECTS => failures += 1,
                 None => return self.subscribers.listens.end(),
             }
         }
     }
 
-    /// Tells whoever wants to know that something has changed: what an instance says that clients are told apart by is
-    /// for those who have it.
-    pub(crate) fn tell(&self, method: Method, era: Era) {
+    /// Notifies of a changed list: the owner if the lists of the instance may differ per client, otherwise all clients.
+    pub(crate) fn notify_list_change(&self, method: Method, era: Era) {
         let info_cache = &self.shared.info_cache;
         match change_audience(sharing_policy(self.strategy()), era, self.sharing) {
             Audience::All => info_cache.notify(method),
@@ -443,38 +446,35 @@ impl ConnectionSlot {
         }
     }
 
-    /// What the server says of its lists to whoever has it for itself.
+    /// Returns the changes of the lists of an instance that one client uses.
     pub(crate) const fn own_changes(&self) -> &Arc<OwnListChanges> {
         &self.own_changes
     }
 
-    /// ListChanges whenever there is another connection to the server.
+    /// Returns a receiver that changes with every new connection to the server.
     pub(crate) fn connections(&self) -> watch::Receiver<u64> {
         self.shared.info_cache.connections()
     }
 
-    /// Whether the server is told who asks.
+    /// Returns true if requests to the server have credentials.
     pub(crate) fn has_credentials(&self) -> bool {
         self.shared.target.has_credentials()
     }
 
-    /// A call that was lost.
+    /// Returns the error for a lost call, which is not logged here.
     pub(crate) fn lost_call(&self, kind: UpstreamErrorKind) -> UpstreamError {
         self.shared.error(kind)
     }
 
-    /// What went wrong with a start; whoever has not asked for it is not told more than the supervisor tells.
+    /// Returns the error of a start. The supervisor logs that of a recovery.
     fn error_of(&self, cause: StartCause, kind: UpstreamErrorKind) -> UpstreamError {
-        match cause {
-            StartCause::Recovery => self.shared.error(kind),
-            StartCause::Request
-            | StartCause::Introduction
-            | StartCause::MinReady
-            | StartCause::Persistent
-            | StartCause::Listener => self.error(kind),
+        match cause == StartCause::Recovery {
+            true => self.shared.error(kind),
+            false => self.error(kind),
         }
     }
 
+    /// Returns an error of this server, and logs it.
     pub(crate) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
         let error = self.shared.error(kind);
         tracing::warn!(
@@ -488,11 +488,10 @@ impl ConnectionSlot {
         error
     }
 
-    async fn meet(&self, guard: &InstanceGuard) -> Result<Connected, UpstreamErrorKind> {
+    async fn negotiate(&self, guard: &InstanceGuard) -> Result<Connected, UpstreamErrorKind> {
         let key = self.shared.target.key();
-        let (prior, mut asking) = self.shared.verdicts.lookup(&key).await;
+        let (prior, mut lookup) = self.shared.verdicts.lookup(&key).await;
         let offer = Offer {
-            // Nothing is promised without somebody who keeps it.
             capabilities: self
                 .shared
                 .default_answers
@@ -503,24 +502,24 @@ impl ConnectionSlot {
             ..self.offer.clone()
         };
         let target = &self.shared.target;
-        let mut profile = connect(target, &offer, guard).await;
+        let mut connected = connect(target, &offer, guard).await;
         if prior.is_some()
-            && profile
+            && connected
                 .as_ref()
                 .is_err_and(UpstreamErrorKind::is_negotiation_failure)
         {
-            // What was believed about the server may be what is wrong.
-            asking.forget();
+            // The cached verdict may be wrong.
+            lookup.forget();
             let offer = Offer {
                 prior: None,
                 ..offer
             };
-            profile = connect(target, &offer, guard).await;
+            connected = connect(target, &offer, guard).await;
         }
-        let profile = profile?;
-        if let Some(verdict) = profile.verdict {
-            asking.learn(verdict);
+        let connected = connected?;
+        if let Some(verdict) = connected.verdict {
+            lookup.learn(verdict);
         }
-        Ok(profile)
+        Ok(connected)
     }
 }

@@ -1,8 +1,8 @@
-//! What a client has in an instance for itself, and whether it knows that it is lost.
+//! State of one client in its instance, and the report of its loss.
 //!
-//! Where every client has an instance, the server may keep something of it. An instance that has ended by itself
-//! takes that along. The client is told once: with the call that was lost, or else by the next call, which is not made.
-//! An instance that was ended because nobody used it for long is what the config wants.
+//! With an instance per client, the server may keep state of the client. If the instance ends on its own, the client gets
+//! one report: the error of the call that was lost, or that of the next call, which is not sent. An idle stop is
+//! intended and not reported.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,85 +15,86 @@ use crate::supervisor::{HEALTH_CHECKS_FAILED, StopCause};
 use crate::upstream::binding::ServerBinding;
 use mcpact::connection::FailureText;
 
-/// Whether a connection has anything of its client.
+/// Use of a connection that may leave state of its client in the server.
 #[derive(Debug, Default)]
 pub(crate) struct StatefulUse {
     is_any: AtomicBool,
-    /// Whether its loss was told.
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
 }
 
 impl StatefulUse {
-    /// A request has reached the server, which may keep something of it.
+    /// Records a request that has reached the server.
     pub(crate) fn note(&self, method: Option<Method>) {
-        if matters(method) {
+        if is_stateful(method) {
             self.is_any.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// Whether what a server keeps may matter for a request.
-fn matters(method: Option<Method>) -> bool {
+/// Returns true if a request may use or leave state in the server.
+fn is_stateful(method: Option<Method>) -> bool {
     method.is_some_and(Method::may_ask_for_input)
 }
 
 impl UpstreamConnection {
-    /// Whether it is over because its server is not served any more.
+    /// Returns true if the connection was closed because its server was removed or the gateway shuts down.
     pub(crate) fn is_ended(&self) -> bool {
         self.running.stop_cause() == Some(StopCause::Shutdown)
     }
 
-    /// Why it is over, if nobody wanted that.
-    fn fell(&self) -> Option<FailureText> {
+    /// Returns the cause of the end if it was not intended.
+    fn unexpected_end(&self) -> Option<FailureText> {
         match self.running.stop_cause() {
             Some(StopCause::Unhealthy) => Some(HEALTH_CHECKS_FAILED.into()),
             Some(_) => None,
-            // The supervisor knows a moment before those who use the connection do.
+            // The supervisor learns of the end before the users of the connection.
             None => self.upstream.end().or_else(|| self.running.failure()),
         }
     }
 }
 
 impl ConnectionSlot {
-    /// Whether a server has something of one client on this connection.
-    fn keeps_on(&self, connection: &UpstreamConnection) -> bool {
-        self.keeps_at(connection.revision().era())
+    /// Returns true if the server may hold state of one client on this connection.
+    fn has_state_on(&self, connection: &UpstreamConnection) -> bool {
+        self.may_hold_state(connection.revision().era())
             && connection.stateful_use.is_any.load(Ordering::Relaxed)
     }
 
-    /// Why what the client had on a connection is lost, if it is and nobody has told it.
-    pub(crate) fn bereaved(&self, connection: &UpstreamConnection) -> Option<FailureText> {
-        let why = self.keeps_on(connection).then(|| connection.fell())??;
-        let was_told = connection
+    /// Returns the cause of the loss of the client's state on a connection, unless it was reported before.
+    pub(crate) fn report_loss_of(&self, connection: &UpstreamConnection) -> Option<FailureText> {
+        let why = self
+            .has_state_on(connection)
+            .then(|| connection.unexpected_end())??;
+        let was_reported = connection
             .stateful_use
-            .is_told
+            .is_reported
             .swap(true, Ordering::Relaxed);
-        (!was_told).then_some(why)
+        (!was_reported).then_some(why)
     }
 }
 
 impl ServerBinding {
-    /// Refuses a request if what it may rest on is lost, and its client does not know.
-    pub(crate) fn check_kept(&self, method: Option<Method>) -> Result<(), ServeError> {
-        if !matters(method) {
+    /// Refuses a stateful request if the client's state is lost and this was not reported.
+    pub(crate) fn check_state(&self, method: Option<Method>) -> Result<(), ServeError> {
+        if !is_stateful(method) {
             return Ok(());
         }
-        match self.slot.loss() {
+        match self.slot.report_loss() {
             Some(why) => Err(self.state_lost(why)),
             None => Ok(()),
         }
     }
 
-    /// The same for a request that was on its way when its connection turned out to be over.
-    pub(crate) fn check_kept_on(
+    /// Refuses to resend a stateful request if the client's state on its connection is lost and this was not reported.
+    pub(crate) fn check_state_on(
         &self,
         connection: &UpstreamConnection,
         method: Option<Method>,
     ) -> Result<(), ServeError> {
-        if !matters(method) {
+        if !is_stateful(method) {
             return Ok(());
         }
-        match self.slot.bereaved(connection) {
+        match self.slot.report_loss_of(connection) {
             Some(why) => Err(self.state_lost(why)),
             None => Ok(()),
         }
@@ -103,18 +104,18 @@ impl ServerBinding {
         self.lost_call(UpstreamErrorKind::StateLost(why)).into()
     }
 
-    /// What a call is told that was lost with its connection; that is how its client learns what else is.
-    pub(crate) fn gone(
+    /// Returns the error for a call that was lost with its connection. It reports the loss of the client's state.
+    pub(crate) fn loss_error(
         &self,
         connection: &UpstreamConnection,
         why: FailureText,
     ) -> UpstreamErrorKind {
-        if !connection.upstream.is_gone() || !self.slot.keeps_on(connection) {
+        if !connection.upstream.is_gone() || !self.slot.has_state_on(connection) {
             return UpstreamErrorKind::ConnectionLost(why);
         }
         connection
             .stateful_use
-            .is_told
+            .is_reported
             .store(true, Ordering::Relaxed);
         UpstreamErrorKind::ConnectionAndStateLost(why)
     }

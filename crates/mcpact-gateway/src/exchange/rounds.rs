@@ -16,8 +16,8 @@ use mcpact_translate::tasks::{CallMode, Status, related, wants_tasks};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
+use crate::connection::pool::Lease;
 use crate::connection::questions::{ANSWER_TIMEOUT, CallQuestions};
-use crate::connection::slot::Lease;
 use crate::exchange::DeclaredTasks;
 use crate::exchange::Exchange;
 use crate::suspended::take_turn;

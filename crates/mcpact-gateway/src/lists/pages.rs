@@ -15,7 +15,7 @@ use mcpact_wire::raw::ObjectWriter;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::Page;
 use crate::connection::UpstreamConnection;
-use crate::connection::slot::Lease;
+use crate::connection::pool::Lease;
 use crate::exchange::server_change::{self, disagreed};
 use crate::exchange::{DeclaredTasks, refusal, stamped};
 use crate::lists::scope::Audience;

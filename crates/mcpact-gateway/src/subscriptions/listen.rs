@@ -20,7 +20,7 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::slot::TRIES;
+use crate::connection::slot::MAX_RECONNECTS;
 use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, Inbound};
@@ -273,7 +273,7 @@ async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<ByteSt
         };
         call = loop {
             stream.unacknowledged += 1;
-            if stream.unacknowledged > TRIES {
+            if stream.unacknowledged > MAX_RECONNECTS {
                 return Err(error);
             }
             tokio::select! {

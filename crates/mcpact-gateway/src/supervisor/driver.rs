@@ -16,11 +16,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::failure_log::OutageFlag;
-use super::handles::{CallGuard, RunningInstance, StartPermit};
+use super::handles::{CallGuard, StartPermit};
 use super::health::{CheckResult, Diagnosis, HealthProbe, judge, probe_request};
 use super::instance::{InstanceId, ShutdownMode, StartCause, StopCause};
-use super::instance_set::{Admission, CallAdmission, InstanceSet, Refusal};
-use super::placement::{Choice, Few, InstanceSharing};
+use super::instance_set::{Admission, InstanceSet, QueuePosition, Refusal};
+use super::placement::{Few, InstanceSharing, Placement, PoolFacts, Purpose};
 use super::queue::{Attempt, capacity_limits};
 use super::status::{ServerFailure, ServerStatus};
 use crate::error::UpstreamErrorKind;
@@ -54,6 +54,17 @@ pub(crate) trait ManagedConnection: Debug + Send + Sync {
 pub(crate) trait Starter: Debug + Send + Sync {
     /// Starts one instance. The supervisor learns the outcome through the start permit.
     fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()>;
+}
+
+/// Placement of a call, as far as it was executed.
+#[derive(Debug)]
+pub(crate) enum Placed<C> {
+    /// The call has started on this connection.
+    Call(C, CallGuard),
+    /// Open a connection in this slot, then place the call again.
+    Open(usize),
+    /// Release the connections of these slots, then place the call again.
+    Release(Few<usize>),
 }
 
 /// Supervisor of one server.
@@ -126,12 +137,6 @@ impl Supervisor {
     /// Returns true if any instance accepts calls.
     pub(crate) fn has_open_instance(&self) -> bool {
         self.instances().has_open_instance()
-    }
-
-    /// Returns true if another instance may start, now or after an idle one has stopped.
-    pub(crate) fn has_capacity(&self) -> bool {
-        self.update_listeners();
-        self.instances().has_capacity(self.now())
     }
 
     /// Replaces the settings. Running instances stay, up to the new limit.
@@ -208,31 +213,52 @@ impl Supervisor {
         Ok(StartPermit::new(Arc::clone(self), id))
     }
 
-    /// Starts a call on one of the connections that it may use, waiting for a free place. Returns none if another
-    /// instance should be started for it.
-    pub(crate) async fn start_call_on_any<L: AsRef<RunningInstance>>(
+    /// Decides which connection of a pool a user gets.
+    pub(crate) fn place(&self, purpose: Purpose, pool: &PoolFacts) -> Placement {
+        self.prepare_placement(pool);
+        let now = self.now();
+        let position = QueuePosition::Arriving;
+        self.instances().place(purpose, pool, position, now)
+    }
+
+    /// Starts a call on a connection of a pool, waiting for a free place. `view` returns the current facts and the open
+    /// connection of each slot.
+    pub(crate) async fn place_call<C>(
         self: &Arc<Self>,
-        open: impl Fn() -> Few<Arc<L>>,
-    ) -> Result<Option<(Arc<L>, CallGuard)>, UpstreamErrorKind> {
+        purpose: Purpose,
+        view: impl Fn() -> (PoolFacts, Few<Option<C>>),
+    ) -> Result<Placed<C>, UpstreamErrorKind> {
         self.queue_until(|position| {
-            let open = open();
-            let ids: Few<InstanceId> = open.iter().map(|one| (**one).as_ref().id()).collect();
-            let mut instances = self.instances();
-            let id = match instances.choose(&ids, position, self.now()) {
-                Choice::Use(id) => id,
-                Choice::Start => return Ok(Attempt::Done(None)),
-                Choice::Wait(until) => return Ok(Attempt::Wait(until)),
-                Choice::Refuse => return Err(Refusal::QueueFull),
-            };
-            if instances.start_call(id, position, self.now()) != CallAdmission::Started {
-                return Ok(Attempt::Wait(None));
+            let (pool, connections) = view();
+            self.prepare_placement(&pool);
+            let now = self.now();
+            let placement = self.instances().place_call(purpose, &pool, position, now);
+            // The lock is released before a connection is dropped, which takes it.
+            match placement {
+                Placement::Lease(slot) => {
+                    let guard = pool
+                        .instance(slot)
+                        .map(|id| CallGuard::new(Arc::clone(self), id));
+                    let connection = connections.into_iter().nth(slot).flatten();
+                    let placed = connection.zip(guard);
+                    Ok(placed.map_or(Attempt::Wait(None), |(connection, guard)| {
+                        Attempt::Done(Placed::Call(connection, guard))
+                    }))
+                }
+                Placement::Open(slot) => Ok(Attempt::Done(Placed::Open(slot))),
+                Placement::Release(slots) => Ok(Attempt::Done(Placed::Release(slots))),
+                Placement::Wait(until) => Ok(Attempt::Wait(until)),
+                Placement::Refuse => Err(Refusal::QueueFull),
             }
-            drop(instances);
-            let guard = CallGuard::new(Arc::clone(self), id);
-            let chosen = open.into_iter().find(|one| (**one).as_ref().id() == id);
-            Ok(Attempt::Done(chosen.map(|chosen| (chosen, guard))))
         })
         .await
+    }
+
+    /// Updates the facts that decide about capacity, if a connection may be released for lack of it.
+    fn prepare_placement(&self, pool: &PoolFacts) {
+        if pool.has_other_owner() {
+            self.update_listeners();
+        }
     }
 
     pub(super) fn connect(&self, id: InstanceId, connection: Weak<dyn ManagedConnection>) {

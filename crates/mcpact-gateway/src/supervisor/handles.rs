@@ -8,8 +8,8 @@ use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
 
 use super::driver::{ManagedConnection, Supervisor};
 use super::instance::{InstanceId, StopCause};
-use super::instance_set::{CallAdmission, CallOutcome, Refusal};
-use super::placement::InstanceSharing;
+use super::instance_set::{CallOutcome, Refusal};
+use super::placement::{CallAdmission, InstanceSharing};
 use super::queue::Attempt;
 use crate::error::UpstreamErrorKind;
 use mcpact::connection::{CallObserver, DeliveryFailure, DropReason, FailureText, Hooks};

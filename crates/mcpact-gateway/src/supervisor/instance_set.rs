@@ -19,7 +19,10 @@ use super::idle;
 use super::instance::{
     Effect, Event, Instance, InstanceId, InstanceState, ShutdownMode, StartCause, StopCause,
 };
-use super::placement::{Capacity, Choice, InstanceSharing, capacity, choose};
+use super::placement::{
+    CallAdmission, Capacity, Few, InstanceSharing, Placement, PoolFacts, Purpose, Room, admission,
+    capacity, place,
+};
 use super::record::InstanceRecord;
 use super::recovery::Recovery;
 use super::restart_policy::{Outcome, RestartPolicy, STABLE_AFTER, StartDecision};
@@ -97,19 +100,6 @@ pub(super) enum CallOutcome {
     Abandoned,
 }
 
-/// Decision about a call on an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallAdmission {
-    /// The call has started.
-    Started,
-    /// Wait until another call ends.
-    Wait,
-    /// The instance accepts no calls; another one may.
-    Retired,
-    /// The queue is full.
-    Refuse,
-}
-
 /// Actions of one maintenance run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Maintenance {
@@ -152,7 +142,7 @@ impl InstanceSet {
         &mut self.failures
     }
 
-    fn all(&self) -> Vec<&InstanceRecord> {
+    fn all(&self) -> Few<&InstanceRecord> {
         self.records.values().collect()
     }
 
@@ -173,7 +163,8 @@ impl InstanceSet {
         }
         // Capacity first: asking the policy after a suspension commits the binding to start.
         let wait = |until, close| Admission::Wait { until, close };
-        match capacity(&self.all(), &self.settings, self.others(position), now) {
+        let capacity = capacity(&self.all(), &self.settings, self.others(position), now);
+        match capacity {
             Capacity::Available => {}
             Capacity::StopFirst(id) => {
                 let effect = self.retire(id, StopCause::Room, now);
@@ -210,25 +201,44 @@ impl InstanceSet {
         }
     }
 
-    /// Chooses among the instances that a call may use.
-    pub(super) fn choose(
-        &self,
-        usable: &[InstanceId],
-        position: QueuePosition,
-        now: Moment,
-    ) -> Choice {
-        let usable: Vec<&InstanceRecord> = usable
-            .iter()
-            .filter_map(|id| self.records.get(id))
-            .collect();
-        let others = self.others(position);
-        choose(&usable, &self.all(), &self.settings, others, now)
+    fn room<'a>(&'a self, records: &'a [&InstanceRecord], queued: usize, now: Moment) -> Room<'a> {
+        Room {
+            records,
+            settings: &self.settings,
+            queued,
+            now,
+        }
     }
 
-    /// Returns true if another instance may start, now or after an idle one has stopped.
-    pub(super) fn has_capacity(&self, now: Moment) -> bool {
-        let capacity = capacity(&self.all(), &self.settings, 0, now);
-        matches!(capacity, Capacity::Available | Capacity::StopFirst(_))
+    /// Decides which connection of a pool a user gets.
+    pub(super) fn place(
+        &self,
+        purpose: Purpose,
+        pool: &PoolFacts,
+        position: QueuePosition,
+        now: Moment,
+    ) -> Placement {
+        let records = self.all();
+        let room = self.room(&records, self.others(position), now);
+        place(purpose, pool, &room)
+    }
+
+    /// Decides which connection of a pool a call gets, and starts the call if it gets one.
+    pub(super) fn place_call(
+        &mut self,
+        purpose: Purpose,
+        pool: &PoolFacts,
+        position: QueuePosition,
+        now: Moment,
+    ) -> Placement {
+        let placement = self.place(purpose, pool, position, now);
+        if let Placement::Lease(slot) = placement
+            && let Some(id) = pool.instance(slot)
+            && self.start_call(id, position, now) != CallAdmission::Started
+        {
+            return Placement::Wait(None);
+        }
+        placement
     }
 
     fn handle(&mut self, id: InstanceId, event: Event, now: Moment) -> Option<Effect> {
@@ -311,23 +321,15 @@ impl InstanceSet {
         now: Moment,
     ) -> CallAdmission {
         let others = self.others(position);
-        let Some(record) = self.records.get_mut(&id) else {
-            return CallAdmission::Retired;
-        };
-        if !record.instance.is_open() {
-            return CallAdmission::Retired;
+        let admission = admission(self.records.get(&id), &self.settings, others);
+        if admission == CallAdmission::Started
+            && let Some(record) = self.records.get_mut(&id)
+        {
+            record.last_used = now;
+            record.awaits_call = false;
+            let _ = record.instance.handle(Event::CallStarted, now);
         }
-        if record.instance.calls() >= self.settings.max_concurrent {
-            return if others < self.settings.queue {
-                CallAdmission::Wait
-            } else {
-                CallAdmission::Refuse
-            };
-        }
-        record.last_used = now;
-        record.awaits_call = false;
-        let _ = self.handle(id, Event::CallStarted, now);
-        CallAdmission::Started
+        admission
     }
 
     /// Ends a call. Returns an effect if the connection can be closed.

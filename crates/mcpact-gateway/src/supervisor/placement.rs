@@ -1,4 +1,4 @@
-//! Placement: which instance serves a call, and whether another instance may start.
+//! Placement: which connection of a pool is leased, and whether another instance may start. Pure.
 
 use mcpact_config::{RunSettings, Strategy};
 use mcpact_engine::time::Moment;
@@ -117,7 +117,309 @@ pub(super) fn surplus(records: &[&InstanceRecord], settings: &RunSettings) -> Fe
         .collect()
 }
 
-/// Destination of a call.
+/// Ownership of a connection, as seen by a user that needs one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnershipRelation {
+    /// No owner.
+    Common,
+    /// Owned by this user, which prefers it.
+    Own,
+    /// Owned by another client.
+    Foreign,
+    /// Owned by a client that has disconnected.
+    Left,
+}
+
+impl OwnershipRelation {
+    /// Returns true if the user may use the connection.
+    pub(crate) const fn is_admitted(self) -> bool {
+        matches!(self, Self::Common | Self::Own)
+    }
+
+    /// Returns true if the connection is released when this user needs one.
+    pub(crate) const fn is_released(self, has_capacity: bool) -> bool {
+        match self {
+            Self::Common | Self::Own => false,
+            Self::Foreign => !has_capacity,
+            Self::Left => true,
+        }
+    }
+}
+
+/// Purpose of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A call.
+    Call,
+    /// A call that may cause questions: only one at a time per connection.
+    QuestionCall,
+    /// A call on the first slot: the home of the client, or the slot of its permit.
+    Home,
+    /// No call.
+    Description,
+}
+
+/// Permit for the one call of a slot that may cause questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PermitState {
+    /// No such call.
+    Free,
+    /// Such a call runs.
+    Taken,
+    /// Such a call was cancelled a moment ago: the server may still send questions for it.
+    Paused,
+}
+
+/// Slot of a pool, as seen by a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotFacts {
+    /// The open connection.
+    pub(crate) open: Option<(InstanceId, OwnershipRelation)>,
+    /// Tasks of clients run on the connection.
+    pub(crate) has_tasks: bool,
+    pub(crate) permit: PermitState,
+}
+
+impl SlotFacts {
+    fn relation(&self) -> Option<OwnershipRelation> {
+        self.open.map(|(_, relation)| relation)
+    }
+
+    /// Returns the instance of the connection if the user may use it.
+    fn admitted(&self) -> Option<InstanceId> {
+        let (id, relation) = self.open?;
+        relation.is_admitted().then_some(id)
+    }
+
+    /// Returns the order of preference for a user.
+    fn preference(&self) -> u8 {
+        match self.relation() {
+            Some(OwnershipRelation::Own) => 0,
+            Some(OwnershipRelation::Common) => 1,
+            Some(OwnershipRelation::Left) | None => 2,
+            Some(OwnershipRelation::Foreign) => 3,
+        }
+    }
+}
+
+/// Pool of connections, as seen by a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PoolFacts {
+    pub(crate) slots: Few<SlotFacts>,
+    pub(crate) sharing: InstanceSharing,
+    /// Number of slots up to which calls that may cause questions get another one.
+    pub(crate) max_slots: usize,
+}
+
+impl PoolFacts {
+    /// Returns the slots with open connections that the user may use.
+    fn admitted(&self) -> impl Iterator<Item = (usize, InstanceId)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(slot, facts)| Some((slot, facts.admitted()?)))
+    }
+
+    /// Returns the instance of the open connection of a slot.
+    pub(super) fn instance(&self, slot: usize) -> Option<InstanceId> {
+        self.slots.get(slot)?.open.map(|(id, _)| id)
+    }
+
+    /// Returns the slot with an open connection that the user prefers.
+    pub(crate) fn nearest(&self) -> Option<usize> {
+        let admitted = self.admitted().map(|(slot, _)| slot);
+        admitted.min_by_key(|slot| self.slots[*slot].preference())
+    }
+
+    /// Returns true if another client owns a connection.
+    pub(super) fn has_other_owner(&self) -> bool {
+        let mut relations = self.slots.iter().filter_map(SlotFacts::relation);
+        relations.any(|relation| !relation.is_admitted())
+    }
+
+    /// Returns the first slot without an open connection, or a new one.
+    fn closed(&self) -> usize {
+        let closed = self.slots.iter().position(|slot| slot.open.is_none());
+        closed.unwrap_or(self.slots.len())
+    }
+}
+
+/// Capacity of a server for calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room<'a> {
+    pub(super) records: &'a [&'a InstanceRecord],
+    pub(super) settings: &'a RunSettings,
+    /// Number of other queued calls.
+    pub(super) queued: usize,
+    pub(super) now: Moment,
+}
+
+impl Room<'_> {
+    fn record(&self, id: InstanceId) -> Option<&InstanceRecord> {
+        let mut records = self.records.iter().copied();
+        records.find(|record| record.instance.id == id)
+    }
+
+    /// Returns true if another instance may start, now or after an idle one has stopped.
+    pub(super) fn may_start(&self) -> bool {
+        let capacity = capacity(self.records, self.settings, 0, self.now);
+        matches!(capacity, Capacity::Available | Capacity::StopFirst(_))
+    }
+}
+
+/// Decision about a lease. Slots have numbers; the number after the last one is a new slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// Lease the open connection of this slot.
+    Lease(usize),
+    /// Open a connection in this slot.
+    Open(usize),
+    /// Release the connections of these slots, then decide again.
+    Release(Few<usize>),
+    /// Wait for a change, or until this time.
+    Wait(Option<Moment>),
+    /// Refuse: the queue is full.
+    Refuse,
+}
+
+/// Decides which connection of a pool a user gets. A user never gets the connection of another client.
+pub(super) fn place(purpose: Purpose, pool: &PoolFacts, room: &Room<'_>) -> Placement {
+    match (purpose, pool.sharing) {
+        (Purpose::Call, InstanceSharing::Shared) => place_call(pool, room),
+        (Purpose::Call | Purpose::Home, _) => place_at_home(pool, room),
+        (Purpose::QuestionCall, _) => place_question_call(pool),
+        (Purpose::Description, _) => place_description(pool, room),
+    }
+}
+
+fn place_call(pool: &PoolFacts, room: &Room<'_>) -> Placement {
+    let is_own = |slot: &SlotFacts| slot.relation() == Some(OwnershipRelation::Own);
+    if let Some(own) = pool.slots.iter().position(is_own)
+        && let Some(placement) = place_on(own, pool, room)
+    {
+        return placement;
+    }
+    let release = released(pool, room);
+    if !release.is_empty() {
+        return Placement::Release(release);
+    }
+    let usable: Few<&InstanceRecord> = pool
+        .admitted()
+        .filter_map(|(_, id)| room.record(id))
+        .collect();
+    match choose(&usable, room) {
+        Choice::Use(id) => {
+            let slot = pool.admitted().find(|(_, instance)| *instance == id);
+            slot.map_or(Placement::Wait(None), |(slot, _)| Placement::Lease(slot))
+        }
+        Choice::Start => Placement::Open(pool.closed()),
+        Choice::Wait(until) => Placement::Wait(until),
+        Choice::Refuse => Placement::Refuse,
+    }
+}
+
+fn place_at_home(pool: &PoolFacts, room: &Room<'_>) -> Placement {
+    let has_other_owner = |slot: &SlotFacts| slot.open.is_some() && slot.admitted().is_none();
+    match place_on(0, pool, room) {
+        Some(placement) => placement,
+        None if pool.slots.first().is_some_and(has_other_owner) => {
+            Placement::Release(Few::from_iter([0]))
+        }
+        None => Placement::Open(0),
+    }
+}
+
+/// Places a call on the open connection of a slot, if the user may use it.
+fn place_on(slot: usize, pool: &PoolFacts, room: &Room<'_>) -> Option<Placement> {
+    let id = pool.slots.get(slot)?.admitted()?;
+    match admission(room.record(id), room.settings, room.queued) {
+        CallAdmission::Started => Some(Placement::Lease(slot)),
+        CallAdmission::Wait => Some(Placement::Wait(None)),
+        CallAdmission::Refuse => Some(Placement::Refuse),
+        CallAdmission::Retired => None,
+    }
+}
+
+/// Chooses the slot whose permit the call takes.
+fn place_question_call(pool: &PoolFacts) -> Placement {
+    let has_paused = |slot: &SlotFacts| slot.permit == PermitState::Paused;
+    // A call waits for the pause of its home rather than going to another server, which lacks its state.
+    if pool.slots.first().is_some_and(has_paused) {
+        return Placement::Wait(None);
+    }
+    let may_add = pool.slots.len() < pool.max_slots;
+    let is_foreign = |slot: &SlotFacts| slot.relation() == Some(OwnershipRelation::Foreign);
+    let slots = pool.slots.iter().enumerate();
+    let best = slots
+        .filter(|(_, slot)| slot.permit == PermitState::Free && !(may_add && is_foreign(slot)))
+        .min_by_key(|(_, slot)| slot.preference());
+    match best {
+        Some((slot, facts)) if facts.admitted().is_some() => Placement::Lease(slot),
+        Some((slot, _)) => Placement::Open(slot),
+        None if may_add => Placement::Open(pool.slots.len()),
+        None => Placement::Wait(None),
+    }
+}
+
+fn place_description(pool: &PoolFacts, room: &Room<'_>) -> Placement {
+    if let Some(slot) = pool.nearest() {
+        return Placement::Lease(slot);
+    }
+    let release = released(pool, room);
+    match release.is_empty() {
+        true => Placement::Open(pool.closed()),
+        false => Placement::Release(release),
+    }
+}
+
+/// Returns the slots to release for a user that has no connection: those of disconnected clients, and without capacity
+/// those of other clients.
+fn released(pool: &PoolFacts, room: &Room<'_>) -> Few<usize> {
+    if pool.admitted().next().is_some() || !pool.has_other_owner() {
+        return Few::new();
+    }
+    let has_capacity = room.may_start();
+    let is_released = |slot: &SlotFacts| {
+        let relation = slot.relation();
+        relation.is_some_and(|relation| relation.is_released(has_capacity)) && !slot.has_tasks
+    };
+    let slots = pool.slots.iter().enumerate();
+    let released = slots.filter(|(_, facts)| is_released(facts));
+    released.map(|(slot, _)| slot).collect()
+}
+
+/// Decision about a call on one instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallAdmission {
+    /// The call may start.
+    Started,
+    /// Wait until another call ends.
+    Wait,
+    /// The instance accepts no calls; another one may.
+    Retired,
+    /// The queue is full.
+    Refuse,
+}
+
+/// Decides about a call on one instance while `queued` other calls wait.
+pub(super) fn admission(
+    record: Option<&InstanceRecord>,
+    settings: &RunSettings,
+    queued: usize,
+) -> CallAdmission {
+    match record.map(|record| &record.instance) {
+        Some(instance) if instance.is_open() => {
+            if instance.calls() < settings.max_concurrent {
+                CallAdmission::Started
+            } else if queued < settings.queue {
+                CallAdmission::Wait
+            } else {
+                CallAdmission::Refuse
+            }
+        }
+        Some(_) | None => CallAdmission::Retired,
+    }
+}
+
+/// Destination of a call that any of several instances may serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// This instance.
@@ -130,15 +432,12 @@ pub(super) enum Choice {
     Refuse,
 }
 
-/// Chooses among the instances that a call may use, out of all instances of the server.
-pub(super) fn choose(
-    usable: &[&InstanceRecord],
-    all: &[&InstanceRecord],
-    settings: &RunSettings,
-    queued: usize,
-    now: Moment,
-) -> Choice {
-    let surplus = surplus(all, settings);
+/// Chooses among the instances that a call may use.
+fn choose(usable: &[&InstanceRecord], room: &Room<'_>) -> Choice {
+    let Room {
+        records, settings, ..
+    } = *room;
+    let surplus = surplus(records, settings);
     let free = usable
         .iter()
         .map(|record| (&record.instance, record.unresponsive_since.is_some()))
@@ -148,7 +447,7 @@ pub(super) fn choose(
             (*is_unresponsive, instance.calls(), instance.id)
         });
     let is_starting = usable.iter().any(|record| record.instance.is_starting());
-    let capacity = capacity(all, settings, 0, now);
+    let capacity = capacity(records, settings, 0, room.now);
     let may_start =
         !is_starting && matches!(capacity, Capacity::Available | Capacity::StopFirst(_));
     match free {
@@ -160,7 +459,7 @@ pub(super) fn choose(
         Some(_) | None => {}
     }
     match capacity {
-        _ if queued >= settings.queue => Choice::Refuse,
+        _ if room.queued >= settings.queue => Choice::Refuse,
         Capacity::Wait(until) => Choice::Wait(until),
         Capacity::Available | Capacity::StopFirst(_) | Capacity::Full => Choice::Wait(None),
     }

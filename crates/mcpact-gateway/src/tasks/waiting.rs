@@ -188,7 +188,7 @@ pub(crate) async fn connection_for_task(
     let why = connection.upstream.end().unwrap_or_default();
     Err(binding.lost_call(match connection.is_ended() {
         true => UpstreamErrorKind::Stopped,
-        false => binding.gone(connection, why),
+        false => binding.loss_error(connection, why),
     }))
 }
 

@@ -10,7 +10,8 @@ use mcpact_spec::{Era, LogLevel, Method};
 
 use crate::connection::ownership::ConnectionUser;
 use crate::connection::pool::ConnectionPool;
-use crate::connection::slot::{ConnectionSlot, Lease};
+use crate::connection::pool::Lease;
+use crate::connection::slot::ConnectionSlot;
 use crate::connection::{IdleGuard, UpstreamConnection};
 use crate::downstream::sink::ClientSink;
 use crate::error::{UpstreamError, UpstreamErrorKind};

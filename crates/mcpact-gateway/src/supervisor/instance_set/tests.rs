@@ -3,8 +3,35 @@ mod recovery;
 use mcpact_config::{Health, Probe, Restarts, Strategy as Keeping};
 use proptest::prelude::*;
 
+use super::super::placement::{Choice, OwnershipRelation, PermitState, SlotFacts};
 use super::*;
 use crate::supervisor::health::{CheckResult, Diagnosis};
+
+/// Places a call among these instances.
+fn chosen(set: &InstanceSet, usable: &[InstanceId], now: Moment) -> Choice {
+    let slot = |id: &InstanceId| SlotFacts {
+        open: Some((*id, OwnershipRelation::Common)),
+        has_tasks: false,
+        permit: PermitState::Free,
+    };
+    let pool = PoolFacts {
+        slots: usable.iter().map(slot).collect(),
+        sharing: InstanceSharing::Shared,
+        max_slots: 1,
+    };
+    match set.place(Purpose::Call, &pool, QueuePosition::Arriving, now) {
+        Placement::Lease(slot) => Choice::Use(usable[slot]),
+        Placement::Open(_) => Choice::Start,
+        Placement::Wait(until) => Choice::Wait(until),
+        other => panic!("{other:?}"),
+    }
+}
+
+impl InstanceSet {
+    fn has_capacity(&self, now: Moment) -> bool {
+        self.room(&self.all(), 0, now).may_start()
+    }
+}
 
 /// Cause of the end of a connection.
 const CRASH: &str = "process crashed";
@@ -198,9 +225,7 @@ fn busy_instance_may_be_unresponsive() {
     let mut set = InstanceSet::new(settings());
     let id = started(&mut set, at(0));
     assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Started);
-    let choose = |set: &InstanceSet, mine: &[InstanceId], now| {
-        set.choose(mine, QueuePosition::Arriving, now)
-    };
+    let choose = |set: &InstanceSet, mine: &[InstanceId], now| chosen(set, mine, now);
     assert_eq!(choose(&set, &[id], at(1)), Choice::Use(id));
     for now in [7, 14, 21, 28] {
         assert_eq!(set.maintain(at(now)).check, [id]);
@@ -296,7 +321,7 @@ fn unresponsive_instance_is_checked_when_idle() {
     let answered = set.check_finished(id, CheckResult::Failed, 0, at(7));
     assert_eq!(answered, (Diagnosis::Unresponsive, None));
     assert_eq!(set.end_call(id, CallOutcome::Abandoned, at(8)), None);
-    let choice = set.choose(&[id], QueuePosition::Arriving, at(8));
+    let choice = chosen(&set, &[id], at(8));
     assert_eq!(choice, Choice::Start);
     for (now, expected) in [(8, Diagnosis::Suspect), (15, Diagnosis::Failed)] {
         assert_eq!(set.maintain(at(now)).check, [id]);
@@ -596,7 +621,7 @@ fn surplus_instances_stop() {
     set.update_settings(&one, at(3));
     assert_eq!(set.maintain(at(3)).close, [second]);
     assert_eq!(set.stop_cause(second), Some(StopCause::Room));
-    let choose = |set: &InstanceSet| set.choose(&all, QueuePosition::Arriving, at(4));
+    let choose = |set: &InstanceSet| chosen(set, &all, at(4));
     assert_eq!(choose(&set), Choice::Use(first));
     assert_eq!(start_call(&mut set, first, at(4)), CallAdmission::Started);
     assert_eq!(choose(&set), Choice::Wait(None), "the third gets no calls");

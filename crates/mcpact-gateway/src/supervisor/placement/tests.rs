@@ -38,6 +38,19 @@ fn settings() -> RunSettings {
     }
 }
 
+fn room<'a>(
+    records: &'a [&'a InstanceRecord],
+    settings: &'a RunSettings,
+    queued: usize,
+) -> Room<'a> {
+    Room {
+        records,
+        settings,
+        queued,
+        now: NOW,
+    }
+}
+
 #[test]
 fn strategy_decides_sharing_and_number_of_instances() {
     let cases = [
@@ -88,7 +101,8 @@ fn call_goes_to_the_least_busy_instance() {
             .map(|(id, state)| record(id, state))
             .collect();
         let records: Vec<&InstanceRecord> = records.iter().collect();
-        let choice = choose(&records, &records, &settings(), *queued, NOW);
+        let settings = settings();
+        let choice = choose(&records, &room(&records, &settings, *queued));
         assert_eq!(choice, *expected, "{states:?}");
     }
 }
@@ -170,8 +184,285 @@ fn instance_is_reserved_for_the_call_that_started_it() {
             expected,
             "{records:?}"
         );
-        let choice = choose(&[], &records, &settings(), 0, NOW);
+        let settings = settings();
+        let choice = choose(&[], &room(&records, &settings, 0));
         let expected = stopped.map_or(Choice::Wait(until), |_| Choice::Start);
         assert_eq!(choice, expected, "{records:?}");
+    }
+}
+
+const COMMON: OwnershipRelation = OwnershipRelation::Common;
+const OWN: OwnershipRelation = OwnershipRelation::Own;
+const FOREIGN: OwnershipRelation = OwnershipRelation::Foreign;
+const LEFT: OwnershipRelation = OwnershipRelation::Left;
+
+fn closed() -> SlotFacts {
+    SlotFacts {
+        open: None,
+        has_tasks: false,
+        permit: PermitState::Free,
+    }
+}
+
+/// Creates a slot with the connection of this instance.
+fn open(id: u64, relation: OwnershipRelation) -> SlotFacts {
+    SlotFacts {
+        open: Some((InstanceId(id), relation)),
+        ..closed()
+    }
+}
+
+fn with_task(id: u64, relation: OwnershipRelation) -> SlotFacts {
+    SlotFacts {
+        has_tasks: true,
+        ..open(id, relation)
+    }
+}
+
+fn taken(slot: SlotFacts) -> SlotFacts {
+    let permit = PermitState::Taken;
+    SlotFacts { permit, ..slot }
+}
+
+fn paused(slot: SlotFacts) -> SlotFacts {
+    let permit = PermitState::Paused;
+    SlotFacts { permit, ..slot }
+}
+
+fn pool(slots: &[SlotFacts], sharing: InstanceSharing) -> PoolFacts {
+    PoolFacts {
+        slots: slots.into(),
+        sharing,
+        max_slots: 2,
+    }
+}
+
+/// Places a call among instances with these numbers of calls; the instance with number 0 is the first.
+fn placed(purpose: Purpose, pool: &PoolFacts, calls: &[usize], queued: usize) -> Placement {
+    let state = |calls: usize| match calls {
+        0 => InstanceState::Ready,
+        calls => busy(calls),
+    };
+    let records: Vec<InstanceRecord> = (0..)
+        .zip(calls)
+        .map(|(id, calls)| record(id, state(*calls)))
+        .collect();
+    let records: Vec<&InstanceRecord> = records.iter().collect();
+    let settings = settings();
+    place(purpose, pool, &room(&records, &settings, queued))
+}
+
+fn release(slots: &[usize]) -> Placement {
+    Placement::Release(slots.into())
+}
+
+/// A call prefers the connection that its client owns, then the least busy common one, then a new one. The connections of
+/// others are never used. They are released if their client has disconnected, or if there is no capacity for another.
+#[test]
+fn call_is_placed_in_a_shared_pool() {
+    use Placement::{Lease, Open, Refuse, Wait};
+    type Case<'a> = (&'a [SlotFacts], &'a [usize], usize, Placement);
+    let cases: &[Case<'_>] = &[
+        (&[closed()], &[], 0, Open(0)),
+        (&[open(0, COMMON)], &[0], 0, Lease(0)),
+        (&[open(0, COMMON), open(1, COMMON)], &[1, 0], 0, Lease(1)),
+        (&[open(0, COMMON), open(1, OWN)], &[0, 1], 0, Lease(1)),
+        (&[open(0, COMMON), open(1, OWN)], &[0, 2], 0, Wait(None)),
+        (&[open(0, COMMON), open(1, OWN)], &[0, 2], 1, Refuse),
+        (&[open(0, COMMON)], &[2], 0, Open(1)),
+        (&[open(0, COMMON), closed()], &[2], 0, Open(1)),
+        (&[open(0, COMMON), open(1, COMMON)], &[2, 2], 0, Wait(None)),
+        (&[open(0, COMMON), open(1, COMMON)], &[2, 2], 1, Refuse),
+        (&[open(0, FOREIGN)], &[0], 0, Open(1)),
+        (&[open(0, FOREIGN)], &[1, 1], 0, release(&[0])),
+        (&[open(0, FOREIGN), open(1, COMMON)], &[1, 2], 0, Wait(None)),
+        (&[open(0, LEFT)], &[0], 0, release(&[0])),
+        (&[open(0, LEFT), open(1, COMMON)], &[1, 1], 0, Lease(1)),
+        (
+            &[open(0, LEFT), open(1, FOREIGN)],
+            &[1, 0],
+            0,
+            release(&[0]),
+        ),
+        (
+            &[open(0, LEFT), open(1, FOREIGN)],
+            &[1, 1],
+            0,
+            release(&[0, 1]),
+        ),
+        (&[with_task(0, LEFT)], &[0], 0, Open(1)),
+        (&[with_task(0, FOREIGN)], &[1, 1], 0, Wait(None)),
+        // The owned connection has ended meanwhile.
+        (&[open(9, OWN), open(0, COMMON)], &[0], 0, Lease(1)),
+    ];
+    for (slots, calls, queued, expected) in cases {
+        let pool = pool(slots, InstanceSharing::Shared);
+        let placement = placed(Purpose::Call, &pool, calls, *queued);
+        assert_eq!(placement, *expected, "{slots:?} {calls:?} {queued}");
+    }
+}
+
+/// Calls of an exclusive or internal pool, and those that set state for notifications, use the first slot only.
+#[test]
+fn call_is_placed_on_the_home_connection() {
+    use Placement::{Lease, Open, Refuse, Wait};
+    let cases: &[(&[SlotFacts], &[usize], usize, Placement)] = &[
+        (&[closed()], &[], 0, Open(0)),
+        (&[closed(), open(0, COMMON)], &[0], 0, Open(0)),
+        (&[open(0, COMMON), open(1, OWN)], &[1, 0], 0, Lease(0)),
+        (&[open(0, COMMON), open(1, OWN)], &[2, 0], 0, Wait(None)),
+        (&[open(0, COMMON), closed()], &[2], 1, Refuse),
+        (&[open(0, OWN)], &[0], 0, Lease(0)),
+        (
+            &[open(0, FOREIGN), open(1, COMMON)],
+            &[0, 0],
+            0,
+            release(&[0]),
+        ),
+        (&[open(0, LEFT)], &[0], 0, release(&[0])),
+        (&[with_task(0, FOREIGN)], &[0], 0, release(&[0])),
+        (&[open(9, COMMON)], &[0], 0, Open(0)),
+    ];
+    let uses = [
+        (Purpose::Home, InstanceSharing::Shared),
+        (Purpose::Home, InstanceSharing::Exclusive),
+        (Purpose::Call, InstanceSharing::Exclusive),
+        (Purpose::Call, InstanceSharing::Internal),
+    ];
+    for (slots, calls, queued, expected) in cases {
+        for (purpose, sharing) in uses {
+            let placement = placed(purpose, &pool(slots, sharing), calls, *queued);
+            assert_eq!(placement, *expected, "{purpose:?} {sharing:?} {slots:?}");
+        }
+    }
+}
+
+/// A call that may cause questions takes the permit of a slot where no other such call runs.
+#[test]
+fn question_call_is_placed_on_a_free_slot() {
+    use Placement::{Lease, Open, Wait};
+    let common = open(0, COMMON);
+    let other = open(1, COMMON);
+    let cases: &[(&[SlotFacts], Placement)] = &[
+        (&[closed()], Open(0)),
+        (&[common], Lease(0)),
+        (&[taken(common)], Open(1)),
+        (&[taken(closed())], Open(1)),
+        (&[taken(common), other], Lease(1)),
+        (&[taken(common), closed()], Open(1)),
+        (&[taken(common), taken(other)], Wait(None)),
+        (&[common, open(1, OWN)], Lease(1)),
+        (&[common, taken(open(1, OWN))], Lease(0)),
+        (&[closed(), other], Lease(1)),
+        // Another slot of the pool is no substitute for the paused home, but the home is one for a paused slot.
+        (&[paused(common)], Wait(None)),
+        (&[paused(common), other], Wait(None)),
+        (&[common, paused(other)], Lease(0)),
+        (&[taken(common), paused(other)], Wait(None)),
+        (&[open(0, LEFT)], Open(0)),
+        (&[open(0, LEFT), other], Lease(1)),
+        // The connection of another client is replaced only if no other slot is free.
+        (&[open(0, FOREIGN)], Open(1)),
+        (&[open(0, FOREIGN), taken(other)], Open(0)),
+        (&[open(0, FOREIGN), open(1, LEFT)], Open(1)),
+    ];
+    for (slots, expected) in cases {
+        for sharing in [InstanceSharing::Shared, InstanceSharing::Exclusive] {
+            let pool = pool(slots, sharing);
+            let placement = placed(Purpose::QuestionCall, &pool, &[1, 1], 0);
+            assert_eq!(placement, *expected, "{sharing:?} {slots:?}");
+        }
+    }
+}
+
+/// Without a call, the load of a connection does not matter.
+#[test]
+fn description_is_read_on_any_connection() {
+    use Placement::{Lease, Open};
+    let cases: &[(&[SlotFacts], Placement)] = &[
+        (&[closed()], Open(0)),
+        (&[closed(), open(0, COMMON)], Lease(1)),
+        (&[open(0, COMMON), open(1, OWN)], Lease(1)),
+        (&[open(0, FOREIGN), open(1, COMMON)], Lease(1)),
+        (&[open(0, FOREIGN)], release(&[0])),
+        (&[with_task(0, FOREIGN)], Open(1)),
+        (&[open(0, LEFT)], release(&[0])),
+    ];
+    for (slots, expected) in cases {
+        let pool = pool(slots, InstanceSharing::Shared);
+        let placement = placed(Purpose::Description, &pool, &[2, 2], 0);
+        assert_eq!(placement, *expected, "{slots:?}");
+    }
+}
+
+/// No user gets or releases more than it may, whatever the purpose, the sharing and the load.
+#[test]
+fn no_placement_uses_the_connection_of_another_client() {
+    let relations = [None, Some(COMMON), Some(OWN), Some(FOREIGN), Some(LEFT)];
+    let slot = |id, relation: Option<OwnershipRelation>| {
+        relation.map_or_else(closed, |relation| open(id, relation))
+    };
+    let purposes = [
+        Purpose::Call,
+        Purpose::QuestionCall,
+        Purpose::Home,
+        Purpose::Description,
+    ];
+    let sharings = [
+        InstanceSharing::Exclusive,
+        InstanceSharing::Shared,
+        InstanceSharing::Internal,
+    ];
+    let permits = [PermitState::Free, PermitState::Taken, PermitState::Paused];
+    let mut all = Vec::new();
+    for first in relations {
+        for second in relations {
+            for permit in permits {
+                for has_tasks in [false, true] {
+                    let second = slot(1, second);
+                    let first = SlotFacts {
+                        permit,
+                        has_tasks,
+                        ..slot(0, first)
+                    };
+                    all.push([first, second]);
+                }
+            }
+        }
+    }
+    for slots in &all {
+        for (purpose, sharing) in purposes
+            .iter()
+            .flat_map(|purpose| sharings.map(|sharing| (*purpose, sharing)))
+        {
+            for calls in [[0, 0], [1, 2], [2, 2]] {
+                let pool = pool(slots, sharing);
+                let what = format!("{purpose:?} {pool:?} {calls:?}");
+                match placed(purpose, &pool, &calls, 0) {
+                    Placement::Lease(slot) => {
+                        let (_, relation) = slots[slot].open.unwrap();
+                        assert!(matches!(relation, COMMON | OWN), "{what}");
+                        let is_free = slots[slot].permit == PermitState::Free;
+                        assert!(is_free || purpose != Purpose::QuestionCall, "{what}");
+                    }
+                    Placement::Release(released) => {
+                        assert!(!released.is_empty(), "{what}");
+                        for slot in released {
+                            let (_, relation) = slots[slot].open.unwrap();
+                            assert!(matches!(relation, FOREIGN | LEFT), "{what}");
+                            let is_shared = sharing == InstanceSharing::Shared;
+                            let is_at_home = match purpose {
+                                Purpose::Home => true,
+                                Purpose::Call => !is_shared,
+                                Purpose::QuestionCall | Purpose::Description => false,
+                            };
+                            assert!(is_at_home || !slots[slot].has_tasks, "{what}");
+                        }
+                    }
+                    Placement::Open(slot) => assert!(slot <= slots.len(), "{what}"),
+                    Placement::Wait(_) | Placement::Refuse => {}
+                }
+            }
+        }
     }
 }
