@@ -28,7 +28,6 @@ use crate::gateway::ServerReport;
 use crate::lists::cache::{CacheEntry, FetchOutcome, ListKey, ListVersion};
 use crate::lists::scope::list_scope;
 use crate::lists::server_list::ServerList;
-use crate::supervisor::sharing_policy;
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 use crate::upstream::info::ChangeListener;
@@ -92,7 +91,7 @@ impl ServerEntry {
         let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
         if let Some(kept) = &mut kept {
             let era = kept.profile.revision.era();
-            let sharing = sharing_policy(server.shared.run().strategy);
+            let sharing = server.shared.sharing_policy();
             let scope = list_scope(sharing, Some(era), false);
             kept.lists.retain(|list| scope.is_of(&list.reader));
         }

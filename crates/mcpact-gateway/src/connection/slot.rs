@@ -88,6 +88,11 @@ impl ServerShared {
         self.run.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the sharing policy of the current strategy.
+    pub(crate) fn sharing_policy(&self) -> SharingPolicy {
+        sharing_policy(self.run().strategy)
+    }
+
     /// Returns true if every client has its own instance even if the server is modern: a process may keep state that
     /// the revision does not know. Without a session, requests to a URL have no instance.
     pub(crate) fn keeps_apart(&self) -> bool {
@@ -437,7 +442,7 @@ impl ConnectionSlot {
     /// Notifies of a changed list: the owner if the lists of the instance may differ per client, otherwise all clients.
     pub(crate) fn notify_list_change(&self, method: Method, era: Era) {
         let info_cache = &self.shared.info_cache;
-        match change_audience(sharing_policy(self.strategy()), era, self.sharing) {
+        match change_audience(self.shared.sharing_policy(), era, self.sharing) {
             Audience::All => info_cache.tell(method),
             Audience::Owner => {
                 self.own_changes.note(method);

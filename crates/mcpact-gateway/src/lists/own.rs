@@ -25,7 +25,7 @@ use crate::lists::request::ListRequest;
 use crate::lists::scope::{ListScope, list_scope};
 use crate::lists::server_list::ServerList;
 use crate::subscriptions::list_changes;
-use crate::supervisor::{InstanceSharing, StartCause, sharing_policy};
+use crate::supervisor::{InstanceSharing, StartCause};
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 use crate::upstream::accept::{LegacyHello, ReachedServer, mapped};
@@ -134,7 +134,7 @@ impl ServerEntry {
     /// Returns the scope of the list that a client is shown.
     pub(crate) fn list_scope(&self, has_instance: bool) -> ListScope {
         let era = self.known().map(|profile| profile.revision.era());
-        let sharing = sharing_policy(self.server.shared.run().strategy);
+        let sharing = self.server.shared.sharing_policy();
         list_scope(sharing, era, has_instance)
     }
 }

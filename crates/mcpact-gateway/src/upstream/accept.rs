@@ -31,9 +31,7 @@ use crate::connection::UpstreamConnection;
 use crate::connection::pool::ConnectionPool;
 use crate::connection::slot::ConnectionSlot;
 use crate::subscriptions::subscribers::Subscribers;
-use crate::supervisor::{
-    InstanceSharing, SharingPolicy, StartCause, Starter, max_instances, sharing_policy,
-};
+use crate::supervisor::{InstanceSharing, SharingPolicy, StartCause, Starter, max_instances};
 use crate::upstream::UpstreamServer;
 use crate::upstream::affinity::AffinityGroup;
 use crate::upstream::affinity::AffinityKey;
@@ -221,7 +219,7 @@ impl UpstreamServer {
                 self.known_pool(declared, identity)
             }
             ClientHello::Handshake(_)
-                if sharing_policy(self.shared.run().strategy) == SharingPolicy::Exclusive =>
+                if self.shared.sharing_policy() == SharingPolicy::Exclusive =>
             {
                 None
             }
@@ -284,7 +282,7 @@ impl UpstreamServer {
         principal: &str,
         offer: Offer,
     ) -> (Arc<ConnectionSlot>, Option<Arc<ConnectionPool>>) {
-        let kind = match sharing_policy(self.shared.run().strategy) {
+        let kind = match self.shared.sharing_policy() {
             SharingPolicy::Exclusive => {
                 let subscribers = Subscribers::of_one();
                 let slot = ConnectionSlot::new(
@@ -312,7 +310,7 @@ impl UpstreamServer {
 
     /// As whom a server is approached for nobody in particular.
     fn nobodys_wish(&self) -> Offer {
-        let capabilities = match sharing_policy(self.shared.run().strategy) {
+        let capabilities = match self.shared.sharing_policy() {
             SharingPolicy::All => self.settings.declare.clone(),
             SharingPolicy::Exclusive | SharingPolicy::SameAffinity => {
                 CapabilitySet::empty(Side::Client)
@@ -366,7 +364,7 @@ impl UpstreamServer {
     ) -> Result<ClientSetup<ClientState>, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
         let apart = self.told_apart(identity, declared);
-        let kind = self.kind(apart, || match sharing_policy(self.shared.run().strategy) {
+        let kind = self.kind(apart, || match self.shared.sharing_policy() {
             SharingPolicy::All => self.pool_for(self.nobodys_wish()),
             SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.pool(apart, params),
         });
@@ -415,17 +413,16 @@ impl UpstreamServer {
         identity: &'a ClientIdentity,
         declared: &'a str,
     ) -> AffinityKey<'a> {
-        let (principal, mark, capabilities) =
-            match (self.modern(), sharing_policy(self.shared.run().strategy)) {
-                (_, SharingPolicy::All) => ("", &ClientKey::None, self.settings.declare.raw()),
-                (Some(_), SharingPolicy::Exclusive | SharingPolicy::SameAffinity) => {
-                    ("", &ClientKey::None, "{}")
-                }
-                (None, SharingPolicy::SameAffinity) => {
-                    (&*identity.principal, &ClientKey::None, declared)
-                }
-                (None, SharingPolicy::Exclusive) => (&*identity.principal, &identity.key, declared),
-            };
+        let (principal, mark, capabilities) = match (self.modern(), self.shared.sharing_policy()) {
+            (_, SharingPolicy::All) => ("", &ClientKey::None, self.settings.declare.raw()),
+            (Some(_), SharingPolicy::Exclusive | SharingPolicy::SameAffinity) => {
+                ("", &ClientKey::None, "{}")
+            }
+            (None, SharingPolicy::SameAffinity) => {
+                (&*identity.principal, &ClientKey::None, declared)
+            }
+            (None, SharingPolicy::Exclusive) => (&*identity.principal, &identity.key, declared),
+        };
         let sharing = match mark {
             ClientKey::None => InstanceSharing::Shared,
             ClientKey::Connection(_) | ClientKey::Key(_) => InstanceSharing::Exclusive,
@@ -494,7 +491,7 @@ impl UpstreamServer {
             // Where nobody is told apart, a list would be everybody's.
             task_list: is_named,
             completions: false,
-            shares_session: sharing_policy(self.shared.run().strategy) != SharingPolicy::Exclusive,
+            shares_session: self.shared.sharing_policy() != SharingPolicy::Exclusive,
         }
     }
 

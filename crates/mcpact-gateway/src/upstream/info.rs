@@ -118,7 +118,8 @@ impl ServerInfoCache {
 
     /// The server has woken up.
     pub(crate) fn wake(&self) {
-        if let Some(listener) = self.listener().as_ref().and_then(Weak::upgrade) {
+        let listener = self.listener().as_ref().and_then(Weak::upgrade);
+        if let Some(listener) = listener {
             listener.woke();
         }
     }
