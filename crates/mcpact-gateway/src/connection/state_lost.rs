@@ -76,13 +76,7 @@ impl ConnectionSlot {
 impl ServerBinding {
     /// Refuses a stateful request if the client's state is lost and this was not reported.
     pub(crate) fn check_state(&self, method: Option<Method>) -> Result<(), ServeError> {
-        if !is_stateful(method) {
-            return Ok(());
-        }
-        match self.slot().report_loss() {
-            Some(why) => Err(self.state_lost(why)),
-            None => Ok(()),
-        }
+        self.check_loss(method, || self.slot().report_loss())
     }
 
     /// Refuses to resend a stateful request if the client's state on its connection is lost and this was not reported.
@@ -91,17 +85,18 @@ impl ServerBinding {
         connection: &UpstreamConnection,
         method: Option<Method>,
     ) -> Result<(), ServeError> {
-        if !is_stateful(method) {
-            return Ok(());
-        }
-        match self.slot().report_loss_of(connection) {
-            Some(why) => Err(self.state_lost(why)),
-            None => Ok(()),
-        }
+        self.check_loss(method, || self.slot().report_loss_of(connection))
     }
 
-    fn state_lost(&self, why: FailureText) -> ServeError {
-        self.lost_call(UpstreamErrorKind::StateLost(why)).into()
+    fn check_loss(
+        &self,
+        method: Option<Method>,
+        report_loss: impl FnOnce() -> Option<FailureText>,
+    ) -> Result<(), ServeError> {
+        match is_stateful(method).then(report_loss).flatten() {
+            Some(why) => Err(self.lost_call(UpstreamErrorKind::StateLost(why)).into()),
+            None => Ok(()),
+        }
     }
 
     /// Returns the error for a call that was lost with its connection. It reports the loss of the client's state.

@@ -293,7 +293,8 @@ pub(crate) async fn internal_binding(
     let raw = declared.raw().to_owned();
     let kind = server.kind(internal_key(principal, &raw), || {
         let offer = server.offer(declared, server.own_info());
-        ConnectionPool::internal(Arc::clone(&server.shared), offer)
+        let shared = Arc::clone(&server.shared);
+        ConnectionPool::new(shared, offer, InstanceSharing::Internal, 1)
     });
     let reached = server.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
     let reached = reached.await.map_err(ServeError::from)?;

@@ -190,11 +190,9 @@ impl UpstreamServer {
         let of_many = pool.filter(|pool| pool.is_shared());
         let of_all = || {
             let limit = max_instances(&self.shared.run());
-            Arc::new(ConnectionPool::of_all(
-                Arc::clone(&self.shared),
-                slot,
-                limit,
-            ))
+            let shared = Arc::clone(&self.shared);
+            let sharing = InstanceSharing::Shared;
+            Arc::new(ConnectionPool::with_first(shared, slot, sharing, limit))
         };
         let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(modern.get_or_insert_with(|| of_many.map_or_else(of_all, Arc::clone)))
@@ -349,11 +347,9 @@ impl UpstreamServer {
     }
 
     fn pool_for(&self, offer: Offer) -> ConnectionPool {
-        ConnectionPool::new(
-            Arc::clone(&self.shared),
-            offer,
-            max_instances(&self.shared.run()),
-        )
+        let limit = max_instances(&self.shared.run());
+        let shared = Arc::clone(&self.shared);
+        ConnectionPool::new(shared, offer, InstanceSharing::Shared, limit)
     }
 
     async fn welcome_modern(
@@ -456,7 +452,8 @@ impl UpstreamServer {
                 let run = self.shared.run();
                 let limit = if run.spreads { max_instances(&run) } else { 1 };
                 drop(run);
-                ConnectionPool::of_one(Arc::clone(&self.shared), offer, limit)
+                let shared = Arc::clone(&self.shared);
+                ConnectionPool::new(shared, offer, InstanceSharing::Exclusive, limit)
             }
         }
     }
