@@ -189,6 +189,21 @@ impl ConnectionSlot {
         connection.filter(|connection| connection.is_open())
     }
 
+    /// Returns the open connection if this user may use it.
+    pub(crate) fn live_for(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
+        self.live()
+            .filter(|connection| connection.ownership.admits(user))
+    }
+
+    /// Releases the connection of another client. Calls in flight keep it open.
+    pub(crate) fn release_foreign(&self, user: &ConnectionUser) {
+        let is_foreign =
+            |connection: &mut Arc<UpstreamConnection>| !connection.ownership.admits(user);
+        let foreign = self.current().take_if(is_foreign);
+        // Dropped after the lock is released.
+        drop(foreign);
+    }
+
     /// Returns true if another connection has replaced this one.
     pub(crate) fn has_replaced(&self, before: &Arc<UpstreamConnection>) -> bool {
         let current = self.current();
@@ -208,6 +223,19 @@ impl ConnectionSlot {
             .filter(|connection| !connection.is_open());
         let before = lock(&self.unreported_loss).take();
         before.or_else(|| self.report_loss_of(&*connection?))
+    }
+
+    /// Returns true if the server may hold state of one client on this connection.
+    pub(crate) fn has_state_on(&self, connection: &UpstreamConnection) -> bool {
+        self.may_hold_state(connection.revision().era()) && connection.stateful_use.is_any()
+    }
+
+    /// Returns the cause of the loss of the client's state on a connection, unless it was reported before.
+    pub(crate) fn report_loss_of(&self, connection: &UpstreamConnection) -> Option<FailureText> {
+        let why = self
+            .has_state_on(connection)
+            .then(|| connection.unexpected_end())??;
+        connection.stateful_use.report().then_some(why)
     }
 
     /// Returns true if all calls of one client use this slot, and no others.
