@@ -34,13 +34,14 @@ use crate::pins::Pins;
 use crate::subscriptions::log_levels::LogLevels;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{
-    HealthProbe, ManagedConnection, RunningInstance, SharingPolicy, sharing_policy,
+    HEALTH_CHECKS_FAILED, HealthProbe, ManagedConnection, RunningInstance, SharingPolicy,
+    StopCause, sharing_policy,
 };
 use crate::tasks::mapped::Mapping;
 use crate::tasks::same_era::SessionTasks;
 use crate::tasks::waiting::ToolTasks;
 use mcpact::connection::{
-    AmbiguousRefusal, Call, CallEvent, CallFailure, Connected, Connection, RawRequest,
+    AmbiguousRefusal, Call, CallEvent, CallFailure, Connected, Connection, FailureText, RawRequest,
     ServerNotification, ServerResponse, ToolHeaders, Unsolicited,
 };
 
@@ -209,6 +210,21 @@ impl UpstreamConnection {
         !self.upstream.is_gone() && self.running.is_open()
     }
 
+    /// Returns true if the connection was closed because its server was removed or the gateway shuts down.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.running.stop_cause() == Some(StopCause::Shutdown)
+    }
+
+    /// Returns the cause of the end if it was not intended.
+    fn unexpected_end(&self) -> Option<FailureText> {
+        match self.running.stop_cause() {
+            Some(StopCause::Unhealthy) => Some(HEALTH_CHECKS_FAILED.into()),
+            Some(_) => None,
+            // The supervisor learns of the end before the users of the connection.
+            None => self.upstream.end().or_else(|| self.running.failure()),
+        }
+    }
+
     /// Prevents idle shutdown until the guard is dropped.
     pub(crate) fn hold(self: &Arc<Self>) -> IdleGuard {
         self.holders.fetch_add(1, Ordering::Relaxed);
@@ -290,11 +306,11 @@ impl UpstreamConnection {
         let connection = Arc::downgrade(self);
         if let Some(mut unsolicited) = unsolicited {
             tokio::spawn(async move {
-                while let Some(stray) = unsolicited.recv().await {
+                while let Some(message) = unsolicited.recv().await {
                     let Some(connection) = connection.upgrade() else {
                         return;
                     };
-                    match stray {
+                    match message {
                         Unsolicited::Notification(note) => {
                             connection.notify_owner(&note);
                             if let Some(slot) = slot.upgrade() {
@@ -303,7 +319,7 @@ impl UpstreamConnection {
                             connection.notify_task_listeners(&note).await;
                             listen::notify(&connection, note.method, &note.params).await;
                         }
-                        Unsolicited::Request(ask) => connection.asked(ask),
+                        Unsolicited::Request(ask) => connection.dispatch_question(ask),
                     }
                 }
                 let Some(connection) = connection
@@ -353,21 +369,21 @@ impl UpstreamConnection {
         }
         self.question_registry.withdraw(note);
         // These contain request ids of this connection, which are meaningless to the client.
-        let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
+        let is_internal = matches!(note.method, Method::Cancelled | Method::Progress);
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
         if note.method == Method::TasksStatus && is_shared {
             same_era::notify_task_owner(self, note);
         } else if note.method == Method::LoggingMessage {
             self.forward_log(note);
-        } else if !is_between_us {
-            self.subscribers.notify(note.method, &note.params);
+        } else if !is_internal {
+            self.subscribers.tell(note.method, &note.params);
         }
     }
 
     /// Processes the questions that arrived before the client finished its handshake.
     pub(crate) fn confirmed(self: &Arc<Self>) {
-        for ask in self.subscribers.take_deferred_questions() {
-            self.asked(ask);
+        for ask in self.subscribers.confirmed() {
+            self.dispatch_question(ask);
         }
     }
 }

@@ -1,4 +1,34 @@
-//! Helpers for locks.
+//! The lock helper, and the order of the locks of the gateway.
+//!
+//! A lock may be taken while locks above it in this list are held, never below. Locks that the list does not name are
+//! leaves: no other lock is taken under them. The drop of a value counts, too: the last reference to a connection takes
+//! `Supervisor::instances`.
+//!
+//! 1. `Gateway::reloading`
+//! 2. `SuccessorBinding`, `ToolTasks::reading`
+//! 3. `ConnectionSlot::opening`; up to here locks are asynchronous, the others are never held at an await
+//! 4. `Gateway::state`
+//! 5. `RemovedServers`
+//! 6. `Aggregator::visitors`
+//! 7. `Aggregator::terms`, `AffinityGroup::served`
+//! 8. the name registries of `SharedMerges`
+//! 9. `Aggregator::seen`, `WatchedUris`, `MergeCache::kept`
+//! 10. `MergeCache::addressed`
+//! 11. `Aggregator::server_set`
+//! 12. `ServerEntry::lists`
+//! 13. `ServerEntry::recalled`
+//! 14. `UpstreamServer::modern`, `UpstreamServer::guests`
+//! 15. `DownstreamClient::parts`, `ModernQuestions::open`
+//! 16. `ConnectionSlot::current`
+//! 17. `SuspendedRegistry::suspend_limits`
+//! 18. `SuspendedRegistry::keepers`
+//! 19. `ListenStreams::registry`
+//! 20. `Mapping::mapped`
+//! 21. `Mapping::open`
+//! 22. `Supervisor::instances`
+//!
+//! `ServerShared::run` is a leaf that several threads read: a reader must not read it again, because a waiting writer
+//! blocks the second read.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -12,7 +12,6 @@ use mcpact_engine::server::Scope;
 use mcpact_spec::{Kind, Method, Side};
 
 use crate::connection::UpstreamConnection;
-use crate::connection::slot::ConnectionSlot;
 use crate::downstream::sink::ClientSink;
 use crate::exchange::Exchange;
 use crate::stable::LOG_OF_WHOM;
@@ -153,22 +152,27 @@ impl UpstreamConnection {
         let is_shared = sharing_policy(self.strategy) == SharingPolicy::SameAffinity;
         !is_shared || self.ownership.take(&sink.client_ref())
     }
-}
 
-impl ConnectionSlot {
-    /// Returns the open connection if this user may use it.
-    pub(crate) fn live_for(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
-        self.live()
-            .filter(|connection| connection.ownership.admits(user))
+    /// Forwards a log message that belongs to no call, if it cannot concern a call of another client.
+    pub(crate) fn forward_log(&self, note: &ServerNotification) {
+        match self.log_client() {
+            Some(sink) => sink.hint(&Scope::Connection, note.method, &note.params),
+            None if self.subscribers.is_any() => self.metrics.dropped(DropReason::LogOfWhom),
+            // Modern clients get log messages of their own requests only.
+            None => {}
+        }
     }
 
-    /// Releases the connection of another client. Calls in flight keep it open.
-    pub(crate) fn release_foreign(&self, user: &ConnectionUser) {
-        let is_foreign =
-            |connection: &mut Arc<UpstreamConnection>| !connection.ownership.admits(user);
-        let foreign = self.current().take_if(is_foreign);
-        // Dropped after the lock is released.
-        drop(foreign);
+    /// Returns the legacy client that owns the session or alone has made calls.
+    fn log_client(&self) -> Option<ClientSink> {
+        let holder = self.ownership.holder();
+        let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
+        let users = lock(&self.users).clone();
+        match users {
+            ConnectionUsers::One(only) => self.subscribers.owner(holder.or(Some(&only))),
+            ConnectionUsers::Several if is_shared && holder.is_none() => None,
+            ConnectionUsers::None | ConnectionUsers::Several => self.subscribers.owner(holder),
+        }
     }
 }
 
@@ -190,30 +194,6 @@ impl ConnectionUsers {
             (Self::None, ConnectionUser::Client(who)) => Self::One(who.clone()),
             (Self::None | Self::One(_), _) => Self::Several,
         };
-    }
-}
-
-impl UpstreamConnection {
-    /// Forwards a log message that belongs to no call, if it cannot concern a call of another client.
-    pub(crate) fn forward_log(&self, note: &ServerNotification) {
-        match self.log_client() {
-            Some(sink) => sink.try_notify(&Scope::Connection, note.method, &note.params),
-            None if self.subscribers.has_owner() => self.metrics.dropped(LOG_OF_WHOM),
-            // Modern clients get log messages of their own requests only.
-            None => {}
-        }
-    }
-
-    /// Returns the legacy client that owns the session or alone has made calls.
-    fn log_client(&self) -> Option<ClientSink> {
-        let holder = self.ownership.holder();
-        let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
-        let users = lock(&self.users).clone();
-        match users {
-            ConnectionUsers::One(only) => self.subscribers.owner(holder.or(Some(&only))),
-            ConnectionUsers::Several if is_shared && holder.is_none() => None,
-            ConnectionUsers::None | ConnectionUsers::Several => self.subscribers.owner(holder),
-        }
     }
 }
 

@@ -130,45 +130,24 @@ pub(crate) async fn lease(
 }
 
 impl ConnectionPool {
-    pub(crate) fn new(shared: Arc<ServerShared>, offer: Offer, max_slots: usize) -> Self {
-        Self::with(shared, offer, max_slots, InstanceSharing::Shared)
-    }
-
-    /// Creates the pool of one client. All its calls use the first connection, except those that may cause questions.
-    pub(crate) fn of_one(shared: Arc<ServerShared>, offer: Offer, max_slots: usize) -> Self {
-        Self::with(shared, offer, max_slots, InstanceSharing::Exclusive)
-    }
-
-    /// Creates a pool with one connection, which no client uses.
-    pub(crate) fn internal(shared: Arc<ServerShared>, offer: Offer) -> Self {
-        Self::with(shared, offer, 1, InstanceSharing::Internal)
-    }
-
-    fn with(
+    /// Creates a pool. In an exclusive one, all calls use the first connection, except those that may cause questions.
+    pub(crate) fn new(
         shared: Arc<ServerShared>,
         offer: Offer,
-        max_slots: usize,
         sharing: InstanceSharing,
+        max_slots: usize,
     ) -> Self {
         let subscribers = Subscribers::of_many();
         let first = ConnectionSlot::new(Arc::clone(&shared), offer, sharing, subscribers);
-        Self::starting_with(shared, first, max_slots, sharing)
+        Self::with_first(shared, first, sharing, max_slots)
     }
 
-    /// Creates a pool for all clients around an existing slot.
-    pub(crate) fn of_all(
+    /// Creates a pool around an existing slot.
+    pub(crate) fn with_first(
         shared: Arc<ServerShared>,
         first: Arc<ConnectionSlot>,
-        max_slots: usize,
-    ) -> Self {
-        Self::starting_with(shared, first, max_slots, InstanceSharing::Shared)
-    }
-
-    fn starting_with(
-        shared: Arc<ServerShared>,
-        first: Arc<ConnectionSlot>,
-        max_slots: usize,
         sharing: InstanceSharing,
+        max_slots: usize,
     ) -> Self {
         Self {
             slots: Mutex::new(Few::from_iter([Arc::clone(&first)])),

@@ -65,7 +65,7 @@ impl AskableCalls {
     }
 
     /// Sends a question to the only call, or returns it if the number of calls is not one or the queue is full.
-    fn put(&self, ask: ServerRequest) -> Option<ServerRequest> {
+    fn send_to_only_call(&self, ask: ServerRequest) -> Option<ServerRequest> {
         match self.calls().as_slice() {
             [only] => only.try_send(ask).err().map(|full| full.into_inner()),
             _ => Some(ask),
@@ -130,15 +130,15 @@ impl QuestionRegistry {
     }
 }
 
-/// Registration of a question that the server may cancel.
-struct Listed<'a> {
-    all: &'a QuestionRegistry,
+/// Registration of a question that the server may cancel. Dropping it ends the registration.
+struct RegisteredQuestion<'a> {
+    registry: &'a QuestionRegistry,
     id: Id,
 }
 
-impl Drop for Listed<'_> {
+impl Drop for RegisteredQuestion<'_> {
     fn drop(&mut self) {
-        self.all.all().remove(&self.id);
+        self.registry.all().remove(&self.id);
     }
 }
 
@@ -166,7 +166,7 @@ impl CallQuestions {
         let asking = async move {
             let sending = Some(sending);
             connection
-                .put_to(&sink, ask, method, context, sending)
+                .forward_to(&sink, ask, method, context, sending)
                 .await;
         };
         self.open.push(Box::pin(asking));
@@ -267,8 +267,8 @@ impl UpstreamConnection {
 
     /// Dispatches a question that names no call: to its task, to the client that owns the session, or to the only
     /// call in flight. Servers may request roots before the client has finished its own handshake.
-    pub(crate) fn asked(self: &Arc<Self>, ask: ServerRequest) {
-        let Some(mut ask) = self.subscribers.defer_question(ask) else {
+    pub(crate) fn dispatch_question(self: &Arc<Self>, ask: ServerRequest) {
+        let Some(mut ask) = self.subscribers.keep(ask) else {
             return;
         };
         let connection = Arc::clone(self);
@@ -284,7 +284,7 @@ impl UpstreamConnection {
             {
                 ask.params = shown;
                 return connection
-                    .put_to(&sink, ask, method, QuestionContext::Call, None)
+                    .forward_to(&sink, ask, method, QuestionContext::Call, None)
                     .await;
             }
             // A client's answer must not become part of a list that other clients see.
@@ -297,12 +297,14 @@ impl UpstreamConnection {
             match (connection.only_client(), ask.method) {
                 (Some(sink), Some(method)) => {
                     let context = QuestionContext::Outside;
-                    connection.put_to(&sink, ask, method, context, None).await;
+                    connection
+                        .forward_to(&sink, ask, method, context, None)
+                        .await;
                 }
                 _ => {
                     let is_only_call = connection.running.calls() <= 1;
                     let unsent = match is_only_call {
-                        true => connection.askable.put(ask),
+                        true => connection.askable.send_to_only_call(ask),
                         false => Some(ask),
                     };
                     if let Some(ask) = unsent {
@@ -324,7 +326,7 @@ impl UpstreamConnection {
 
     /// Sends a question of a legacy server to a legacy client and returns the answer to the server, unless the server
     /// cancels the question. `sending` is dropped once the question was sent.
-    async fn put_to(
+    async fn forward_to(
         &self,
         sink: &ClientSink,
         ask: ServerRequest,
@@ -334,18 +336,18 @@ impl UpstreamConnection {
     ) {
         let (abort, registration) = AbortHandle::new_pair();
         self.question_registry.all().insert(ask.id.clone(), abort);
-        let _listed = Listed {
-            all: &self.question_registry,
+        let _registered = RegisteredQuestion {
+            registry: &self.question_registry,
             id: ask.id.clone(),
         };
-        let answer = self.answer_of(sink, &ask, method, context, sending);
+        let answer = self.ask_client(sink, &ask, method, context, sending);
         match Abortable::new(answer, registration).await {
             Ok(outcome) => ask.answer(&outcome).await,
             Err(_) => ask.cancelled(),
         }
     }
 
-    async fn answer_of(
+    async fn ask_client(
         &self,
         sink: &ClientSink,
         ask: &ServerRequest,

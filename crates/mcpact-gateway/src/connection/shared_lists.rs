@@ -78,10 +78,10 @@ impl Drop for SharedListFetch<'_> {
 mod tests {
     use super::*;
 
-    /// A question is put to no client while only lists are under way that others are shown, and one that may be
-    /// about such a list is noticed.
+    /// No client is asked while only shared lists are fetched. If calls are in flight too, a question makes the lists
+    /// doubtful.
     #[test]
-    fn no_client_answers_for_a_list_of_many() {
+    fn no_client_answers_a_question_of_a_shared_list() {
         let lists = SharedListFetches::default();
         assert!(!lists.explains_question(|| 0));
         for (is_call, own) in [(true, 1), (false, 0)] {

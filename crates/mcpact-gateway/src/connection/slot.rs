@@ -88,6 +88,11 @@ impl ServerShared {
         self.run.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the sharing policy of the current strategy.
+    pub(crate) fn sharing_policy(&self) -> SharingPolicy {
+        sharing_policy(self.run().strategy)
+    }
+
     /// Returns true if every client has its own instance even if the server is modern: a process may keep state that
     /// the revision does not know. Without a session, requests to a URL have no instance.
     pub(crate) fn keeps_apart(&self) -> bool {
@@ -184,6 +189,21 @@ impl ConnectionSlot {
         connection.filter(|connection| connection.is_open())
     }
 
+    /// Returns the open connection if this user may use it.
+    pub(crate) fn live_for(&self, user: &ConnectionUser) -> Option<Arc<UpstreamConnection>> {
+        self.live()
+            .filter(|connection| connection.ownership.admits(user))
+    }
+
+    /// Releases the connection of another client. Calls in flight keep it open.
+    pub(crate) fn release_foreign(&self, user: &ConnectionUser) {
+        let is_foreign =
+            |connection: &mut Arc<UpstreamConnection>| !connection.ownership.admits(user);
+        let foreign = self.current().take_if(is_foreign);
+        // Dropped after the lock is released.
+        drop(foreign);
+    }
+
     /// Returns true if another connection has replaced this one.
     pub(crate) fn has_replaced(&self, before: &Arc<UpstreamConnection>) -> bool {
         let current = self.current();
@@ -203,6 +223,19 @@ impl ConnectionSlot {
             .filter(|connection| !connection.is_open());
         let before = lock(&self.unreported_loss).take();
         before.or_else(|| self.report_loss_of(&*connection?))
+    }
+
+    /// Returns true if the server may hold state of one client on this connection.
+    pub(crate) fn has_state_on(&self, connection: &UpstreamConnection) -> bool {
+        self.may_hold_state(connection.revision().era()) && connection.stateful_use.is_any()
+    }
+
+    /// Returns the cause of the loss of the client's state on a connection, unless it was reported before.
+    pub(crate) fn report_loss_of(&self, connection: &UpstreamConnection) -> Option<FailureText> {
+        let why = self
+            .has_state_on(connection)
+            .then(|| connection.unexpected_end())??;
+        connection.stateful_use.report().then_some(why)
     }
 
     /// Returns true if all calls of one client use this slot, and no others.
@@ -437,8 +470,8 @@ impl ConnectionSlot {
     /// Notifies of a changed list: the owner if the lists of the instance may differ per client, otherwise all clients.
     pub(crate) fn notify_list_change(&self, method: Method, era: Era) {
         let info_cache = &self.shared.info_cache;
-        match change_audience(sharing_policy(self.strategy()), era, self.sharing) {
-            Audience::All => info_cache.notify(method),
+        match change_audience(self.shared.sharing_policy(), era, self.sharing) {
+            Audience::All => info_cache.tell(method),
             Audience::Owner => {
                 self.own_changes.note(method);
                 info_cache.notify_owner(self.own_changes.number(), method);

@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mcpact_spec::Method;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::slot::ConnectionSlot;
 use crate::error::{ServeError, UpstreamErrorKind};
-use crate::supervisor::{HEALTH_CHECKS_FAILED, StopCause};
 use crate::upstream::binding::ServerBinding;
 use mcpact::connection::FailureText;
 
@@ -19,6 +17,7 @@ use mcpact::connection::FailureText;
 #[derive(Debug, Default)]
 pub(crate) struct StatefulUse {
     is_any: AtomicBool,
+    /// The loss of the state was reported.
     is_reported: AtomicBool,
 }
 
@@ -29,6 +28,15 @@ impl StatefulUse {
             self.is_any.store(true, Ordering::Relaxed);
         }
     }
+
+    pub(crate) fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Relaxed)
+    }
+
+    /// Records the report of the loss. Returns true if it is the first one.
+    pub(crate) fn report(&self) -> bool {
+        !self.is_reported.swap(true, Ordering::Relaxed)
+    }
 }
 
 /// Returns true if a request may use or leave state in the server.
@@ -36,53 +44,10 @@ fn is_stateful(method: Option<Method>) -> bool {
     method.is_some_and(Method::may_ask_for_input)
 }
 
-impl UpstreamConnection {
-    /// Returns true if the connection was closed because its server was removed or the gateway shuts down.
-    pub(crate) fn is_ended(&self) -> bool {
-        self.running.stop_cause() == Some(StopCause::Shutdown)
-    }
-
-    /// Returns the cause of the end if it was not intended.
-    fn unexpected_end(&self) -> Option<FailureText> {
-        match self.running.stop_cause() {
-            Some(StopCause::Unhealthy) => Some(HEALTH_CHECKS_FAILED.into()),
-            Some(_) => None,
-            // The supervisor learns of the end before the users of the connection.
-            None => self.upstream.end().or_else(|| self.running.failure()),
-        }
-    }
-}
-
-impl ConnectionSlot {
-    /// Returns true if the server may hold state of one client on this connection.
-    fn has_state_on(&self, connection: &UpstreamConnection) -> bool {
-        self.may_hold_state(connection.revision().era())
-            && connection.stateful_use.is_any.load(Ordering::Relaxed)
-    }
-
-    /// Returns the cause of the loss of the client's state on a connection, unless it was reported before.
-    pub(crate) fn report_loss_of(&self, connection: &UpstreamConnection) -> Option<FailureText> {
-        let why = self
-            .has_state_on(connection)
-            .then(|| connection.unexpected_end())??;
-        let was_reported = connection
-            .stateful_use
-            .is_reported
-            .swap(true, Ordering::Relaxed);
-        (!was_reported).then_some(why)
-    }
-}
-
 impl ServerBinding {
     /// Refuses a stateful request if the client's state is lost and this was not reported.
     pub(crate) fn check_state(&self, method: Option<Method>) -> Result<(), ServeError> {
-        if !is_stateful(method) {
-            return Ok(());
-        }
-        match self.slot.report_loss() {
-            Some(why) => Err(self.state_lost(why)),
-            None => Ok(()),
-        }
+        self.check_loss(method, || self.slot().report_loss())
     }
 
     /// Refuses to resend a stateful request if the client's state on its connection is lost and this was not reported.
@@ -91,17 +56,18 @@ impl ServerBinding {
         connection: &UpstreamConnection,
         method: Option<Method>,
     ) -> Result<(), ServeError> {
-        if !is_stateful(method) {
-            return Ok(());
-        }
-        match self.slot.report_loss_of(connection) {
-            Some(why) => Err(self.state_lost(why)),
-            None => Ok(()),
-        }
+        self.check_loss(method, || self.slot().report_loss_of(connection))
     }
 
-    fn state_lost(&self, why: FailureText) -> ServeError {
-        self.lost_call(UpstreamErrorKind::StateLost(why)).into()
+    fn check_loss(
+        &self,
+        method: Option<Method>,
+        report_loss: impl FnOnce() -> Option<FailureText>,
+    ) -> Result<(), ServeError> {
+        match is_stateful(method).then(report_loss).flatten() {
+            Some(why) => Err(self.lost_call(UpstreamErrorKind::StateLost(why)).into()),
+            None => Ok(()),
+        }
     }
 
     /// Returns the error for a call that was lost with its connection. It reports the loss of the client's state.
@@ -113,10 +79,7 @@ impl ServerBinding {
         if !connection.upstream.is_gone() || !self.slot.has_state_on(connection) {
             return UpstreamErrorKind::ConnectionLost(why);
         }
-        connection
-            .stateful_use
-            .is_reported
-            .store(true, Ordering::Relaxed);
+        connection.stateful_use.report();
         UpstreamErrorKind::ConnectionAndStateLost(why)
     }
 }

@@ -205,7 +205,9 @@ async fn page(
                 return Err(error.map(|error| error.with_doubt(doubt)));
             }
             CallEvent::Notification(_) => {}
-            CallEvent::Request(ask) if fetch.audience == Audience::Owner => connection.asked(ask),
+            CallEvent::Request(ask) if fetch.audience == Audience::Owner => {
+                connection.dispatch_question(ask)
+            }
             CallEvent::Request(ask) => connection.answer_for_shared_list(ask).await,
         }
     }

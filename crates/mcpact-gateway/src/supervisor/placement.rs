@@ -301,19 +301,11 @@ fn place_call(pool: &PoolFacts, room: &Room<'_>) -> Placement {
     if !release.is_empty() {
         return Placement::Release(release);
     }
-    let usable: Few<&InstanceRecord> = pool
+    let usable: Few<(usize, &InstanceRecord)> = pool
         .admitted()
-        .filter_map(|(_, id)| room.record(id))
+        .filter_map(|(slot, id)| Some((slot, room.record(id)?)))
         .collect();
-    match choose(&usable, room) {
-        Choice::Use(id) => {
-            let slot = pool.admitted().find(|(_, instance)| *instance == id);
-            slot.map_or(Placement::Wait(None), |(slot, _)| Placement::Lease(slot))
-        }
-        Choice::Start => Placement::Open(pool.closed()),
-        Choice::Wait(until) => Placement::Wait(until),
-        Choice::Refuse => Placement::Refuse,
-    }
+    choose(&usable, pool.closed(), room)
 }
 
 fn place_at_home(pool: &PoolFacts, room: &Room<'_>) -> Placement {
@@ -419,49 +411,33 @@ pub(super) fn admission(
     }
 }
 
-/// Destination of a call that any of several instances may serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
-    /// This instance.
-    Use(InstanceId),
-    /// A new instance.
-    Start,
-    /// The first instance with a free place; check again at this time.
-    Wait(Option<Moment>),
-    /// None: the queue is full.
-    Refuse,
-}
-
-/// Chooses among the instances that a call may use.
-fn choose(usable: &[&InstanceRecord], room: &Room<'_>) -> Choice {
-    let Room {
-        records, settings, ..
-    } = *room;
-    let surplus = surplus(records, settings);
+/// Chooses among the slots whose connections a call may use, or the slot for a new connection.
+fn choose(usable: &[(usize, &InstanceRecord)], closed: usize, room: &Room<'_>) -> Placement {
+    let settings = room.settings;
+    let surplus = surplus(room.records, settings);
     let free = usable
         .iter()
-        .map(|record| (&record.instance, record.unresponsive_since.is_some()))
-        .filter(|(instance, _)| instance.is_open() && instance.calls() < settings.max_concurrent)
-        .filter(|(instance, _)| !surplus.contains(&instance.id))
-        .min_by_key(|(instance, is_unresponsive)| {
+        .map(|(slot, record)| (*slot, &record.instance, record.unresponsive_since.is_some()))
+        .filter(|(_, instance, _)| instance.is_open() && instance.calls() < settings.max_concurrent)
+        .filter(|(_, instance, _)| !surplus.contains(&instance.id))
+        .min_by_key(|(_, instance, is_unresponsive)| {
             (*is_unresponsive, instance.calls(), instance.id)
         });
-    let is_starting = usable.iter().any(|record| record.instance.is_starting());
-    let capacity = capacity(records, settings, 0, room.now);
+    let is_starting = usable
+        .iter()
+        .any(|(_, record)| record.instance.is_starting());
+    let capacity = capacity(room.records, settings, 0, room.now);
     let may_start =
         !is_starting && matches!(capacity, Capacity::Available | Capacity::StopFirst(_));
-    match free {
+    match (free, capacity) {
         // A new instance is better than one that may hang.
-        Some((instance, is_unresponsive)) if !is_unresponsive || !may_start => {
-            return Choice::Use(instance.id);
+        (Some((slot, _, is_unresponsive)), _) if !is_unresponsive || !may_start => {
+            Placement::Lease(slot)
         }
-        Some(_) | None if may_start => return Choice::Start,
-        Some(_) | None => {}
-    }
-    match capacity {
-        _ if room.queued >= settings.queue => Choice::Refuse,
-        Capacity::Wait(until) => Choice::Wait(until),
-        Capacity::Available | Capacity::StopFirst(_) | Capacity::Full => Choice::Wait(None),
+        _ if may_start => Placement::Open(closed),
+        _ if room.queued >= settings.queue => Placement::Refuse,
+        (_, Capacity::Wait(until)) => Placement::Wait(until),
+        _ => Placement::Wait(None),
     }
 }
 

@@ -6,12 +6,12 @@ fn client(session: &Arc<u8>) -> ConnectionUser {
     ConnectionUser::Client(ClientRef::by(Arc::downgrade(session)))
 }
 
-/// What is asked outside of a call stays with the server, and so do roots where it does not say what it asks for;
-/// only an instance that clients share without knowing it becomes one's.
+/// A server may store the answers to questions outside a call, and roots if the question names no call. Only a connection
+/// of clients with the same affinity gets an owner by that.
 #[test]
-fn what_a_server_keeps() {
+fn server_may_store_answers_beyond_the_call() {
     use Method::{ElicitationCreate, RootsList};
-    let sheet = [
+    let cases = [
         (
             SharingPolicy::SameAffinity,
             QuestionContext::Outside,
@@ -55,15 +55,15 @@ fn what_a_server_keeps() {
             false,
         ),
     ];
-    for (sharing, occasion, method, expected) in sheet {
-        let kept = is_kept(sharing, occasion, method);
-        assert_eq!(kept, expected, "{sharing:?} {occasion:?} {method}");
+    for (sharing, context, method, expected) in cases {
+        let kept = is_kept(sharing, context, method);
+        assert_eq!(kept, expected, "{sharing:?} {context:?} {method}");
     }
 }
 
-/// A connection is its client's from the first answer on, and nobody else's as long as it lasts.
+/// A connection has the same owner for its whole life, also after the owner has disconnected.
 #[test]
-fn a_connection_is_ones() {
+fn connection_keeps_its_first_owner() {
     let (ann, bob) = (Arc::new(1), Arc::new(2));
     let all = [
         client(&ann),
@@ -77,7 +77,7 @@ fn a_connection_is_ones() {
     let who = ClientRef::by(Arc::downgrade(&ann));
     assert!(
         ownership.take(&who) && ownership.take(&who),
-        "it stays ann's"
+        "the owner stays"
     );
     assert!(!ownership.take(&ClientRef::by(Arc::downgrade(&bob))));
     let (own, foreign, common) = (
@@ -91,28 +91,28 @@ fn a_connection_is_ones() {
     assert_eq!(ownership.relation(&all[1]), OwnershipRelation::Left);
     assert!(
         !ownership.admits(&all[1]),
-        "what she has told is still there"
+        "the server may have stored her answer"
     );
 }
 
-/// A client keeps what it has told as long as it is there and there is room for others.
+/// The connection of a connected owner is released only without capacity for another one.
 #[test]
-fn what_stands_in_the_way_is_let_go_of() {
-    let sheet = [
+fn connections_of_others_are_released() {
+    let cases = [
         (OwnershipRelation::Common, false, false),
         (OwnershipRelation::Own, false, false),
         (OwnershipRelation::Foreign, false, true),
         (OwnershipRelation::Left, true, true),
     ];
-    for (relation, with_room, without) in sheet {
+    for (relation, with_capacity, without) in cases {
         let found = [true, false].map(|has_capacity| relation.is_released(has_capacity));
-        assert_eq!(found, [with_room, without], "{relation:?}");
+        assert_eq!(found, [with_capacity, without], "{relation:?}");
     }
 }
 
-/// One client counts as the only user until another one makes a call, also one without a session.
+/// One client is the only user until another client makes a call, also one without a session.
 #[test]
-fn the_only_one_is_known() {
+fn only_user_is_known_until_another_calls() {
     let (ann, bob) = (Arc::new(1), Arc::new(2));
     for other in [client(&bob), ConnectionUser::Stranger] {
         let mut users = ConnectionUsers::default();

@@ -3,12 +3,12 @@ mod recovery;
 use mcpact_config::{Health, Probe, Restarts, Strategy as Keeping};
 use proptest::prelude::*;
 
-use super::super::placement::{Choice, OwnershipRelation, PermitState, SlotFacts};
+use super::super::placement::{OwnershipRelation, PermitState, SlotFacts};
 use super::*;
 use crate::supervisor::health::{CheckResult, Diagnosis};
 
 /// Places a call among these instances.
-fn chosen(set: &InstanceSet, usable: &[InstanceId], now: Moment) -> Choice {
+fn chosen(set: &InstanceSet, usable: &[InstanceId], now: Moment) -> Placement {
     let slot = |id: &InstanceId| SlotFacts {
         open: Some((*id, OwnershipRelation::Common)),
         has_tasks: false,
@@ -19,12 +19,7 @@ fn chosen(set: &InstanceSet, usable: &[InstanceId], now: Moment) -> Choice {
         sharing: InstanceSharing::Shared,
         max_slots: 1,
     };
-    match set.place(Purpose::Call, &pool, QueuePosition::Arriving, now) {
-        Placement::Lease(slot) => Choice::Use(usable[slot]),
-        Placement::Open(_) => Choice::Start,
-        Placement::Wait(until) => Choice::Wait(until),
-        other => panic!("{other:?}"),
-    }
+    set.place(Purpose::Call, &pool, QueuePosition::Arriving, now)
 }
 
 impl InstanceSet {
@@ -226,7 +221,7 @@ fn busy_instance_may_be_unresponsive() {
     let id = started(&mut set, at(0));
     assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Started);
     let choose = |set: &InstanceSet, mine: &[InstanceId], now| chosen(set, mine, now);
-    assert_eq!(choose(&set, &[id], at(1)), Choice::Use(id));
+    assert_eq!(choose(&set, &[id], at(1)), Placement::Lease(0));
     for now in [7, 14, 21, 28] {
         assert_eq!(set.maintain(at(now)).check, [id]);
         let _ = set.check_started(id, at(now));
@@ -239,14 +234,14 @@ fn busy_instance_may_be_unresponsive() {
         Some(Duration::from_secs(23))
     );
     assert_eq!((status.state.as_str(), status.failures), ("busy", 0));
-    assert_eq!(choose(&set, &[id], at(30)), Choice::Start);
+    assert_eq!(choose(&set, &[id], at(30)), Placement::Open(1));
     let other = started(&mut set, at(30));
     let both = [id, other];
-    assert_eq!(choose(&set, &both, at(30)), Choice::Use(other));
+    assert_eq!(choose(&set, &both, at(30)), Placement::Lease(1));
     for _ in 0..2 {
         assert_eq!(start_call(&mut set, other, at(31)), CallAdmission::Started);
     }
-    assert_eq!(choose(&set, &both, at(31)), Choice::Use(id));
+    assert_eq!(choose(&set, &both, at(31)), Placement::Lease(0));
     assert_eq!(set.end_call(id, CallOutcome::Answered, at(32)), None);
     assert_eq!(set.status(at(32)).instances[0].unresponsive, None);
     assert_eq!(set.maintain(at(32)).check, [id], "checked at once");
@@ -322,7 +317,7 @@ fn unresponsive_instance_is_checked_when_idle() {
     assert_eq!(answered, (Diagnosis::Unresponsive, None));
     assert_eq!(set.end_call(id, CallOutcome::Abandoned, at(8)), None);
     let choice = chosen(&set, &[id], at(8));
-    assert_eq!(choice, Choice::Start);
+    assert_eq!(choice, Placement::Open(1));
     for (now, expected) in [(8, Diagnosis::Suspect), (15, Diagnosis::Failed)] {
         assert_eq!(set.maintain(at(now)).check, [id]);
         let _ = set.check_started(id, at(now));
@@ -622,9 +617,13 @@ fn surplus_instances_stop() {
     assert_eq!(set.maintain(at(3)).close, [second]);
     assert_eq!(set.stop_cause(second), Some(StopCause::Room));
     let choose = |set: &InstanceSet| chosen(set, &all, at(4));
-    assert_eq!(choose(&set), Choice::Use(first));
+    assert_eq!(choose(&set), Placement::Lease(0));
     assert_eq!(start_call(&mut set, first, at(4)), CallAdmission::Started);
-    assert_eq!(choose(&set), Choice::Wait(None), "the third gets no calls");
+    assert_eq!(
+        choose(&set),
+        Placement::Wait(None),
+        "the third gets no calls"
+    );
     let left = set.end_call(third, CallOutcome::Answered, at(5));
     assert_eq!(left, Some(Effect::Close));
     for _ in 0..2 {

@@ -51,6 +51,14 @@ fn room<'a>(
     }
 }
 
+/// A new connection, in the slot with this number.
+const NEW: Placement = Placement::Open(99);
+
+fn chosen(usable: &[&InstanceRecord], room: &Room<'_>) -> Placement {
+    let usable: Vec<(usize, &InstanceRecord)> = usable.iter().copied().enumerate().collect();
+    choose(&usable, 99, room)
+}
+
 #[test]
 fn strategy_decides_sharing_and_number_of_instances() {
     let cases = [
@@ -75,25 +83,25 @@ fn strategy_decides_sharing_and_number_of_instances() {
 /// A call prefers the instance with the fewest calls, then a new one, then it waits, then it is refused.
 #[test]
 fn call_goes_to_the_least_busy_instance() {
-    let cases: &[(&[InstanceState], usize, Choice)] = &[
-        (&[], 0, Choice::Start),
-        (&[InstanceState::Ready], 0, Choice::Use(InstanceId(0))),
+    let cases: &[(&[InstanceState], usize, Placement)] = &[
+        (&[], 0, NEW),
+        (&[InstanceState::Ready], 0, Placement::Lease(0)),
+        (&[busy(1), InstanceState::Ready], 0, Placement::Lease(1)),
+        (&[busy(1), busy(1)], 0, Placement::Lease(0)),
+        (&[busy(2)], 0, NEW),
+        (&[failed()], 0, NEW),
+        (&[failed(), busy(2)], 0, Placement::Wait(None)),
         (
-            &[busy(1), InstanceState::Ready],
+            &[busy(2), InstanceState::Starting],
             0,
-            Choice::Use(InstanceId(1)),
+            Placement::Wait(None),
         ),
-        (&[busy(1), busy(1)], 0, Choice::Use(InstanceId(0))),
-        (&[busy(2)], 0, Choice::Start),
-        (&[failed()], 0, Choice::Start),
-        (&[failed(), busy(2)], 0, Choice::Wait(None)),
-        (&[busy(2), InstanceState::Starting], 0, Choice::Wait(None)),
-        (&[InstanceState::Starting], 0, Choice::Wait(None)),
-        (&[InstanceState::Handshaking], 1, Choice::Refuse),
-        (&[busy(2), busy(2)], 0, Choice::Wait(None)),
-        (&[busy(2), busy(2)], 1, Choice::Refuse),
-        (&[draining()], 0, Choice::Start),
-        (&[draining(), draining()], 0, Choice::Wait(None)),
+        (&[InstanceState::Starting], 0, Placement::Wait(None)),
+        (&[InstanceState::Handshaking], 1, Placement::Refuse),
+        (&[busy(2), busy(2)], 0, Placement::Wait(None)),
+        (&[busy(2), busy(2)], 1, Placement::Refuse),
+        (&[draining()], 0, NEW),
+        (&[draining(), draining()], 0, Placement::Wait(None)),
     ];
     for (states, queued, expected) in cases {
         let records: Vec<InstanceRecord> = (0..)
@@ -102,7 +110,7 @@ fn call_goes_to_the_least_busy_instance() {
             .collect();
         let records: Vec<&InstanceRecord> = records.iter().collect();
         let settings = settings();
-        let choice = choose(&records, &room(&records, &settings, *queued));
+        let choice = chosen(&records, &room(&records, &settings, *queued));
         assert_eq!(choice, *expected, "{states:?}");
     }
 }
@@ -185,8 +193,8 @@ fn instance_is_reserved_for_the_call_that_started_it() {
             "{records:?}"
         );
         let settings = settings();
-        let choice = choose(&[], &room(&records, &settings, 0));
-        let expected = stopped.map_or(Choice::Wait(until), |_| Choice::Start);
+        let choice = chosen(&[], &room(&records, &settings, 0));
+        let expected = stopped.map_or(Placement::Wait(until), |_| NEW);
         assert_eq!(choice, expected, "{records:?}");
     }
 }
