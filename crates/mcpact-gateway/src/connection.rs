@@ -376,13 +376,13 @@ impl UpstreamConnection {
         } else if note.method == Method::LoggingMessage {
             self.forward_log(note);
         } else if !is_internal {
-            self.subscribers.tell(note.method, &note.params);
+            self.subscribers.notify(note.method, &note.params);
         }
     }
 
     /// Processes the questions that arrived before the client finished its handshake.
     pub(crate) fn confirmed(self: &Arc<Self>) {
-        for ask in self.subscribers.confirmed() {
+        for ask in self.subscribers.take_deferred_questions() {
             self.dispatch_question(ask);
         }
     }

@@ -20,7 +20,7 @@ pub(crate) fn union<'a>(known: impl IntoIterator<Item = &'a CapabilitySet>) -> C
     let declared: Vec<_> = known.iter().map(|set| set.declared()).collect();
     let has = |row: &Capability| declared.iter().any(|bits| bits.has(*row));
     let others = others.into_iter().chain(TASKS).filter(has);
-    let plain = CapabilitySet::declaring(Side::Server, LIST_CHANGES.into_iter().chain(others));
+    let plain = CapabilitySet::declaring(Side::Server, LIST_CAPABILITIES.into_iter().chain(others));
     if extends_tasks {
         with_extension(&plain, Extension::Tasks)
     } else {
@@ -29,7 +29,7 @@ pub(crate) fn union<'a>(known: impl IntoIterator<Item = &'a CapabilitySet>) -> C
 }
 
 /// Capabilities that the gateway provides itself.
-const LIST_CHANGES: [Capability; 6] = [
+const LIST_CAPABILITIES: [Capability; 6] = [
     Capability::Tools,
     Capability::ToolsListChanged,
     Capability::Prompts,
@@ -102,7 +102,7 @@ mod tests {
             for list in ["tools", "prompts", "resources"] {
                 assert!(merged.has(list) && merged.has(&format!("{list}.listChanged")));
             }
-            assert_eq!(merged.declared().iter().count(), LIST_CHANGES.len());
+            assert_eq!(merged.declared().iter().count(), LIST_CAPABILITIES.len());
         }
     }
 }

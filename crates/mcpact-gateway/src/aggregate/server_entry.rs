@@ -20,7 +20,9 @@ use crate::cache::{Cache, ServerCacheFile, ServerMetadata, ServerProfile};
 use crate::error::Explanation;
 use crate::lists::cache::{CacheEntry, FetchOutcome, ListCache, ListKey};
 use crate::lists::scope::list_scope;
-use crate::lists::server_list::ServerList;
+use crate::lists::{own, refresh};
+use crate::subscriptions::list_changes;
+use crate::supervisor::ServerState;
 use crate::sync::lock;
 use crate::target::digest;
 use crate::upstream::UpstreamServer;
@@ -85,10 +87,10 @@ impl ServerEntry {
         cache: &Cache,
     ) -> Arc<Self> {
         server.serve_tools(tools);
-        let cache_file = server_list::fingerprint(&server).and_then(|of| cache.file(&of));
-        let mut kept = cache_file.as_ref().and_then(ServerCacheFile::read);
-        if let Some(kept) = &mut kept {
-            let era = kept.profile.revision.era();
+        let cache_file = fingerprint(&server).and_then(|of| cache.file(&of));
+        let mut stored = cache_file.as_ref().and_then(ServerCacheFile::read);
+        if let Some(stored) = &mut stored {
+            let era = stored.profile.revision.era();
             let sharing = server.shared.sharing_policy();
             let scope = list_scope(sharing, Some(era), false);
             stored.lists.retain(|list| scope.is_of(&list.reader));

@@ -156,8 +156,8 @@ impl UpstreamConnection {
     /// Forwards a log message that belongs to no call, if it cannot concern a call of another client.
     pub(crate) fn forward_log(&self, note: &ServerNotification) {
         match self.log_client() {
-            Some(sink) => sink.hint(&Scope::Connection, note.method, &note.params),
-            None if self.subscribers.is_any() => self.metrics.dropped(DropReason::LogOfWhom),
+            Some(sink) => sink.try_notify(&Scope::Connection, note.method, &note.params),
+            None if self.subscribers.has_owner() => self.metrics.dropped(LOG_OF_WHOM),
             // Modern clients get log messages of their own requests only.
             None => {}
         }

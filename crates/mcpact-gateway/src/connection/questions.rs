@@ -268,7 +268,7 @@ impl UpstreamConnection {
     /// Dispatches a question that names no call: to its task, to the client that owns the session, or to the only
     /// call in flight. Servers may request roots before the client has finished its own handshake.
     pub(crate) fn dispatch_question(self: &Arc<Self>, ask: ServerRequest) {
-        let Some(mut ask) = self.subscribers.keep(ask) else {
+        let Some(mut ask) = self.subscribers.defer_question(ask) else {
             return;
         };
         let connection = Arc::clone(self);

@@ -471,7 +471,7 @@ impl ConnectionSlot {
     pub(crate) fn notify_list_change(&self, method: Method, era: Era) {
         let info_cache = &self.shared.info_cache;
         match change_audience(self.shared.sharing_policy(), era, self.sharing) {
-            Audience::All => info_cache.tell(method),
+            Audience::All => info_cache.notify(method),
             Audience::Owner => {
                 self.own_changes.note(method);
                 info_cache.notify_owner(self.own_changes.number(), method);

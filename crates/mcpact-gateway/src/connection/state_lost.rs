@@ -47,7 +47,7 @@ fn is_stateful(method: Option<Method>) -> bool {
 impl ServerBinding {
     /// Refuses a stateful request if the client's state is lost and this was not reported.
     pub(crate) fn check_state(&self, method: Option<Method>) -> Result<(), ServeError> {
-        self.check_loss(method, || self.slot().report_loss())
+        self.check_loss(method, || self.slot.report_loss())
     }
 
     /// Refuses to resend a stateful request if the client's state on its connection is lost and this was not reported.
@@ -56,7 +56,7 @@ impl ServerBinding {
         connection: &UpstreamConnection,
         method: Option<Method>,
     ) -> Result<(), ServeError> {
-        self.check_loss(method, || self.slot().report_loss_of(connection))
+        self.check_loss(method, || self.slot.report_loss_of(connection))
     }
 
     fn check_loss(

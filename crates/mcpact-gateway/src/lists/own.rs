@@ -20,7 +20,6 @@ use crate::lists::request::ListRequest;
 use crate::lists::scope::{ListScope, list_scope};
 use crate::lists::server_list::ServerList;
 use crate::subscriptions::list_changes;
-use crate::supervisor::{InstanceSharing, StartCause};
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
@@ -124,7 +123,7 @@ impl DownstreamClient {
 impl ServerEntry {
     /// Returns the scope of the list that a client is shown.
     pub(crate) fn list_scope(&self, has_instance: bool) -> ListScope {
-        let era = self.known().map(|profile| profile.revision.era());
+        let era = self.profile().map(|profile| profile.revision.era());
         let sharing = self.server.shared.sharing_policy();
         list_scope(sharing, era, has_instance)
     }
@@ -261,64 +260,5 @@ pub(crate) fn instance_of(
     identity: &ClientIdentity,
 ) -> Option<OwnInstance> {
     let pool = server.known_pool(capabilities, identity)?;
-    let binding = ServerBinding::passing(pool.first(), Some(pool));
-    Some(OwnInstance::of(&binding))
-}
-
-/// Binding for requests of the gateway itself, with the capabilities of clients that sent `hello`.
-pub(crate) async fn internal_binding(
-    server: &UpstreamServer,
-    hello: &SavedHello,
-    principal: &str,
-) -> Result<Arc<ServerBinding>, ServeError> {
-    let declared = declared(hello);
-    let raw = declared.raw().to_owned();
-    let kind = server.kind(internal_key(principal, &raw), || {
-        let offer = server.offer(declared, server.own_info());
-        let shared = Arc::clone(&server.shared);
-        ConnectionPool::new(shared, offer, InstanceSharing::Internal, 1)
-    });
-    let reached = server.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
-    let reached = reached.await.map_err(ServeError::from)?;
-    let ReachedServer { slot, pool, .. } = reached;
-    Ok(Arc::new(ServerBinding::passing(slot, pool)))
-}
-
-/// The same, if its instance runs.
-pub(crate) fn running_internal_binding(
-    server: &UpstreamServer,
-    hello: &SavedHello,
-    principal: &str,
-) -> Option<Arc<ServerBinding>> {
-    let declared = declared(hello);
-    let kind = server
-        .guests()
-        .known(internal_key(principal, declared.raw()))?;
-    kind.pool.open_connection()?;
-    let pool = Arc::clone(&kind.pool);
-    Some(Arc::new(ServerBinding::passing(pool.first(), Some(pool))))
-}
-
-fn internal_key<'a>(principal: &'a str, capabilities: &'a str) -> AffinityKey<'a> {
-    AffinityKey {
-        principal,
-        mark: &ClientKey::None,
-        sharing: InstanceSharing::Internal,
-        capabilities,
-    }
-}
-
-/// What a client declares that began like this, in the words of a legacy server.
-fn declared(hello: &SavedHello) -> CapabilitySet {
-    match hello {
-        SavedHello::Request { capabilities, .. } => mapped(capabilities),
-        SavedHello::Handshake { params } => {
-            let params = Params {
-                raw: Some(params),
-                ..Params::default()
-            };
-            let newcomer = LegacyHello::parse(&params);
-            newcomer.map_or_else(|| mapped("{}"), |newcomer| newcomer.mapped())
-        }
-    }
+    Some(OwnInstance::of(&ServerBinding::of_pool(pool)))
 }

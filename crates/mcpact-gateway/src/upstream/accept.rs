@@ -30,14 +30,9 @@ use crate::error::{ServeError, UpstreamError};
 use crate::handover;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{InstanceSharing, SharingPolicy, StartCause, Starter, max_instances};
-use crate::upstream::UpstreamServer;
-use crate::upstream::affinity::AffinityGroup;
-use crate::upstream::affinity::AffinityKey;
-use crate::upstream::affinity::GroupTerms;
-use crate::upstream::affinity::KINDS;
-use crate::upstream::binding::ClientDeclaration;
-use crate::upstream::binding::ServerBinding;
-use crate::upstream::pending::SavedHello;
+use crate::sync::lock;
+use crate::upstream::affinity::{AffinityGroup, AffinityKey, GROUPS, GroupTerms};
+use crate::upstream::binding::{ClientDeclaration, ServerBinding};
 use crate::upstream::rebind::Rebind;
 use crate::upstream::saved_client::SavedHello;
 use crate::upstream::{UpstreamServer, tool_filter};
@@ -148,7 +143,7 @@ impl UpstreamServer {
     }
 
     fn sharing_policy(&self) -> SharingPolicy {
-        sharing_policy(self.shared.run().strategy)
+        self.shared.sharing_policy()
     }
 
     /// Returns an open connection. The pool of a modern server becomes common to all clients if they may share it.
@@ -191,15 +186,20 @@ impl UpstreamServer {
         slot: Arc<ConnectionSlot>,
         pool: Option<&Arc<ConnectionPool>>,
     ) -> Arc<ConnectionPool> {
-        let of_many = pool.filter(|pool| pool.is_shared());
-        let of_all = || {
-            let limit = max_instances(&self.shared.run());
-            let shared = Arc::clone(&self.shared);
-            let sharing = InstanceSharing::Shared;
-            Arc::new(ConnectionPool::with_first(shared, slot, sharing, limit))
-        };
-        let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(modern.get_or_insert_with(|| of_many.map_or_else(of_all, Arc::clone)))
+        let mut modern = lock(&self.modern);
+        let common = modern.get_or_insert_with(|| match pool.filter(|pool| pool.is_shared()) {
+            Some(pool) => Arc::clone(pool),
+            None => {
+                let limit = max_instances(&self.shared.run());
+                Arc::new(ConnectionPool::with_first(
+                    Arc::clone(&self.shared),
+                    slot,
+                    InstanceSharing::Shared,
+                    limit,
+                ))
+            }
+        });
+        Arc::clone(common)
     }
 
     /// Returns true if an open connection exists for the client.
@@ -217,11 +217,7 @@ impl UpstreamServer {
                 let declared = params.meta.client_capabilities.unwrap_or("{}");
                 self.known_pool(declared, identity)
             }
-            ClientHello::Handshake(_)
-                if self.shared.sharing_policy() == SharingPolicy::Exclusive =>
-            {
-                None
-            }
+            ClientHello::Handshake(_) if self.sharing_policy() == SharingPolicy::Exclusive => None,
             ClientHello::Handshake(params) => LegacyHello::parse(params)
                 .and_then(|hello| self.known_pool(hello.mapped().raw(), identity)),
         };
@@ -293,7 +289,7 @@ impl UpstreamServer {
         principal: &str,
         offer: Offer,
     ) -> (Arc<ConnectionSlot>, Option<Arc<ConnectionPool>>) {
-        let kind = match self.shared.sharing_policy() {
+        let group = match self.sharing_policy() {
             SharingPolicy::Exclusive => {
                 let (shared, sharing) = (Arc::clone(&self.shared), InstanceSharing::Exclusive);
                 let slot = ConnectionSlot::new(shared, offer, sharing, Subscribers::of_one());
@@ -309,9 +305,9 @@ impl UpstreamServer {
         (group.pool.first(), Some(Arc::clone(&group.pool)))
     }
 
-    /// As whom a server is approached for nobody in particular.
-    fn nobodys_wish(&self) -> Offer {
-        let capabilities = match self.shared.sharing_policy() {
+    /// Returns the gateway's own offer, for connections without a particular client.
+    fn gateway_offer(&self) -> Offer {
+        let capabilities = match self.sharing_policy() {
             SharingPolicy::All => self.settings.declare.clone(),
             SharingPolicy::Exclusive | SharingPolicy::SameAffinity => {
                 CapabilitySet::empty(Side::Client)
@@ -345,8 +341,12 @@ impl UpstreamServer {
 
     fn pool_for(&self, offer: Offer) -> ConnectionPool {
         let limit = max_instances(&self.shared.run());
-        let shared = Arc::clone(&self.shared);
-        ConnectionPool::new(shared, offer, InstanceSharing::Shared, limit)
+        ConnectionPool::new(
+            Arc::clone(&self.shared),
+            offer,
+            InstanceSharing::Shared,
+            limit,
+        )
     }
 
     async fn accept_modern(
@@ -356,10 +356,10 @@ impl UpstreamServer {
         cause: StartCause,
     ) -> Result<ClientSetup<ClientState>, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
-        let apart = self.told_apart(identity, declared);
-        let kind = self.kind(apart, || match self.shared.sharing_policy() {
-            SharingPolicy::All => self.pool_for(self.nobodys_wish()),
-            SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.pool(apart, params),
+        let key = self.affinity_key(identity, declared);
+        let group = self.group(key, || match self.sharing_policy() {
+            SharingPolicy::All => self.pool_for(self.gateway_offer()),
+            SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.modern_pool(key, params),
         });
         let reached = self
             .reach(group.pool.first(), Some(&group.pool), cause)
@@ -406,25 +406,16 @@ impl UpstreamServer {
         identity: &'a ClientIdentity,
         declared: &'a str,
     ) -> AffinityKey<'a> {
-        let (principal, mark, capabilities) = match (self.modern(), self.shared.sharing_policy()) {
-            (_, SharingPolicy::All) => ("", &ClientKey::None, self.settings.declare.raw()),
+        let principal = &*identity.principal;
+        match (self.modern(), self.sharing_policy()) {
+            (_, SharingPolicy::All) => AffinityKey::shared("", self.settings.declare.raw()),
             (Some(_), SharingPolicy::Exclusive | SharingPolicy::SameAffinity) => {
-                ("", &ClientKey::None, "{}")
+                AffinityKey::shared("", "{}")
             }
-            (None, SharingPolicy::SameAffinity) => {
-                (&*identity.principal, &ClientKey::None, declared)
+            (None, SharingPolicy::SameAffinity) => AffinityKey::shared(principal, declared),
+            (None, SharingPolicy::Exclusive) => {
+                AffinityKey::new(principal, &identity.key, declared)
             }
-            (None, SharingPolicy::Exclusive) => (&*identity.principal, &identity.key, declared),
-        };
-        let sharing = match mark {
-            ClientKey::None => InstanceSharing::Shared,
-            ClientKey::Connection(_) | ClientKey::Key(_) => InstanceSharing::Exclusive,
-        };
-        AffinityKey {
-            principal,
-            mark,
-            sharing,
-            capabilities,
         }
     }
 
@@ -440,22 +431,20 @@ impl UpstreamServer {
 
     fn modern_pool(&self, key: AffinityKey<'_>, params: &Params<'_>) -> ConnectionPool {
         let info = Implementation::parse("clientInfo", params.meta.client_info);
-        let info = info.unwrap_or_else(|_| self.own_info());
-        let offer = self.offer(mapped, info);
-        match apart.mark {
-            ClientKey::None => self.pool_for(offer),
-            ClientKey::Connection(_) | ClientKey::Key(_) => {
-                let run = self.shared.run();
-                let limit = if run.spreads { max_instances(&run) } else { 1 };
-                drop(run);
-                let shared = Arc::clone(&self.shared);
-                ConnectionPool::new(shared, offer, InstanceSharing::Exclusive, limit)
-            }
+        let info = info.unwrap_or_else(|_| self.gateway_info());
+        let offer = self.offer(mapped(key.capabilities), info);
+        if key.sharing != InstanceSharing::Exclusive {
+            return self.pool_for(offer);
         }
         let run = self.shared.run();
         let limit = if run.spreads { max_instances(&run) } else { 1 };
         drop(run);
-        ConnectionPool::of_one(Arc::clone(&self.shared), offer, limit)
+        ConnectionPool::new(
+            Arc::clone(&self.shared),
+            offer,
+            InstanceSharing::Exclusive,
+            limit,
+        )
     }
 
     /// Drops the state of a disconnected client.
@@ -481,7 +470,7 @@ impl UpstreamServer {
             // Without authentication, a list would contain the tasks of all clients.
             task_list: is_named,
             completions: false,
-            shares_session: self.shared.sharing_policy() != SharingPolicy::Exclusive,
+            shares_session: self.sharing_policy() != SharingPolicy::Exclusive,
         }
     }
 

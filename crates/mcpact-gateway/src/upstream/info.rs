@@ -98,11 +98,10 @@ impl ServerInfoCache {
         self.connections.subscribe()
     }
 
-    /// The server has woken up.
-    pub(crate) fn wake(&self) {
-        let listener = self.listener().as_ref().and_then(Weak::upgrade);
-        if let Some(listener) = listener {
-            listener.woke();
+    /// Notifies the listener that the server was started.
+    pub(crate) fn notify_started(&self) {
+        if let Some(listener) = self.listener() {
+            listener.started();
         }
     }
 
