@@ -13,7 +13,6 @@ mod http;
 mod inbox;
 mod negotiate;
 mod server_request;
-mod sse_link;
 mod stdio;
 
 use std::sync::Arc;

@@ -4,23 +4,20 @@
 //! with its body.
 
 mod body_reader;
-mod certificate;
 mod connection;
 mod connector;
-mod events;
 mod framing;
 mod head;
 mod headers;
 mod outgoing;
 mod pool;
 mod proxy;
-mod request_header;
 mod response;
-mod stream;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,11 +38,10 @@ use pool::{Pool, PooledConnection};
 use response::UnreadResponse;
 
 pub(crate) use connector::Connector;
-pub use events::EventStream;
+
 pub use headers::{StaticHeaders, is_reserved};
 pub use proxy::{Proxy, ProxyMode};
-pub use request_header::RequestHeader;
-pub use response::{ClientResponse, ClientResponseBody};
+pub use response::{ClientResponse, ClientResponseBody, EventStream};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -427,4 +423,10 @@ impl<'a> RequestSpec<'a> {
             body: Bytes::new(),
         }
     }
+}
+
+/// Provides a header for each request to a server.
+pub trait RequestHeader: Debug + Send + Sync {
+    /// Returns the header of the next request.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)>;
 }

@@ -1,5 +1,6 @@
 //! One end of a pipe that can be closed from elsewhere.
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,20 +23,35 @@ pub(super) struct Closer<T> {
     shared: Arc<Shared<T>>,
 }
 
-#[derive(Debug)]
 struct Shared<T>(Mutex<State<T>>);
 
-#[derive(Debug)]
 struct State<T> {
-    io: Option<T>,
+    /// The file, and the function that closes it; none once it is closed.
+    io: Option<(T, OnClose<T>)>,
     /// The waiting job; dropping the file does not wake it.
     waiting: Option<Waker>,
 }
 
+type OnClose<T> = Box<dyn FnOnce(T) + Send>;
+
+impl<T> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shared(..)")
+    }
+}
+
 /// Makes one end of a pipe closable.
-pub(super) fn closable<T>(io: T) -> (Closable<T>, Closer<T>) {
+pub(super) fn closable<T: 'static>(io: T) -> (Closable<T>, Closer<T>) {
+    closable_with(io, drop)
+}
+
+/// Makes one end of a pipe closable; `on_close` closes the file.
+pub(super) fn closable_with<T: 'static>(
+    io: T,
+    on_close: impl FnOnce(T) + Send + 'static,
+) -> (Closable<T>, Closer<T>) {
     let shared = Arc::new(Shared(Mutex::new(State {
-        io: Some(io),
+        io: Some((io, Box::new(on_close))),
         waiting: None,
     })));
     (
@@ -56,7 +72,9 @@ impl<T> Shared<T> {
         let io = state.io.take();
         let waiting = state.waiting.take();
         drop(state);
-        drop(io);
+        if let Some((io, on_close)) = io {
+            on_close(io);
+        }
         if let Some(waker) = waiting {
             waker.wake();
         }
@@ -77,7 +95,7 @@ impl<T: Unpin> Closable<T> {
         act: impl FnOnce(Pin<&mut T>, &mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
         let mut state = self.shared.lock();
-        let Some(io) = state.io.as_mut() else {
+        let Some((io, _)) = state.io.as_mut() else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
         let result = act(Pin::new(io), context);

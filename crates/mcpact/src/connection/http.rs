@@ -1,7 +1,6 @@
 //! Connection over Streamable HTTP: every call is its own POST, driven by the caller.
 
 mod refusal;
-mod resumable;
 mod session_stream;
 
 use std::collections::VecDeque;
@@ -24,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use self::refusal::{may_reject_revision, raw_error, rejects_revision, session_unknown};
-use self::resumable::{DEFAULT_PAUSE, EventReader, Resume, TooLong};
+use self::session_stream::{DEFAULT_PAUSE, EventReader, Resume, TooLong};
 use self::session_stream::{UnsolicitedSink, listen};
 use super::inbox::{
     AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, Unsolicited, batch, parse,

@@ -9,29 +9,36 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use http::HeaderName;
 use mcpact_engine::classify::param_headers::Annotation;
-use mcpact_engine::refusal::WireError;
+use mcpact_engine::pact::Pact;
+use mcpact_engine::refusal::{Dialect, ReasonCode, WireError};
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::Method;
-use mcpact_transport::http::server::HttpServer;
+use mcpact_spec::tables::meta::{TRACE_PARENT, TRACE_STATE};
+use mcpact_spec::{ErrorCode, LogLevel, Method};
+use mcpact_transport::http::server::{HttpRequest, HttpServer};
 use mcpact_transport::link::Link;
 use mcpact_wire::batch::Frame;
-use mcpact_wire::envelope::{Envelope, Params};
+use mcpact_wire::envelope::{Envelope, Meta, Params};
+use mcpact_wire::id::Id;
+use mcpact_wire::model::trace::TraceContext;
+use mcpact_wire::raw::{Object, ObjectWriter};
 
+use super::builder::Settings;
+use super::client_identity::anonymous;
+use super::handler_error::HandlerError;
 use super::http::HttpEndpoint;
-use super::principal::anonymous;
 use super::router::HttpRoute;
-use super::settings::Settings;
 use crate::error::Error;
+use crate::validation::Validation;
 
-pub use super::backend_request::{BackendRequest, ResponseMode};
 pub use super::client_identity::{ClientIdentity, ClientKey};
+pub use super::connection::SessionEnd;
 pub use super::date::now as date;
 pub use super::outbox::{ClientGone, Outbox};
 pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;
 pub use super::session::{OpenQuestion, QuestionOutcome, Session};
-pub use super::session_end::SessionEnd;
 
 /// Serves the requests that a listener has admitted.
 pub trait Backend: Debug + Send + Sync + 'static {
@@ -220,4 +227,119 @@ impl<B: Backend> HttpListener<B> {
         };
         Ok(self.server.serve(self.endpoint, stop).await?)
     }
+}
+
+/// Error response of a request that is cut off by the shutdown of the server.
+pub(super) fn cut_off_error() -> WireError {
+    WireError {
+        code: ErrorCode::InternalError.code(),
+        message: String::from(
+            "the server shut down before the request finished; hint: it may have taken effect, check before you retry",
+        ),
+        data: Some(
+            ObjectWriter::new()
+                .text("reason", ReasonCode::CutOff.as_str())
+                .finish(),
+        ),
+        // With 503 a client may retry, although the request may have taken effect.
+        http_status: 200,
+    }
+}
+
+/// Validates a request, lets the backend serve it, and validates the result.
+pub(super) async fn serve<B: Backend>(
+    backend: Arc<B>,
+    request: BackendRequest,
+    session: Arc<Session<B::State>>,
+    outbox: Outbox,
+) -> Result<ByteString, WireError> {
+    let validation = match &backend.settings().validation {
+        Validation::Off => return backend.serve(request, session, outbox).await,
+        validation => validation.clone(),
+    };
+    let dialect = Dialect {
+        revision: request.pact.revision(),
+        errors: backend.terms().policy.errors,
+    };
+    let method = request.name.clone();
+    let params = Some(&**request.params);
+    validation
+        .params("client", dialect.revision, &method, params)
+        .map_err(|error| {
+            HandlerError::invalid_params(format!("`{method}` {error}")).on_wire(dialect)
+        })?;
+    let raw = backend.serve(request, session, outbox).await?;
+    validation
+        .result("server", dialect.revision, &method, &raw)
+        .map_err(|error| {
+            let text = format!("the result of `{method}` {error}");
+            HandlerError::rpc(ErrorCode::InternalError.code(), text).on_wire(dialect)
+        })?;
+    Ok(raw)
+}
+
+const PARENT_HEADER: HeaderName = HeaderName::from_static(TRACE_PARENT);
+const STATE_HEADER: HeaderName = HeaderName::from_static(TRACE_STATE);
+
+/// Admitted request.
+#[derive(Clone, Debug)]
+pub struct BackendRequest {
+    /// JSON-RPC id.
+    pub id: Id,
+    /// Method, if any revision defines it.
+    pub method: Option<Method>,
+    /// Method name as received.
+    pub name: String,
+    /// Raw parameters.
+    pub params: RawParams,
+    /// Raw progress token.
+    pub progress_token: Option<String>,
+    /// Log level requested by this request.
+    pub log_level: Option<LogLevel>,
+    /// Negotiated pact.
+    pub pact: Arc<Pact>,
+    /// Kind of response that the client accepts.
+    pub response_mode: ResponseMode,
+    /// Trace context of its `_meta`.
+    pub trace: Option<Box<TraceContext>>,
+}
+
+impl BackendRequest {
+    /// Copies a trace context of the headers into `_meta`, unless `_meta` has one.
+    pub(super) fn traced(mut self, http_request: &HttpRequest) -> Self {
+        let Some(parent) = http_request.header(PARENT_HEADER) else {
+            return self;
+        };
+        let params: &str = &self.params;
+        // The message takes precedence over the headers.
+        if let Some(trace) = TraceContext::new(parent, http_request.header(STATE_HEADER))
+            && !names_a_trace(params)
+            && let Ok(params) = trace.apply(params)
+        {
+            self.params = params.into();
+            self.trace = Some(Box::new(trace));
+        }
+        self
+    }
+}
+
+pub(super) fn trace_of(meta: &Meta<'_>) -> Option<Box<TraceContext>> {
+    meta.trace_parent?;
+    TraceContext::of_meta(meta.raw?).map(Box::new)
+}
+
+fn names_a_trace(params: &str) -> bool {
+    let params = Object::parse(params).unwrap_or_default();
+    let meta = Object::parse(params.get("_meta").unwrap_or("{}")).unwrap_or_default();
+    meta.get(TRACE_PARENT).is_some()
+}
+
+/// Kind of response that a client accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseMode {
+    /// Messages and questions, then the response.
+    #[default]
+    Stream,
+    /// Only the response: its `Accept` header excludes streams.
+    Single,
 }

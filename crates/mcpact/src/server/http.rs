@@ -3,7 +3,6 @@
 mod header_fields;
 mod legacy;
 mod modern;
-mod running_calls;
 mod sse_transport;
 mod websocket;
 
@@ -26,17 +25,17 @@ use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, EnvelopeError, ShapeFault};
 use mcpact_wire::id::{Id, IdRef};
 
+use super::backend;
 use super::backend::{Backend, ClientHello, ClientSetup};
 use super::client_identity::{ClientIdentity, ClientKey, KEY};
 use super::outbox::Outbox;
 use super::raw_params::utf8_text;
-use super::serving;
 use super::session::Session;
 use super::sse_replay_log::{STANDALONE, SseReplayLog};
 use crate::lock;
 use crate::log::{self, ServerNegotiationLog};
 use header_fields::{METHOD, NAME, SESSION_ID, VERSION, header_fields};
-use running_calls::RunningCalls;
+use legacy::RunningCalls;
 use sse_transport::SseSessions;
 use websocket::WebSockets;
 
@@ -206,7 +205,7 @@ impl<B: Backend> HttpEndpoint<B> {
         let setup = tokio::select! {
             biased;
             setup = self.backend.accept_client(hello, identity) => setup,
-            () = self.cut_off_flag.wait() => Err(serving::cut_off()),
+            () = self.cut_off_flag.wait() => Err(backend::cut_off_error()),
         };
         setup.map_err(|error| error_response(id_of(frame), &error))
     }

@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse, HttpServer};
 
 use super::backend::{Backend, bind, reachable};
+use super::builder::Settings;
 use super::http::HttpEndpoint;
-use super::settings::Settings;
 use crate::error::Error;
 
 /// Route to one backend, with its sessions and streams.

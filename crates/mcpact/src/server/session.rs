@@ -23,11 +23,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::backend::ClientSetup;
-use super::backend_request::{BackendRequest, ResponseMode, trace_of};
+use super::backend::{BackendRequest, ResponseMode, trace_of};
+use super::builder::{DecisionObserver, Settings};
 use super::client_identity::ClientIdentity;
 use super::outbox::Outbox;
 use super::raw_params::RawParams;
-use super::settings::{DecisionObserver, Settings};
 use crate::lock;
 use crate::validation::Validation;
 

@@ -1,5 +1,6 @@
 //! Legacy sessions: opened by `initialize`, used by POST and GET, ended by DELETE.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -24,11 +25,10 @@ use tokio::time::sleep;
 use super::header_fields::{SESSION_ID, header_field};
 use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
 use crate::log;
-use crate::server::backend::Backend;
-use crate::server::backend_request::{BackendRequest, ResponseMode};
+use crate::server::backend;
+use crate::server::backend::{Backend, BackendRequest, ResponseMode};
 use crate::server::client_identity::ClientIdentity;
 use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
-use crate::server::serving;
 use crate::server::session::{Session, SessionEffect, cancelled_id};
 use crate::server::sse_replay_log::{EventId, STANDALONE, SseReplayLog};
 
@@ -221,7 +221,7 @@ impl<B: Backend> HttpEndpoint<B> {
         outbox: Outbox,
     ) -> impl Future<Output = Result<ByteString, WireError>> + Send + use<B> {
         let backend = Arc::clone(&self.backend);
-        serving::serve(backend, request, Arc::clone(&session.session), outbox)
+        backend::serve(backend, request, Arc::clone(&session.session), outbox)
     }
 
     /// Responds with JSON if the response comes first, with a stream otherwise.
@@ -371,7 +371,7 @@ fn start_call<S: Send + Sync>(
         let outcome = Abortable::new(serve, registration).await;
         session.running().calls.remove(&number);
         // A call cancelled by its client gets no response.
-        let outcome = outcome.unwrap_or_else(|_| Err(serving::cut_off()));
+        let outcome = outcome.unwrap_or_else(|_| Err(backend::cut_off_error()));
         session.session.respond(id, outcome)
     };
     (number, serving)
@@ -484,4 +484,63 @@ fn receive(receiver: mpsc::Receiver<Bytes>) -> impl futures_core::Stream<Item = 
     unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|bytes| (bytes, receiver))
     })
+}
+
+/// Cancellable calls of a session. Ids may repeat.
+#[derive(Debug, Default)]
+pub(super) struct RunningCalls {
+    pub(super) calls: HashMap<u64, Call>,
+    last: u64,
+    /// `true` if abandoned calls are aborted.
+    is_draining: bool,
+}
+
+/// Running call.
+#[derive(Debug)]
+pub(super) struct Call {
+    id: Id,
+    pub(super) abort: AbortHandle,
+    /// `true` if the client has disconnected and cannot reconnect for the response.
+    is_abandoned: bool,
+}
+
+impl RunningCalls {
+    /// Adds a call and returns its number.
+    pub(super) fn add(&mut self, id: Id, abort: AbortHandle) -> u64 {
+        self.last += 1;
+        let is_abandoned = false;
+        self.calls.insert(
+            self.last,
+            Call {
+                id,
+                abort,
+                is_abandoned,
+            },
+        );
+        self.last
+    }
+
+    /// Marks a call as abandoned by its client.
+    pub(super) fn abandon(&mut self, number: u64) {
+        if let Some(call) = self.calls.get_mut(&number) {
+            call.is_abandoned = true;
+            if self.is_draining {
+                call.abort.abort();
+            }
+        }
+    }
+
+    /// Aborts abandoned calls, now and later.
+    pub(super) fn drain(&mut self) {
+        self.is_draining = true;
+        let abandoned = self.calls.values().filter(|call| call.is_abandoned);
+        abandoned.for_each(|call| call.abort.abort());
+    }
+
+    pub(super) fn cancel(&mut self, id: &Id) {
+        let named = self.calls.extract_if(|_, call| call.id == *id);
+        for (_, call) in named {
+            call.abort.abort();
+        }
+    }
 }

@@ -20,11 +20,11 @@ use mcpact_wire::raw::Object;
 use super::header_fields::header_field;
 use super::legacy::response_mode;
 use super::{BACKLOG, CachedTerms, HttpEndpoint};
+use crate::server::backend;
 use crate::server::backend::{Backend, ClientSetup};
-use crate::server::backend_request::{BackendRequest, ResponseMode};
+use crate::server::backend::{BackendRequest, ResponseMode};
 use crate::server::client_identity::{ClientIdentity, ClientKey};
 use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
-use crate::server::serving;
 use crate::server::session::{Session, SessionEffect};
 use crate::server::sse_replay_log::sse_event;
 
@@ -181,7 +181,7 @@ impl<B: Backend> HttpEndpoint<B> {
         let (outbox, outgoing) = Outbox::new(BACKLOG);
         let id = request.id.clone();
         let backend = Arc::clone(&self.backend);
-        let serving = serving::serve(backend, request, Arc::clone(&session), outbox.clone());
+        let serving = backend::serve(backend, request, Arc::clone(&session), outbox.clone());
         let mut running = RunningRequest {
             session,
             id,
@@ -242,7 +242,7 @@ impl<S> RunningRequest<S> {
                     Outgoing::Message(text) => return Some(Output::Message(text)),
                     Outgoing::Response(..) | Outgoing::Disconnect(_) => {}
                 },
-                () = self.cut_off_flag.wait() => return self.end(Err(serving::cut_off())),
+                () = self.cut_off_flag.wait() => return self.end(Err(backend::cut_off_error())),
             }
         }
     }
