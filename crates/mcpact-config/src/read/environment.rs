@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use mcpact_transport::stdio::child::INHERITED;
 
 use crate::fields::{Fields, Text};
-use crate::host_environment::HostEnvironment;
-use crate::loader_variables::loads_code;
+use crate::local_host::HostEnvironment;
+use crate::policy::loads_code;
 use crate::secret::Secret;
 use crate::source::Span;
 

@@ -1,4 +1,4 @@
-//! `[servers.NAME]`.
+//! `[servers.NAME]` and `[filters.NAME]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,17 @@ use crate::config::{
     ChangedTools, CommandLaunch, GatewayConfig, Health, Launch, Probe, Restarts, RunSettings,
     ServerConfig, Strategy, ToolFilter, UrlLaunch,
 };
+use crate::config::{FilterConfig, Stage};
 use crate::fields::{Fields, Text};
-use crate::host_environment::{HostEnvironment, ProgramLookup};
 use crate::keys::{self, BUILTINS};
+use crate::local_host::{HostEnvironment, ProgramLookup};
 use crate::name::ServerName;
 use crate::policy::{self, Policy};
 use crate::problem::Findings;
 use crate::secret::{ExpandedText, Secret};
-use crate::shared_values::{SharedValue, shared_values};
 use crate::source::Span;
 use crate::tree::Table;
+use crate::tree::{SharedValue, shared_values};
 
 /// Keys that define a server, each with the keys that only apply to it.
 const LAUNCHES: [(&str, &[&str]); 3] = [
@@ -462,4 +463,36 @@ fn contradictions(run: &RunSettings, fields: &mut Fields<'_, '_>) {
         let remedy = "increase `backoff_max_seconds` or decrease `backoff_seconds`";
         fields.reject_key(key, message, remedy);
     }
+}
+
+/// Reads `[filters.NAME]`.
+pub(super) fn read_filter(
+    name: &ServerName,
+    span: Span,
+    table: &Table,
+    context: &ReadContext<'_>,
+    findings: &mut Findings,
+) -> Option<FilterConfig> {
+    let what = format!("filter `{name}`");
+    let mut fields = Fields::new(table, keys::FILTER, &what, findings);
+    if fields.member("command").is_none() {
+        let problem = fields
+            .findings
+            .error(span, format!("{what} has no `command`"));
+        problem.remedy("set the program to start, such as `command = \"audit\"`");
+    }
+    let stages = fields.choices("on").into_iter();
+    let stages = stages.map(|word| match word {
+        "response" => Stage::Response,
+        _ => Stage::Request,
+    });
+    Some(FilterConfig {
+        name: name.clone(),
+        stages: stages.collect(),
+        order: fields.count("order"),
+        methods: fields.words("methods"),
+        required: fields.flag("required"),
+        timeout: fields.seconds("seconds"),
+        command: command(context, &mut fields)?,
+    })
 }

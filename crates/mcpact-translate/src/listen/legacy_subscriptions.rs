@@ -1,7 +1,5 @@
 //! Subscriptions of a legacy client at a modern server.
 
-mod pending;
-
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -18,9 +16,7 @@ use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
-use self::pending::PendingNotifications;
-use super::LISTS;
-use super::tag::{untagged, uri_in};
+use super::{LISTS, untagged, uri_in};
 use crate::input::Backoff;
 use crate::wire_error::wire_error;
 
@@ -475,3 +471,30 @@ fn updated(uri: &str) -> Action {
 
 #[cfg(test)]
 mod tests;
+
+/// Notifications that wait until the client has a stream.
+#[derive(Clone, Debug, Default)]
+struct PendingNotifications {
+    lists: BTreeSet<Method>,
+    uris: BTreeSet<Box<str>>,
+    /// More resources than there is room for: then all of them.
+    is_all: bool,
+}
+
+impl PendingNotifications {
+    /// Remembers a notification; of so many resources at most.
+    fn remember(&mut self, method: Method, uri: Option<&str>, most: usize) {
+        match uri {
+            Some(uri) if method == Method::ResourcesUpdated => {
+                if self.uris.len() < most || self.uris.contains(uri) {
+                    self.uris.insert(Box::from(uri));
+                } else {
+                    self.is_all = true;
+                }
+            }
+            Some(_) | None => {
+                self.lists.insert(method);
+            }
+        }
+    }
+}

@@ -17,7 +17,7 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::CORE;
-use super::status::Status;
+use super::Status;
 use crate::input::{Outcome, Question};
 use crate::shape::{error_to_legacy, result_to_legacy};
 use crate::wire_error::wire_error;
