@@ -163,7 +163,7 @@ fn newest_first(listed: &[String]) -> Vec<RevisionId> {
 }
 
 #[cfg(test)]
-mod tests {
+mod version_tests {
     use super::*;
 
     fn supported_by(side: Side, single: Option<&str>, listed: Option<&[&str]>) -> String {

@@ -141,15 +141,20 @@ pub async fn serve_link<B: Backend>(
     super::connection::run_spawned(backend, link, anonymous(), "lines", session_end).await
 }
 
-/// Replaces an unspecified address by loopback, which local clients can connect to.
-pub(super) fn reachable(mut address: SocketAddr) -> SocketAddr {
+/// Returns the URL of a server without path. An unspecified address is replaced by loopback, which local clients can
+/// connect to.
+pub(super) fn origin(settings: &Settings, mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
             SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
             SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
-    address
+    let scheme = match settings.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    format!("{scheme}://{address}")
 }
 
 /// Binds an address according to the settings.
@@ -209,9 +214,8 @@ impl<B: Backend> HttpListener<B> {
     /// Returns the URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = self.endpoint.scheme();
-        let address = reachable(self.address());
-        format!("{scheme}://{address}{}", self.endpoint.path())
+        let settings = self.endpoint.settings();
+        format!("{}{}", origin(settings, self.address()), settings.path)
     }
 
     /// Serves until `stop` resolves.

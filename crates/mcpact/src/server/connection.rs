@@ -282,8 +282,9 @@ impl<B: Backend> Connection<B> {
         let mut all = vec![Arc::clone(&self.legacy)];
         all.extend(self.sessions.iter().map(|known| Arc::clone(&known.session)));
         // A client that uses one session is not silent on the others.
-        if all.iter().any(|session| session.has_received()) {
-            all.retain(|session| session.has_received());
+        let has_received = |session: &Arc<Session<B::State>>| session.machine().has_received();
+        if all.iter().any(has_received) {
+            all.retain(has_received);
         }
         for session in all {
             let effects = session.tick();

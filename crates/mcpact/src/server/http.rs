@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::Method as Verb;
 use http::header::ALLOW;
 use mcpact_engine::classify::{CachedPact, Endpoint as Offered, Verb as Kind};
@@ -27,9 +29,11 @@ use mcpact_wire::id::{Id, IdRef};
 
 use super::backend;
 use super::backend::{Backend, ClientHello, ClientSetup};
+use super::builder::Settings;
 use super::client_identity::{ClientIdentity, ClientKey, KEY};
 use super::outbox::Outbox;
 use super::raw_params::utf8_text;
+use super::router::ErasedEndpoint;
 use super::session::Session;
 use super::sse_replay_log::{STANDALONE, SseReplayLog};
 use crate::lock;
@@ -130,16 +134,8 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
-    /// Returns the URL scheme.
-    pub(super) fn scheme(&self) -> &'static str {
-        match self.backend.settings().tls {
-            Some(_) => "https",
-            None => "http",
-        }
-    }
-
-    pub(super) fn path(&self) -> &str {
-        &self.backend.settings().path
+    pub(super) fn settings(&self) -> &Settings {
+        self.backend.settings()
     }
 
     /// Ends all sessions and streams for shutdown.
@@ -151,30 +147,6 @@ impl<B: Backend> HttpEndpoint<B> {
         }
         self.sse.switches.stop();
         self.websockets.switches.stop();
-    }
-
-    /// Ends standalone streams, abandoned calls, and each long-lived connection as soon as it has no request in
-    /// flight.
-    pub(super) fn drain(&self) {
-        self.backend.stop();
-        for session in self.sessions().values() {
-            session.log.end(STANDALONE);
-            session.running().drain();
-        }
-        self.sse.switches.drain();
-        self.websockets.switches.drain();
-    }
-
-    /// As [`drain`](Self::drain), when no request is in flight: long-lived connections end at once.
-    pub(super) fn close_streams(&self) {
-        self.drain();
-        self.sse.switches.stop();
-        self.websockets.switches.stop();
-    }
-
-    /// Returns the number of sessions and long-lived connections.
-    pub(super) fn session_count(&self) -> usize {
-        self.sessions().len() + self.sse.len() + self.websockets.len()
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession<B::State>>>> {
@@ -218,7 +190,7 @@ impl<B: Backend> HttpEndpoint<B> {
         id: Option<IdRef<'_>>,
         revision: Revision,
     ) -> HttpResponse {
-        if let Some(observer) = &self.backend.settings().observer {
+        if let Some(observer) = &self.settings().observer {
             let refused = Refused::from(refusal);
             let method = refused.method.or(method);
             observer.refused(Refused { method, ..refused });
@@ -285,34 +257,28 @@ impl<B: Backend> HttpEndpoint<B> {
             name,
             session: fact,
         });
-        match route(Some(&frame), &facts, None, &self.offered) {
+        match (route(Some(&frame), &facts, None, &self.offered), session) {
             // 2026-07-28 basic/transports/streamable-http: clients send no responses.
-            Route::Modern if matches!(frame, Frame::Single(Envelope::Response(_))) => {
+            (Route::Modern, _) if matches!(frame, Frame::Single(Envelope::Response(_))) => {
                 let fault = ShapeFault::Parts;
                 self.unreadable(EnvelopeError::Shape { fault, id: None }, &http_request)
             }
-            Route::Modern => self.modern(&http_request, &body, frame, facts, key).await,
-            Route::LegacyOpen => match session {
-                // A second `initialize` in a live session is refused by the engine.
-                Some(session) => {
-                    self.legacy(&session, &body, frame, facts, &http_request)
-                        .await
-                }
-                None => self.open(&http_request, &body, frame, facts).await,
-            },
-            Route::Legacy(revision) | Route::Batch(revision) => match session {
-                Some(session) => {
-                    self.legacy(&session, &body, frame, facts, &http_request)
-                        .await
-                }
-                None => self.refuse(&frame, &Misbehaviour::MissingSession.into(), revision),
-            },
-            Route::Refused(refusal) => {
+            (Route::Modern, _) => self.modern(&http_request, &body, frame, facts, key).await,
+            // A second `initialize` in a live session is refused by the engine.
+            (Route::LegacyOpen | Route::Legacy(_) | Route::Batch(_), Some(session)) => {
+                self.legacy(&session, &body, frame, facts, &http_request)
+                    .await
+            }
+            (Route::LegacyOpen, None) => self.open(&http_request, &body, frame, facts).await,
+            (Route::Legacy(revision) | Route::Batch(revision), None) => {
+                self.refuse(&frame, &Misbehaviour::MissingSession.into(), revision)
+            }
+            (Route::Refused(refusal), session) => {
                 let revision = self.likely_revision(&http_request, session.as_deref());
                 self.refuse(&frame, &refusal, revision)
             }
-            Route::StrayResponse | Route::Unopened => HttpResponse::empty(202),
-            Route::LegacyControl | Route::NotAllowed => self.not_allowed(),
+            (Route::StrayResponse | Route::Unopened, _) => HttpResponse::empty(202),
+            (Route::LegacyControl | Route::NotAllowed, _) => self.not_allowed(),
         }
     }
 
@@ -338,7 +304,7 @@ impl<B: Backend> HttpEndpoint<B> {
         if let Frame::Single(Envelope::Request(request)) = frame {
             let terms = self.backend.terms();
             let negotiation = Negotiation::refused(request, refusal, &terms.party, &terms.policy);
-            if let Some(observer) = &self.backend.settings().observer {
+            if let Some(observer) = &self.settings().observer {
                 observer.negotiated(&negotiation);
             }
             self.negotiation_log.record("http", &negotiation);
@@ -371,9 +337,9 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
     async fn handle(&self, http_request: Box<HttpRequest>) -> HttpResponse {
         let mut offered = self.offered.legacy.iter();
         let has_sse = offered.any(|revision| revision.has(Feature::HttpSse));
-        let is_sse = self.backend.settings().http_sse && has_sse;
+        let is_sse = self.settings().http_sse && has_sse;
         match (http_request.path.as_str(), &http_request.verb) {
-            (path, verb) if path == self.path() => {
+            (path, verb) if path == self.settings().path => {
                 if verb == Verb::POST {
                     self.post(http_request).await
                 } else if self.offered.legacy.is_empty() {
@@ -393,15 +359,49 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
                 let principal = self.principal(&http_request);
                 self.sse.post(&http_request, &principal).await
             }
-            ("/ws", &Verb::GET) if self.backend.settings().websocket => self
+            ("/ws", &Verb::GET) if self.settings().websocket => self
                 .websockets
                 .open(&self.backend, self.principal(&http_request)),
-            _ => HttpResponse::text(404, format!("nothing here; MCP is at {}", self.path())),
+            _ => HttpResponse::text(
+                404,
+                format!("nothing here; MCP is at {}", self.settings().path),
+            ),
         }
     }
 
     fn cut_off(&self) {
         self.cut_off_flag.set();
+    }
+}
+
+impl<B: Backend> ErasedEndpoint for HttpEndpoint<B> {
+    fn respond(self: Arc<Self>, request: Box<HttpRequest>) -> BoxFuture<'static, HttpResponse> {
+        async move { self.handle(request).await }.boxed()
+    }
+
+    fn drain(&self) {
+        self.backend.stop();
+        for session in self.sessions().values() {
+            session.log.end(STANDALONE);
+            session.running().drain();
+        }
+        self.sse.switches.drain();
+        self.websockets.switches.drain();
+    }
+
+    fn close_streams(&self) {
+        self.drain();
+        self.sse.switches.stop();
+        self.websockets.switches.stop();
+    }
+
+    fn session_count(&self) -> usize {
+        self.sessions().len() + self.sse.len() + self.websockets.len()
+    }
+
+    fn close(&self) {
+        self.stop();
+        self.cut_off();
     }
 }
 
@@ -441,7 +441,7 @@ impl<B: Backend> HttpEndpoint<B> {
     ) -> bool {
         let log = Arc::new(SseReplayLog::default());
         let mut sessions = self.sessions();
-        if sessions.len() >= self.backend.settings().session_limit {
+        if sessions.len() >= self.settings().session_limit {
             return false;
         }
         let (outbox, outgoing) = Outbox::new(BACKLOG);
@@ -465,7 +465,7 @@ impl<B: Backend> HttpEndpoint<B> {
         const SHORTEST: Duration = Duration::from_millis(10);
         const LONGEST: Duration = Duration::from_secs(60);
         let endpoint = Arc::downgrade(self);
-        let idle = self.backend.settings().session_idle;
+        let idle = self.settings().session_idle;
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep((idle / 4).clamp(SHORTEST, LONGEST)).await;

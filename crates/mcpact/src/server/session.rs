@@ -18,7 +18,7 @@ use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Outcome;
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -187,7 +187,13 @@ impl<S> Session<S> {
         method: Method,
         params: &str,
     ) -> Option<String> {
-        let effects = self.notify(scope, method, params);
+        self.check(method, params, &scope).ok()?;
+        let input = Input::Notify {
+            scope,
+            method: method.as_str(),
+            params: Some(params),
+        };
+        let effects = self.step(input, None);
         effects.into_iter().find_map(|effect| match effect {
             SessionEffect::Write(text) => Some(text),
             _ => None,
@@ -200,20 +206,6 @@ impl<S> Session<S> {
         if let Some(observer) = &self.observer {
             observer.missed(method);
         }
-    }
-
-    /// Returns `true` if the client has sent anything in this session.
-    pub(super) fn has_received(&self) -> bool {
-        self.machine().has_received()
-    }
-
-    /// Returns `true` if a request still needs its response.
-    pub(super) fn is_serving(&self, id: &Id) -> bool {
-        self.machine().is_serving(id)
-    }
-
-    pub(super) fn cached_pact(&self) -> Option<Arc<CachedPact>> {
-        self.machine().cached_pact()
     }
 
     /// Handles bytes that are not a message.
@@ -246,25 +238,6 @@ impl<S> Session<S> {
             SessionEffect::Reply { text, status } => Some((text, status)),
             _ => None,
         })
-    }
-
-    pub(super) fn notify(
-        &self,
-        scope: Scope,
-        method: Method,
-        params: &str,
-    ) -> SmallVec<[SessionEffect; 1]> {
-        if let Err(why) = self.check(method, params, &scope) {
-            return smallvec![SessionEffect::Withheld(why)];
-        }
-        self.step(
-            Input::Notify {
-                scope,
-                method: method.as_str(),
-                params: Some(params),
-            },
-            None,
-        )
     }
 
     pub(super) fn tick(&self) -> SmallVec<[SessionEffect; 1]> {
@@ -374,7 +347,7 @@ impl<S> Session<S> {
         agreed.unwrap_or(Revision::newest(Era::Modern))
     }
 
-    fn machine(&self) -> MutexGuard<'_, Server> {
+    pub(super) fn machine(&self) -> MutexGuard<'_, Server> {
         lock(&self.machine)
     }
 

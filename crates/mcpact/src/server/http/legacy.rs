@@ -224,20 +224,6 @@ impl<B: Backend> HttpEndpoint<B> {
         backend::serve(backend, request, Arc::clone(&session.session), outbox)
     }
 
-    /// Responds with JSON if the response comes first, with a stream otherwise.
-    fn first_response(
-        &self,
-        session: &Arc<HttpSession<B::State>>,
-        first: Option<Outgoing>,
-        outgoing: OutboxReceiver,
-    ) -> HttpResponse {
-        match first {
-            Some(Outgoing::Response(text, status)) => HttpResponse::json(status, text),
-            Some(item) => self.event_response(session, Some(item), outgoing),
-            None => HttpResponse::empty(202),
-        }
-    }
-
     fn event_response(
         &self,
         session: &Arc<HttpSession<B::State>>,
@@ -284,7 +270,9 @@ impl<B: Backend> HttpEndpoint<B> {
             }
         });
         match within(KEEP_ALIVE, outgoing.recv()).await {
-            Some(first) => self.first_response(session, first, outgoing),
+            Some(Some(Outgoing::Response(text, status))) => HttpResponse::json(status, text),
+            Some(None) => HttpResponse::empty(202),
+            Some(first) => self.event_response(session, first, outgoing),
             None => self.event_response(session, None, outgoing),
         }
     }
@@ -364,7 +352,7 @@ fn start_call<S: Send + Sync>(
     let (abort, registration) = AbortHandle::new_pair();
     let number = session.running().add(id.clone(), abort.clone());
     // The client may have cancelled it before it was registered.
-    if !session.session.is_serving(&id) {
+    if !session.session.machine().is_serving(&id) {
         abort.abort();
     }
     let serving = async move {

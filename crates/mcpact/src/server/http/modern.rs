@@ -90,11 +90,7 @@ impl<B: Backend> HttpEndpoint<B> {
             Err(response) => return response,
         };
         match self.admit(http_request, body, frame, facts, setup, &identity) {
-            Ok(AdmittedRequest {
-                session,
-                request,
-                first,
-            }) => self.run(http_request, session, request, first).await,
+            Ok(admitted) => self.run(http_request, admitted).await,
             Err(response) => response,
         }
     }
@@ -121,6 +117,7 @@ impl<B: Backend> HttpEndpoint<B> {
         let mut first = None;
         let effects = session.frame(body, frame, facts);
         *self.pact_cache() = session
+            .machine()
             .cached_pact()
             .map(|agreed| CachedTerms { terms, agreed });
         for effect in effects {
@@ -174,9 +171,11 @@ impl<B: Backend> HttpEndpoint<B> {
     async fn run(
         &self,
         http_request: &HttpRequest,
-        session: Arc<Session<B::State>>,
-        request: BackendRequest,
-        first: Option<String>,
+        AdmittedRequest {
+            session,
+            request,
+            first,
+        }: AdmittedRequest<B::State>,
     ) -> HttpResponse {
         let (outbox, outgoing) = Outbox::new(BACKLOG);
         let id = request.id.clone();
