@@ -24,6 +24,7 @@ mod ticket;
 pub use answer::{Outcome, ServerAnswer, unanswered};
 pub use claims::{Binding, Claims, SuspendedCallId};
 pub use default_answers::{AnsweredResult, DefaultAnswers, Dismissal};
+pub(crate) use ending::failed_tool;
 pub use ending::{AttributionFailure, invalid_state, missing_capabilities_error};
 pub use question::{QuestionRefusal, question_to_modern};
 pub use rounds::{Backoff, ClientReply, NextStep, Question, RoundLimits, Rounds};

@@ -7,7 +7,7 @@
 //! [`Hooks`] what happens to the connection. `mcpact-gateway` builds on this module.
 
 mod error;
-mod headers;
+pub(crate) mod headers;
 mod hooks;
 mod http;
 mod inbox;

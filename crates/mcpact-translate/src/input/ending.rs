@@ -49,7 +49,7 @@ pub(super) fn unanswered_call(
     })
 }
 
-fn failed_tool(to: Revision, text: &str) -> String {
+pub(crate) fn failed_tool(to: Revision, text: &str) -> String {
     let block = ObjectWriter::new()
         .text("type", "text")
         .text("text", text)

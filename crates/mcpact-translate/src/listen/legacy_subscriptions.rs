@@ -146,9 +146,7 @@ impl LegacySubscriptions {
     /// The handshake is over: the client may be told things.
     #[must_use]
     pub fn ready(&mut self) -> Vec<Action> {
-        let mut acts = Vec::new();
-        self.adjust(&mut acts);
-        acts
+        self.adjust()
     }
 
     /// The client asks for `resources/subscribe`.
@@ -170,9 +168,7 @@ impl LegacySubscriptions {
         }
         self.uris.insert(uri.clone());
         self.queued.push((request, uri));
-        let mut acts = Vec::new();
-        self.adjust(&mut acts);
-        acts
+        self.adjust()
     }
 
     /// The client asks for `resources/unsubscribe`; what it never had is gone all the same.
@@ -183,7 +179,7 @@ impl LegacySubscriptions {
             self.pending.uris.retain(|pending| !covers(&uri, pending));
         });
         let mut acts = Vec::from([answer(request, outcome)]);
-        self.adjust(&mut acts);
+        acts.extend(self.adjust());
         acts
     }
 
@@ -225,7 +221,7 @@ impl LegacySubscriptions {
         if mem::take(&mut self.has_gap) {
             self.notify_everything(&mut acts);
         }
-        self.adjust(&mut acts);
+        acts.extend(self.adjust());
         acts
     }
 
@@ -242,7 +238,7 @@ impl LegacySubscriptions {
         }
         self.failures = self.failures.saturating_add(1);
         self.has_failed = true;
-        self.adjust(&mut acts);
+        acts.extend(self.adjust());
         acts
     }
 
@@ -253,7 +249,7 @@ impl LegacySubscriptions {
         let Some(mut acts) = self.without(stream) else {
             return Vec::new();
         };
-        self.adjust(&mut acts);
+        acts.extend(self.adjust());
         acts
     }
 
@@ -340,9 +336,9 @@ impl LegacySubscriptions {
 
     /// Opens a stream if what is open is not what is wanted, unless one is being opened already;
     /// subscriptions that come in the meantime share the next one.
-    fn adjust(&mut self, acts: &mut Vec<Action>) {
+    fn adjust(&mut self) -> Vec<Action> {
         if self.opening.is_some() {
-            return;
+            return Vec::new();
         }
         let filter = ListenFilter {
             uris: self.uris.iter().cloned().collect(),
@@ -355,17 +351,18 @@ impl LegacySubscriptions {
         let (here, waiting): (Vec<_>, Vec<_>) = mem::take(&mut self.queued)
             .into_iter()
             .partition(|(_, uri)| self.promised.contains(uri) || !self.uris.contains(uri));
-        acts.extend(here.into_iter().map(|(request, _)| answer(request, Ok(()))));
+        let here = here.into_iter();
+        let mut acts: Vec<_> = here.map(|(request, _)| answer(request, Ok(()))).collect();
         if filter == ListenFilter::default() {
             let open = self.open.take();
             acts.extend(open.map(|open| Action::Close {
                 stream: open.stream,
             }));
             self.has_gap = false;
-            return;
+            return acts;
         }
         if is_open {
-            return;
+            return acts;
         }
         let stream = self.next_stream;
         self.next_stream += 1;
@@ -384,6 +381,7 @@ impl LegacySubscriptions {
             filter,
             waiting,
         });
+        acts
     }
 
     fn give_up(&mut self, uri: &str) {

@@ -39,8 +39,6 @@ use crate::lock;
 /// Status of a request that would come back to its sender.
 const LOOP_DETECTED: u16 = 508;
 
-const SESSION: &str = "mcp-session-id";
-
 /// Timeout of the DELETE that ends a session.
 const SESSION_END_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -161,7 +159,7 @@ impl HttpConnection {
         }
         let was_gone = self.is_gone.swap(true, Ordering::Relaxed);
         let hooks = lock(&self.hooks).take();
-        if !self.headers.contains_key(SESSION) || was_gone {
+        if !self.headers.contains_key(headers::SESSION_ID) || was_gone {
             return;
         }
         let (http, headers) = (self.http.clone(), self.headers.clone());
@@ -220,7 +218,7 @@ impl std::fmt::Debug for HttpCall {
 impl HttpCall {
     /// Returns true if the call belongs to a session.
     pub(super) fn has_session(&self) -> bool {
-        self.headers.contains_key(SESSION)
+        self.headers.contains_key(headers::SESSION_ID)
     }
 
     pub(super) fn take_failure(&mut self) -> Option<HttpFailure> {

@@ -506,7 +506,7 @@ impl Negotiator {
         if matches!(status, 401 | 403 | 429 | 508) {
             return Err(ConnectError::HttpStatus(HttpRefusal::of(&answer)));
         }
-        if let Some(id) = answer.headers.get("mcp-session-id")
+        if let Some(id) = answer.headers.get(headers::SESSION_ID)
             && status < 300
         {
             *session = Some(id.clone());

@@ -9,12 +9,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use http::HeaderName;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::{Dialect, ReasonCode, WireError};
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::tables::meta::{TRACE_PARENT, TRACE_STATE};
+use mcpact_spec::tables::meta::TRACE_PARENT;
 use mcpact_spec::{ErrorCode, LogLevel, Method};
 use mcpact_transport::http::server::{HttpRequest, HttpServer};
 use mcpact_transport::link::Link;
@@ -29,6 +28,7 @@ use super::client_identity::anonymous;
 use super::handler_error::HandlerError;
 use super::http::HttpEndpoint;
 use super::router::HttpRoute;
+use crate::connection::headers;
 use crate::error::Error;
 use crate::validation::Validation;
 
@@ -163,20 +163,14 @@ pub(super) async fn bind(settings: &Settings, address: SocketAddr) -> Result<Htt
     if !host.is_loopback() && settings.token.is_none() && !settings.allow_remote {
         return Err(Error::NotLoopback(address));
     }
-    let mut guard = settings.guard.clone();
+    let mut server = HttpServer::bind(address).await?;
+    server.guard = settings.guard.clone();
     if !host.is_unspecified() {
-        guard = guard.allow_host(address.ip().to_string());
+        server.guard = server.guard.allow_host(address.ip().to_string());
     }
-    let mut server = HttpServer::bind(address)
-        .await?
-        .guard(guard)
-        .limits(settings.limits);
-    if let Some(token) = &settings.token {
-        server = server.token(token.clone());
-    }
-    if let Some(identity) = &settings.tls {
-        server = server.tls(identity.clone());
-    }
+    server.limits = settings.limits;
+    server.token = settings.token.clone();
+    server.tls = settings.tls.clone();
     Ok(server)
 }
 
@@ -282,9 +276,6 @@ pub(super) async fn serve<B: Backend>(
     Ok(raw)
 }
 
-const PARENT_HEADER: HeaderName = HeaderName::from_static(TRACE_PARENT);
-const STATE_HEADER: HeaderName = HeaderName::from_static(TRACE_STATE);
-
 /// Admitted request.
 #[derive(Clone, Debug)]
 pub struct BackendRequest {
@@ -311,12 +302,12 @@ pub struct BackendRequest {
 impl BackendRequest {
     /// Copies a trace context of the headers into `_meta`, unless `_meta` has one.
     pub(super) fn traced(mut self, http_request: &HttpRequest) -> Self {
-        let Some(parent) = http_request.header(PARENT_HEADER) else {
+        let Some(parent) = http_request.header(headers::TRACE_PARENT) else {
             return self;
         };
         let params: &str = &self.params;
         // The message takes precedence over the headers.
-        if let Some(trace) = TraceContext::new(parent, http_request.header(STATE_HEADER))
+        if let Some(trace) = TraceContext::new(parent, http_request.header(headers::TRACE_STATE))
             && !names_a_trace(params)
             && let Ok(params) = trace.apply(params)
         {

@@ -22,8 +22,9 @@ use mcpact_wire::id::Id;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::header_fields::{SESSION_ID, header_field};
+use super::header_fields::header_field;
 use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
+use crate::connection::headers::SESSION_ID;
 use crate::log;
 use crate::server::backend;
 use crate::server::backend::{Backend, BackendRequest, ResponseMode};
