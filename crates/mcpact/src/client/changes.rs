@@ -13,7 +13,6 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use super::client_error::ClientError;
-use super::options::CallOptions;
 use super::{Client, Outgoing};
 use crate::lock;
 
@@ -234,7 +233,7 @@ impl Drop for Changes {
     }
 }
 
-fn uri_params(uri: &str) -> String {
+pub(super) fn uri_params(uri: &str) -> String {
     ObjectWriter::new().text("uri", uri).finish()
 }
 
@@ -275,8 +274,7 @@ impl Client {
                 for uri in &watch.filter.uris {
                     if self.shared.subscribe(uri) {
                         let params = Some(uri_params(uri));
-                        let method = Method::ResourcesSubscribe.as_str();
-                        let asked = self.ask(method, params, &CallOptions::new()).await;
+                        let asked = self.ask_plainly(Method::ResourcesSubscribe, params).await;
                         if let Err(error) = asked {
                             self.shared.unsubscribe(uri);
                             return Err(error);

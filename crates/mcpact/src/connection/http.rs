@@ -13,12 +13,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use mcpact_engine::pact::Pact;
-use mcpact_spec::{Era, Method, Revision};
+use mcpact_spec::{Era, Revision};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::{ClientResponse, ClientResponseBody, HttpClient};
-use mcpact_wire::codec;
 use mcpact_wire::id::Id;
-use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -31,7 +29,7 @@ use super::inbox::{
 use super::server_request::{ReplyPath, ServerRequest};
 use super::{
     CallObserver, DeliveryFailure, DropReason, Hooks, HttpFailure, HttpRefusal, MessageHandler,
-    RawRequest, ToolHeaders, headers,
+    RawRequest, ToolHeaders, cancellation, headers,
 };
 use crate::error::with_causes;
 use crate::lock;
@@ -488,8 +486,7 @@ impl Drop for HttpCall {
         if matches!(self.state, State::Over) || self.era == Era::Modern {
             return;
         }
-        let params = ObjectWriter::new().raw("requestId", self.id.raw()).finish();
-        let text = codec::call(None, Method::Cancelled.as_str(), Some(&params));
+        let text = cancellation(&self.id);
         let (http, headers) = (self.http.clone(), std::mem::take(&mut self.headers));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {

@@ -44,12 +44,18 @@ pub struct ServerNotification {
 impl ServerNotification {
     /// Returns the id of the request that a legacy server cancels.
     pub fn cancelled_request(&self) -> Option<Id> {
-        if self.method != Method::Cancelled {
-            return None;
+        match self.method {
+            Method::Cancelled => cancelled_id(Some(&self.params)),
+            _ => None,
         }
-        let params = Object::parse(&self.params).ok()?;
-        IdRef::from_token(params.get("requestId")?).map(IdRef::to_id)
     }
+}
+
+/// Returns the request id in the parameters of a cancellation.
+pub(crate) fn cancelled_id(params: Option<&str>) -> Option<Id> {
+    let params = Object::parse(params?).ok()?;
+    let id = params.get("requestId").and_then(IdRef::from_token)?;
+    Some(id.to_id())
 }
 
 /// A response of the server.

@@ -30,7 +30,8 @@ use super::backend::{Backend, BackendRequest, ClientHello, ClientSetup};
 use super::client_identity::ClientIdentity;
 use super::outbox::{Outbox, OutboxReceiver, Outgoing};
 use super::raw_params::utf8_text;
-use super::session::{Session, SessionEffect, cancelled_id};
+use super::session::{Session, SessionEffect};
+use crate::connection::cancelled_id;
 use crate::error::Error;
 use crate::log::{self, ServerNegotiationLog};
 

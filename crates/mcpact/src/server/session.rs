@@ -16,8 +16,7 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Outcome;
-use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::raw::Object;
+use mcpact_wire::id::Id;
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -61,13 +60,6 @@ pub enum QuestionOutcome {
     Lost(&'static str),
     /// Not asked: the client did not declare the capability, or cannot be asked now.
     Refused(String),
-}
-
-/// Returns the request id of a cancellation.
-pub(super) fn cancelled_id(params: Option<&str>) -> Option<Id> {
-    let params = Object::parse(params?).ok()?;
-    let id = params.get("requestId").and_then(IdRef::from_token)?;
-    Some(id.to_id())
 }
 
 /// Unanswered question to the client. Dropping it withdraws the question.

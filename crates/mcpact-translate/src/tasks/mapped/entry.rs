@@ -178,11 +178,8 @@ impl Task {
 
     fn questions(&self) -> String {
         let pending = self.pending.iter();
-        pending
-            .fold(ObjectWriter::new(), |out, (key, pending)| {
-                out.raw(key, &pending.question)
-            })
-            .finish()
+        let questions = pending.map(|(key, pending)| (&**key, &*pending.question));
+        ObjectWriter::new().members(questions).finish()
     }
 
     pub(super) fn ask(&mut self, id: Id, method: Method, question: String) -> String {
