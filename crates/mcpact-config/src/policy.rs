@@ -120,19 +120,20 @@ fn check_argument(arg: &Text<'_>, findings: &mut Findings) {
     let shown = arg.filled;
     if tables::OPERATORS.contains(&value) {
         let message = format!("`{shown}` is a shell operator, but commands do not run in a shell");
-        let problem = findings.error(arg.span, message);
-        problem.remedy("remove it and the words after it");
+        findings.error_with(arg.span, message, "remove it and the words after it");
     } else if tables::SUBSTITUTIONS
         .iter()
         .any(|mark| value.contains(mark))
     {
         let message = format!("`{shown}` is passed unchanged: commands do not run in a shell");
-        let problem = findings.warning(arg.span, message);
-        problem.remedy("write the value itself, or use `${VARIABLE}`");
+        findings.warning_with(
+            arg.span,
+            message,
+            "write the value itself, or use `${VARIABLE}`",
+        );
     } else if value.starts_with("~/") {
         let message = format!("`{shown}` is passed unchanged: only a shell expands `~`");
-        let problem = findings.warning(arg.span, message);
-        problem.remedy("write `${userHome}/…`");
+        findings.warning_with(arg.span, message, "write `${userHome}/…`");
     } else if let Some(place) = tables::SECRET_PLACES
         .iter()
         .find(|place| value.contains(*place))
@@ -154,8 +155,11 @@ impl<'a> Policy<'a> {
         let shown = program.written;
         if !self.rules.allow.is_empty() && !is_allowed(listed_as, self.rules, facts) {
             let message = format!("`{shown}` is not in the list of allowed programs");
-            let problem = findings.error(program.span, message);
-            problem.remedy("add it to `allow` in [gateway.commands]");
+            findings.error_with(
+                program.span,
+                message,
+                "add it to `allow` in [gateway.commands]",
+            );
         }
         if let Some(path) = &facts.writable_by_all {
             let problem = findings.error(program.span, world_writable(path, shown));
@@ -176,8 +180,7 @@ impl<'a> Policy<'a> {
         };
         if depth > MAX_LAUNCHERS {
             let message = format!("more than {MAX_LAUNCHERS} launchers in a row");
-            let problem = findings.error(program.span, message);
-            problem.remedy("start the server itself");
+            findings.error_with(program.span, message, "start the server itself");
             return Arguments::Plain;
         }
         let shown = program.written;
@@ -195,8 +198,7 @@ impl<'a> Policy<'a> {
             }
             Some(kind) => {
                 let (reason, remedy) = kind.refusal().unwrap_or_default();
-                let problem = findings.error(program.span, format!("`{shown}` {reason}"));
-                problem.remedy(remedy);
+                findings.error_with(program.span, format!("`{shown}` {reason}"), remedy);
                 return Arguments::Plain;
             }
             None => {}
@@ -223,8 +225,7 @@ impl<'a> Policy<'a> {
         let found = launcher.read(&args.iter().map(|word| word.value).collect::<Vec<_>>());
         if let Some(option) = found.script.map(|at| &args[at]) {
             let message = format!("`{shown} {}` runs a shell script", option.written);
-            let problem = findings.error(option.span, message);
-            problem.remedy("start the server itself");
+            findings.error_with(option.span, message, "start the server itself");
             return Arguments::Script;
         }
         if let Some(package) = found.package.and_then(|at| args.get(at)) {
@@ -303,8 +304,7 @@ impl<'a> Policy<'a> {
         let shown = shell.written;
         let Some(option) = args.iter().find(|word| tables::takes_script(word.value)) else {
             let message = format!("`{shown}` is a shell, and its script is not checked");
-            let problem = findings.warning(shell.span, message);
-            problem.remedy("start the server itself");
+            findings.warning_with(shell.span, message, "start the server itself");
             self.check_script(shell, args, findings);
             return;
         };
@@ -330,8 +330,7 @@ impl<'a> Policy<'a> {
                 "`{} {}` runs inline code, which is not checked",
                 program.written, option.written
             );
-            let problem = findings.warning(option.span, message);
-            problem.remedy("put the code into a file");
+            findings.warning_with(option.span, message, "put the code into a file");
         } else {
             self.check_script(program, args, findings);
         }
@@ -348,8 +347,7 @@ impl<'a> Policy<'a> {
             && let Some(open) = self.host.writable_by_all(&path)
         {
             let message = world_writable(&open, program.written);
-            let problem = findings.warning(script.span, message);
-            problem.remedy(format!("run `chmod o-w {open}`"));
+            findings.warning_with(script.span, message, format!("run `chmod o-w {open}`"));
         }
     }
 

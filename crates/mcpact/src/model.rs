@@ -21,7 +21,6 @@ pub use content::{
 };
 pub use elicitation::{ElicitAction, ElicitRequest, ElicitResult, FormRequest, UrlRequest};
 pub use form::FormError;
-pub(crate) use list_result::CacheHints;
 pub use list_result::ListResult;
 pub use mcpact_spec::LogLevel;
 pub use mcpact_wire::model::implementation::Implementation;

@@ -100,8 +100,9 @@ pub(super) fn read(
     if let Some((message, remedy)) = config.missing_host_warning()
         && let Some(member) = fields.member("listen")
     {
-        let problem = fields.findings.warning(member.node.span, message);
-        problem.remedy(remedy);
+        fields
+            .findings
+            .warning_with(member.node.span, message, remedy);
     }
     config
 }

@@ -108,8 +108,9 @@ fn launch(
     let &[(key, own, _)] = given.as_slice() else {
         if let [(first, ..), (second, _, member), ..] = given.as_slice() {
             let message = format!("server `{name}` has both `{first}` and `{second}`");
-            let problem = fields.findings.error(member.key_span, message);
-            problem.remedy("keep one of them");
+            fields
+                .findings
+                .error_with(member.key_span, message, "keep one of them");
         } else {
             let message = format!("server `{name}` has neither `command` nor `url` nor `builtin`");
             let problem = fields.findings.error(span, message);
@@ -243,8 +244,9 @@ fn cwd(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Option<Expande
     let is_there = |host: &dyn HostEnvironment| is_open || host.has_folder(&path);
     if !context.host.is_none_or(is_there) {
         let message = format!("folder `{}` not found", text.filled);
-        let problem = fields.findings.warning(text.span, message);
-        problem.remedy("create it or correct `cwd`");
+        fields
+            .findings
+            .warning_with(text.span, message, "create it or correct `cwd`");
     }
     Some(text.filled.with_value(path))
 }
@@ -311,8 +313,9 @@ fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
                 .remedy("keep one of them");
         }
         if let Err(error) = sendable.insert(name, filled.value()) {
-            let problem = fields.findings.error(span, error.to_string());
-            problem.remedy("correct it or remove it");
+            fields
+                .findings
+                .error_with(span, error.to_string(), "correct it or remove it");
         }
         headers.insert(name.to_owned(), Secret::new(filled.value()));
     }
@@ -328,8 +331,9 @@ fn declare(fields: &mut Fields<'_, '_>) -> Vec<String> {
     let (key, value) = (member.key_span, member.node.span);
     if fields.choice("strategy") != "singleton" {
         let message = "`declare` works for a `singleton` only: other servers receive the capabilities of each client";
-        let problem = fields.findings.error(key, message);
-        problem.remedy("remove it or set `strategy = \"singleton\"`");
+        fields
+            .findings
+            .error_with(key, message, "remove it or set `strategy = \"singleton\"`");
     }
     if let Some(open) = declare
         .iter()

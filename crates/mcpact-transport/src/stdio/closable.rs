@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::lock;
 
 /// One end of a pipe.
 ///
@@ -63,12 +65,8 @@ pub(super) fn closable_with<T: 'static>(
 }
 
 impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn close(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let io = state.io.take();
         let waiting = state.waiting.take();
         drop(state);
@@ -94,7 +92,7 @@ impl<T: Unpin> Closable<T> {
         context: &mut Context<'_>,
         act: impl FnOnce(Pin<&mut T>, &mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.0);
         let Some((io, _)) = state.io.as_mut() else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
@@ -118,7 +116,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Closable<W> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.shared.lock().io.is_none() {
+        if lock(&self.shared.0).io.is_none() {
             return Poll::Ready(Ok(()));
         }
         let result = self.poll(context, AsyncWrite::poll_shutdown);

@@ -13,7 +13,7 @@ use super::changes::uri_params;
 use super::client_error::ClientError;
 use super::options::CallOptions;
 use crate::model::{
-    CacheHints, Completion, CompletionRef, ListResult, Prompt, PromptResult, ReadResult, Resource,
+    Completion, CompletionRef, ListResult, Prompt, PromptResult, ReadResult, Resource,
     ResourceTemplate, Tool, ToolResult,
 };
 
@@ -120,12 +120,12 @@ impl Client {
             if method == Method::ToolsList && self.mirrors_params() {
                 self.shared.tool_headers.learn(&raw);
             }
-            let page: Vec<T> = read_member(method, &raw, key)?;
+            let items: Vec<T> = read_member(method, &raw, key)?;
             let body = Object::parse(&raw).unwrap_or_default();
-            let hints = CacheHints::parse(body.get("ttlMs"), body.get("cacheScope"));
+            let page = ListResult::of_page(items, body.get("ttlMs"), body.get("cacheScope"));
             let list = match all.take() {
-                None => ListResult::new(page, hints),
-                Some(before) => before.followed_by(page, hints),
+                None => page,
+                Some(before) => before.followed_by(page),
             };
             let Some(cursor) = body.get_present("nextCursor") else {
                 return Ok(list);

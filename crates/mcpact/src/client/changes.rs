@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
@@ -126,10 +126,6 @@ impl ChangeQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Change>> {
-        lock(&self.waiting)
-    }
-
     pub(super) fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Tools => self.wanted.tools,
@@ -145,7 +141,7 @@ impl ChangeQueue {
     }
 
     pub(super) fn push(&self, change: &Change) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if !waiting.contains(change) && waiting.len() < LIMIT {
             waiting.push_back(change.clone());
         }
@@ -201,7 +197,7 @@ impl Changes {
     pub async fn next(&mut self) -> Option<Change> {
         loop {
             let arrived = self.queue.arrived.notified();
-            if let Some(change) = self.queue.lock().pop_front() {
+            if let Some(change) = lock(&self.queue.waiting).pop_front() {
                 return Some(change);
             }
             if self.queue.has_ended.load(Ordering::Acquire) {

@@ -10,7 +10,6 @@ use mcpact_engine::client::{ClientTerms, EraMode, EraVerdict};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{LogLevel, Revision};
 use mcpact_transport::address::shown;
-use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::link::Link;
 use mcpact_transport::{tcp, websocket};
@@ -295,11 +294,7 @@ impl ClientBuilder {
         prior: Option<EraVerdict>,
     ) -> Result<(Client, Option<EraVerdict>), ClientError> {
         let name = target.name();
-        let unreachable = |source: TransportError| ClientError::Unreachable {
-            target: name.clone(),
-            stderr: String::new(),
-            source,
-        };
+        let unreachable = |source| ClientError::unreachable(&name, source);
         let mut terms = ClientTerms::new(self.info, self.handlers.capabilities(), self.policy);
         terms.mode = self.mode;
         terms.floor = self.floor;

@@ -25,6 +25,7 @@ use crate::connection::{
     AmbiguousRefusal, Call, CallEvent, CallFailure, HttpFailure, RawRequest, ServerResponse,
 };
 use crate::model::{ElicitAction, ElicitRequest, ElicitResult, UrlRequest};
+use crate::validation::ValidationError;
 
 /// Maximum number of URLs that a user visits for one call.
 const MAX_URLS: usize = 8;
@@ -361,11 +362,7 @@ impl Client {
         let validation = &self.shared.validation;
         validation
             .params("client", pact.revision(), method, params)
-            .map_err(|source| ClientError::SchemaViolation {
-                what,
-                method: method.to_owned(),
-                source,
-            })
+            .map_err(violation(what, method))
     }
 
     /// Validates a result of the server against the official schema.
@@ -373,11 +370,7 @@ impl Client {
         let validation = &self.shared.validation;
         validation
             .result("server", pact.revision(), method, raw)
-            .map_err(|source| ClientError::SchemaViolation {
-                what: "the answer to",
-                method: method.to_owned(),
-                source,
-            })
+            .map_err(violation("the answer to", method))
     }
 
     fn failed(
@@ -386,11 +379,7 @@ impl Client {
         failure: CallFailure,
         details: Option<HttpFailure>,
     ) -> ClientError {
-        let unreachable = |source: TransportError| ClientError::Unreachable {
-            target: self.shared.target.to_string(),
-            stderr: String::new(),
-            source,
-        };
+        let unreachable = |source| ClientError::unreachable(&self.shared.target, source);
         match (failure, details) {
             (CallFailure::ResponseTooLarge(limit), _) => {
                 ClientError::Transport(TransportError::TooLarge { limit })
@@ -420,6 +409,15 @@ impl Client {
             _ if session.connection.is_gone() => ClientError::Closed,
             _ => ClientError::ProtocolViolation("an answer cannot be read"),
         }
+    }
+}
+
+fn violation(what: &'static str, method: &str) -> impl FnOnce(ValidationError) -> ClientError {
+    let method = method.to_owned();
+    move |source| ClientError::SchemaViolation {
+        what,
+        method,
+        source,
     }
 }
 

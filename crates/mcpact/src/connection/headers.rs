@@ -1,7 +1,7 @@
 //! Headers of requests over HTTP, derived from the body.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact_engine::classify::param_headers::{Annotation, annotations, argument, header_for};
@@ -32,16 +32,12 @@ pub struct ToolHeaders {
 }
 
 impl ToolHeaders {
-    fn tools(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<[Annotation]>>> {
-        lock(&self.tools)
-    }
-
     /// Reads a page of the tool list. Tools with invalid annotations are skipped, as modern clients do.
     pub fn learn(&self, result: &str) {
         let Some(list) = Object::parse(result).ok().and_then(|r| r.get("tools")) else {
             return;
         };
-        let mut tools = self.tools();
+        let mut tools = lock(&self.tools);
         for raw in elements(list).unwrap_or_default() {
             let tool = Object::parse(raw).unwrap_or_default();
             let (Some(name), Some(schema)) = (tool.get_str("name"), tool.get("inputSchema")) else {
@@ -58,7 +54,7 @@ impl ToolHeaders {
 
     /// Returns the annotated parameters of a tool.
     pub fn of(&self, tool: &str) -> Option<Arc<[Annotation]>> {
-        self.tools().get(tool).cloned()
+        lock(&self.tools).get(tool).cloned()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Messages from a server, and the inbox of a call.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -259,13 +259,9 @@ impl Waiting {
 }
 
 impl Inbox {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.waiting)
-    }
-
     /// Adds an event. Returns the number of older events that were dropped for it.
     pub(super) fn put(&self, event: CallEvent) -> usize {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         let dropped = waiting.drop_oldest(&event);
         waiting.push(event);
         drop(waiting);
@@ -276,7 +272,7 @@ impl Inbox {
     pub(super) async fn take(&self) -> CallEvent {
         std::future::poll_fn(|cx| {
             self.reader.register(cx.waker());
-            self.waiting().pop().map_or(Poll::Pending, Poll::Ready)
+            lock(&self.waiting).pop().map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
@@ -330,14 +326,14 @@ mod tests {
         );
         assert_eq!(inbox.put(notification(2)), 1);
         assert_eq!(inbox.put(notification(2 * MAX_BYTES)), 2, "queued alone");
-        assert_eq!(inbox.waiting().events.len(), 2);
+        assert_eq!(lock(&inbox.waiting).events.len(), 2);
         assert_eq!(lengths(&inbox), [2 * MAX_BYTES]);
         for _ in 0..MAX_NOTIFICATIONS {
             assert_eq!(inbox.put(notification(0)), 0);
         }
         assert_eq!(inbox.put(notification(0)), 1);
         assert_eq!(lengths(&inbox).len(), MAX_NOTIFICATIONS);
-        let waiting = inbox.waiting();
+        let waiting = lock(&inbox.waiting);
         assert_eq!((waiting.notifications, waiting.bytes), (0, 0));
     }
 }

@@ -34,6 +34,7 @@ use super::seal::{Binding, OpenedState, Sealer, digest, unix_now};
 use super::session::Session;
 use super::subscribers::Subscribers;
 use super::task_store::TaskStore;
+use crate::lock;
 
 pub(super) use self::shaping::ServerInfoTable;
 
@@ -407,7 +408,7 @@ impl Core {
     ) -> Result<Served, HandlerError> {
         let principal = context.call.session.principal();
         let binding = binding(principal, method, params);
-        let mut rounds = context.rounds();
+        let mut rounds = lock(&context.call.rounds);
         let open = std::mem::take(&mut rounds.open);
         let used = std::mem::take(&mut rounds.used);
         let expires = unix_now() + self.settings.input_timeout.as_secs();

@@ -7,7 +7,7 @@ mod sse_transport;
 mod websocket;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -58,10 +58,6 @@ struct HttpSession<S> {
 }
 
 impl<S> HttpSession<S> {
-    fn running(&self) -> MutexGuard<'_, RunningCalls> {
-        lock(&self.running)
-    }
-
     fn touch(&self) {
         *lock(&self.used) = Instant::now();
     }
@@ -69,7 +65,7 @@ impl<S> HttpSession<S> {
     /// Returns `true` if the session had no request and no connected stream for this long.
     fn is_idle_for(&self, idle: Duration) -> bool {
         let used = *lock(&self.used);
-        used.elapsed() >= idle && self.running().calls.is_empty() && !self.log.is_connected()
+        used.elapsed() >= idle && lock(&self.running).calls.is_empty() && !self.log.is_connected()
     }
 
     /// Ends its calls and streams. Running calls hold the session, so dropping it is not enough.
@@ -87,7 +83,7 @@ impl<S> HttpSession<S> {
     }
 
     fn cut_off(&self) {
-        for call in self.running().calls.values() {
+        for call in lock(&self.running).calls.values() {
             call.abort.abort();
         }
     }
@@ -142,7 +138,7 @@ impl<B: Backend> HttpEndpoint<B> {
     /// Ends all sessions and streams for shutdown.
     pub(super) fn stop(&self) {
         self.backend.stop();
-        let ended = std::mem::take(&mut *self.sessions());
+        let ended = std::mem::take(&mut *lock(&self.sessions));
         for session in ended.values() {
             session.stop();
         }
@@ -150,18 +146,9 @@ impl<B: Backend> HttpEndpoint<B> {
         self.websockets.switches.stop();
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession<B::State>>>> {
-        lock(&self.sessions)
-    }
-
-    /// Pact of the last modern request; most requests come from the same few clients.
-    fn pact_cache(&self) -> MutexGuard<'_, Option<CachedTerms>> {
-        lock(&self.pact_cache)
-    }
-
     /// Returns the cached pact for these terms.
     fn cached_pact(&self, terms: &Arc<ServerTerms>) -> Option<Arc<CachedPact>> {
-        let pact_cache = self.pact_cache();
+        let pact_cache = lock(&self.pact_cache);
         let pact_cache = pact_cache.as_ref()?;
         Arc::ptr_eq(&pact_cache.terms, terms).then(|| Arc::clone(&pact_cache.agreed))
     }
@@ -223,7 +210,7 @@ impl<B: Backend> HttpEndpoint<B> {
             HeaderField::Repeated => None,
         };
         let found = named
-            .and_then(|id| self.sessions().get(id).cloned())
+            .and_then(|id| lock(&self.sessions).get(id).cloned())
             .filter(|found| found.session.principal() == &*self.principal(http_request));
         match found {
             Some(session) => {
@@ -382,9 +369,9 @@ impl<B: Backend> ErasedEndpoint for HttpEndpoint<B> {
 
     fn drain(&self) {
         self.backend.stop();
-        for session in self.sessions().values() {
+        for session in lock(&self.sessions).values() {
             session.log.end(STANDALONE);
-            session.running().drain();
+            lock(&session.running).drain();
         }
         self.sse.switches.drain();
         self.websockets.switches.drain();
@@ -397,7 +384,7 @@ impl<B: Backend> ErasedEndpoint for HttpEndpoint<B> {
     }
 
     fn session_count(&self) -> usize {
-        self.sessions().len() + self.sse.len() + self.websockets.len()
+        lock(&self.sessions).len() + self.sse.len() + self.websockets.len()
     }
 
     fn close(&self) {
@@ -441,7 +428,7 @@ impl<B: Backend> HttpEndpoint<B> {
         revision: Revision,
     ) -> bool {
         let log = Arc::new(SseReplayLog::default());
-        let mut sessions = self.sessions();
+        let mut sessions = lock(&self.sessions);
         if sessions.len() >= self.settings().session_limit {
             return false;
         }
@@ -481,7 +468,7 @@ impl<B: Backend> HttpEndpoint<B> {
     fn reap_idle(&self, idle: Duration) {
         let is_idle =
             |_: &String, session: &mut Arc<HttpSession<B::State>>| session.is_idle_for(idle);
-        let ended: Vec<_> = self.sessions().extract_if(is_idle).collect();
+        let ended: Vec<_> = lock(&self.sessions).extract_if(is_idle).collect();
         if !ended.is_empty() {
             tracing::info!(
                 event = log::event::IDLE_REAP,

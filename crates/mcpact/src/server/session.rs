@@ -290,7 +290,7 @@ impl<S> Session<S> {
         self.check(method, params, &Scope::Connection)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = oneshot::channel();
-        match self.waiting().as_mut() {
+        match lock(&self.waiting).as_mut() {
             Some(waiting) => waiting.insert(id.to_string(), sender),
             None => return Err(String::from("the client disconnected")),
         };
@@ -343,18 +343,14 @@ impl<S> Session<S> {
         lock(&self.machine)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<String, oneshot::Sender<QuestionOutcome>>>> {
-        lock(&self.waiting)
-    }
-
     /// Removes the sender of a pending answer.
     fn answered(&self, id: &str) -> Option<oneshot::Sender<QuestionOutcome>> {
-        self.waiting().as_mut()?.remove(id)
+        lock(&self.waiting).as_mut()?.remove(id)
     }
 
     /// Drops pending answers: the client has closed its side.
     pub(super) fn close_input(&self) {
-        *self.waiting() = None;
+        *lock(&self.waiting) = None;
     }
 
     fn step(&self, input: Input<'_>, source: Option<&ByteString>) -> SmallVec<[SessionEffect; 1]> {

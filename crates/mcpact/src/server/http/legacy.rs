@@ -26,6 +26,7 @@ use super::header_fields::header_field;
 use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
 use crate::connection::cancelled_id;
 use crate::connection::headers::SESSION_ID;
+use crate::lock;
 use crate::log;
 use crate::server::backend;
 use crate::server::backend::{Backend, BackendRequest, ResponseMode};
@@ -115,7 +116,7 @@ impl<B: Backend> HttpEndpoint<B> {
                     params,
                 } => {
                     if let Some(id) = cancelled_id(params.as_deref()) {
-                        session.running().cancel(&id);
+                        lock(&session.running).cancel(&id);
                     }
                 }
                 SessionEffect::Observe {
@@ -323,7 +324,7 @@ impl<B: Backend> HttpEndpoint<B> {
         match self.session(header_field(http_request, &SESSION_ID), http_request) {
             (SessionFact::Live(_), Some(_)) => {
                 let id = http_request.header(SESSION_ID).unwrap_or_default();
-                let ended = self.sessions().remove(id);
+                let ended = lock(&self.sessions).remove(id);
                 if let Some(ended) = ended {
                     ended.end();
                 }
@@ -352,14 +353,14 @@ fn start_call<S: Send + Sync>(
     serve: impl Future<Output = Result<ByteString, WireError>> + Send,
 ) -> (u64, impl Future<Output = Option<(String, u16)>> + Send) {
     let (abort, registration) = AbortHandle::new_pair();
-    let number = session.running().add(id.clone(), abort.clone());
+    let number = lock(&session.running).add(id.clone(), abort.clone());
     // The client may have cancelled it before it was registered.
     if !session.session.machine().is_serving(&id) {
         abort.abort();
     }
     let serving = async move {
         let outcome = Abortable::new(serve, registration).await;
-        session.running().calls.remove(&number);
+        lock(&session.running).calls.remove(&number);
         // A call cancelled by its client gets no response.
         let outcome = outcome.unwrap_or_else(|_| Err(backend::cut_off_error()));
         session.session.respond(id, outcome)
@@ -423,7 +424,7 @@ impl<S> Drop for DetachableCall<S> {
     fn drop(&mut self) {
         // Without a stream the client cannot reconnect to it.
         if self.detach() {
-            self.session.running().abandon(self.number);
+            lock(&self.session.running).abandon(self.number);
         }
     }
 }

@@ -20,6 +20,7 @@ use mcpact_wire::raw::Object;
 use super::header_fields::header_field;
 use super::legacy::response_mode;
 use super::{BACKLOG, CachedTerms, HttpEndpoint};
+use crate::lock;
 use crate::server::backend;
 use crate::server::backend::{Backend, ClientSetup};
 use crate::server::backend::{BackendRequest, ResponseMode};
@@ -116,7 +117,7 @@ impl<B: Backend> HttpEndpoint<B> {
         ));
         let mut first = None;
         let effects = session.frame(body, frame, facts);
-        *self.pact_cache() = session
+        *lock(&self.pact_cache) = session
             .machine()
             .cached_pact()
             .map(|agreed| CachedTerms { terms, agreed });
