@@ -28,7 +28,7 @@ use mcpact_spec::Revision;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::report::{self, log};
 
 /// Runs the selected command.

@@ -10,7 +10,7 @@ use mcpact_gateway::stable_strings;
 
 use self::pin::pin;
 use crate::args::Cli;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::explanation::{IgnoredReason, MethodReason};
 
 /// Every command for users, the program itself first, each with its path.

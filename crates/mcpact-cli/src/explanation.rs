@@ -15,9 +15,7 @@ use mcpact_spec::{Era, Side};
 
 use crate::document::Document;
 
-pub(crate) use capabilities::{
-    EffectiveCapability, IgnoredCapability, SentCapabilities, effective, ignored, sent,
-};
+pub(crate) use capabilities::{EffectiveCapability, IgnoredCapability, effective, ignored, sent};
 pub(crate) use methods::{MessageKind, MethodVerdict, Verdict, verdicts};
 pub(crate) use rejection::Rejection;
 #[cfg(test)]

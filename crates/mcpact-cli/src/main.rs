@@ -9,7 +9,6 @@ mod commands;
 mod contract_tests;
 mod document;
 mod error;
-mod exit;
 mod explanation;
 mod report;
 

@@ -14,12 +14,13 @@ use mcpact_spec::{Capability, Revision};
 use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Confinement;
 
+use super::approvals::{self, ExposingKey};
 use super::expand::OnMissing;
-use super::exposing_keys::{self, ExposingKey};
 use super::hosts::{self, AllowHostsSource};
-use super::read;
+use super::name::ServerName;
 use super::secret::{ExpandedText, Secret};
-use super::shared_values::SharedValue;
+use super::tree::SharedValue;
+use super::{Catalog, read};
 
 /// Settings of the gateway.
 #[derive(Clone, Debug, PartialEq)]
@@ -386,7 +387,7 @@ impl GatewayConfig {
     pub fn override_listen(&mut self, address: SocketAddr) {
         self.listen = address;
         self.exposing_keys
-            .retain(|found| found.key != exposing_keys::LISTEN);
+            .retain(|found| found.key != approvals::LISTEN);
     }
 }
 
@@ -421,6 +422,136 @@ impl ServerConfig {
             run: RunSettings::default(),
         }
     }
+}
+
+/// A program that inspects requests, results, or both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilterConfig {
+    /// Name.
+    pub name: ServerName,
+    /// Command of the program.
+    pub command: CommandLaunch,
+    /// Position; smaller numbers run first.
+    pub order: u32,
+    /// Inspected stages; empty means all.
+    pub stages: Vec<Stage>,
+    /// Inspected methods; empty means all.
+    pub methods: Vec<String>,
+    /// Rejects requests if the filter is not available.
+    pub required: bool,
+    /// Timeout of one decision.
+    pub timeout: Duration,
+}
+
+/// Stage at which a filter runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Request parameters, before the request is handled.
+    Request,
+    /// Result, before it is sent to the client.
+    Response,
+}
+
+impl Stage {
+    /// Name of the stage.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+        }
+    }
+
+    /// JSON field with the inspected value.
+    #[must_use]
+    pub const fn body(self) -> &'static str {
+        match self {
+            Self::Request => "params",
+            Self::Response => "result",
+        }
+    }
+}
+
+impl FilterConfig {
+    /// Returns whether the filter inspects this method at this stage.
+    #[must_use]
+    pub fn wants(&self, stage: Stage, method: &str) -> bool {
+        let any = |pattern: &String| matches(pattern, method);
+        (self.stages.is_empty() || self.stages.contains(&stage))
+            && (self.methods.is_empty() || self.methods.iter().any(any))
+    }
+}
+
+/// Difference between two configs. Disabled servers count as absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Added servers.
+    pub added: BTreeSet<ServerName>,
+    /// Removed servers.
+    pub removed: BTreeSet<ServerName>,
+    /// Changed servers.
+    pub changed: BTreeMap<ServerName, Change>,
+    /// True if the gateway settings differ.
+    pub gateway: bool,
+}
+
+/// Effect of a change on a running server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The launch differs: instances are stopped and start again on the next call.
+    Relaunch,
+    /// Only limits, names or visibility differ; instances keep running.
+    Settings,
+}
+
+impl Changes {
+    /// Returns whether the configs are equal.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Catalog {
+    /// Computes the changes from this config to another.
+    #[must_use]
+    pub fn changes_to(&self, next: &Self) -> Changes {
+        let (old, new) = (self.served(), next.served());
+        let names = |all: &BTreeMap<&ServerName, _>, other: &BTreeMap<&ServerName, _>| {
+            let only = all.keys().filter(|name| !other.contains_key(*name));
+            only.map(|name| (*name).clone()).collect()
+        };
+        let changed = new.iter().filter_map(|(name, server)| {
+            let change = change(old.get(name)?, server)?;
+            Some(((*name).clone(), change))
+        });
+        Changes {
+            added: names(&new, &old),
+            removed: names(&old, &new),
+            changed: changed.collect(),
+            gateway: self.gateway != next.gateway,
+        }
+    }
+
+    /// Enabled servers.
+    #[must_use]
+    pub fn served(&self) -> BTreeMap<&ServerName, &ServerConfig> {
+        let all = self.servers.iter();
+        all.filter(|(_, server)| server.enabled).collect()
+    }
+}
+
+fn change(old: &ServerConfig, new: &ServerConfig) -> Option<Change> {
+    let is_started_alike = old.launch == new.launch
+        && old.era == new.era
+        && old.require == new.require
+        && old.declare == new.declare
+        && old.answers == new.answers
+        && old.run.strategy == new.run.strategy;
+    if !is_started_alike {
+        return Some(Change::Relaunch);
+    }
+    (old != new).then_some(Change::Settings)
 }
 
 #[cfg(test)]
@@ -497,5 +628,42 @@ mod tests {
         );
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("`singleton` only"), "{told:?}");
+    }
+}
+
+#[cfg(test)]
+mod changes_tests {
+    use crate::read::tests::taken_from;
+
+    use super::*;
+
+    fn changes(old: &str, new: &str) -> Changes {
+        taken_from("mcpact.toml", old).changes_to(&taken_from("mcpact.toml", new))
+    }
+
+    /// Unchanged servers are not listed; only a changed launch restarts a server.
+    #[test]
+    fn changes_are_classified() {
+        let old = "[servers.a]\ncommand = \"a\"\n[servers.b]\ncommand = \"b\"\n[servers.c]\ncommand = \"c\"\n[servers.d]\ncommand = \"d\"\n[servers.e]\ncommand = \"e\"\nenabled = false";
+        let new = "[servers.a]\ncommand = \"a\"\n[servers.b]\ncommand = \"b\"\nmax_concurrent = 1\n[servers.c]\ncommand = \"c\"\nargs = [\"x\"]\n[servers.d]\ncommand = \"d\"\nenabled = false\n[servers.e]\ncommand = \"e\"\n[servers.f]\ncommand = \"f\"";
+        let found = changes(old, new);
+        let names =
+            |set: &BTreeSet<ServerName>| set.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&found.added), ["e", "f"]);
+        assert_eq!(names(&found.removed), ["d"]);
+        assert_eq!(found.changed.len(), 2);
+        assert_eq!(found.changed["b"], Change::Settings);
+        assert_eq!(found.changed["c"], Change::Relaunch);
+        assert!(!found.gateway);
+    }
+
+    /// A changed secret counts as a change.
+    #[test]
+    fn changed_secret_is_a_change() {
+        let one = "[servers.a]\nurl = \"https://a.example/\"\nheaders = { K = \"1\" }";
+        let two = "[servers.a]\nurl = \"https://a.example/\"\nheaders = { K = \"2\" }";
+        assert_eq!(changes(one, two).changed["a"], Change::Relaunch);
+        assert!(changes(one, one).is_empty());
+        assert!(changes(one, &format!("[gateway]\nsse = true\n{one}")).gateway);
     }
 }

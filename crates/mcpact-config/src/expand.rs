@@ -8,7 +8,7 @@ use super::problem::{Findings, Problem};
 use super::secret::Variable;
 use super::source::{Source, Span};
 use super::tree::{Node, Value};
-use crate::host_environment::HostEnvironment;
+use crate::local_host::HostEnvironment;
 
 /// Syntax of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -218,8 +218,8 @@ impl<'t, 'f> Fields<'t, 'f> {
             let is_open = given.starts_with("experimental.") || given.starts_with("extensions.");
             if !is_open && !known.contains(&given) {
                 let message = format!("unknown {owner} capability `{}`", text.filled);
-                let problem = self.findings.error(text.span, message);
-                problem.remedy(one_of(given, &known));
+                self.findings
+                    .error_with(text.span, message, one_of(given, &known));
             }
         }
         texts.iter().map(|text| text.value().to_owned()).collect()
@@ -349,8 +349,8 @@ impl<'t, 'f> Fields<'t, 'f> {
         if known.is_none() {
             let name = self.written(name);
             let message = format!("unknown value `{}` for `{name}`", text.filled);
-            let problem = self.findings.error(text.span, message);
-            problem.remedy(one_of(given, of));
+            self.findings
+                .error_with(text.span, message, one_of(given, of));
         }
         known
     }
@@ -404,15 +404,13 @@ fn empty(member: &Member, what: &str, findings: &mut Findings) {
         return warn_of_null(&subject, member.key_span, what, findings);
     }
     let message = format!("`{}` has no value in {what}", member.key);
-    let problem = findings.error(member.key_span, message);
-    problem.remedy("set a value or remove the key");
+    findings.error_with(member.key_span, message, "set a value or remove the key");
 }
 
 /// Warns of a null value.
 fn warn_of_null(subject: &str, at: Span, what: &str, findings: &mut Findings) {
     let message = format!("{subject} has no value in {what} and is ignored");
-    let problem = findings.warning(at, message);
-    problem.remedy("set a value or remove the key");
+    findings.warning_with(at, message, "set a value or remove the key");
 }
 
 /// Warns of all null values in a table, also inside of used keys.

@@ -191,8 +191,7 @@ fn entries(servers: &Node, findings: &mut Findings) -> Vec<Member> {
                 let name = item.table().and_then(|table| table.member("name"));
                 let key = name.and_then(|name| name.node.text());
                 let Some((name, key)) = name.zip(key) else {
-                    let problem = findings.error(item.span, "server without a name");
-                    problem.remedy("add a `name`");
+                    findings.error_with(item.span, "server without a name", "add a `name`");
                     return None;
                 };
                 let key = key.value().to_owned();
@@ -258,8 +257,7 @@ pub(super) fn report_numbered(
     findings: &mut Findings,
 ) {
     let message = format!("server `{there}` is renamed to `{name}`: the name `{near}` is taken");
-    let problem = findings.warning(at, message);
-    problem.remedy("give it another name");
+    findings.warning_with(at, message, "give it another name");
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::problem::{Findings, Problem};
 use super::source::Source;
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
-use crate::host_environment::HostEnvironment;
+use crate::local_host::HostEnvironment;
 
 /// A client with an importable config.
 #[derive(Clone, Copy, Debug)]

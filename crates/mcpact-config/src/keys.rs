@@ -2,12 +2,11 @@
 //!
 //! The reader, the JSON Schema and the manual are derived from this table.
 
-mod command;
 mod gateway;
 mod server;
 
-pub use command::FILTER;
 pub use gateway::{ANSWERS, COMMANDS, GATEWAY};
+pub use server::FILTER;
 pub use server::{BUILTINS, EVERYTHING, SERVER};
 
 /// A key of the config.

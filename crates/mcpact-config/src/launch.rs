@@ -12,7 +12,7 @@ use super::local_host::program;
 use super::name::ServerName;
 use super::secret::{ExpandedText, Secret, query_values, with_words};
 use super::source::PartsDigest;
-use crate::host_environment::ProgramLookup;
+use crate::local_host::ProgramLookup;
 
 impl Launch {
     /// Secret values and values of variables, for masking.
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn program_lookup_uses_the_environment_of_the_child() {
         use crate::LocalHost;
-        use crate::host_environment::HostEnvironment as _;
+        use crate::local_host::HostEnvironment as _;
         let folder = tempfile::tempdir().unwrap();
         let shell = folder.path().join("true");
         std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();

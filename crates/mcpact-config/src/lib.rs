@@ -9,61 +9,51 @@
 //! derived from it.
 
 mod approvals;
-mod changes;
 mod config;
 mod config_watcher;
 mod expand;
-mod exposing_keys;
 mod fields;
-mod filter;
 mod foreign;
-mod host_environment;
 mod hosts;
 pub mod import;
 pub mod keys;
 mod launch;
 mod load;
-mod loader_variables;
 mod local_host;
 mod name;
 mod nearest;
-mod own_url;
 mod policy;
 mod problem;
 mod read;
 mod schema;
 mod secret;
-mod shared_values;
 mod source;
 mod syntax;
 mod tree;
 
 use std::collections::BTreeMap;
 
-pub use approvals::{Approval, ApprovalKind, ApprovalSubject, Approvals};
-pub use changes::{Change, Changes};
+pub use approvals::{Approval, ApprovalKind, ApprovalSubject, Approvals, ExposingKey};
 pub use config::{
-    ChangedTools, CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe,
-    Restarts, RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
+    Change, ChangedTools, Changes, CommandLaunch, CommandRules, FilterConfig, GatewayConfig,
+    Health, Launch, NameStyle, Probe, Restarts, RunSettings, ServerConfig, ShellRule, Stage,
+    Strategy, ToolFilter, UrlLaunch,
 };
 pub use config_watcher::{ConfigDigest, ConfigWatcher};
 pub use expand::{OnMissing, expand_text};
-pub use exposing_keys::ExposingKey;
-pub use filter::{FilterConfig, Stage};
-pub use host_environment::{HostEnvironment, ProgramFacts, ProgramLookup};
 pub use hosts::{AllowHostsSource, host_problem, missing_host_warning, origin_problem};
 pub use load::{CatalogError, LoadedConfig, inspect, load, nearest_config, read_source};
-pub(crate) use loader_variables::loads_code;
 pub(crate) use local_host::is_writable_by_all;
-pub use local_host::{LocalHost, read_small};
+pub use local_host::{HostEnvironment, LocalHost, ProgramFacts, ProgramLookup, read_small};
 pub use name::{NameError, ServerName};
 pub use nearest::{listed, nearest, shortened};
+pub(crate) use policy::loads_code;
 pub use problem::{Problem, Severity};
 pub use read::{ReadOutcome, read};
 pub use schema::json_schema;
 pub use secret::{ExpandedText, Secret, query_values, with_words};
-pub use shared_values::{SharedIn, SharedValue};
 pub use source::{Digest, Position, Source, Span};
+pub use tree::{SharedIn, SharedValue};
 
 /// A validated config.
 #[derive(Clone, Debug, Default, PartialEq)]

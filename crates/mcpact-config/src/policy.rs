@@ -11,12 +11,13 @@ use std::path::Path;
 use mcpact_transport::stdio::child::LaunchProblem;
 
 use self::tables::{Behind, Kind, Launcher};
-pub(super) use self::tables::{has, runs_scripts};
 use super::config::{CommandRules, ShellRule};
 use super::fields::Text;
 use super::problem::Findings;
 use super::source::Span;
-use crate::host_environment::{HostEnvironment, ProgramFacts, ProgramLookup};
+use crate::local_host::{HostEnvironment, ProgramFacts, ProgramLookup};
+
+pub(super) use self::tables::{has, runs_scripts};
 
 /// Longest chain of launchers.
 const MAX_LAUNCHERS: usize = 4;
@@ -119,19 +120,20 @@ fn check_argument(arg: &Text<'_>, findings: &mut Findings) {
     let shown = arg.filled;
     if tables::OPERATORS.contains(&value) {
         let message = format!("`{shown}` is a shell operator, but commands do not run in a shell");
-        let problem = findings.error(arg.span, message);
-        problem.remedy("remove it and the words after it");
+        findings.error_with(arg.span, message, "remove it and the words after it");
     } else if tables::SUBSTITUTIONS
         .iter()
         .any(|mark| value.contains(mark))
     {
         let message = format!("`{shown}` is passed unchanged: commands do not run in a shell");
-        let problem = findings.warning(arg.span, message);
-        problem.remedy("write the value itself, or use `${VARIABLE}`");
+        findings.warning_with(
+            arg.span,
+            message,
+            "write the value itself, or use `${VARIABLE}`",
+        );
     } else if value.starts_with("~/") {
         let message = format!("`{shown}` is passed unchanged: only a shell expands `~`");
-        let problem = findings.warning(arg.span, message);
-        problem.remedy("write `${userHome}/…`");
+        findings.warning_with(arg.span, message, "write `${userHome}/…`");
     } else if let Some(place) = tables::SECRET_PLACES
         .iter()
         .find(|place| value.contains(*place))
@@ -153,8 +155,11 @@ impl<'a> Policy<'a> {
         let shown = program.written;
         if !self.rules.allow.is_empty() && !is_allowed(listed_as, self.rules, facts) {
             let message = format!("`{shown}` is not in the list of allowed programs");
-            let problem = findings.error(program.span, message);
-            problem.remedy("add it to `allow` in [gateway.commands]");
+            findings.error_with(
+                program.span,
+                message,
+                "add it to `allow` in [gateway.commands]",
+            );
         }
         if let Some(path) = &facts.writable_by_all {
             let problem = findings.error(program.span, world_writable(path, shown));
@@ -175,8 +180,7 @@ impl<'a> Policy<'a> {
         };
         if depth > MAX_LAUNCHERS {
             let message = format!("more than {MAX_LAUNCHERS} launchers in a row");
-            let problem = findings.error(program.span, message);
-            problem.remedy("start the server itself");
+            findings.error_with(program.span, message, "start the server itself");
             return Arguments::Plain;
         }
         let shown = program.written;
@@ -194,8 +198,7 @@ impl<'a> Policy<'a> {
             }
             Some(kind) => {
                 let (reason, remedy) = kind.refusal().unwrap_or_default();
-                let problem = findings.error(program.span, format!("`{shown}` {reason}"));
-                problem.remedy(remedy);
+                findings.error_with(program.span, format!("`{shown}` {reason}"), remedy);
                 return Arguments::Plain;
             }
             None => {}
@@ -222,8 +225,7 @@ impl<'a> Policy<'a> {
         let found = launcher.read(&args.iter().map(|word| word.value).collect::<Vec<_>>());
         if let Some(option) = found.script.map(|at| &args[at]) {
             let message = format!("`{shown} {}` runs a shell script", option.written);
-            let problem = findings.error(option.span, message);
-            problem.remedy("start the server itself");
+            findings.error_with(option.span, message, "start the server itself");
             return Arguments::Script;
         }
         if let Some(package) = found.package.and_then(|at| args.get(at)) {
@@ -302,8 +304,7 @@ impl<'a> Policy<'a> {
         let shown = shell.written;
         let Some(option) = args.iter().find(|word| tables::takes_script(word.value)) else {
             let message = format!("`{shown}` is a shell, and its script is not checked");
-            let problem = findings.warning(shell.span, message);
-            problem.remedy("start the server itself");
+            findings.warning_with(shell.span, message, "start the server itself");
             self.check_script(shell, args, findings);
             return;
         };
@@ -329,8 +330,7 @@ impl<'a> Policy<'a> {
                 "`{} {}` runs inline code, which is not checked",
                 program.written, option.written
             );
-            let problem = findings.warning(option.span, message);
-            problem.remedy("put the code into a file");
+            findings.warning_with(option.span, message, "put the code into a file");
         } else {
             self.check_script(program, args, findings);
         }
@@ -347,8 +347,7 @@ impl<'a> Policy<'a> {
             && let Some(open) = self.host.writable_by_all(&path)
         {
             let message = world_writable(&open, program.written);
-            let problem = findings.warning(script.span, message);
-            problem.remedy(format!("run `chmod o-w {open}`"));
+            findings.warning_with(script.span, message, format!("run `chmod o-w {open}`"));
         }
     }
 
@@ -402,3 +401,89 @@ fn note_unpinned(runner: &str, package: &Word<'_>, pins: &[&str], findings: &mut
 
 #[cfg(test)]
 mod tests;
+
+/// Name prefixes of variables that program loaders read.
+const FAMILIES: &[&str] = &["LD_", "DYLD_", "BASH_FUNC_"];
+
+/// Single variables, separated by spaces, by the program that reads them.
+const NAMES: &[&str] = &[
+    // Program lookup.
+    "PATH",
+    // Settings, and user packages of languages.
+    "HOME XDG_CONFIG_HOME XDG_DATA_HOME GCONV_PATH OPENSSL_CONF OPENSSL_MODULES",
+    // Shells.
+    "BASH_ENV ENV SHELLOPTS PROMPT_COMMAND PS4 ZDOTDIR",
+    // Python.
+    "PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE PYTHONEXECUTABLE PYTHONPLATLIBDIR \
+     PYTHONBREAKPOINT PYTHONWARNINGS",
+    // Python package indexes.
+    "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_CONFIG_FILE \
+     PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_CONFIG_FILE",
+    // Node.
+    "NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE NPM_CONFIG_SCRIPT_SHELL \
+     NPM_CONFIG_NODE_OPTIONS NPM_CONFIG_USERCONFIG NPM_CONFIG_GLOBALCONFIG NPM_CONFIG_PREFIX \
+     NPM_CONFIG_REGISTRY",
+    // Perl, Ruby, PHP and Lua.
+    "PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB GEM_HOME GEM_PATH BUNDLE_GEMFILE PHPRC \
+     PHP_INI_SCAN_DIR LUA_INIT LUA_PATH LUA_CPATH",
+    // Java and .NET.
+    "CLASSPATH JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_STARTUP_HOOKS \
+     CORECLR_PROFILER_PATH",
+    // Git.
+    "GIT_EXEC_PATH GIT_SSH GIT_SSH_COMMAND",
+];
+
+/// Returns whether a variable decides which code a program runs. npm ignores the case of names.
+pub(crate) fn loads_code(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let known = if upper.starts_with("NPM_CONFIG_") {
+        &upper
+    } else {
+        name
+    };
+    NAMES.iter().any(|names| has(names, known))
+        || FAMILIES.iter().any(|family| name.starts_with(family))
+}
+
+#[cfg(test)]
+mod loader_variables_tests {
+    use super::loads_code;
+
+    #[test]
+    fn variables_that_load_code_are_detected() {
+        for name in [
+            "PATH",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "DYLD_INSERT_LIBRARIES",
+            "BASH_ENV",
+            "PYTHONPATH",
+            "PYTHONSTARTUP",
+            "NODE_OPTIONS",
+            "PERL5OPT",
+            "RUBYOPT",
+            "npm_config_script_shell",
+            "HOME",
+            "XDG_CONFIG_HOME",
+            "XDG_DATA_HOME",
+            "UV_INDEX_URL",
+            "UV_DEFAULT_INDEX",
+            "UV_EXTRA_INDEX_URL",
+            "PIP_INDEX_URL",
+            "PIP_EXTRA_INDEX_URL",
+        ] {
+            assert!(loads_code(name), "{name}");
+        }
+        for name in [
+            "TOKEN",
+            "HOMEPAGE",
+            "UV_INDEX_MAIN_PASSWORD",
+            "path",
+            "MY_LD_X",
+            "NODE_ENV",
+            "NPM_CONFIG_X",
+        ] {
+            assert!(!loads_code(name), "{name}");
+        }
+    }
+}

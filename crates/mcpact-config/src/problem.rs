@@ -88,6 +88,26 @@ impl Findings {
         self.add(Severity::Note, span, message.into())
     }
 
+    /// Adds an error with its hint.
+    pub(super) fn error_with(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.error(span, message).remedy(remedy);
+    }
+
+    /// Adds a warning with its hint.
+    pub(super) fn warning_with(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.warning(span, message).remedy(remedy);
+    }
+
     fn add(&mut self, severity: Severity, span: Span, message: String) -> &mut Problem {
         let at = self.found.len();
         self.found.push(Problem::new(severity, span, message, None));

@@ -1,7 +1,6 @@
 //! Reading of a config into a [`Catalog`].
 
 mod environment;
-mod filter_table;
 mod gateway_table;
 mod server_table;
 
@@ -9,10 +8,10 @@ use std::path::PathBuf;
 
 use self::server_table::ReadContext;
 use super::Catalog;
+use super::config::FilterConfig;
 use super::config::{GatewayConfig, RunSettings, ServerConfig};
 use super::expand::{Expansion, ExpansionMode, OnMissing, TargetFolder, VariableSyntax};
 use super::fields::Fields;
-use super::filter::FilterConfig;
 use super::foreign::{ConvertedConfig, convert};
 use super::keys;
 use super::name::ServerName;
@@ -20,7 +19,7 @@ use super::problem::{Findings, Problem};
 use super::source::{Source, Span};
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
-use crate::host_environment::HostEnvironment;
+use crate::local_host::HostEnvironment;
 
 /// Result of reading a config.
 #[derive(Clone, Debug)]
@@ -169,7 +168,7 @@ impl CatalogReader<'_> {
             };
             let mode = ExpansionMode::Values(gateway.missing_variables);
             let table = self.expanded(table, mode, findings);
-            filters.extend(filter_table::read(
+            filters.extend(server_table::read_filter(
                 &name,
                 member.key_span,
                 &table,

@@ -1,12 +1,14 @@
 //! Parsers of TOML, JSON and YAML.
 
 mod json;
-mod toml;
 mod yaml;
+
+use ::toml::Spanned;
+use ::toml::de::{DeTable, DeValue};
 
 use super::problem::{Problem, Severity};
 use super::source::{Source, Span};
-use super::tree::Node;
+use super::tree::{Member, Node, Table, Value};
 
 /// Syntax of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl Syntax {
     /// The syntax is invalid.
     pub(super) fn parse(self, source: &Source) -> Result<Node, Problem> {
         match self {
-            Self::Toml => toml::parse(&source.text),
+            Self::Toml => parse_toml(&source.text),
             Self::Json => json::parse(&source.text),
             Self::Yaml => yaml::parse(&source.text),
         }
@@ -75,6 +77,50 @@ fn is_key(text: &str) -> bool {
 fn broken(span: Span, message: String) -> Problem {
     let start = Span::new(span.start, span.end.min(span.start + 1));
     Problem::new(Severity::Error, start, message, None)
+}
+
+/// Parses a TOML document.
+fn parse_toml(text: &str) -> Result<Node, Problem> {
+    match DeTable::parse(text) {
+        Ok(table) => {
+            let span = table.span().into();
+            Ok(Node::new(span, Value::Table(members(table.get_ref()))))
+        }
+        Err(error) => {
+            let span = error.span().map_or_else(Span::default, Span::from);
+            Err(broken(span, format!("invalid TOML: {}", error.message())))
+        }
+    }
+}
+
+fn members(table: &DeTable<'_>) -> Table {
+    let mut members: Vec<Member> = table
+        .iter()
+        .map(|(key, value)| {
+            let name = key.get_ref().to_string();
+            Member::new(name, key.span().into(), node(value))
+        })
+        .collect();
+    members.sort_by_key(|member| member.key_span.start);
+    Table(members)
+}
+
+fn node(value: &Spanned<DeValue<'_>>) -> Node {
+    let span = value.span().into();
+    let value = match value.get_ref() {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or(Value::Fraction(f64::INFINITY), Value::Whole),
+        DeValue::Float(number) => number
+            .as_str()
+            .parse()
+            .map_or(Value::Fraction(f64::NAN), Value::Fraction),
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Datetime(time) => Value::from(time.to_string().as_str()),
+        DeValue::Array(items) => Value::List(items.iter().map(node).collect()),
+        DeValue::Table(table) => Value::Table(members(table)),
+    };
+    Node::new(span, value)
 }
 
 #[cfg(test)]

@@ -97,10 +97,7 @@ fn forms(server: Server) -> Server {
             let answer = context.elicit("page", request).await?;
             Ok(format!("User response: {}", describe(&answer)))
         })
-        .tool("test_streaming_elicitation", "Asks the user, if it can", |_: NoArgs, context: Context| async move {
-            let answer = context.elicit("user_name", name_form("What is your name?")).await?;
-            Ok(format!("Hello, {}!", field(&answer, "name")))
-        })
+        .tool("test_streaming_elicitation", "Asks the user, if it can", greet)
         .tool("test_elicitation_sep1034_defaults", "Asks with defaults", |_: NoArgs, context: Context| async move {
             let properties = json!({
                 "name": {"type": "string", "default": "John Doe"},
@@ -137,12 +134,7 @@ fn rounds(server: Server) -> Server {
         .tool(
             "test_input_required_result_elicitation",
             "Asks for a name",
-            |_: NoArgs, context: Context| async move {
-                let answer = context
-                    .elicit("user_name", name_form("What is your name?"))
-                    .await?;
-                Ok(format!("Hello, {}!", field(&answer, "name")))
-            },
+            greet,
         )
         .tool(
             "test_input_required_result_sampling",
@@ -173,36 +165,20 @@ fn rounds(server: Server) -> Server {
         .tool(
             "test_input_required_result_request_state",
             "Keeps state between rounds",
-            |_: NoArgs, context: Context| async move {
-                context.elicit("confirm", confirm()).await?;
-                Ok("state-ok")
-            },
+            confirm,
         )
         .tool(
             "test_input_required_result_tampered_state",
             "Refuses state that is not its own",
-            |_: NoArgs, context: Context| async move {
-                context.elicit("confirm", confirm()).await?;
-                Ok("state-ok")
-            },
+            confirm,
         )
         .tool(
             "test_input_required_result_multiple_inputs",
             "Asks three things at once",
             |_: NoArgs, context: Context| async move {
-                let answers = context
-                    .ask_all([
-                        (
-                            "user_name".to_owned(),
-                            Question::elicit(name_form("What is your name?")),
-                        ),
-                        (
-                            "greeting".to_owned(),
-                            Question::sample(sampling("Generate a greeting")),
-                        ),
-                        ("client_roots".to_owned(), Question::Roots),
-                    ])
-                    .await?;
+                let roots = ("client_roots".to_owned(), Question::Roots);
+                let questions = name_and_greeting("user_name").into_iter().chain([roots]);
+                let answers = context.ask_all(questions).await?;
                 Ok(format!("{} answers", answers.len()))
             },
         )
@@ -233,30 +209,33 @@ fn rounds(server: Server) -> Server {
         )
 }
 
-fn confirm() -> ElicitRequest {
-    form(
-        "Please confirm",
-        json!({"ok": {"type": "boolean"}}),
-        &["ok"],
-    )
+async fn greet(_: NoArgs, context: Context) -> Result<String, HandlerError> {
+    let form = name_form("What is your name?");
+    let answer = context.elicit("user_name", form).await?;
+    Ok(format!("Hello, {}!", field(&answer, "name")))
+}
+
+async fn confirm(_: NoArgs, context: Context) -> Result<&'static str, HandlerError> {
+    let properties = json!({"ok": {"type": "boolean"}});
+    let form = form("Please confirm", properties, &["ok"]);
+    context.elicit("confirm", form).await?;
+    Ok("state-ok")
+}
+
+/// Questions for the user and for the client's model.
+fn name_and_greeting(name: &str) -> [(String, Question); 2] {
+    let user = Question::elicit(name_form("What is your name?"));
+    let model = Question::sample(sampling("Generate a greeting"));
+    [(name.to_owned(), user), (String::from("greeting"), model)]
 }
 
 /// Requests everything that the client declared, in one round.
 async fn capabilities(context: &Context) -> Result<ToolResult, HandlerError> {
     let has = |capability| context.pact().declares(capability);
     let mut questions = Vec::new();
-    if has(Capability::ElicitationForm) {
-        questions.push((
-            "name".to_owned(),
-            Question::elicit(name_form("What is your name?")),
-        ));
-    }
-    if has(Capability::Sampling) {
-        questions.push((
-            "greeting".to_owned(),
-            Question::sample(sampling("Generate a greeting")),
-        ));
-    }
+    let [name, greeting] = name_and_greeting("name");
+    questions.extend(Some(name).filter(|_| has(Capability::ElicitationForm)));
+    questions.extend(Some(greeting).filter(|_| has(Capability::Sampling)));
     if has(Capability::Roots) {
         questions.push(("roots".to_owned(), Question::Roots));
     }

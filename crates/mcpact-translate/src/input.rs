@@ -10,8 +10,6 @@
 //! sealed claims outlive a process, all owners of the key must count from the same zero.
 
 mod answer;
-mod attribution;
-mod backoff;
 mod check_boxes;
 mod claims;
 mod default_answers;
@@ -24,13 +22,12 @@ mod tests;
 mod ticket;
 
 pub use answer::{Outcome, ServerAnswer, unanswered};
-pub use attribution::AttributionFailure;
-pub use backoff::Backoff;
 pub use claims::{Binding, Claims, SuspendedCallId};
 pub use default_answers::{AnsweredResult, DefaultAnswers, Dismissal};
-pub use ending::{invalid_state, missing_capabilities_error};
+pub(crate) use ending::failed_tool;
+pub use ending::{AttributionFailure, invalid_state, missing_capabilities_error};
 pub use question::{QuestionRefusal, question_to_modern};
-pub use rounds::{ClientReply, NextStep, Question, RoundLimits, Rounds};
+pub use rounds::{Backoff, ClientReply, NextStep, Question, RoundLimits, Rounds};
 pub use suspended::input_required;
 pub use suspended::{
     CallEnd, ExpiredCall, ResumeOutcome, Round, ServerQuestion, SuspendLimits, SuspendOutcome,

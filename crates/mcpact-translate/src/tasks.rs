@@ -9,7 +9,6 @@
 mod followed;
 pub mod hosted;
 pub mod mapped;
-mod status;
 mod support;
 #[cfg(test)]
 mod tests;
@@ -21,7 +20,6 @@ use mcpact_spec::{Feature, Revision};
 pub use followed::{FollowedTask, Step};
 pub use hosted::HostedTasks;
 pub use mapped::MappedTasks;
-pub use status::Status;
 pub use support::{
     CallMode, TaskSupports, created_task, related, wants_tasks, with_task, with_task_support,
 };
@@ -31,3 +29,53 @@ const CORE: Revision = Revision::newest_with(Feature::TasksCore);
 
 /// Shortest polling interval, whatever the peer says.
 const SHORTEST: Duration = Duration::from_millis(100);
+
+/// Status of a task; both forms of tasks use the same words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It runs.
+    Working,
+    /// It waits for the client.
+    InputRequired,
+    /// It is done. In 2025-11-25 a tool that reports an error has failed instead.
+    Completed,
+    /// It is over, and did not succeed.
+    Failed,
+    /// It was called off.
+    Cancelled,
+}
+
+impl Status {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Working,
+        Self::InputRequired,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::InputRequired => "input_required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status with this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == text)
+    }
+
+    /// Returns whether the task has ended.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}

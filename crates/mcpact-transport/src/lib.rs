@@ -17,3 +17,10 @@ pub mod tcp;
 pub mod unix;
 pub mod websocket;
 pub mod within;
+
+/// Locks a mutex. The data stays valid even if a holder panicked.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf, duplex};
 
 use crate::error::TransportError;
 use crate::link::Link;
+use crate::lock;
 
 /// Bytes buffered per direction before the writer waits.
 const CAPACITY: usize = 64 * 1024;
@@ -43,11 +44,11 @@ pub(crate) struct Fault(Arc<Mutex<Option<TransportError>>>);
 
 impl Fault {
     pub(crate) fn set(&self, error: TransportError) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *lock(&self.0) = Some(error);
     }
 
     fn take(&self) -> Option<TransportError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 }
 

@@ -36,7 +36,7 @@ async fn target(scheme: &str) -> (String, HttpSettings) {
     if scheme == "https" {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        server = server.tls(TlsIdentity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap());
+        server.tls = Some(TlsIdentity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap());
         settings = settings.trust_pem(chain.as_bytes()).unwrap();
     }
     let url = format!("{scheme}://localhost:{}/mcp", server.address().port());

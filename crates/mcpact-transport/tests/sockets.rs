@@ -49,9 +49,10 @@ async fn echo(mut link: Link) {
     let _ = link.sink.close().await;
 }
 
-async fn serve(change: impl FnOnce(HttpServer) -> HttpServer) -> SocketAddr {
+async fn serve(change: impl FnOnce(&mut HttpServer)) -> SocketAddr {
     let server = HttpServer::bind("127.0.0.1:0".parse().unwrap());
-    let server = change(server.await.unwrap());
+    let mut server = server.await.unwrap();
+    change(&mut server);
     let address = server.address();
     tokio::spawn(server.serve(Arc::new(Echo), std::future::pending()));
     address
@@ -79,8 +80,8 @@ async fn websocket_carries_messages() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let identity = TlsIdentity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
-    let plain = serve(|server| server).await;
-    let secure = serve(|server| server.tls(identity)).await;
+    let plain = serve(|_| {}).await;
+    let secure = serve(|server| server.tls = Some(identity)).await;
     let settings = HttpSettings::default().trust_pem(chain.as_bytes()).unwrap();
     for url in [
         format!("ws://localhost:{}/ws", plain.port()),
@@ -135,8 +136,8 @@ async fn open(address: SocketAddr, headers: &[(&str, &str)]) -> String {
 #[tokio::test]
 async fn websocket_is_guarded() {
     let address = serve(|server| {
-        let guard = Guard::default().allow_origin("https://app.example");
-        server.token(Token::new(SECRET).unwrap()).guard(guard)
+        server.guard = Guard::default().allow_origin("https://app.example");
+        server.token = Some(Token::new(SECRET).unwrap());
     })
     .await;
     let bearer = format!("Bearer {SECRET}");
@@ -243,7 +244,7 @@ async fn open_socket(address: SocketAddr) -> WebSocketStream<TcpStream> {
 /// T6, T9: a message of several lines is one message; binary and oversized messages close the socket with their code.
 #[tokio::test]
 async fn invalid_messages_close_the_websocket() {
-    let address = serve(|server| server.limits(Limits::default())).await;
+    let address = serve(|server| server.limits = Limits::default()).await;
     let socket = || open_socket(address);
     let mut other = socket().await;
     let mut lines = socket().await;

@@ -19,7 +19,6 @@ mod pending;
 mod requests;
 mod session;
 mod shared;
-mod target;
 mod tasks;
 
 use std::fmt;
@@ -34,6 +33,7 @@ use self::shared::Shared;
 
 pub use changes::{Change, Changes, Watch};
 pub use client_builder::ClientBuilder;
+pub use client_builder::Target;
 pub use client_error::{AnswerError, ClientError, RpcError};
 pub use era_cache::{EraCache, EraProbe};
 pub use handlers::Notification;
@@ -46,7 +46,6 @@ pub use mcpact_transport::link::Link;
 #[cfg(unix)]
 pub use mcpact_transport::stdio::child::ChildCommand;
 pub use options::{CallOptions, CancelToken};
-pub use target::Target;
 pub use tasks::{TaskCall, TaskOptions};
 
 /// Connection to a server. Clones share the connection.

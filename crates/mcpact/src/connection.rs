@@ -7,13 +7,12 @@
 //! [`Hooks`] what happens to the connection. `mcpact-gateway` builds on this module.
 
 mod error;
-mod headers;
+pub(crate) mod headers;
 mod hooks;
 mod http;
 mod inbox;
 mod negotiate;
 mod server_request;
-mod sse_link;
 mod stdio;
 
 use std::sync::Arc;
@@ -26,10 +25,12 @@ use mcpact_translate::lifecycle::Introduction;
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;
+use mcpact_wire::raw::ObjectWriter;
 
 pub use self::error::{ConnectError, Delivery, FailureText, HttpFailure, HttpRefusal};
 pub use self::headers::ToolHeaders;
 pub use self::hooks::{CallObserver, DeliveryFailure, DropReason, Hooks, MessageHandler};
+pub(crate) use self::inbox::cancelled_id;
 pub use self::inbox::{
     AmbiguousRefusal, CallEvent, CallFailure, ServerNotification, ServerResponse, Unsolicited,
     related_task,
@@ -227,6 +228,12 @@ impl Call {
             Kind::Http(call) => call.next().await,
         }
     }
+}
+
+/// Encodes the cancellation of a request.
+fn cancellation(id: &Id) -> String {
+    let params = ObjectWriter::new().raw("requestId", id.raw()).finish();
+    codec::call(None, Method::Cancelled.as_str(), Some(&params))
 }
 
 /// Returns a part of a message without copying it; `{}` if it is absent.

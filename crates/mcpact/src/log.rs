@@ -15,16 +15,19 @@
 //!
 //! [`ClientLog`](crate::server::ClientLog) works in the other direction: it sends the log of handlers to clients.
 
-mod messages;
 mod negotiation;
-mod process;
 
+use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-pub(crate) use messages::{remote, write_message};
+use mcpact_spec::LogLevel;
+use tracing::Level;
+
+use crate::error::with_causes;
+use crate::model::LogMessage;
+
 pub(crate) use negotiation::{NegotiationLog, ServerNegotiationLog};
-pub use process::ProcessEvent;
-pub(crate) use process::ProcessLog;
 
 /// Target of negotiations.
 pub const NEGOTIATION: &str = "mcpact::negotiation";
@@ -139,4 +142,142 @@ pub(crate) fn sanitize(text: &str) -> String {
         short.push('…');
     }
     short
+}
+
+/// Maps an MCP level to a `tracing` level.
+const fn local(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Debug => Level::DEBUG,
+        LogLevel::Info | LogLevel::Notice => Level::INFO,
+        LogLevel::Warning => Level::WARN,
+        LogLevel::Error | LogLevel::Critical | LogLevel::Alert | LogLevel::Emergency => {
+            Level::ERROR
+        }
+    }
+}
+
+/// Maps a `tracing` level to an MCP level.
+pub(crate) const fn remote(level: Level) -> LogLevel {
+    match level {
+        Level::TRACE | Level::DEBUG => LogLevel::Debug,
+        Level::INFO => LogLevel::Info,
+        Level::WARN => LogLevel::Warning,
+        Level::ERROR => LogLevel::Error,
+    }
+}
+
+macro_rules! write_at {
+    ($level:ident, $server:expr, $message:expr, $text:expr) => {
+        tracing::event!(
+            target: MESSAGES,
+            Level::$level,
+            server = $server,
+            severity = $message.level.as_str(),
+            logger = $message.logger.as_deref().map(sanitize),
+            "{}",
+            $text
+        )
+    };
+}
+
+/// Logs the content of `notifications/message`; unreadable messages are skipped.
+pub(crate) fn write_message(server: &str, params: Option<&str>) {
+    if !tracing::enabled!(target: MESSAGES, Level::ERROR) {
+        return;
+    }
+    let Ok(message) = serde_json::from_str::<LogMessage>(params.unwrap_or("{}")) else {
+        return;
+    };
+    let text = match message.data.as_str() {
+        Some(text) => sanitize(text),
+        None => sanitize(&message.data.to_string()),
+    };
+    match local(message.level) {
+        Level::ERROR => write_at!(ERROR, server, message, text),
+        Level::WARN => write_at!(WARN, server, message, text),
+        Level::INFO => write_at!(INFO, server, message, text),
+        Level::DEBUG => write_at!(DEBUG, server, message, text),
+        Level::TRACE => write_at!(TRACE, server, message, text),
+    }
+}
+
+/// Lifecycle event of a process, with the names of [`event`].
+#[derive(Clone, Copy, Debug)]
+pub enum ProcessEvent<'a> {
+    /// The process is about to start.
+    StartAttempt,
+    /// The process runs.
+    StartSuccess,
+    /// The process could not be started.
+    StartFailure(&'a dyn Error),
+    /// The process is stopped without an agreement.
+    InitializeFailure,
+    /// The process is being stopped.
+    StopAttempt,
+    /// The process has exited.
+    StopSuccess,
+    /// The process did not stop cleanly.
+    StopFailure(&'a dyn Error),
+}
+
+impl<'a> ProcessEvent<'a> {
+    /// Returns the event name, the new state of the process and the error.
+    fn row(self) -> (&'static str, &'static str, Option<&'a dyn Error>) {
+        match self {
+            Self::StartAttempt => (event::START_ATTEMPT, "starting", None),
+            Self::StartSuccess => (event::START_SUCCESS, "running", None),
+            Self::StartFailure(error) => (event::START_FAILURE, "failed", Some(error)),
+            Self::InitializeFailure => (event::INITIALIZE_FAILURE, "failed", None),
+            Self::StopAttempt => (event::STOP_ATTEMPT, "stopping", None),
+            Self::StopSuccess => (event::STOP_SUCCESS, "stopped", None),
+            Self::StopFailure(error) => (event::STOP_FAILURE, "failed", Some(error)),
+        }
+    }
+}
+
+/// Logs the successive processes of one server.
+#[derive(Debug)]
+pub(crate) struct ProcessLog {
+    server: String,
+    instance: Option<u32>,
+    since: Instant,
+}
+
+impl ProcessLog {
+    pub(crate) fn new(server: &str) -> Self {
+        Self {
+            server: server.to_owned(),
+            instance: None,
+            since: Instant::now(),
+        }
+    }
+
+    /// Records that a process runs, with its process id.
+    pub(crate) fn started(&mut self, instance: u32) {
+        self.instance = Some(instance);
+        self.record(ProcessEvent::StartSuccess);
+    }
+
+    /// Logs an event; `duration_ms` is the time since the previous one.
+    pub(crate) fn record(&mut self, process_event: ProcessEvent<'_>) {
+        let (event, state, error) = process_event.row();
+        let error = error.map(with_causes);
+        let server = self.server.as_str();
+        let instance = self.instance;
+        let duration_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.since = Instant::now();
+        match process_event {
+            ProcessEvent::StartFailure(_)
+            | ProcessEvent::InitializeFailure
+            | ProcessEvent::StopFailure(_) => {
+                tracing::warn!(target: CHILD, event, server, instance, state, duration_ms, error, "{event}");
+            }
+            ProcessEvent::StartAttempt
+            | ProcessEvent::StartSuccess
+            | ProcessEvent::StopAttempt
+            | ProcessEvent::StopSuccess => {
+                tracing::info!(target: CHILD, event, server, instance, state, duration_ms, "{event}");
+            }
+        }
+    }
 }

@@ -3,8 +3,6 @@
 //! Every struct keeps unknown members in `extra`, so that data of newer peers is not lost. A value is written with
 //! all its members; what a revision does not define is removed at the transport, not here.
 
-mod common;
-mod completion;
 mod content;
 mod elicitation;
 mod form;
@@ -15,27 +13,25 @@ mod resource;
 mod sampling;
 mod task;
 mod tool;
-mod tool_messages;
 mod url_safety;
 
-pub use common::{Annotations, Icon, Role};
-pub use completion::{Completion, CompletionRef};
+pub use content::{Annotations, Icon, Role};
 pub use content::{
     Content, EmbeddedResource, MediaContent, TextContent, ToolResultContent, ToolUseContent,
 };
 pub use elicitation::{ElicitAction, ElicitRequest, ElicitResult, FormRequest, UrlRequest};
 pub use form::FormError;
-pub(crate) use list_result::CacheHints;
 pub use list_result::ListResult;
 pub use mcpact_spec::LogLevel;
 pub use mcpact_wire::model::implementation::Implementation;
 pub use notifications::{LogMessage, Progress, ProgressToken};
+pub use prompt::{Completion, CompletionRef};
 pub use prompt::{Prompt, PromptArgument, PromptMessage, PromptResult};
 pub use resource::{ReadResult, Resource, ResourceContents, ResourceTemplate, Root};
+pub use sampling::ToolMessageError;
 pub use sampling::{
     Blocks, CreateMessageRequest, CreateMessageResult, IncludeContext, SamplingMessage,
 };
 pub use task::{Task, TaskStatus};
 pub use tool::{TaskSupport, Tool, ToolAnnotations, ToolExecution, ToolResult};
-pub use tool_messages::ToolMessageError;
 pub use url_safety::{IconError, UrlWarning};

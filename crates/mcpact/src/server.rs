@@ -4,7 +4,6 @@
 //! legacy requests or modern results is decided per request.
 
 pub mod backend;
-mod backend_request;
 mod builder;
 mod client_identity;
 mod client_log;
@@ -17,22 +16,20 @@ mod handler_error;
 mod http;
 mod input;
 mod outbox;
-mod principal;
 mod raw_params;
 mod registry;
 pub mod router;
 mod seal;
-mod serving;
 mod session;
-mod session_end;
-mod settings;
 mod sse_replay_log;
 mod subscribers;
 mod task_store;
-mod tcp;
 mod uri_template;
 
+pub use builder::LineListener;
 pub use builder::{BoundServer, NoArgs, Server};
+pub use builder::{DecisionObserver, Settings};
+pub use client_identity::PrincipalSource;
 pub use client_log::ClientLog;
 pub use context::Context;
 pub use folder::Folder;
@@ -40,8 +37,5 @@ pub use handler_error::HandlerError;
 pub use input::Question;
 pub use mcpact_engine::task_rule::TaskRequirement;
 pub use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
-pub use principal::PrincipalSource;
 pub use registry::CompletionRequest;
 pub use seal::SealKeys;
-pub use settings::{DecisionObserver, Settings};
-pub use tcp::LineListener;

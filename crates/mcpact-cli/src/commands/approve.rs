@@ -18,7 +18,7 @@ use mcpact_transport::stdio::child::LaunchProblem;
 use super::{block_on, control};
 use crate::args::ApproveArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::report::{self, approvals};
 
 pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {

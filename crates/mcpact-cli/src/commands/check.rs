@@ -4,7 +4,7 @@ use mcpact_config::{Severity, inspect};
 
 use crate::args::CheckArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::report::{self, problems};
 
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {

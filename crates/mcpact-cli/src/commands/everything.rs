@@ -4,8 +4,8 @@ use mcpact_spec::Revision;
 
 use super::{block_on, http, shutdown};
 use crate::args::EverythingArgs;
+use crate::error::Exit;
 use crate::error::{CliError, ListenSettings};
-use crate::exit::Exit;
 use crate::report;
 
 pub(super) fn run(args: &EverythingArgs) -> Result<Exit, CliError> {

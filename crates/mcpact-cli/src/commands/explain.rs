@@ -8,7 +8,7 @@ use mcpact_spec::{Revision, Side};
 use crate::args::ExplainArgs;
 use crate::document::{Document, Source};
 use crate::error::CliError;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::explanation::{Explanation, ServerPolicy};
 use crate::report;
 

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::args::ImportArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::report::{self, problems};
 
 pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {

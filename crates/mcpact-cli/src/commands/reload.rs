@@ -5,7 +5,7 @@ use mcpact_gateway::control::{ControlReply, ControlRequest};
 use super::{block_on, control};
 use crate::args::ReloadArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::report::{self, reload};
 
 pub(super) fn run(args: &ReloadArgs) -> Result<Exit, CliError> {

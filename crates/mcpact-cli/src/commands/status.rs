@@ -9,7 +9,7 @@ use mcpact_gateway::control::{ControlReply, ControlRequest};
 use super::{block_on, control};
 use crate::args::StatusArgs;
 use crate::error::CliError;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::report;
 
 pub(super) fn run(args: &StatusArgs) -> Result<Exit, CliError> {

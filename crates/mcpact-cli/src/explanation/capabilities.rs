@@ -151,18 +151,8 @@ fn malformed(pact: &Pact, dropped: &IgnoredDeclaration) -> String {
     )
 }
 
-/// Capabilities as sent to the peer.
-#[derive(Debug)]
-pub(crate) struct SentCapabilities {
-    /// The JSON text.
-    pub(crate) document: String,
-    /// Omitted capabilities.
-    pub(crate) trimmed: Vec<Trimmed>,
-}
-
-/// Returns what a side sends to a peer of the negotiated revision.
-pub(crate) fn sent(pact: &Pact, side: Side, policy: &Policy) -> SentCapabilities {
+/// Returns the JSON text that a side sends to a peer of the negotiated revision, and the omitted capabilities.
+pub(crate) fn sent(pact: &Pact, side: Side, policy: &Policy) -> (String, Vec<Trimmed>) {
     let capabilities = &pact.party(side).capabilities;
-    let (document, trimmed) = capabilities.encode(pact.revision(), policy);
-    SentCapabilities { document, trimmed }
+    capabilities.encode(pact.revision(), policy)
 }

@@ -47,7 +47,7 @@ fn agreement(layout: &mut Layout, explanation: &Explanation, pact: &Pact, show_a
     omitted(layout, explanation, pact);
     let all = verdicts(pact, &explanation.policy.policy);
     for section in SECTIONS {
-        if section.2 != MessageKind::Question || pact.era() == Era::Modern {
+        if section.0 != MessageKind::Question || pact.era() == Era::Modern {
             methods(layout, pact, section, &all, show_all);
         }
     }
@@ -231,8 +231,8 @@ fn omitted(layout: &mut Layout, explanation: &Explanation, pact: &Pact) {
     let title = format!("Omitted when sent to a {} peer", pact.revision());
     layout.heading(&title, "");
     for side in SIDES {
-        let sent = sent(pact, side, &explanation.policy.policy);
-        let paths: Vec<String> = sent.trimmed.iter().map(omitted_path).collect();
+        let (_, trimmed) = sent(pact, side, &explanation.policy.policy);
+        let paths: Vec<String> = trimmed.iter().map(omitted_path).collect();
         list(layout, (side.as_str(), SIDE), &paths);
     }
 }
@@ -254,41 +254,19 @@ fn omitted_path(one: &Trimmed) -> String {
     format!("{path} ({})", one.why)
 }
 
-/// Title, sender and kind of message of a section of methods.
-type Section = (&'static str, Side, MessageKind);
-
-const SECTIONS: [Section; 5] = [
-    (
-        "Requests, client → server",
-        Side::Client,
-        MessageKind::Request,
-    ),
-    (
-        "Requests, server → client",
-        Side::Server,
-        MessageKind::Request,
-    ),
-    (
-        "Input requests in results, server → client",
-        Side::Server,
-        MessageKind::Question,
-    ),
-    (
-        "Notifications, client → server",
-        Side::Client,
-        MessageKind::Notification,
-    ),
-    (
-        "Notifications, server → client",
-        Side::Server,
-        MessageKind::Notification,
-    ),
+/// Kind of message and sender of the sections of methods.
+const SECTIONS: [(MessageKind, Side); 5] = [
+    (MessageKind::Request, Side::Client),
+    (MessageKind::Request, Side::Server),
+    (MessageKind::Question, Side::Server),
+    (MessageKind::Notification, Side::Client),
+    (MessageKind::Notification, Side::Server),
 ];
 
 fn methods(
     layout: &mut Layout,
     pact: &Pact,
-    (title, from, kind): Section,
+    (kind, from): (MessageKind, Side),
     all: &[MethodVerdict],
     show_all: bool,
 ) {
@@ -305,7 +283,12 @@ fn methods(
         0 => format!("{allowed} allowed"),
         denied => format!("{allowed} allowed, {denied} denied"),
     };
-    layout.heading(title, &count);
+    let messages = match kind {
+        MessageKind::Request => "Requests",
+        MessageKind::Question => "Input requests in results",
+        MessageKind::Notification => "Notifications",
+    };
+    layout.heading(&format!("{messages}, {from} → {}", from.peer()), &count);
     let width = widest(shown.iter().map(|one| one.method));
     for (at, verdict) in shown.iter().enumerate() {
         method(layout, verdict, width);

@@ -12,8 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::document::Document;
 use crate::explanation::{
-    Explanation, IgnoredCapability, MethodVerdict, Rejection, SentCapabilities, effective, ignored,
-    sent, verdicts,
+    Explanation, IgnoredCapability, MethodVerdict, Rejection, effective, ignored, sent, verdicts,
 };
 
 /// Formats an explanation as JSON. Every field is always present.
@@ -29,7 +28,7 @@ pub(crate) fn write(explanation: &Explanation) -> String {
     super::json(&report)
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Report<'e> {
     outcome: &'static str,
     revision: Option<&'static str>,
@@ -54,7 +53,7 @@ struct BySide<T> {
     server: T,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Peer<'e> {
     name: Option<&'e str>,
     version: Option<&'e str>,
@@ -92,42 +91,33 @@ struct Refused {
 fn base(explanation: &Explanation) -> Report<'_> {
     Report {
         outcome: "agreed",
-        revision: None,
-        era: None,
-        chosen: None,
         profile: explanation.policy.profile.as_str(),
         client: Peer::new(explanation.document(Side::Client)),
         server: Peer::new(explanation.document(Side::Server)),
-        capabilities: BySide::default(),
-        dropped: Vec::new(),
-        trimmed: BySide::default(),
-        experimental: Vec::new(),
-        extensions: Vec::new(),
-        methods: Vec::new(),
         trail: explanation.trail().events(),
-        refusal: None,
+        ..Report::default()
     }
 }
 
 fn agreed<'e>(explanation: &'e Explanation, pact: &'e Pact) -> Report<'e> {
     let policy = &explanation.policy.policy;
     let base = base(explanation);
-    let by_side = |side| sent(pact, side, policy);
-    let (client, server) = (by_side(Side::Client), by_side(Side::Server));
+    let (client_sent, client_trimmed) = sent(pact, Side::Client, policy);
+    let (server_sent, server_trimmed) = sent(pact, Side::Server, policy);
     Report {
         revision: Some(pact.revision().as_str()),
         era: Some(pact.era().as_str()),
         chosen: explanation.selection(),
-        client: base.client.sending(&client),
-        server: base.server.sending(&server),
+        client: base.client.sending(&client_sent),
+        server: base.server.sending(&server_sent),
         capabilities: BySide {
             client: capabilities(pact, Side::Client),
             server: capabilities(pact, Side::Server),
         },
         dropped: ignored(pact),
         trimmed: BySide {
-            client: client.trimmed,
-            server: server.trimmed,
+            client: client_trimmed,
+            server: server_trimmed,
         },
         experimental: pact.experimental().iter().map(Shared::new).collect(),
         extensions: pact.extensions().iter().map(Shared::new).collect(),
@@ -166,9 +156,9 @@ impl<'e> Peer<'e> {
         }
     }
 
-    fn sending(self, sent: &SentCapabilities) -> Self {
+    fn sending(self, sent: &str) -> Self {
         Self {
-            sent: Some(raw(&sent.document)),
+            sent: Some(raw(sent)),
             ..self
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::host_environment::{ProgramFacts, ProgramLookup};
+use crate::local_host::{ProgramFacts, ProgramLookup};
 use crate::problem::Severity;
 use crate::secret::ExpandedText;
 

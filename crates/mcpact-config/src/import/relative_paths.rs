@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::host_environment::HostEnvironment;
+use crate::local_host::HostEnvironment;
 use crate::policy::runs_scripts;
 use crate::problem::Findings;
 use crate::secret::ExpandedText;

@@ -2,8 +2,10 @@
 
 use mcpact_spec::Revision;
 
-use super::Kind::{Choice, Count, Flag, Seconds, Table, Text, TextTable, Texts, TextsTable};
-use super::{ANSWERS, Key, command, key};
+use super::Kind::{
+    Choice, Choices, Count, Flag, Seconds, Table, Text, TextTable, Texts, TextsTable,
+};
+use super::{ANSWERS, Key, key};
 
 /// The demo server with all protocol features.
 pub const EVERYTHING: &str = "everything";
@@ -34,12 +36,12 @@ const STRATEGIES: &[&str] = &["stateless", "stateful", "persistent", "singleton"
 
 /// Keys of `[servers.NAME]`.
 pub const SERVER: &[Key] = &[
-    command::COMMAND,
-    command::ARGS,
-    command::ENV,
-    command::ENV_FILE,
-    command::INHERIT,
-    command::CWD,
+    COMMAND,
+    ARGS,
+    ENV,
+    ENV_FILE,
+    INHERIT,
+    CWD,
     key(
         "no_new_privileges",
         Flag(false),
@@ -212,5 +214,72 @@ pub const SERVER: &[Key] = &[
         "suspend_seconds",
         Seconds([0.05, DAY], 60.0),
         "Time a suspended server is not started; it doubles with every failed attempt, up to 16 times.",
+    ),
+];
+
+pub(super) const COMMAND: Key = key(
+    "command",
+    Text(None),
+    "Program to start: a path, or a name to look up in `PATH`. Runs without a shell.",
+);
+
+pub(super) const ARGS: Key = key("args", Texts, "Arguments, passed unchanged.");
+
+pub(super) const ENV: Key = key(
+    "env",
+    TextTable,
+    "Environment variables, besides `PATH`, `HOME`, `LANG`, `TZ` and `TERM`, which every server inherits.",
+);
+
+pub(super) const ENV_FILE: Key = key(
+    "env_file",
+    Text(None),
+    "File with more variables, as lines `NAME=value`; `env` wins.",
+);
+
+pub(super) const INHERIT: Key = key(
+    "inherit",
+    Texts,
+    "Names of variables to inherit from the gateway, if set.",
+);
+
+pub(super) const CWD: Key = key(
+    "cwd",
+    Text(None),
+    "Working directory; a relative path starts at the folder of the config.",
+);
+
+/// Keys of `[filters.NAME]`.
+pub const FILTER: &[Key] = &[
+    COMMAND,
+    ARGS,
+    ENV,
+    ENV_FILE,
+    INHERIT,
+    CWD,
+    key(
+        "order",
+        Count([0, 1_000], 100),
+        "Order of execution: smaller numbers run first, equal ones by name.",
+    ),
+    key(
+        "on",
+        Choices(&["request", "response"]),
+        "Inspected stages: `request`, `response`. Empty means both.",
+    ),
+    key(
+        "methods",
+        Texts,
+        "Inspected methods, such as `tools/call`; `*` matches anything. Empty means all.",
+    ),
+    key(
+        "required",
+        Flag(true),
+        "Reject requests while the filter is unavailable; otherwise they pass.",
+    ),
+    key(
+        "seconds",
+        Seconds([0.01, 600.0], 5.0),
+        "Timeout of a decision, including time in the queue.",
     ),
 ];

@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use mcpact_transport::stdio::child::INHERITED;
 
 use crate::fields::{Fields, Text};
-use crate::host_environment::HostEnvironment;
-use crate::loader_variables::loads_code;
+use crate::local_host::HostEnvironment;
+use crate::policy::loads_code;
 use crate::secret::Secret;
 use crate::source::Span;
 
@@ -60,8 +60,9 @@ fn inherited(fields: &mut Fields<'_, '_>) -> Vec<String> {
 fn warn_of(name: &str, span: Span, fields: &mut Fields<'_, '_>) {
     if loads_code(name) {
         let message = format!("`{name}` makes the program load other code");
-        let problem = fields.findings.warning(span, message);
-        problem.remedy("remove it unless you trust that code");
+        fields
+            .findings
+            .warning_with(span, message, "remove it unless you trust that code");
     }
 }
 
@@ -75,8 +76,9 @@ fn from_file(
         Ok(text) => text,
         Err(why) => {
             let message = format!("cannot read `{}`: {why}", path.filled);
-            let problem = fields.findings.error(path.span, message);
-            problem.remedy("use a file with lines `NAME=value`");
+            fields
+                .findings
+                .error_with(path.span, message, "use a file with lines `NAME=value`");
             return;
         }
     };

@@ -7,17 +7,17 @@ use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::{Revision, Side};
 use mcpact_translate::input::{DefaultAnswers, Dismissal};
 
+use crate::approvals::exposing_keys;
 use crate::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
 use crate::expand::OnMissing;
-use crate::exposing_keys::exposing_keys;
 use crate::fields::Fields;
-use crate::host_environment::HostEnvironment;
 use crate::hosts::{host_problem, origin_problem};
 use crate::keys;
+use crate::local_host::HostEnvironment;
 use crate::problem::Findings;
 use crate::secret::Secret;
-use crate::shared_values::shared_values;
 use crate::tree::Table;
+use crate::tree::shared_values;
 
 /// Placeholder if `listen` is invalid.
 const USUAL: SocketAddr =
@@ -100,8 +100,9 @@ pub(super) fn read(
     if let Some((message, remedy)) = config.missing_host_warning()
         && let Some(member) = fields.member("listen")
     {
-        let problem = fields.findings.warning(member.node.span, message);
-        problem.remedy(remedy);
+        fields
+            .findings
+            .warning_with(member.node.span, message, remedy);
     }
     config
 }

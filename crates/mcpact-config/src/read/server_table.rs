@@ -1,4 +1,4 @@
-//! `[servers.NAME]`.
+//! `[servers.NAME]` and `[filters.NAME]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,17 @@ use crate::config::{
     ChangedTools, CommandLaunch, GatewayConfig, Health, Launch, Probe, Restarts, RunSettings,
     ServerConfig, Strategy, ToolFilter, UrlLaunch,
 };
+use crate::config::{FilterConfig, Stage};
 use crate::fields::{Fields, Text};
-use crate::host_environment::{HostEnvironment, ProgramLookup};
 use crate::keys::{self, BUILTINS};
+use crate::local_host::{HostEnvironment, ProgramLookup};
 use crate::name::ServerName;
 use crate::policy::{self, Policy};
 use crate::problem::Findings;
 use crate::secret::{ExpandedText, Secret};
-use crate::shared_values::{SharedValue, shared_values};
 use crate::source::Span;
 use crate::tree::Table;
+use crate::tree::{SharedValue, shared_values};
 
 /// Keys that define a server, each with the keys that only apply to it.
 const LAUNCHES: [(&str, &[&str]); 3] = [
@@ -107,8 +108,9 @@ fn launch(
     let &[(key, own, _)] = given.as_slice() else {
         if let [(first, ..), (second, _, member), ..] = given.as_slice() {
             let message = format!("server `{name}` has both `{first}` and `{second}`");
-            let problem = fields.findings.error(member.key_span, message);
-            problem.remedy("keep one of them");
+            fields
+                .findings
+                .error_with(member.key_span, message, "keep one of them");
         } else {
             let message = format!("server `{name}` has neither `command` nor `url` nor `builtin`");
             let problem = fields.findings.error(span, message);
@@ -242,8 +244,9 @@ fn cwd(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Option<Expande
     let is_there = |host: &dyn HostEnvironment| is_open || host.has_folder(&path);
     if !context.host.is_none_or(is_there) {
         let message = format!("folder `{}` not found", text.filled);
-        let problem = fields.findings.warning(text.span, message);
-        problem.remedy("create it or correct `cwd`");
+        fields
+            .findings
+            .warning_with(text.span, message, "create it or correct `cwd`");
     }
     Some(text.filled.with_value(path))
 }
@@ -310,8 +313,9 @@ fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
                 .remedy("keep one of them");
         }
         if let Err(error) = sendable.insert(name, filled.value()) {
-            let problem = fields.findings.error(span, error.to_string());
-            problem.remedy("correct it or remove it");
+            fields
+                .findings
+                .error_with(span, error.to_string(), "correct it or remove it");
         }
         headers.insert(name.to_owned(), Secret::new(filled.value()));
     }
@@ -327,8 +331,9 @@ fn declare(fields: &mut Fields<'_, '_>) -> Vec<String> {
     let (key, value) = (member.key_span, member.node.span);
     if fields.choice("strategy") != "singleton" {
         let message = "`declare` works for a `singleton` only: other servers receive the capabilities of each client";
-        let problem = fields.findings.error(key, message);
-        problem.remedy("remove it or set `strategy = \"singleton\"`");
+        fields
+            .findings
+            .error_with(key, message, "remove it or set `strategy = \"singleton\"`");
     }
     if let Some(open) = declare
         .iter()
@@ -462,4 +467,36 @@ fn contradictions(run: &RunSettings, fields: &mut Fields<'_, '_>) {
         let remedy = "increase `backoff_max_seconds` or decrease `backoff_seconds`";
         fields.reject_key(key, message, remedy);
     }
+}
+
+/// Reads `[filters.NAME]`.
+pub(super) fn read_filter(
+    name: &ServerName,
+    span: Span,
+    table: &Table,
+    context: &ReadContext<'_>,
+    findings: &mut Findings,
+) -> Option<FilterConfig> {
+    let what = format!("filter `{name}`");
+    let mut fields = Fields::new(table, keys::FILTER, &what, findings);
+    if fields.member("command").is_none() {
+        let problem = fields
+            .findings
+            .error(span, format!("{what} has no `command`"));
+        problem.remedy("set the program to start, such as `command = \"audit\"`");
+    }
+    let stages = fields.choices("on").into_iter();
+    let stages = stages.map(|word| match word {
+        "response" => Stage::Response,
+        _ => Stage::Request,
+    });
+    Some(FilterConfig {
+        name: name.clone(),
+        stages: stages.collect(),
+        order: fields.count("order"),
+        methods: fields.words("methods"),
+        required: fields.flag("required"),
+        timeout: fields.seconds("seconds"),
+        command: command(context, &mut fields)?,
+    })
 }

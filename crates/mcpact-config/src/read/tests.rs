@@ -5,7 +5,7 @@ use mcpact_spec::Revision;
 
 use super::*;
 use crate::config::{Launch, Probe, Strategy};
-use crate::host_environment::{ProgramFacts, ProgramLookup};
+use crate::local_host::{ProgramFacts, ProgramLookup};
 
 /// A host with a few variables.
 pub(crate) struct TestHost;

@@ -49,7 +49,7 @@ pub(super) fn unanswered_call(
     })
 }
 
-fn failed_tool(to: Revision, text: &str) -> String {
+pub(crate) fn failed_tool(to: Revision, text: &str) -> String {
     let block = ObjectWriter::new()
         .text("type", "text")
         .text("text", text)
@@ -74,6 +74,27 @@ pub fn missing_capabilities_error(missing: &[Capability], to: Revision) -> WireE
         revision: to,
         errors: ErrorDialect::Spec,
     })
+}
+
+/// Reason why no client can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttributionFailure {
+    /// No call is open that could have caused it.
+    NoCall,
+    /// The call that caused it is of a method that cannot ask its client.
+    CannotAsk(Method),
+}
+
+impl AttributionFailure {
+    /// Error for the server.
+    #[must_use]
+    pub fn answer(self, upstream: Revision) -> WireError {
+        let text: String = match self {
+            Self::NoCall => "No request of the client is open that this could belong to".into(),
+            Self::CannotAsk(method) => format!("The client cannot be asked during `{method}`"),
+        };
+        wire_error(ErrorCode::InvalidParams, text, upstream)
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +139,21 @@ mod tests {
                 panic!("{method} has a result");
             };
             assert_eq!(error.code, -32603);
+        }
+    }
+}
+
+#[cfg(test)]
+mod attribution_tests {
+    use super::*;
+
+    #[test]
+    fn questions_without_a_call_are_refused() {
+        for orphan in [
+            AttributionFailure::NoCall,
+            AttributionFailure::CannotAsk(Method::ToolsList),
+        ] {
+            assert_eq!(orphan.answer(Revision::V2025_06_18).code, -32602);
         }
     }
 }

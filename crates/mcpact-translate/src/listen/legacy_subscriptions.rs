@@ -1,7 +1,5 @@
 //! Subscriptions of a legacy client at a modern server.
 
-mod pending;
-
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -18,9 +16,7 @@ use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
-use self::pending::PendingNotifications;
-use super::LISTS;
-use super::tag::{untagged, uri_in};
+use super::{LISTS, untagged, uri_in};
 use crate::input::Backoff;
 use crate::wire_error::wire_error;
 
@@ -150,9 +146,7 @@ impl LegacySubscriptions {
     /// The handshake is over: the client may be told things.
     #[must_use]
     pub fn ready(&mut self) -> Vec<Action> {
-        let mut acts = Vec::new();
-        self.adjust(&mut acts);
-        acts
+        self.adjust()
     }
 
     /// The client asks for `resources/subscribe`.
@@ -174,9 +168,7 @@ impl LegacySubscriptions {
         }
         self.uris.insert(uri.clone());
         self.queued.push((request, uri));
-        let mut acts = Vec::new();
-        self.adjust(&mut acts);
-        acts
+        self.adjust()
     }
 
     /// The client asks for `resources/unsubscribe`; what it never had is gone all the same.
@@ -187,7 +179,7 @@ impl LegacySubscriptions {
             self.pending.uris.retain(|pending| !covers(&uri, pending));
         });
         let mut acts = Vec::from([answer(request, outcome)]);
-        self.adjust(&mut acts);
+        acts.extend(self.adjust());
         acts
     }
 
@@ -229,7 +221,7 @@ impl LegacySubscriptions {
         if mem::take(&mut self.has_gap) {
             self.notify_everything(&mut acts);
         }
-        self.adjust(&mut acts);
+        acts.extend(self.adjust());
         acts
     }
 
@@ -246,7 +238,7 @@ impl LegacySubscriptions {
         }
         self.failures = self.failures.saturating_add(1);
         self.has_failed = true;
-        self.adjust(&mut acts);
+        acts.extend(self.adjust());
         acts
     }
 
@@ -257,7 +249,7 @@ impl LegacySubscriptions {
         let Some(mut acts) = self.without(stream) else {
             return Vec::new();
         };
-        self.adjust(&mut acts);
+        acts.extend(self.adjust());
         acts
     }
 
@@ -344,9 +336,9 @@ impl LegacySubscriptions {
 
     /// Opens a stream if what is open is not what is wanted, unless one is being opened already;
     /// subscriptions that come in the meantime share the next one.
-    fn adjust(&mut self, acts: &mut Vec<Action>) {
+    fn adjust(&mut self) -> Vec<Action> {
         if self.opening.is_some() {
-            return;
+            return Vec::new();
         }
         let filter = ListenFilter {
             uris: self.uris.iter().cloned().collect(),
@@ -359,17 +351,18 @@ impl LegacySubscriptions {
         let (here, waiting): (Vec<_>, Vec<_>) = mem::take(&mut self.queued)
             .into_iter()
             .partition(|(_, uri)| self.promised.contains(uri) || !self.uris.contains(uri));
-        acts.extend(here.into_iter().map(|(request, _)| answer(request, Ok(()))));
+        let here = here.into_iter();
+        let mut acts: Vec<_> = here.map(|(request, _)| answer(request, Ok(()))).collect();
         if filter == ListenFilter::default() {
             let open = self.open.take();
             acts.extend(open.map(|open| Action::Close {
                 stream: open.stream,
             }));
             self.has_gap = false;
-            return;
+            return acts;
         }
         if is_open {
-            return;
+            return acts;
         }
         let stream = self.next_stream;
         self.next_stream += 1;
@@ -388,6 +381,7 @@ impl LegacySubscriptions {
             filter,
             waiting,
         });
+        acts
     }
 
     fn give_up(&mut self, uri: &str) {
@@ -475,3 +469,30 @@ fn updated(uri: &str) -> Action {
 
 #[cfg(test)]
 mod tests;
+
+/// Notifications that wait until the client has a stream.
+#[derive(Clone, Debug, Default)]
+struct PendingNotifications {
+    lists: BTreeSet<Method>,
+    uris: BTreeSet<Box<str>>,
+    /// More resources than there is room for: then all of them.
+    is_all: bool,
+}
+
+impl PendingNotifications {
+    /// Remembers a notification; of so many resources at most.
+    fn remember(&mut self, method: Method, uri: Option<&str>, most: usize) {
+        match uri {
+            Some(uri) if method == Method::ResourcesUpdated => {
+                if self.uris.len() < most || self.uris.contains(uri) {
+                    self.uris.insert(Box::from(uri));
+                } else {
+                    self.is_all = true;
+                }
+            }
+            Some(_) | None => {
+                self.lists.insert(method);
+            }
+        }
+    }
+}

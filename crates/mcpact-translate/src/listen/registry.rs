@@ -15,7 +15,7 @@ use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::LISTS;
-use super::tag::{tagged, uri_in};
+use super::{tagged, uri_in};
 use crate::wire_error::modern_error;
 
 /// Limits of a session.

@@ -11,7 +11,7 @@ use mcpact_spec::Method;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::LISTS;
-use super::tag::uri_in;
+use super::uri_in;
 
 /// The settings that a server has taken from its only client.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use alloc::string::String;
 use mcpact_spec::{ContentKind, Object, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
+use super::ShapeError;
+use super::list_items;
 use super::members::{Members, trim};
-use super::resource;
-use super::shape_error::ShapeError;
 
 /// Position of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) fn adapt_block(
         Some(kind) if place.admits(kind, to) => {
             block.trim(kind.object(), to);
             if kind == ContentKind::Resource {
-                block.rewrite("resource", |raw| resource::adapt_contents(raw, to))?;
+                block.rewrite("resource", |raw| list_items::adapt_contents(raw, to))?;
             }
             Ok(block.finish())
         }

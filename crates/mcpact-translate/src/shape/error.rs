@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use mcpact_spec::{Era, ErrorCode, Feature, Method, Revision};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 
+use super::ShapeError;
 use super::members::{Members, or_same};
-use super::shape_error::ShapeError;
 
 /// The codes that 2026-07-28 reserves for itself; older revisions leave them to implementations.
 const RESERVED: core::ops::RangeInclusive<i64> = -32099..=-32020;

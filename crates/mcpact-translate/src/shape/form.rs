@@ -10,7 +10,7 @@ use mcpact_wire::raw::{self, JsonKind};
 use mcpact_wire::scan::text;
 
 use super::members::{Members, array, each_value, edit};
-use super::shape_error::{ShapeError, Unrepresentable};
+use super::{ShapeError, Unrepresentable};
 
 /// The `requestedSchema` for a client of the revision.
 pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {

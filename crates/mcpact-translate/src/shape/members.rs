@@ -8,7 +8,7 @@ use mcpact_spec::{Object, Revision};
 use mcpact_wire::raw::{self, JsonKind, ObjectWriter};
 use mcpact_wire::scan::{quote, text};
 
-use super::shape_error::ShapeError;
+use super::ShapeError;
 
 /// The members of one object, and what becomes of some of them.
 pub(crate) struct Members<'a> {

@@ -6,8 +6,8 @@ use mcpact_spec::tables::meta;
 use mcpact_spec::{Feature, Revision};
 use mcpact_wire::raw::{JsonKind, Object};
 
+use super::ShapeError;
 use super::members::Members;
-use super::shape_error::ShapeError;
 
 const RESERVED: &str = "io.modelcontextprotocol/";
 /// Message for the model while a task of 2025-11-25 runs.

@@ -9,7 +9,7 @@ use alloc::string::String;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 use mcpact_wire::scan::text;
 
-use super::shape_error::ShapeError;
+use super::ShapeError;
 
 /// The member that holds content which is not an object.
 pub(super) const WRAPPER: &str = "result";

@@ -5,10 +5,10 @@ use alloc::borrow::Cow;
 use mcpact_spec::{Era, Feature, Method, Object, Revision, Role};
 use mcpact_wire::raw::JsonKind;
 
+use super::ShapeError;
 use super::content::{self, ContentPosition};
 use super::members::{Members, each_element, each_object, edit_body, or_same, trim};
-use super::shape_error::ShapeError;
-use super::{meta, prompt, resource, structured, tool};
+use super::{list_items, meta, structured};
 
 const COMPLETE: &str = "complete";
 
@@ -122,9 +122,9 @@ fn result_of(method: Method) -> Option<Object> {
 )]
 fn adapt_body(object: Object, result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
     match object {
-        Object::ListToolsResult => {
-            result.rewrite("tools", |raw| each_element(raw, |raw| tool::adapt(raw, to)))
-        }
+        Object::ListToolsResult => result.rewrite("tools", |raw| {
+            each_element(raw, |raw| list_items::adapt_tool(raw, to))
+        }),
         Object::CallToolResult => {
             result.rewrite("content", |raw| {
                 each_object(raw, |block| {
@@ -134,21 +134,23 @@ fn adapt_body(object: Object, result: &mut Members<'_>, to: Revision) -> Result<
             structured::adapt(result, to)
         }
         Object::ListPromptsResult => result.rewrite("prompts", |raw| {
-            each_element(raw, |raw| prompt::adapt(raw, to))
+            each_element(raw, |raw| list_items::adapt_prompt(raw, to))
         }),
         Object::GetPromptResult => result.rewrite("messages", |raw| {
-            each_element(raw, |raw| prompt::adapt_message(raw, to))
+            each_element(raw, |raw| list_items::adapt_prompt_message(raw, to))
         }),
         Object::ListResourcesResult => result.rewrite("resources", |raw| {
-            each_element(raw, |raw| resource::adapt(raw, Object::Resource, to))
+            each_element(raw, |raw| {
+                list_items::adapt_resource(raw, Object::Resource, to)
+            })
         }),
         Object::ListResourceTemplatesResult => result.rewrite("resourceTemplates", |raw| {
             each_element(raw, |raw| {
-                resource::adapt(raw, Object::ResourceTemplate, to)
+                list_items::adapt_resource(raw, Object::ResourceTemplate, to)
             })
         }),
         Object::ReadResourceResult => result.rewrite("contents", |raw| {
-            each_element(raw, |raw| resource::adapt_contents(raw, to))
+            each_element(raw, |raw| list_items::adapt_contents(raw, to))
         }),
         _ => Ok(()),
     }

@@ -8,10 +8,10 @@ use mcpact_spec::{ContentKind, Feature, Revision};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, compact, elements};
 use mcpact_wire::scan::check;
 
+use super::ShapeError;
 use super::content::text_block;
 use super::members::{Members, array};
 use super::output_schema::WRAPPER;
-use super::shape_error::ShapeError;
 
 const MEMBER: &str = "structuredContent";
 

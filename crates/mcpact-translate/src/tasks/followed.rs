@@ -9,7 +9,7 @@ use mcpact_spec::ErrorCode;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::SHORTEST;
-use super::status::Status;
+use super::Status;
 use crate::input::Outcome;
 use crate::wire_error::modern_error;
 

@@ -17,7 +17,8 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::CORE;
-use super::status::Status;
+use super::Status;
+use crate::input::failed_tool;
 use crate::input::{Outcome, Question};
 use crate::shape::{error_to_legacy, result_to_legacy};
 use crate::wire_error::wire_error;
@@ -419,11 +420,7 @@ fn failed(error: Option<&str>, to: Revision) -> Outcome {
 /// A tool says so in its result, where a model can read it.
 fn unanswered(method: Method) -> Outcome {
     let text = format!("{method} was not completed by the client");
-    let block = ObjectWriter::new().text("type", "text").text("text", &text);
-    let result = ObjectWriter::new()
-        .raw("content", &format!("[{}]", block.finish()))
-        .raw("isError", "true");
-    Outcome::Result(result.finish())
+    Outcome::Result(failed_tool(CORE, &text))
 }
 
 #[cfg(test)]

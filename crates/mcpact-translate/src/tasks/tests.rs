@@ -13,8 +13,8 @@ use mcpact_spec::{Capability, Revision, Side};
 use mcpact_wire::raw::Object;
 use proptest::prelude::*;
 
+use super::Status;
 use super::hosted::{Action, HostLimits, HostedTasks, ResultLookup, Timestamp};
-use super::status::Status;
 use crate::input::Outcome;
 
 const STATES: [&str; 6] = [

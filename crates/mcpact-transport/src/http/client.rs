@@ -4,23 +4,20 @@
 //! with its body.
 
 mod body_reader;
-mod certificate;
 mod connection;
 mod connector;
-mod events;
 mod framing;
 mod head;
 mod headers;
 mod outgoing;
 mod pool;
 mod proxy;
-mod request_header;
 mod response;
-mod stream;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,17 +32,15 @@ use crate::address::shown;
 use crate::error::TransportError;
 use body_reader::BodyReader;
 use connection::RequestFailure;
-use head::Head;
 use outgoing::OutgoingRequest;
 use pool::{Pool, PooledConnection};
 use response::UnreadResponse;
 
 pub(crate) use connector::Connector;
-pub use events::EventStream;
+
 pub use headers::{StaticHeaders, is_reserved};
 pub use proxy::{Proxy, ProxyMode};
-pub use request_header::RequestHeader;
-pub use response::{ClientResponse, ClientResponseBody};
+pub use response::{ClientResponse, ClientResponseBody, EventStream};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -330,7 +325,13 @@ impl HttpClient {
             };
             let sending = connection.io.send(&mut request);
             match tokio::time::timeout(self.settings.head_timeout, sending).await {
-                Ok(Ok(head)) => return Ok(unread_response(head, connection)),
+                Ok(Ok(head)) => {
+                    return Ok(UnreadResponse {
+                        status: head.status,
+                        headers: head.headers,
+                        body: BodyReader::new(head.framing, head.keeps_open, connection),
+                    });
+                }
                 // The server closed an idle connection.
                 Ok(Err(RequestFailure { is_unsent, .. })) if is_unsent && connection.is_used => {}
                 Ok(Err(RequestFailure { why, .. })) => return Err(why),
@@ -377,21 +378,18 @@ impl HttpClient {
 
 /// Converts a URL for requests.
 fn uri(endpoint: &Url) -> Result<Uri, TransportError> {
-    endpoint
-        .as_str()
-        .parse()
-        .map_err(|_| TransportError::Address {
-            address: shown(endpoint.as_str()),
-            why: "not a valid HTTP URL",
-        })
+    endpoint.as_str().parse().map_err(|_| unusable(endpoint))
+}
+
+fn unusable(endpoint: &Url) -> TransportError {
+    TransportError::Address {
+        address: shown(endpoint.as_str()),
+        why: "not a valid HTTP URL",
+    }
 }
 
 impl Address {
     fn new(place: &Url, proxy: &Forwarding) -> Result<Self, TransportError> {
-        let unusable = || TransportError::Address {
-            address: shown(place.as_str()),
-            why: "not a valid HTTP URL",
-        };
         let server = uri(place)?;
         let target = match (proxy, server.path_and_query()) {
             (Forwarding::Proxy(_), _) | (Forwarding::None, None) => server.clone(),
@@ -401,18 +399,10 @@ impl Address {
         let host = match (server.host(), place.port()) {
             (Some(host), None) => host.to_owned(),
             (Some(host), Some(port)) => format!("{host}:{port}"),
-            (None, _) => return Err(unusable()),
+            (None, _) => return Err(unusable(place)),
         };
         let line = format!(" {target} HTTP/1.1\r\nhost: {host}\r\n");
         Ok(Self { server, line })
-    }
-}
-
-fn unread_response(head: Head, connection: PooledConnection) -> UnreadResponse {
-    UnreadResponse {
-        status: head.status,
-        headers: head.headers,
-        body: BodyReader::new(head.framing, head.keeps_open, connection),
     }
 }
 
@@ -427,4 +417,10 @@ impl<'a> RequestSpec<'a> {
             body: Bytes::new(),
         }
     }
+}
+
+/// Provides a header for each request to a server.
+pub trait RequestHeader: Debug + Send + Sync {
+    /// Returns the header of the next request.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)>;
 }

@@ -9,20 +9,16 @@
 //! basic/transports/stdio#shutdown` exits at EOF.
 
 mod command;
-mod confinement;
-mod first_byte;
 mod group;
 mod guard;
-mod input;
 mod launch_problem;
 mod masks;
-mod output;
 mod process;
 mod process_tree;
 mod tail;
 
 pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED, VIA_VARIABLE};
-pub use confinement::Confinement;
+pub use guard::Confinement;
 pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;

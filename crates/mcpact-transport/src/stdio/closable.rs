@@ -1,11 +1,14 @@
 //! One end of a pipe that can be closed from elsewhere.
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::lock;
 
 /// One end of a pipe.
 ///
@@ -22,20 +25,35 @@ pub(super) struct Closer<T> {
     shared: Arc<Shared<T>>,
 }
 
-#[derive(Debug)]
 struct Shared<T>(Mutex<State<T>>);
 
-#[derive(Debug)]
 struct State<T> {
-    io: Option<T>,
+    /// The file, and the function that closes it; none once it is closed.
+    io: Option<(T, OnClose<T>)>,
     /// The waiting job; dropping the file does not wake it.
     waiting: Option<Waker>,
 }
 
+type OnClose<T> = Box<dyn FnOnce(T) + Send>;
+
+impl<T> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shared(..)")
+    }
+}
+
 /// Makes one end of a pipe closable.
-pub(super) fn closable<T>(io: T) -> (Closable<T>, Closer<T>) {
+pub(super) fn closable<T: 'static>(io: T) -> (Closable<T>, Closer<T>) {
+    closable_with(io, drop)
+}
+
+/// Makes one end of a pipe closable; `on_close` closes the file.
+pub(super) fn closable_with<T: 'static>(
+    io: T,
+    on_close: impl FnOnce(T) + Send + 'static,
+) -> (Closable<T>, Closer<T>) {
     let shared = Arc::new(Shared(Mutex::new(State {
-        io: Some(io),
+        io: Some((io, Box::new(on_close))),
         waiting: None,
     })));
     (
@@ -47,16 +65,14 @@ pub(super) fn closable<T>(io: T) -> (Closable<T>, Closer<T>) {
 }
 
 impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn close(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let io = state.io.take();
         let waiting = state.waiting.take();
         drop(state);
-        drop(io);
+        if let Some((io, on_close)) = io {
+            on_close(io);
+        }
         if let Some(waker) = waiting {
             waker.wake();
         }
@@ -76,8 +92,8 @@ impl<T: Unpin> Closable<T> {
         context: &mut Context<'_>,
         act: impl FnOnce(Pin<&mut T>, &mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
-        let mut state = self.shared.lock();
-        let Some(io) = state.io.as_mut() else {
+        let mut state = lock(&self.shared.0);
+        let Some((io, _)) = state.io.as_mut() else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
         let result = act(Pin::new(io), context);
@@ -100,7 +116,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Closable<W> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.shared.lock().io.is_none() {
+        if lock(&self.shared.0).io.is_none() {
             return Poll::Ready(Ok(()));
         }
         let result = self.poll(context, AsyncWrite::poll_shutdown);

@@ -9,10 +9,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::Client;
+use super::changes::uri_params;
 use super::client_error::ClientError;
 use super::options::CallOptions;
 use crate::model::{
-    CacheHints, Completion, CompletionRef, ListResult, Prompt, PromptResult, ReadResult, Resource,
+    Completion, CompletionRef, ListResult, Prompt, PromptResult, ReadResult, Resource,
     ResourceTemplate, Tool, ToolResult,
 };
 
@@ -115,18 +116,16 @@ impl Client {
         let mut seen = HashSet::new();
         let mut params = None;
         for _ in 0..self.shared.limits.pages {
-            let raw = self
-                .ask(method.as_str(), params, &CallOptions::new())
-                .await?;
+            let raw = self.ask_plainly(method, params).await?;
             if method == Method::ToolsList && self.mirrors_params() {
                 self.shared.tool_headers.learn(&raw);
             }
-            let page: Vec<T> = read_member(method, &raw, key)?;
+            let items: Vec<T> = read_member(method, &raw, key)?;
             let body = Object::parse(&raw).unwrap_or_default();
-            let hints = CacheHints::parse(body.get("ttlMs"), body.get("cacheScope"));
+            let page = ListResult::of_page(items, body.get("ttlMs"), body.get("cacheScope"));
             let list = match all.take() {
-                None => ListResult::new(page, hints),
-                Some(before) => before.followed_by(page, hints),
+                None => page,
+                Some(before) => before.followed_by(page),
             };
             let Some(cursor) = body.get_present("nextCursor") else {
                 return Ok(list);
@@ -200,7 +199,7 @@ impl Client {
     /// # Errors
     /// The server does not declare resources, has no such resource, or times out.
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResult, ClientError> {
-        let params = ObjectWriter::new().text("uri", uri).finish();
+        let params = uri_params(uri);
         let options = CallOptions::new();
         let raw = self
             .ask_with_answers(Method::ResourcesRead, params, &options)
@@ -248,13 +247,7 @@ impl Client {
             params["context"] = json!({ "arguments": context });
         }
         let method = Method::CompletionComplete;
-        let raw = self
-            .ask(
-                method.as_str(),
-                Some(params.to_string()),
-                &CallOptions::new(),
-            )
-            .await?;
+        let raw = self.ask_plainly(method, Some(params.to_string())).await?;
         read_member(method, &raw, "completion")
     }
 
@@ -269,8 +262,8 @@ impl Client {
             return Ok(());
         }
         let params = ObjectWriter::new().text("level", level.as_str()).finish();
-        let method = Method::LoggingSetLevel.as_str();
-        self.ask(method, Some(params), &CallOptions::new()).await?;
+        self.ask_plainly(Method::LoggingSetLevel, Some(params))
+            .await?;
         Ok(())
     }
 
@@ -283,7 +276,7 @@ impl Client {
             Era::Legacy => Method::Ping,
             Era::Modern => Method::Discover,
         };
-        self.ask(method.as_str(), None, &CallOptions::new()).await?;
+        self.ask_plainly(method, None).await?;
         Ok(())
     }
 

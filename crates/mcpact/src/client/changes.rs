@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
@@ -13,7 +13,6 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use super::client_error::ClientError;
-use super::options::CallOptions;
 use super::{Client, Outgoing};
 use crate::lock;
 
@@ -127,10 +126,6 @@ impl ChangeQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Change>> {
-        lock(&self.waiting)
-    }
-
     pub(super) fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Tools => self.wanted.tools,
@@ -146,7 +141,7 @@ impl ChangeQueue {
     }
 
     pub(super) fn push(&self, change: &Change) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if !waiting.contains(change) && waiting.len() < LIMIT {
             waiting.push_back(change.clone());
         }
@@ -202,7 +197,7 @@ impl Changes {
     pub async fn next(&mut self) -> Option<Change> {
         loop {
             let arrived = self.queue.arrived.notified();
-            if let Some(change) = self.queue.lock().pop_front() {
+            if let Some(change) = lock(&self.queue.waiting).pop_front() {
                 return Some(change);
             }
             if self.queue.has_ended.load(Ordering::Acquire) {
@@ -234,7 +229,7 @@ impl Drop for Changes {
     }
 }
 
-fn uri_params(uri: &str) -> String {
+pub(super) fn uri_params(uri: &str) -> String {
     ObjectWriter::new().text("uri", uri).finish()
 }
 
@@ -275,8 +270,7 @@ impl Client {
                 for uri in &watch.filter.uris {
                     if self.shared.subscribe(uri) {
                         let params = Some(uri_params(uri));
-                        let method = Method::ResourcesSubscribe.as_str();
-                        let asked = self.ask(method, params, &CallOptions::new()).await;
+                        let asked = self.ask_plainly(Method::ResourcesSubscribe, params).await;
                         if let Err(error) = asked {
                             self.shared.unsubscribe(uri);
                             return Err(error);

@@ -10,8 +10,8 @@ use mcpact_engine::client::{ClientTerms, EraMode, EraVerdict};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{LogLevel, Revision};
 use mcpact_transport::address::shown;
-use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpSettings;
+use mcpact_transport::link::Link;
 use mcpact_transport::{tcp, websocket};
 use mcpact_wire::model::implementation::Implementation;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,6 @@ use super::era_cache::EraCache;
 use super::handlers::{Handlers, Notification, checked, typed};
 use super::session::{Session, Sessions};
 use super::shared::{Limits, Shared};
-use super::target::{Scheme, Target};
 use crate::connection::Endpoint;
 use crate::model::{
     CreateMessageRequest, CreateMessageResult, ElicitResult, FormRequest, Root, UrlRequest,
@@ -295,11 +294,7 @@ impl ClientBuilder {
         prior: Option<EraVerdict>,
     ) -> Result<(Client, Option<EraVerdict>), ClientError> {
         let name = target.name();
-        let unreachable = |source: TransportError| ClientError::Unreachable {
-            target: name.clone(),
-            stderr: String::new(),
-            source,
-        };
+        let unreachable = |source| ClientError::unreachable(&name, source);
         let mut terms = ClientTerms::new(self.info, self.handlers.capabilities(), self.policy);
         terms.mode = self.mode;
         terms.floor = self.floor;
@@ -349,5 +344,85 @@ impl ClientBuilder {
             }
         }
         Ok((client, verdict))
+    }
+}
+
+#[cfg(unix)]
+use mcpact_transport::stdio::child::ChildCommand;
+
+/// Target of a connection: URL, command or open connection.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Target {
+    /// URL: `http://`, `https://`, `ws://`, `wss://`, or `tcp://` for line-based connections.
+    Url(String),
+    /// Command to start. It is restarted if it exits on the first modern request.
+    #[cfg(unix)]
+    Child(ChildCommand),
+    /// Open line-based connection, such as a socket or memory.
+    Link(Link),
+}
+
+/// Transport of a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    /// HTTP; unknown schemes are rejected there.
+    Http,
+    /// WebSocket.
+    WebSocket,
+    /// Lines over TCP.
+    Tcp,
+}
+
+impl Scheme {
+    pub(super) fn of(url: &str) -> Self {
+        match url.split_once("://") {
+            Some(("ws" | "wss", _)) => Self::WebSocket,
+            Some(("tcp", _)) => Self::Tcp,
+            Some(_) | None => Self::Http,
+        }
+    }
+}
+
+impl Target {
+    /// Returns the name for errors and logs.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Url(url) => format!("`{}`", shown(url)),
+            #[cfg(unix)]
+            Self::Child(command) => format!("`{}`", command.name),
+            Self::Link(_) => "the server".to_owned(),
+        }
+    }
+}
+
+impl From<&str> for Target {
+    fn from(url: &str) -> Self {
+        Self::Url(url.to_owned())
+    }
+}
+
+impl From<String> for Target {
+    fn from(url: String) -> Self {
+        Self::Url(url)
+    }
+}
+
+impl From<&String> for Target {
+    fn from(url: &String) -> Self {
+        Self::Url(url.clone())
+    }
+}
+
+impl From<Link> for Target {
+    fn from(link: Link) -> Self {
+        Self::Link(link)
+    }
+}
+
+#[cfg(unix)]
+impl From<ChildCommand> for Target {
+    fn from(command: ChildCommand) -> Self {
+        Self::Child(command)
     }
 }

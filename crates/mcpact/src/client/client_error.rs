@@ -235,6 +235,15 @@ impl ClientError {
         }
     }
 
+    /// Creates the error of a server that is unreachable.
+    pub(super) fn unreachable(target: &str, source: TransportError) -> Self {
+        Self::Unreachable {
+            target: target.to_owned(),
+            stderr: String::new(),
+            source,
+        }
+    }
+
     /// Converts a refusal with an HTTP status.
     pub(super) fn refused(refusal: HttpRefusal) -> Self {
         match refusal {

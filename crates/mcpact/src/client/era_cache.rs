@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcpact_engine::client::EraVerdict;
@@ -103,7 +103,7 @@ impl EraCache {
         };
         loop {
             let learned = self.inner.learned.notified();
-            let advice = self.lock().table.lookup(key, now());
+            let advice = lock(&self.inner.state).table.lookup(key, now());
             match advice {
                 EraLookup::Known(verdict) => return (Some(verdict), probe.settled()),
                 EraLookup::Ask => return (None, probe),
@@ -115,13 +115,9 @@ impl EraCache {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.inner.state)
-    }
-
     fn learn(&self, key: &str, verdict: EraVerdict) {
         let now = now();
-        let mut state = self.lock();
+        let mut state = lock(&self.inner.state);
         state.table.learn(key, verdict, now);
         let learned = now.since(Moment::ZERO).as_secs();
         let era = era_name(verdict).to_owned();
@@ -137,7 +133,7 @@ impl EraCache {
     }
 
     fn forget(&self, key: &str) {
-        let mut state = self.lock();
+        let mut state = lock(&self.inner.state);
         state.table.forget(key);
         if state.entries.remove(key).is_some() {
             self.save(&state);

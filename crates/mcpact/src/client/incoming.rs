@@ -22,7 +22,7 @@ use super::changes::Change;
 use super::client_error::AnswerError;
 use super::handlers::Notification;
 use super::shared::Shared;
-use crate::connection::{MessageHandler, ServerRequest};
+use crate::connection::{MessageHandler, ServerRequest, cancelled_id};
 use crate::{lock, log};
 
 /// Handler of the messages of one session.
@@ -169,14 +169,13 @@ impl SessionHandler {
 
     /// The server cancels one of its requests, or ends a subscription. Returns whether it is known.
     fn cancelled(&self, params: Option<&str>) -> bool {
-        let params = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
-        let Some(id) = params.get("requestId").and_then(IdRef::from_token) else {
+        let Some(id) = cancelled_id(params) else {
             return false;
         };
-        if lock(&self.serving).remove(&id.to_id()).is_some() {
+        if lock(&self.serving).remove(&id).is_some() {
             return true;
         }
-        let Some(id) = number(id) else {
+        let Some(id) = number(id.as_ref()) else {
             return false;
         };
         self.shared.pending.end_subscription(id);

@@ -16,7 +16,7 @@ use mcpact_transport::error::TransportError;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Client;
-use super::changes::ChangeQueue;
+use super::changes::{ChangeQueue, uri_params};
 use super::client_error::{ClientError, RpcError};
 use super::options::CallOptions;
 use super::pending::{Pending, PendingEnd, ProgressCallback};
@@ -25,6 +25,7 @@ use crate::connection::{
     AmbiguousRefusal, Call, CallEvent, CallFailure, HttpFailure, RawRequest, ServerResponse,
 };
 use crate::model::{ElicitAction, ElicitRequest, ElicitResult, UrlRequest};
+use crate::validation::ValidationError;
 
 /// Maximum number of URLs that a user visits for one call.
 const MAX_URLS: usize = 8;
@@ -167,11 +168,8 @@ impl Client {
             Ok::<_, ClientError>((key.to_owned(), answer))
         });
         let answers = try_join_all(answering).await?;
-        let writer = ObjectWriter::new();
-        let written = answers
-            .iter()
-            .fold(writer, |out, (key, raw)| out.raw(key, raw));
-        Ok(written.finish())
+        let answers = answers.iter().map(|(key, raw)| (&**key, &**raw));
+        Ok(ObjectWriter::new().members(answers).finish())
     }
 
     async fn answer_one(&self, question: &str) -> Result<String, ClientError> {
@@ -190,15 +188,21 @@ impl Client {
         }
     }
 
+    /// Sends a request with the default options.
+    pub(super) async fn ask_plainly(
+        &self,
+        method: Method,
+        params: Option<String>,
+    ) -> Result<String, ClientError> {
+        self.ask(method.as_str(), params, &CallOptions::new()).await
+    }
+
     /// Sends a request in the background and ignores the response.
     pub(super) fn send_detached(&self, method: Method, params: String) {
         let this = self.clone();
         // Without a runtime the connection is gone, too.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let options = CallOptions::new();
-                this.ask(method.as_str(), Some(params), &options).await
-            });
+            runtime.spawn(async move { this.ask_plainly(method, Some(params)).await });
         }
     }
 
@@ -248,8 +252,7 @@ impl Client {
             return;
         }
         for uri in self.shared.subscribed() {
-            let params = ObjectWriter::new().text("uri", &uri).finish();
-            self.send_detached(Method::ResourcesSubscribe, params);
+            self.send_detached(Method::ResourcesSubscribe, uri_params(&uri));
         }
         if let Some(level) = self.shared.log_level() {
             let params = ObjectWriter::new().text("level", level.as_str()).finish();
@@ -359,11 +362,7 @@ impl Client {
         let validation = &self.shared.validation;
         validation
             .params("client", pact.revision(), method, params)
-            .map_err(|source| ClientError::SchemaViolation {
-                what,
-                method: method.to_owned(),
-                source,
-            })
+            .map_err(violation(what, method))
     }
 
     /// Validates a result of the server against the official schema.
@@ -371,11 +370,7 @@ impl Client {
         let validation = &self.shared.validation;
         validation
             .result("server", pact.revision(), method, raw)
-            .map_err(|source| ClientError::SchemaViolation {
-                what: "the answer to",
-                method: method.to_owned(),
-                source,
-            })
+            .map_err(violation("the answer to", method))
     }
 
     fn failed(
@@ -384,11 +379,7 @@ impl Client {
         failure: CallFailure,
         details: Option<HttpFailure>,
     ) -> ClientError {
-        let unreachable = |source: TransportError| ClientError::Unreachable {
-            target: self.shared.target.to_string(),
-            stderr: String::new(),
-            source,
-        };
+        let unreachable = |source| ClientError::unreachable(&self.shared.target, source);
         match (failure, details) {
             (CallFailure::ResponseTooLarge(limit), _) => {
                 ClientError::Transport(TransportError::TooLarge { limit })
@@ -418,6 +409,15 @@ impl Client {
             _ if session.connection.is_gone() => ClientError::Closed,
             _ => ClientError::ProtocolViolation("an answer cannot be read"),
         }
+    }
+}
+
+fn violation(what: &'static str, method: &str) -> impl FnOnce(ValidationError) -> ClientError {
+    let method = method.to_owned();
+    move |source| ClientError::SchemaViolation {
+        what,
+        method,
+        source,
     }
 }
 
@@ -455,21 +455,17 @@ fn progress_token(params: Option<&str>) -> Option<String> {
 fn with_meta(params: Option<&str>, added: &[(&str, Option<String>)]) -> String {
     let body = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
     let existing = Object::parse(body.get("_meta").unwrap_or("{}")).unwrap_or_default();
-    let mut inner = ObjectWriter::new();
-    for (key, value) in existing.iter() {
-        let is_replaced = |(name, value): &(&str, Option<String>)| *name == key && value.is_some();
-        if !added.iter().any(is_replaced) {
-            inner = inner.raw(key, value);
-        }
-    }
+    let is_replaced = |key: &str| {
+        let mut added = added.iter();
+        added.any(|(name, value)| *name == key && value.is_some())
+    };
+    let mut inner = existing.keep(|key| !is_replaced(key));
     for (key, value) in added {
         inner = inner.maybe_raw(key, value.as_deref());
     }
-    let mut out = ObjectWriter::new();
-    for (key, value) in body.iter().filter(|(key, _)| *key != "_meta") {
-        out = out.raw(key, value);
-    }
-    out.raw("_meta", &inner.finish()).finish()
+    body.keep(|key| key != "_meta")
+        .raw("_meta", &inner.finish())
+        .finish()
 }
 
 async fn pause(round: usize) {
@@ -480,11 +476,8 @@ async fn pause(round: usize) {
 /// Adds the answers and, unchanged, the state to the parameters.
 fn with_answers(params: &str, responses: Option<&str>, state: Option<&str>) -> String {
     let body = Object::parse(params).unwrap_or_default();
-    let out = body
-        .iter()
-        .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState"))
-        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
-    out.maybe_raw("inputResponses", responses)
+    body.keep(|key| !matches!(key, "inputResponses" | "requestState"))
+        .maybe_raw("inputResponses", responses)
         .maybe_raw("requestState", state)
         .finish()
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use mcpact_engine::client::{ClientTerms, EraVerdict, Failure, ProbeFailure};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::transcript::Transcript;
-use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::stdio::child::Process;
 use tokio::sync::watch;
@@ -208,14 +207,9 @@ impl Hooks for SessionHooks {
 }
 
 fn connect_error(target: &str, error: ConnectError) -> ClientError {
-    let unreachable = |source: TransportError, stderr: String| ClientError::Unreachable {
-        target: target.to_owned(),
-        stderr,
-        source,
-    };
     let (failure, stderr, transcript) = match error {
         ConnectError::Transport(source) | ConnectError::NotMcp { source, .. } => {
-            return unreachable(source, String::new());
+            return ClientError::unreachable(target, source);
         }
         ConnectError::HttpStatus(refusal) => return ClientError::refused(refusal),
         ConnectError::Exited {
@@ -230,7 +224,11 @@ fn connect_error(target: &str, error: ConnectError) -> ClientError {
     match failure {
         Failure::ConnectionClosed | Failure::Probe(ProbeFailure::Closed) if !stderr.is_empty() => {
             let end = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-            unreachable(end.into(), stderr)
+            ClientError::Unreachable {
+                target: target.to_owned(),
+                stderr,
+                source: end.into(),
+            }
         }
         Failure::Probe(ProbeFailure::Authentication(status)) => ClientError::Auth {
             status,

@@ -76,12 +76,7 @@ impl Client {
                 .maybe_raw("ttl", ttl.as_deref())
                 .finish();
             let body = Object::parse(&params).unwrap_or_default();
-            let writer = ObjectWriter::new();
-            params = body
-                .iter()
-                .fold(writer, |out, (key, raw)| out.raw(key, raw))
-                .raw("task", &task)
-                .finish();
+            params = body.keep(|_| true).raw("task", &task).finish();
         }
         let raw = self.tool_result(params, &CallOptions::new()).await?;
         let task = task_in(era, &raw)?;
@@ -165,17 +160,14 @@ impl Client {
             .text("taskId", &task.task_id)
             .raw("inputResponses", &responses)
             .finish();
-        let method = Method::TasksUpdate.as_str();
-        self.ask(method, Some(params), &CallOptions::new()).await?;
+        self.ask_plainly(Method::TasksUpdate, Some(params)).await?;
         Ok(())
     }
 
     async fn task(&self, id: &str) -> Result<Task, ClientError> {
         let params = ObjectWriter::new().text("taskId", id).finish();
         let method = Method::TasksGet;
-        let raw = self
-            .ask(method.as_str(), Some(params), &CallOptions::new())
-            .await?;
+        let raw = self.ask_plainly(method, Some(params)).await?;
         read(method, &raw)
     }
 }
@@ -239,10 +231,8 @@ impl TaskCall {
     pub async fn cancel(&self) -> Result<(), ClientError> {
         if let State::Running(task) = &self.state {
             let params = ObjectWriter::new().text("taskId", &task.task_id).finish();
-            let method = Method::TasksCancel.as_str();
-            self.client
-                .ask(method, Some(params), &CallOptions::new())
-                .await?;
+            let method = Method::TasksCancel;
+            self.client.ask_plainly(method, Some(params)).await?;
         }
         Ok(())
     }

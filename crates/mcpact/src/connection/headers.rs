@@ -1,7 +1,7 @@
 //! Headers of requests over HTTP, derived from the body.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact_engine::classify::param_headers::{Annotation, annotations, argument, header_for};
@@ -15,12 +15,12 @@ use mcpact_wire::scan::text;
 use super::RawRequest;
 use crate::lock;
 
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
-const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
-const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(crate) const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Maximum number of remembered tools.
 const MAX_TOOLS: usize = 4096;
@@ -32,16 +32,12 @@ pub struct ToolHeaders {
 }
 
 impl ToolHeaders {
-    fn tools(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<[Annotation]>>> {
-        lock(&self.tools)
-    }
-
     /// Reads a page of the tool list. Tools with invalid annotations are skipped, as modern clients do.
     pub fn learn(&self, result: &str) {
         let Some(list) = Object::parse(result).ok().and_then(|r| r.get("tools")) else {
             return;
         };
-        let mut tools = self.tools();
+        let mut tools = lock(&self.tools);
         for raw in elements(list).unwrap_or_default() {
             let tool = Object::parse(raw).unwrap_or_default();
             let (Some(name), Some(schema)) = (tool.get_str("name"), tool.get("inputSchema")) else {
@@ -58,7 +54,7 @@ impl ToolHeaders {
 
     /// Returns the annotated parameters of a tool.
     pub fn of(&self, tool: &str) -> Option<Arc<[Annotation]>> {
-        self.tools().get(tool).cloned()
+        lock(&self.tools).get(tool).cloned()
     }
 }
 

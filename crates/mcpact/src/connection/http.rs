@@ -1,7 +1,6 @@
 //! Connection over Streamable HTTP: every call is its own POST, driven by the caller.
 
 mod refusal;
-mod resumable;
 mod session_stream;
 
 use std::collections::VecDeque;
@@ -14,17 +13,15 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use mcpact_engine::pact::Pact;
-use mcpact_spec::{Era, Method, Revision};
+use mcpact_spec::{Era, Revision};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::{ClientResponse, ClientResponseBody, HttpClient};
-use mcpact_wire::codec;
 use mcpact_wire::id::Id;
-use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use self::refusal::{may_reject_revision, raw_error, rejects_revision, session_unknown};
-use self::resumable::{DEFAULT_PAUSE, EventReader, Resume, TooLong};
+use self::session_stream::{DEFAULT_PAUSE, EventReader, Resume, TooLong};
 use self::session_stream::{UnsolicitedSink, listen};
 use super::inbox::{
     AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, Unsolicited, batch, parse,
@@ -32,15 +29,13 @@ use super::inbox::{
 use super::server_request::{ReplyPath, ServerRequest};
 use super::{
     CallObserver, DeliveryFailure, DropReason, Hooks, HttpFailure, HttpRefusal, MessageHandler,
-    RawRequest, ToolHeaders, headers,
+    RawRequest, ToolHeaders, cancellation, headers,
 };
 use crate::error::with_causes;
 use crate::lock;
 
 /// Status of a request that would come back to its sender.
 const LOOP_DETECTED: u16 = 508;
-
-const SESSION: &str = "mcp-session-id";
 
 /// Timeout of the DELETE that ends a session.
 const SESSION_END_TIMEOUT: Duration = Duration::from_secs(3);
@@ -162,7 +157,7 @@ impl HttpConnection {
         }
         let was_gone = self.is_gone.swap(true, Ordering::Relaxed);
         let hooks = lock(&self.hooks).take();
-        if !self.headers.contains_key(SESSION) || was_gone {
+        if !self.headers.contains_key(headers::SESSION_ID) || was_gone {
             return;
         }
         let (http, headers) = (self.http.clone(), self.headers.clone());
@@ -221,7 +216,7 @@ impl std::fmt::Debug for HttpCall {
 impl HttpCall {
     /// Returns true if the call belongs to a session.
     pub(super) fn has_session(&self) -> bool {
-        self.headers.contains_key(SESSION)
+        self.headers.contains_key(headers::SESSION_ID)
     }
 
     pub(super) fn take_failure(&mut self) -> Option<HttpFailure> {
@@ -491,8 +486,7 @@ impl Drop for HttpCall {
         if matches!(self.state, State::Over) || self.era == Era::Modern {
             return;
         }
-        let params = ObjectWriter::new().raw("requestId", self.id.raw()).finish();
-        let text = codec::call(None, Method::Cancelled.as_str(), Some(&params));
+        let text = cancellation(&self.id);
         let (http, headers) = (self.http.clone(), std::mem::take(&mut self.headers));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {

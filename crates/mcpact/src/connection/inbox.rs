@@ -1,7 +1,7 @@
 //! Messages from a server, and the inbox of a call.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -44,12 +44,18 @@ pub struct ServerNotification {
 impl ServerNotification {
     /// Returns the id of the request that a legacy server cancels.
     pub fn cancelled_request(&self) -> Option<Id> {
-        if self.method != Method::Cancelled {
-            return None;
+        match self.method {
+            Method::Cancelled => cancelled_id(Some(&self.params)),
+            _ => None,
         }
-        let params = Object::parse(&self.params).ok()?;
-        IdRef::from_token(params.get("requestId")?).map(IdRef::to_id)
     }
+}
+
+/// Returns the request id in the parameters of a cancellation.
+pub(crate) fn cancelled_id(params: Option<&str>) -> Option<Id> {
+    let params = Object::parse(params?).ok()?;
+    let id = params.get("requestId").and_then(IdRef::from_token)?;
+    Some(id.to_id())
 }
 
 /// A response of the server.
@@ -253,13 +259,9 @@ impl Waiting {
 }
 
 impl Inbox {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.waiting)
-    }
-
     /// Adds an event. Returns the number of older events that were dropped for it.
     pub(super) fn put(&self, event: CallEvent) -> usize {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         let dropped = waiting.drop_oldest(&event);
         waiting.push(event);
         drop(waiting);
@@ -270,7 +272,7 @@ impl Inbox {
     pub(super) async fn take(&self) -> CallEvent {
         std::future::poll_fn(|cx| {
             self.reader.register(cx.waker());
-            self.waiting().pop().map_or(Poll::Pending, Poll::Ready)
+            lock(&self.waiting).pop().map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
@@ -324,14 +326,14 @@ mod tests {
         );
         assert_eq!(inbox.put(notification(2)), 1);
         assert_eq!(inbox.put(notification(2 * MAX_BYTES)), 2, "queued alone");
-        assert_eq!(inbox.waiting().events.len(), 2);
+        assert_eq!(lock(&inbox.waiting).events.len(), 2);
         assert_eq!(lengths(&inbox), [2 * MAX_BYTES]);
         for _ in 0..MAX_NOTIFICATIONS {
             assert_eq!(inbox.put(notification(0)), 0);
         }
         assert_eq!(inbox.put(notification(0)), 1);
         assert_eq!(lengths(&inbox).len(), MAX_NOTIFICATIONS);
-        let waiting = inbox.waiting();
+        let waiting = lock(&inbox.waiting);
         assert_eq!((waiting.notifications, waiting.bytes), (0, 0));
     }
 }

@@ -25,6 +25,7 @@ use mcpact_translate::lifecycle::Introduction;
 use mcpact_transport::http::client::{
     ClientResponse, ClientResponseBody, HttpClient, HttpSettings,
 };
+use mcpact_transport::http_sse;
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::{Child, ChildCommand, Process};
 use mcpact_wire::envelope::{Envelope, Outcome};
@@ -35,12 +36,13 @@ use tokio::time::Instant;
 
 use super::http::HttpConnection;
 use super::stdio::{StdioConnection, exit_text, stop};
-use super::{
-    ConnectError, Connection, Hooks, HttpRefusal, Transport, Unsolicited, headers, inbox, sse_link,
-};
+use super::{ConnectError, Connection, Hooks, HttpRefusal, Transport, Unsolicited, headers, inbox};
 
 /// Maximum number of queued messages that belong to no call.
 const MAX_UNSOLICITED: usize = 256;
+
+/// Timeout for opening the stream of the HTTP+SSE transport.
+const SSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time to wait for the exit status of a process that has closed its output.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -289,7 +291,7 @@ impl Negotiator {
     }
 
     async fn over_http_sse(self, http: &HttpClient) -> Result<Connected, ConnectError> {
-        match (sse_link::open(http).await, self.status) {
+        match (http_sse::connect(http, SSE_TIMEOUT).await, self.status) {
             (Ok(link), _) => self.over_link(link).await,
             // The response to the first message is more useful than the failure of the older transport.
             (Err(source), Some(status)) => Err(ConnectError::NotMcp { status, source }),
@@ -504,7 +506,7 @@ impl Negotiator {
         if matches!(status, 401 | 403 | 429 | 508) {
             return Err(ConnectError::HttpStatus(HttpRefusal::of(&answer)));
         }
-        if let Some(id) = answer.headers.get("mcp-session-id")
+        if let Some(id) = answer.headers.get(headers::SESSION_ID)
             && status < 300
         {
             *session = Some(id.clone());

@@ -20,7 +20,7 @@ use mcpact_wire::codec;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::frame::unreadable::{answered, is_answer};
 use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::raw::{Object, ObjectWriter};
+use mcpact_wire::raw::Object;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -30,7 +30,9 @@ use super::inbox::{
     related_task,
 };
 use super::server_request::{ReplyPath, ServerRequest};
-use super::{CallObserver, DropReason, FailureText, Hooks, MessageHandler, RawRequest};
+use super::{
+    CallObserver, DropReason, FailureText, Hooks, MessageHandler, RawRequest, cancellation,
+};
 use crate::lock;
 use crate::log::ProcessEvent;
 
@@ -280,10 +282,7 @@ impl Drop for StdioCall {
         }
         let was_open = lock(&self.shared.calls).pending.remove(&self.id).is_some();
         if was_open {
-            let id = Id::number(self.id);
-            let params = ObjectWriter::new().raw("requestId", id.raw()).finish();
-            self.shared
-                .push(codec::call(None, Method::Cancelled.as_str(), Some(&params)));
+            self.shared.push(cancellation(&Id::number(self.id)));
         }
     }
 }

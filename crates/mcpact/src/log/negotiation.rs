@@ -35,9 +35,9 @@ impl ServerNegotiationLog {
         }
         let facts = Facts::of(negotiation, Side::Server, transport_id);
         let level = if self.is_new(negotiation, &facts) {
-            EventLevel::of(negotiation)
+            level(negotiation)
         } else {
-            EventLevel::Again
+            Level::DEBUG
         };
         close(&open(), level, &facts);
     }
@@ -147,24 +147,15 @@ impl NegotiationLog {
         facts.advice = facts.advice.map(|advice| self.masks.cover(advice));
         facts.server = Some(open.server);
         facts.duration = u64::try_from(open.since.elapsed().as_millis()).ok();
-        close(&open.span, EventLevel::of(negotiation), &facts);
+        close(&open.span, level(negotiation), &facts);
     }
 }
 
-/// Log level of a negotiation.
-#[derive(Clone, Copy)]
-enum EventLevel {
-    Agreed,
-    Refused,
-    Again,
-}
-
-impl EventLevel {
-    const fn of(negotiation: &Negotiation) -> Self {
-        match negotiation.verdict {
-            Ok(_) => Self::Agreed,
-            Err(_) => Self::Refused,
-        }
+/// Returns the log level of a negotiation that was not logged before.
+const fn level(negotiation: &Negotiation) -> Level {
+    match negotiation.verdict {
+        Ok(_) => Level::INFO,
+        Err(_) => Level::WARN,
     }
 }
 
@@ -296,12 +287,12 @@ fn open() -> Span {
 }
 
 /// Records the result on the span and as an event.
-fn close(span: &Span, level: EventLevel, facts: &Facts) {
+fn close(span: &Span, level: Level, facts: &Facts) {
     with_fields!(record_all, facts, span);
     let message = facts.message();
     span.in_scope(|| match level {
-        EventLevel::Agreed => with_fields!(event, facts, Level::INFO, message),
-        EventLevel::Refused => with_fields!(event, facts, Level::WARN, message),
-        EventLevel::Again => with_fields!(event, facts, Level::DEBUG, message),
+        Level::INFO => with_fields!(event, facts, Level::INFO, message),
+        Level::WARN => with_fields!(event, facts, Level::WARN, message),
+        _ => with_fields!(event, facts, Level::DEBUG, message),
     });
 }

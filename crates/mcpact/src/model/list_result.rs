@@ -15,48 +15,26 @@ pub struct ListResult<T> {
     pub cache_scope: Option<String>,
 }
 
-/// Cache hints of one page.
-#[derive(Debug)]
-pub(crate) struct CacheHints {
-    pub(crate) ttl_ms: Option<u64>,
-    pub(crate) cache_scope: Option<String>,
-}
-
-impl CacheHints {
-    /// Parses the raw members of a result; invalid hints are ignored.
-    pub(crate) fn parse(ttl_ms: Option<&str>, cache_scope: Option<&str>) -> Self {
-        let value = |raw: &str| serde_json::from_str::<Value>(raw).ok();
-        Self {
-            ttl_ms: ttl_ms.and_then(value).and_then(|ttl| ttl.as_u64()),
-            cache_scope: cache_scope
-                .and_then(value)
-                .and_then(|scope| scope.as_str().map(str::to_owned)),
-        }
-    }
-}
-
 impl<T> ListResult<T> {
-    /// Creates a list from its first page.
-    pub(crate) fn new(items: Vec<T>, hints: CacheHints) -> Self {
-        let CacheHints {
-            ttl_ms,
-            cache_scope,
-        } = hints;
+    /// Creates a list of one page, with the raw cache hints of its result; invalid hints are ignored.
+    pub(crate) fn of_page(items: Vec<T>, ttl_ms: Option<&str>, cache_scope: Option<&str>) -> Self {
+        let value = |raw: &str| serde_json::from_str::<Value>(raw).ok();
+        let scope = cache_scope.and_then(value);
         Self {
             items,
-            ttl_ms,
-            cache_scope,
+            ttl_ms: ttl_ms.and_then(value).and_then(|ttl| ttl.as_u64()),
+            cache_scope: scope.and_then(|scope| scope.as_str().map(str::to_owned)),
         }
     }
 
     /// Appends a page; the strictest cache hints apply.
-    pub(crate) fn followed_by(mut self, items: Vec<T>, hints: CacheHints) -> Self {
-        self.items.extend(items);
-        self.ttl_ms = match (self.ttl_ms, hints.ttl_ms) {
+    pub(crate) fn followed_by(mut self, page: Self) -> Self {
+        self.items.extend(page.items);
+        self.ttl_ms = match (self.ttl_ms, page.ttl_ms) {
             (Some(before), Some(now)) => Some(before.min(now)),
             (Some(_), None) | (None, _) => None,
         };
-        self.cache_scope = match (self.cache_scope.take(), hints.cache_scope) {
+        self.cache_scope = match (self.cache_scope.take(), page.cache_scope) {
             (Some(before), Some(now)) if before == "public" => Some(now),
             (Some(before), Some(_)) => Some(before),
             (Some(_), None) | (None, _) => None,
@@ -116,8 +94,8 @@ mod tests {
             ((long, None), (Some("-1"), public), (None, None)),
             ((Some("1.5"), Some("7")), (long, public), (None, None)),
         ] {
-            let list = ListResult::new(vec![1], CacheHints::parse(first.0, first.1));
-            let list = list.followed_by(vec![2], CacheHints::parse(second.0, second.1));
+            let list = ListResult::of_page(vec![1], first.0, first.1);
+            let list = list.followed_by(ListResult::of_page(vec![2], second.0, second.1));
             let seen = (list.ttl_ms, list.cache_scope.as_deref());
             assert_eq!(seen, expected, "{first:?} {second:?}");
             assert_eq!(list[..], [1, 2]);

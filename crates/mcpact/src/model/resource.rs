@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::common::{Annotations, Icon};
+use super::content::{Annotations, Icon};
 
 /// Readable resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

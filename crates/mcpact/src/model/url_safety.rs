@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-use super::common::Icon;
+use super::content::Icon;
 use super::elicitation::UrlRequest;
 
 /// Warning about a URL before a user opens it.

@@ -10,28 +10,35 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact_engine::classify::param_headers::Annotation;
-use mcpact_engine::refusal::WireError;
+use mcpact_engine::pact::Pact;
+use mcpact_engine::refusal::{Dialect, ReasonCode, WireError};
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::Method;
-use mcpact_transport::http::server::HttpServer;
+use mcpact_spec::tables::meta::TRACE_PARENT;
+use mcpact_spec::{ErrorCode, LogLevel, Method};
+use mcpact_transport::http::server::{HttpRequest, HttpServer};
 use mcpact_transport::link::Link;
 use mcpact_wire::batch::Frame;
-use mcpact_wire::envelope::{Envelope, Params};
+use mcpact_wire::envelope::{Envelope, Meta, Params};
+use mcpact_wire::id::Id;
+use mcpact_wire::model::trace::TraceContext;
+use mcpact_wire::raw::{Object, ObjectWriter};
 
+use super::builder::Settings;
+use super::client_identity::anonymous;
+use super::handler_error::HandlerError;
 use super::http::HttpEndpoint;
-use super::principal::anonymous;
 use super::router::HttpRoute;
-use super::settings::Settings;
+use crate::connection::headers;
 use crate::error::Error;
+use crate::validation::Validation;
 
-pub use super::backend_request::{BackendRequest, ResponseMode};
 pub use super::client_identity::{ClientIdentity, ClientKey};
+pub use super::connection::SessionEnd;
 pub use super::date::now as date;
 pub use super::outbox::{ClientGone, Outbox};
 pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;
 pub use super::session::{OpenQuestion, QuestionOutcome, Session};
-pub use super::session_end::SessionEnd;
 
 /// Serves the requests that a listener has admitted.
 pub trait Backend: Debug + Send + Sync + 'static {
@@ -134,15 +141,20 @@ pub async fn serve_link<B: Backend>(
     super::connection::run_spawned(backend, link, anonymous(), "lines", session_end).await
 }
 
-/// Replaces an unspecified address by loopback, which local clients can connect to.
-pub(super) fn reachable(mut address: SocketAddr) -> SocketAddr {
+/// Returns the URL of a server without path. An unspecified address is replaced by loopback, which local clients can
+/// connect to.
+pub(super) fn origin(settings: &Settings, mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
             SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
             SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
-    address
+    let scheme = match settings.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    format!("{scheme}://{address}")
 }
 
 /// Binds an address according to the settings.
@@ -151,20 +163,14 @@ pub(super) async fn bind(settings: &Settings, address: SocketAddr) -> Result<Htt
     if !host.is_loopback() && settings.token.is_none() && !settings.allow_remote {
         return Err(Error::NotLoopback(address));
     }
-    let mut guard = settings.guard.clone();
+    let mut server = HttpServer::bind(address).await?;
+    server.guard = settings.guard.clone();
     if !host.is_unspecified() {
-        guard = guard.allow_host(address.ip().to_string());
+        server.guard = server.guard.allow_host(address.ip().to_string());
     }
-    let mut server = HttpServer::bind(address)
-        .await?
-        .guard(guard)
-        .limits(settings.limits);
-    if let Some(token) = &settings.token {
-        server = server.token(token.clone());
-    }
-    if let Some(identity) = &settings.tls {
-        server = server.tls(identity.clone());
-    }
+    server.limits = settings.limits;
+    server.token = settings.token.clone();
+    server.tls = settings.tls.clone();
     Ok(server)
 }
 
@@ -202,9 +208,8 @@ impl<B: Backend> HttpListener<B> {
     /// Returns the URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = self.endpoint.scheme();
-        let address = reachable(self.address());
-        format!("{scheme}://{address}{}", self.endpoint.path())
+        let settings = self.endpoint.settings();
+        format!("{}{}", origin(settings, self.address()), settings.path)
     }
 
     /// Serves until `stop` resolves.
@@ -220,4 +225,116 @@ impl<B: Backend> HttpListener<B> {
         };
         Ok(self.server.serve(self.endpoint, stop).await?)
     }
+}
+
+/// Error response of a request that is cut off by the shutdown of the server.
+pub(super) fn cut_off_error() -> WireError {
+    WireError {
+        code: ErrorCode::InternalError.code(),
+        message: String::from(
+            "the server shut down before the request finished; hint: it may have taken effect, check before you retry",
+        ),
+        data: Some(
+            ObjectWriter::new()
+                .text("reason", ReasonCode::CutOff.as_str())
+                .finish(),
+        ),
+        // With 503 a client may retry, although the request may have taken effect.
+        http_status: 200,
+    }
+}
+
+/// Validates a request, lets the backend serve it, and validates the result.
+pub(super) async fn serve<B: Backend>(
+    backend: Arc<B>,
+    request: BackendRequest,
+    session: Arc<Session<B::State>>,
+    outbox: Outbox,
+) -> Result<ByteString, WireError> {
+    let validation = match &backend.settings().validation {
+        Validation::Off => return backend.serve(request, session, outbox).await,
+        validation => validation.clone(),
+    };
+    let dialect = Dialect {
+        revision: request.pact.revision(),
+        errors: backend.terms().policy.errors,
+    };
+    let method = request.name.clone();
+    let params = Some(&**request.params);
+    validation
+        .params("client", dialect.revision, &method, params)
+        .map_err(|error| {
+            HandlerError::invalid_params(format!("`{method}` {error}")).on_wire(dialect)
+        })?;
+    let raw = backend.serve(request, session, outbox).await?;
+    validation
+        .result("server", dialect.revision, &method, &raw)
+        .map_err(|error| {
+            let text = format!("the result of `{method}` {error}");
+            HandlerError::rpc(ErrorCode::InternalError.code(), text).on_wire(dialect)
+        })?;
+    Ok(raw)
+}
+
+/// Admitted request.
+#[derive(Clone, Debug)]
+pub struct BackendRequest {
+    /// JSON-RPC id.
+    pub id: Id,
+    /// Method, if any revision defines it.
+    pub method: Option<Method>,
+    /// Method name as received.
+    pub name: String,
+    /// Raw parameters.
+    pub params: RawParams,
+    /// Raw progress token.
+    pub progress_token: Option<String>,
+    /// Log level requested by this request.
+    pub log_level: Option<LogLevel>,
+    /// Negotiated pact.
+    pub pact: Arc<Pact>,
+    /// Kind of response that the client accepts.
+    pub response_mode: ResponseMode,
+    /// Trace context of its `_meta`.
+    pub trace: Option<Box<TraceContext>>,
+}
+
+impl BackendRequest {
+    /// Copies a trace context of the headers into `_meta`, unless `_meta` has one.
+    pub(super) fn traced(mut self, http_request: &HttpRequest) -> Self {
+        let Some(parent) = http_request.header(headers::TRACE_PARENT) else {
+            return self;
+        };
+        let params: &str = &self.params;
+        // The message takes precedence over the headers.
+        if let Some(trace) = TraceContext::new(parent, http_request.header(headers::TRACE_STATE))
+            && !names_a_trace(params)
+            && let Ok(params) = trace.apply(params)
+        {
+            self.params = params.into();
+            self.trace = Some(Box::new(trace));
+        }
+        self
+    }
+}
+
+pub(super) fn trace_of(meta: &Meta<'_>) -> Option<Box<TraceContext>> {
+    meta.trace_parent?;
+    TraceContext::of_meta(meta.raw?).map(Box::new)
+}
+
+fn names_a_trace(params: &str) -> bool {
+    let params = Object::parse(params).unwrap_or_default();
+    let meta = Object::parse(params.get("_meta").unwrap_or("{}")).unwrap_or_default();
+    meta.get(TRACE_PARENT).is_some()
+}
+
+/// Kind of response that a client accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseMode {
+    /// Messages and questions, then the response.
+    #[default]
+    Stream,
+    /// Only the response: its `Accept` header excludes streams.
+    Single,
 }

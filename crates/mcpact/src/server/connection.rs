@@ -22,16 +22,16 @@ use mcpact_wire::envelope::Envelope;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::id::Id;
 use smallvec::SmallVec;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::backend::{Backend, ClientHello, ClientSetup};
-use super::backend_request::BackendRequest;
+use super::backend;
+use super::backend::{Backend, BackendRequest, ClientHello, ClientSetup};
 use super::client_identity::ClientIdentity;
 use super::outbox::{Outbox, OutboxReceiver, Outgoing};
 use super::raw_params::utf8_text;
-use super::serving;
-use super::session::{Session, SessionEffect, cancelled_id};
-use super::session_end::SessionEnd;
+use super::session::{Session, SessionEffect};
+use crate::connection::cancelled_id;
 use crate::error::Error;
 use crate::log::{self, ServerNegotiationLog};
 
@@ -241,7 +241,7 @@ impl<B: Backend> Connection<B> {
         let setup = tokio::select! {
             biased;
             setup = self.backend.accept_client(hello, &self.client.identity) => setup?,
-            () = self.session_end.clone().stop_requested() => return Err(serving::cut_off()),
+            () = self.session_end.clone().stop_requested() => return Err(backend::cut_off_error()),
         };
         let known = self
             .sessions
@@ -283,8 +283,9 @@ impl<B: Backend> Connection<B> {
         let mut all = vec![Arc::clone(&self.legacy)];
         all.extend(self.sessions.iter().map(|known| Arc::clone(&known.session)));
         // A client that uses one session is not silent on the others.
-        if all.iter().any(|session| session.has_received()) {
-            all.retain(|session| session.has_received());
+        let has_received = |session: &Arc<Session<B::State>>| session.machine().has_received();
+        if all.iter().any(has_received) {
+            all.retain(has_received);
         }
         for session in all {
             let effects = session.tick();
@@ -332,7 +333,7 @@ impl<B: Backend> Connection<B> {
         let is_listening = request.method == Some(Method::SubscriptionsListen);
         let outbox = self.outbox.clone();
         let backend = Arc::clone(&self.backend);
-        let mut serve = serving::serve(backend, request, Arc::clone(session), outbox).boxed();
+        let mut serve = backend::serve(backend, request, Arc::clone(session), outbox).boxed();
         let session = Arc::clone(session);
         match std::future::poll_fn(|cx| Poll::Ready(serve.as_mut().poll(cx))).await {
             Poll::Ready(outcome) => self.finish(FinishedRequest {
@@ -383,7 +384,7 @@ impl<B: Backend> Connection<B> {
             None if self.is_open => Err(cancelled()),
             // A subscription that ended with its client gets no response.
             None if open.is_some_and(|open| open.is_listening) => return,
-            None => Err(serving::cut_off()),
+            None => Err(backend::cut_off_error()),
         };
         if let Some((text, _)) = finished.session.respond(finished.id, outcome) {
             self.sink.push(&text);
@@ -457,5 +458,82 @@ fn cancelled() -> WireError {
         message: String::from("cancelled"),
         data: None,
         http_status: 200,
+    }
+}
+
+/// Conditions under which a session ends.
+#[derive(Clone, Debug)]
+pub struct SessionEnd {
+    /// Time for in-flight requests after the client closed its side.
+    pub(super) drain_timeout: Duration,
+    /// Once true, the session ends as soon as no request is in flight.
+    draining: Option<watch::Receiver<bool>>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl SessionEnd {
+    /// Lets requests continue for `drain_timeout` after the client closed its side. When `stopping` becomes true,
+    /// in-flight requests are cut off with an error response.
+    #[must_use]
+    pub const fn new(drain_timeout: Duration, stopping: watch::Receiver<bool>) -> Self {
+        Self {
+            drain_timeout,
+            draining: None,
+            stopping,
+        }
+    }
+
+    /// Ends the session only when the client closes its side; requests may then continue for `drain_timeout`.
+    #[must_use]
+    pub fn after(drain_timeout: Duration) -> Self {
+        Self::new(drain_timeout, watch::channel(false).1)
+    }
+
+    /// Resolves when all requests must end.
+    pub(super) async fn stop_requested(self) {
+        is_set(self.stopping).await;
+    }
+
+    /// Resolves when idle sessions must end.
+    pub(super) async fn drain_requested(self) {
+        match self.draining {
+            Some(draining) => is_set(draining).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Switches that end a group of sessions.
+#[derive(Debug, Default)]
+pub(super) struct SessionSwitches {
+    draining: watch::Sender<bool>,
+    stopping: watch::Sender<bool>,
+}
+
+impl SessionSwitches {
+    /// Returns the conditions for a session of the group.
+    pub(super) fn session_end(&self, drain_timeout: Duration) -> SessionEnd {
+        SessionEnd {
+            drain_timeout,
+            draining: Some(self.draining.subscribe()),
+            stopping: self.stopping.subscribe(),
+        }
+    }
+
+    /// Ends each session as soon as it has no request in flight.
+    pub(super) fn drain(&self) {
+        self.draining.send_replace(true);
+    }
+
+    /// Ends every session.
+    pub(super) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+}
+
+/// Resolves when the value becomes true.
+async fn is_set(mut flag: watch::Receiver<bool>) {
+    if flag.wait_for(|is_set| *is_set).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

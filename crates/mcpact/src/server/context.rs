@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact_engine::pact::Pact;
@@ -70,11 +70,7 @@ impl Context {
     /// Returns the number of the current round of questions, starting at 0.
     #[must_use]
     pub fn round(&self) -> u32 {
-        self.rounds().round
-    }
-
-    pub(super) fn rounds(&self) -> MutexGuard<'_, Rounds> {
-        lock(&self.call.rounds)
+        lock(&self.call.rounds).round
     }
 
     /// Reports progress, if the client requested it.

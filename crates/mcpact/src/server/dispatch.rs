@@ -1,8 +1,5 @@
 //! Dispatch of requests to handlers.
 
-mod features;
-mod input_rounds;
-mod listen;
 mod params;
 mod shaping;
 mod tools;
@@ -16,28 +13,30 @@ use bytestring::ByteString;
 use futures_util::FutureExt;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::{Dialect, WireError};
+use mcpact_engine::server::listen::ListenFilter;
 use mcpact_engine::server::{Scope, ServerTerms};
-use mcpact_spec::Method;
+use mcpact_spec::tables::meta;
+use mcpact_spec::{Era, Method};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use self::params::Params;
-pub(super) use self::shaping::ServerInfoTable;
-
-use super::backend::{Backend, ClientHello, ClientSetup};
-use super::backend_request::BackendRequest;
+use super::backend::{Backend, BackendRequest, ClientHello, ClientSetup};
+use super::builder::Settings;
 use super::client_identity::ClientIdentity;
 use super::client_log;
-use super::context::{CallScope, Context};
+use super::context::{CallScope, Context, Rounds};
 use super::handler_error::{HandlerError, Kind};
 use super::outbox::Outbox;
-use super::registry::Registry;
-use super::seal::Sealer;
+use super::registry::{CompletionRequest, Registry};
+use super::seal::{Binding, OpenedState, Sealer, digest, unix_now};
 use super::session::Session;
-use super::settings::Settings;
 use super::subscribers::Subscribers;
 use super::task_store::TaskStore;
+use crate::lock;
+
+pub(super) use self::shaping::ServerInfoTable;
 
 /// State shared by the connections of a server.
 #[derive(Debug)]
@@ -232,6 +231,198 @@ impl Core {
         }
         Served::of(&result)
     }
+
+    async fn get_prompt(
+        &self,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Served, HandlerError> {
+        let name = text(params, "name")?;
+        let Some(entry) = self.registry.prompt(name) else {
+            return Err(HandlerError::invalid_params(format!(
+                "Unknown prompt: {name}"
+            )));
+        };
+        let arguments = match params.get("arguments") {
+            Some(Value::Object(arguments)) => arguments.clone(),
+            _ => Map::new(),
+        };
+        let declared = entry.prompt.arguments.iter().flatten();
+        for argument in declared.filter(|argument| argument.required == Some(true)) {
+            if !arguments.contains_key(&argument.name) {
+                let text = format!("Prompt {name} needs the argument `{}`", argument.name);
+                return Err(HandlerError::invalid_params(text));
+            }
+        }
+        Served::of(&entry.get.call(arguments, context.clone()).await?)
+    }
+
+    async fn read_resource(
+        &self,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Served, HandlerError> {
+        let uri = text(params, "uri")?.to_owned();
+        let fixed = self
+            .registry
+            .resources
+            .iter()
+            .find(|entry| entry.resource.uri == uri);
+        let contents = match fixed {
+            Some(entry) => entry.read.call(uri, context.clone()).await?,
+            None => {
+                let found = self.registry.templates.iter().find_map(|entry| {
+                    entry
+                        .matcher
+                        .matches(&uri)
+                        .map(|variables| (entry, variables))
+                });
+                let Some((entry, variables)) = found else {
+                    return Err(HandlerError::resource_not_found(uri));
+                };
+                entry.read.call((uri, variables), context.clone()).await?
+            }
+        };
+        Served::of(&json!({ "contents": contents }))
+    }
+
+    fn check_uri(&self, uri: &str) -> Result<(), HandlerError> {
+        if self.registry.has_resource(uri) {
+            Ok(())
+        } else {
+            Err(HandlerError::resource_not_found(uri))
+        }
+    }
+
+    async fn complete(
+        &self,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Served, HandlerError> {
+        let Some(complete) = &self.registry.completion else {
+            return Err(HandlerError::rpc(-32601, "Method not found"));
+        };
+        let reference = params.get("ref").cloned().unwrap_or_default();
+        let reference = serde_json::from_value(reference)
+            .map_err(|error| HandlerError::invalid_params(format!("`ref`: {error}")))?;
+        let argument = params.get("argument").and_then(Value::as_object);
+        let argument =
+            argument.ok_or_else(|| HandlerError::invalid_params("`argument` is missing"))?;
+        let known = params
+            .get("context")
+            .and_then(|context| context.get("arguments"));
+        let request = CompletionRequest {
+            reference,
+            name: text(argument, "name")?.to_owned(),
+            value: text(argument, "value")?.to_owned(),
+            known: known
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default(),
+        };
+        let completion = complete.call(request, context.clone()).await?;
+        Served::of(&json!({ "completion": completion }))
+    }
+
+    /// Serves a listen request until its client ends it or the server stops.
+    async fn listen(
+        &self,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Served, HandlerError> {
+        let call = &context.call;
+        let scope = Scope::Request(call.id.clone());
+        let params = serde_json::to_string(params)?;
+        let wanted = ListenFilter::parse(Some(&params)).unwrap_or_default();
+        let granted = self.granted(wanted, context).encode();
+        let granted = format!(r#"{{"notifications":{granted}}}"#);
+        let method = Method::SubscriptionsAcknowledged;
+        if let Some(first) = call
+            .session
+            .encode_notification(scope.clone(), method, &granted)
+        {
+            let (session, outbox) = (&call.session, &call.outbox);
+            // A disconnected client is no longer served.
+            let _ = self
+                .subscribers
+                .add_after(first, session, scope, outbox)
+                .await;
+        }
+        let mut stopping = self.stopping.subscribe();
+        if stopping.wait_for(|is_stopping| *is_stopping).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        let id: Value = serde_json::from_str(call.id.raw())?;
+        let result = json!({"resultType": "complete", "_meta": {meta::SUBSCRIPTION_ID: id}});
+        Ok(Served::Final(result.to_string()))
+    }
+
+    /// Returns the filter granted to a client, without resources and tasks that it cannot access.
+    fn granted(&self, wanted: ListenFilter, context: &Context) -> ListenFilter {
+        let mut granted = wanted.granted(context.pact());
+        granted.uris.retain(|uri| self.registry.has_resource(uri));
+        granted.tasks.retain(|task| self.tasks.has(task, context));
+        granted
+    }
+
+    /// Restores the answers that a modern client sends back from earlier rounds.
+    fn restore_rounds(
+        &self,
+        request: &BackendRequest,
+        principal: &str,
+        method: Method,
+        params: &Params<'_>,
+    ) -> Result<Rounds, HandlerError> {
+        if request.pact.era() == Era::Legacy || !method.may_ask_for_input() {
+            return Ok(Rounds::default());
+        }
+        let opened = match params.value("requestState")? {
+            None => OpenedState::default(),
+            Some(state) => {
+                let binding = binding(principal, method, &params.tree()?);
+                let opened = state
+                    .as_str()
+                    .and_then(|state| self.sealer.open_state(state, binding, unix_now()));
+                opened.ok_or_else(|| {
+                    HandlerError::invalid_params("`requestState` is not valid for this request")
+                })?
+            }
+        };
+        let mut answers = opened.answers;
+        if let Some(Value::Object(responses)) = params.value("inputResponses")? {
+            answers.extend(responses);
+        }
+        Ok(Rounds {
+            answers,
+            round: opened.round,
+            ..Rounds::default()
+        })
+    }
+
+    /// Builds the result that asks a modern client for input.
+    fn request_input(
+        &self,
+        method: Method,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Served, HandlerError> {
+        let principal = context.call.session.principal();
+        let binding = binding(principal, method, params);
+        let mut rounds = lock(&context.call.rounds);
+        let open = std::mem::take(&mut rounds.open);
+        let used = std::mem::take(&mut rounds.used);
+        let expires = unix_now() + self.settings.input_timeout.as_secs();
+        let state = self
+            .sealer
+            .seal_state(binding, rounds.round + 1, used, expires)
+            .ok_or_else(|| HandlerError::failed("cannot seal the state"))?;
+        let result = json!({
+            "resultType": "input_required",
+            "inputRequests": open,
+            "requestState": state,
+        });
+        Ok(Served::Final(result.to_string()))
+    }
 }
 
 pub(super) fn text<'p>(params: &'p Map<String, Value>, key: &str) -> Result<&'p str, HandlerError> {
@@ -249,4 +440,13 @@ fn position(cursor: &Value, length: usize) -> Result<usize, HandlerError> {
     number
         .filter(|at| *at < length)
         .ok_or_else(|| HandlerError::invalid_params("Invalid cursor"))
+}
+
+/// Returns the binding of a sealed state.
+fn binding<'a>(principal: &'a str, method: Method, params: &Map<String, Value>) -> Binding<'a> {
+    Binding {
+        principal,
+        method: method.as_str(),
+        digest: digest(params),
+    }
 }

@@ -3,14 +3,15 @@
 mod header_fields;
 mod legacy;
 mod modern;
-mod running_calls;
 mod sse_transport;
 mod websocket;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use http::Method as Verb;
 use http::header::ALLOW;
 use mcpact_engine::classify::{CachedPact, Endpoint as Offered, Verb as Kind};
@@ -26,17 +27,20 @@ use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, EnvelopeError, ShapeFault};
 use mcpact_wire::id::{Id, IdRef};
 
+use super::backend;
 use super::backend::{Backend, ClientHello, ClientSetup};
+use super::builder::Settings;
 use super::client_identity::{ClientIdentity, ClientKey, KEY};
 use super::outbox::Outbox;
 use super::raw_params::utf8_text;
-use super::serving;
+use super::router::ErasedEndpoint;
 use super::session::Session;
 use super::sse_replay_log::{STANDALONE, SseReplayLog};
+use crate::connection::headers::{METHOD, NAME, SESSION_ID, VERSION};
 use crate::lock;
 use crate::log::{self, ServerNegotiationLog};
-use header_fields::{METHOD, NAME, SESSION_ID, VERSION, header_fields};
-use running_calls::RunningCalls;
+use header_fields::header_fields;
+use legacy::RunningCalls;
 use sse_transport::SseSessions;
 use websocket::WebSockets;
 
@@ -54,10 +58,6 @@ struct HttpSession<S> {
 }
 
 impl<S> HttpSession<S> {
-    fn running(&self) -> MutexGuard<'_, RunningCalls> {
-        lock(&self.running)
-    }
-
     fn touch(&self) {
         *lock(&self.used) = Instant::now();
     }
@@ -65,7 +65,7 @@ impl<S> HttpSession<S> {
     /// Returns `true` if the session had no request and no connected stream for this long.
     fn is_idle_for(&self, idle: Duration) -> bool {
         let used = *lock(&self.used);
-        used.elapsed() >= idle && self.running().calls.is_empty() && !self.log.is_connected()
+        used.elapsed() >= idle && lock(&self.running).calls.is_empty() && !self.log.is_connected()
     }
 
     /// Ends its calls and streams. Running calls hold the session, so dropping it is not enough.
@@ -83,7 +83,7 @@ impl<S> HttpSession<S> {
     }
 
     fn cut_off(&self) {
-        for call in self.running().calls.values() {
+        for call in lock(&self.running).calls.values() {
             call.abort.abort();
         }
     }
@@ -131,22 +131,14 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
-    /// Returns the URL scheme.
-    pub(super) fn scheme(&self) -> &'static str {
-        match self.backend.settings().tls {
-            Some(_) => "https",
-            None => "http",
-        }
-    }
-
-    pub(super) fn path(&self) -> &str {
-        &self.backend.settings().path
+    pub(super) fn settings(&self) -> &Settings {
+        self.backend.settings()
     }
 
     /// Ends all sessions and streams for shutdown.
     pub(super) fn stop(&self) {
         self.backend.stop();
-        let ended = std::mem::take(&mut *self.sessions());
+        let ended = std::mem::take(&mut *lock(&self.sessions));
         for session in ended.values() {
             session.stop();
         }
@@ -154,42 +146,9 @@ impl<B: Backend> HttpEndpoint<B> {
         self.websockets.switches.stop();
     }
 
-    /// Ends standalone streams, abandoned calls, and each long-lived connection as soon as it has no request in
-    /// flight.
-    pub(super) fn drain(&self) {
-        self.backend.stop();
-        for session in self.sessions().values() {
-            session.log.end(STANDALONE);
-            session.running().drain();
-        }
-        self.sse.switches.drain();
-        self.websockets.switches.drain();
-    }
-
-    /// As [`drain`](Self::drain), when no request is in flight: long-lived connections end at once.
-    pub(super) fn close_streams(&self) {
-        self.drain();
-        self.sse.switches.stop();
-        self.websockets.switches.stop();
-    }
-
-    /// Returns the number of sessions and long-lived connections.
-    pub(super) fn session_count(&self) -> usize {
-        self.sessions().len() + self.sse.len() + self.websockets.len()
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession<B::State>>>> {
-        lock(&self.sessions)
-    }
-
-    /// Pact of the last modern request; most requests come from the same few clients.
-    fn pact_cache(&self) -> MutexGuard<'_, Option<CachedTerms>> {
-        lock(&self.pact_cache)
-    }
-
     /// Returns the cached pact for these terms.
     fn cached_pact(&self, terms: &Arc<ServerTerms>) -> Option<Arc<CachedPact>> {
-        let pact_cache = self.pact_cache();
+        let pact_cache = lock(&self.pact_cache);
         let pact_cache = pact_cache.as_ref()?;
         Arc::ptr_eq(&pact_cache.terms, terms).then(|| Arc::clone(&pact_cache.agreed))
     }
@@ -206,7 +165,7 @@ impl<B: Backend> HttpEndpoint<B> {
         let setup = tokio::select! {
             biased;
             setup = self.backend.accept_client(hello, identity) => setup,
-            () = self.cut_off_flag.wait() => Err(serving::cut_off()),
+            () = self.cut_off_flag.wait() => Err(backend::cut_off_error()),
         };
         setup.map_err(|error| error_response(id_of(frame), &error))
     }
@@ -219,7 +178,7 @@ impl<B: Backend> HttpEndpoint<B> {
         id: Option<IdRef<'_>>,
         revision: Revision,
     ) -> HttpResponse {
-        if let Some(observer) = &self.backend.settings().observer {
+        if let Some(observer) = &self.settings().observer {
             let refused = Refused::from(refusal);
             let method = refused.method.or(method);
             observer.refused(Refused { method, ..refused });
@@ -251,7 +210,7 @@ impl<B: Backend> HttpEndpoint<B> {
             HeaderField::Repeated => None,
         };
         let found = named
-            .and_then(|id| self.sessions().get(id).cloned())
+            .and_then(|id| lock(&self.sessions).get(id).cloned())
             .filter(|found| found.session.principal() == &*self.principal(http_request));
         match found {
             Some(session) => {
@@ -286,34 +245,28 @@ impl<B: Backend> HttpEndpoint<B> {
             name,
             session: fact,
         });
-        match route(Some(&frame), &facts, None, &self.offered) {
+        match (route(Some(&frame), &facts, None, &self.offered), session) {
             // 2026-07-28 basic/transports/streamable-http: clients send no responses.
-            Route::Modern if matches!(frame, Frame::Single(Envelope::Response(_))) => {
+            (Route::Modern, _) if matches!(frame, Frame::Single(Envelope::Response(_))) => {
                 let fault = ShapeFault::Parts;
                 self.unreadable(EnvelopeError::Shape { fault, id: None }, &http_request)
             }
-            Route::Modern => self.modern(&http_request, &body, frame, facts, key).await,
-            Route::LegacyOpen => match session {
-                // A second `initialize` in a live session is refused by the engine.
-                Some(session) => {
-                    self.legacy(&session, &body, frame, facts, &http_request)
-                        .await
-                }
-                None => self.open(&http_request, &body, frame, facts).await,
-            },
-            Route::Legacy(revision) | Route::Batch(revision) => match session {
-                Some(session) => {
-                    self.legacy(&session, &body, frame, facts, &http_request)
-                        .await
-                }
-                None => self.refuse(&frame, &Misbehaviour::MissingSession.into(), revision),
-            },
-            Route::Refused(refusal) => {
+            (Route::Modern, _) => self.modern(&http_request, &body, frame, facts, key).await,
+            // A second `initialize` in a live session is refused by the engine.
+            (Route::LegacyOpen | Route::Legacy(_) | Route::Batch(_), Some(session)) => {
+                self.legacy(&session, &body, frame, facts, &http_request)
+                    .await
+            }
+            (Route::LegacyOpen, None) => self.open(&http_request, &body, frame, facts).await,
+            (Route::Legacy(revision) | Route::Batch(revision), None) => {
+                self.refuse(&frame, &Misbehaviour::MissingSession.into(), revision)
+            }
+            (Route::Refused(refusal), session) => {
                 let revision = self.likely_revision(&http_request, session.as_deref());
                 self.refuse(&frame, &refusal, revision)
             }
-            Route::StrayResponse | Route::Unopened => HttpResponse::empty(202),
-            Route::LegacyControl | Route::NotAllowed => self.not_allowed(),
+            (Route::StrayResponse | Route::Unopened, _) => HttpResponse::empty(202),
+            (Route::LegacyControl | Route::NotAllowed, _) => self.not_allowed(),
         }
     }
 
@@ -339,7 +292,7 @@ impl<B: Backend> HttpEndpoint<B> {
         if let Frame::Single(Envelope::Request(request)) = frame {
             let terms = self.backend.terms();
             let negotiation = Negotiation::refused(request, refusal, &terms.party, &terms.policy);
-            if let Some(observer) = &self.backend.settings().observer {
+            if let Some(observer) = &self.settings().observer {
                 observer.negotiated(&negotiation);
             }
             self.negotiation_log.record("http", &negotiation);
@@ -372,9 +325,9 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
     async fn handle(&self, http_request: Box<HttpRequest>) -> HttpResponse {
         let mut offered = self.offered.legacy.iter();
         let has_sse = offered.any(|revision| revision.has(Feature::HttpSse));
-        let is_sse = self.backend.settings().http_sse && has_sse;
+        let is_sse = self.settings().http_sse && has_sse;
         match (http_request.path.as_str(), &http_request.verb) {
-            (path, verb) if path == self.path() => {
+            (path, verb) if path == self.settings().path => {
                 if verb == Verb::POST {
                     self.post(http_request).await
                 } else if self.offered.legacy.is_empty() {
@@ -394,15 +347,49 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
                 let principal = self.principal(&http_request);
                 self.sse.post(&http_request, &principal).await
             }
-            ("/ws", &Verb::GET) if self.backend.settings().websocket => self
+            ("/ws", &Verb::GET) if self.settings().websocket => self
                 .websockets
                 .open(&self.backend, self.principal(&http_request)),
-            _ => HttpResponse::text(404, format!("nothing here; MCP is at {}", self.path())),
+            _ => HttpResponse::text(
+                404,
+                format!("nothing here; MCP is at {}", self.settings().path),
+            ),
         }
     }
 
     fn cut_off(&self) {
         self.cut_off_flag.set();
+    }
+}
+
+impl<B: Backend> ErasedEndpoint for HttpEndpoint<B> {
+    fn respond(self: Arc<Self>, request: Box<HttpRequest>) -> BoxFuture<'static, HttpResponse> {
+        async move { self.handle(request).await }.boxed()
+    }
+
+    fn drain(&self) {
+        self.backend.stop();
+        for session in lock(&self.sessions).values() {
+            session.log.end(STANDALONE);
+            lock(&session.running).drain();
+        }
+        self.sse.switches.drain();
+        self.websockets.switches.drain();
+    }
+
+    fn close_streams(&self) {
+        self.drain();
+        self.sse.switches.stop();
+        self.websockets.switches.stop();
+    }
+
+    fn session_count(&self) -> usize {
+        lock(&self.sessions).len() + self.sse.len() + self.websockets.len()
+    }
+
+    fn close(&self) {
+        self.stop();
+        self.cut_off();
     }
 }
 
@@ -441,8 +428,8 @@ impl<B: Backend> HttpEndpoint<B> {
         revision: Revision,
     ) -> bool {
         let log = Arc::new(SseReplayLog::default());
-        let mut sessions = self.sessions();
-        if sessions.len() >= self.backend.settings().session_limit {
+        let mut sessions = lock(&self.sessions);
+        if sessions.len() >= self.settings().session_limit {
             return false;
         }
         let (outbox, outgoing) = Outbox::new(BACKLOG);
@@ -466,7 +453,7 @@ impl<B: Backend> HttpEndpoint<B> {
         const SHORTEST: Duration = Duration::from_millis(10);
         const LONGEST: Duration = Duration::from_secs(60);
         let endpoint = Arc::downgrade(self);
-        let idle = self.backend.settings().session_idle;
+        let idle = self.settings().session_idle;
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep((idle / 4).clamp(SHORTEST, LONGEST)).await;
@@ -481,7 +468,7 @@ impl<B: Backend> HttpEndpoint<B> {
     fn reap_idle(&self, idle: Duration) {
         let is_idle =
             |_: &String, session: &mut Arc<HttpSession<B::State>>| session.is_idle_for(idle);
-        let ended: Vec<_> = self.sessions().extract_if(is_idle).collect();
+        let ended: Vec<_> = lock(&self.sessions).extract_if(is_idle).collect();
         if !ended.is_empty() {
             tracing::info!(
                 event = log::event::IDLE_REAP,

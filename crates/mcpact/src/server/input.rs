@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::context::{CallScope, Context};
 use super::handler_error::{HandlerError, Kind};
 use super::session::QuestionOutcome;
+use crate::lock;
 use crate::model::{
     CreateMessageRequest, CreateMessageResult, ElicitAction, ElicitRequest, ElicitResult, Root,
 };
@@ -266,7 +267,7 @@ impl Context {
         &self,
         questions: Vec<(String, Question)>,
     ) -> Result<Map<String, Value>, HandlerError> {
-        let mut rounds = self.rounds();
+        let mut rounds = lock(&self.call.rounds);
         let mut answers = Map::new();
         for (key, question) in questions {
             match rounds

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -39,17 +39,13 @@ struct Queue {
 }
 
 impl Queue {
-    fn items(&self) -> MutexGuard<'_, VecDeque<Outgoing>> {
-        lock(&self.items)
-    }
-
     fn push(&self, item: Outgoing) {
-        self.items().push_back(item);
+        lock(&self.items).push_back(item);
         self.receiver.wake();
     }
 
     fn pop(&self) -> Option<Outgoing> {
-        let item = self.items().pop_front()?;
+        let item = lock(&self.items).pop_front()?;
         self.capacity.add_permits(1);
         Some(item)
     }
@@ -172,7 +168,7 @@ impl Drop for OutboxReceiver {
         // The end of the outboxes must not wake this receiver any longer.
         drop(self.0.receiver.take());
         // Unread items may hold much memory.
-        let unread = std::mem::take(&mut *self.0.items());
+        let unread = std::mem::take(&mut *lock(&self.0.items));
         drop(unread);
     }
 }

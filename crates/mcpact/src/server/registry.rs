@@ -23,7 +23,7 @@ use crate::schema::Schema;
 pub(super) struct Handler<In, Out> {
     #[expect(clippy::type_complexity, reason = "spelled out once, here")]
     function:
-        Arc<dyn Fn(In, Context) -> BoxFuture<'static, Result<Out, HandlerError>> + Send + Sync>,
+        Box<dyn Fn(In, Context) -> BoxFuture<'static, Result<Out, HandlerError>> + Send + Sync>,
 }
 
 impl<In, Out> Handler<In, Out> {
@@ -33,7 +33,7 @@ impl<In, Out> Handler<In, Out> {
         Fut: Future<Output = Result<Out, HandlerError>> + Send + 'static,
     {
         Self {
-            function: Arc::new(move |input, context| Box::pin(function(input, context))),
+            function: Box::new(move |input, context| Box::pin(function(input, context))),
         }
     }
 
@@ -43,14 +43,6 @@ impl<In, Out> Handler<In, Out> {
         context: Context,
     ) -> BoxFuture<'static, Result<Out, HandlerError>> {
         (self.function)(input, context)
-    }
-}
-
-impl<In, Out> Clone for Handler<In, Out> {
-    fn clone(&self) -> Self {
-        Self {
-            function: Arc::clone(&self.function),
-        }
     }
 }
 

@@ -5,20 +5,19 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse, HttpServer};
 
-use super::backend::{Backend, bind, reachable};
+use super::backend::{Backend, bind, origin};
+use super::builder::Settings;
 use super::http::HttpEndpoint;
-use super::settings::Settings;
 use crate::error::Error;
 
 /// Route to one backend, with its sessions and streams.
 #[derive(Clone, Debug)]
 pub struct HttpRoute(Arc<dyn ErasedEndpoint>);
 
-trait ErasedEndpoint: Debug + Send + Sync {
+pub(super) trait ErasedEndpoint: Debug + Send + Sync {
     fn respond(self: Arc<Self>, request: Box<HttpRequest>) -> BoxFuture<'static, HttpResponse>;
 
     fn session_count(&self) -> usize;
@@ -27,30 +26,7 @@ trait ErasedEndpoint: Debug + Send + Sync {
 
     fn close_streams(&self);
 
-    fn stop(&self);
-}
-
-impl<B: Backend> ErasedEndpoint for HttpEndpoint<B> {
-    fn respond(self: Arc<Self>, request: Box<HttpRequest>) -> BoxFuture<'static, HttpResponse> {
-        async move { self.handle(request).await }.boxed()
-    }
-
-    fn session_count(&self) -> usize {
-        Self::session_count(self)
-    }
-
-    fn drain(&self) {
-        Self::drain(self);
-    }
-
-    fn close_streams(&self) {
-        Self::close_streams(self);
-    }
-
-    fn stop(&self) {
-        Self::stop(self);
-        self.cut_off();
-    }
+    fn close(&self);
 }
 
 impl HttpRoute {
@@ -86,7 +62,7 @@ impl HttpRoute {
 
     /// Ends every session and stream.
     pub fn close(&self) {
-        self.0.stop();
+        self.0.close();
     }
 }
 
@@ -157,11 +133,7 @@ impl<R: HttpRouter> RoutedServer<R> {
     /// Returns the URL for clients, without path.
     #[must_use]
     pub fn origin(&self) -> String {
-        let scheme = match self.router.settings().tls {
-            Some(_) => "https",
-            None => "http",
-        };
-        format!("{scheme}://{}", reachable(self.address()))
+        origin(self.router.settings(), self.address())
     }
 
     /// Serves until `stop` resolves.

@@ -16,18 +16,17 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Outcome;
-use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::raw::Object;
-use smallvec::{SmallVec, smallvec};
+use mcpact_wire::id::Id;
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::backend::ClientSetup;
-use super::backend_request::{BackendRequest, ResponseMode, trace_of};
+use super::backend::{BackendRequest, ResponseMode, trace_of};
+use super::builder::{DecisionObserver, Settings};
 use super::client_identity::ClientIdentity;
 use super::outbox::Outbox;
 use super::raw_params::RawParams;
-use super::settings::{DecisionObserver, Settings};
 use crate::lock;
 use crate::validation::Validation;
 
@@ -61,13 +60,6 @@ pub enum QuestionOutcome {
     Lost(&'static str),
     /// Not asked: the client did not declare the capability, or cannot be asked now.
     Refused(String),
-}
-
-/// Returns the request id of a cancellation.
-pub(super) fn cancelled_id(params: Option<&str>) -> Option<Id> {
-    let params = Object::parse(params?).ok()?;
-    let id = params.get("requestId").and_then(IdRef::from_token)?;
-    Some(id.to_id())
 }
 
 /// Unanswered question to the client. Dropping it withdraws the question.
@@ -187,7 +179,13 @@ impl<S> Session<S> {
         method: Method,
         params: &str,
     ) -> Option<String> {
-        let effects = self.notify(scope, method, params);
+        self.check(method, params, &scope).ok()?;
+        let input = Input::Notify {
+            scope,
+            method: method.as_str(),
+            params: Some(params),
+        };
+        let effects = self.step(input, None);
         effects.into_iter().find_map(|effect| match effect {
             SessionEffect::Write(text) => Some(text),
             _ => None,
@@ -200,20 +198,6 @@ impl<S> Session<S> {
         if let Some(observer) = &self.observer {
             observer.missed(method);
         }
-    }
-
-    /// Returns `true` if the client has sent anything in this session.
-    pub(super) fn has_received(&self) -> bool {
-        self.machine().has_received()
-    }
-
-    /// Returns `true` if a request still needs its response.
-    pub(super) fn is_serving(&self, id: &Id) -> bool {
-        self.machine().is_serving(id)
-    }
-
-    pub(super) fn cached_pact(&self) -> Option<Arc<CachedPact>> {
-        self.machine().cached_pact()
     }
 
     /// Handles bytes that are not a message.
@@ -246,25 +230,6 @@ impl<S> Session<S> {
             SessionEffect::Reply { text, status } => Some((text, status)),
             _ => None,
         })
-    }
-
-    pub(super) fn notify(
-        &self,
-        scope: Scope,
-        method: Method,
-        params: &str,
-    ) -> SmallVec<[SessionEffect; 1]> {
-        if let Err(why) = self.check(method, params, &scope) {
-            return smallvec![SessionEffect::Withheld(why)];
-        }
-        self.step(
-            Input::Notify {
-                scope,
-                method: method.as_str(),
-                params: Some(params),
-            },
-            None,
-        )
     }
 
     pub(super) fn tick(&self) -> SmallVec<[SessionEffect; 1]> {
@@ -325,7 +290,7 @@ impl<S> Session<S> {
         self.check(method, params, &Scope::Connection)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = oneshot::channel();
-        match self.waiting().as_mut() {
+        match lock(&self.waiting).as_mut() {
             Some(waiting) => waiting.insert(id.to_string(), sender),
             None => return Err(String::from("the client disconnected")),
         };
@@ -374,22 +339,18 @@ impl<S> Session<S> {
         agreed.unwrap_or(Revision::newest(Era::Modern))
     }
 
-    fn machine(&self) -> MutexGuard<'_, Server> {
+    pub(super) fn machine(&self) -> MutexGuard<'_, Server> {
         lock(&self.machine)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<String, oneshot::Sender<QuestionOutcome>>>> {
-        lock(&self.waiting)
     }
 
     /// Removes the sender of a pending answer.
     fn answered(&self, id: &str) -> Option<oneshot::Sender<QuestionOutcome>> {
-        self.waiting().as_mut()?.remove(id)
+        lock(&self.waiting).as_mut()?.remove(id)
     }
 
     /// Drops pending answers: the client has closed its side.
     pub(super) fn close_input(&self) {
-        *self.waiting() = None;
+        *lock(&self.waiting) = None;
     }
 
     fn step(&self, input: Input<'_>, source: Option<&ByteString>) -> SmallVec<[SessionEffect; 1]> {

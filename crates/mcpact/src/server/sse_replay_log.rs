@@ -1,7 +1,7 @@
 //! Replay buffer for the SSE streams of a legacy HTTP session.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::lock;
@@ -58,13 +58,9 @@ impl EventId {
 }
 
 impl SseReplayLog {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        lock(&self.inner)
-    }
-
     /// Opens a stream for a request.
     pub(super) fn open(&self) -> u64 {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         inner.opened += 1;
         let number = inner.opened;
         inner.streams.insert(number, Stream::default());
@@ -75,7 +71,7 @@ impl SseReplayLog {
     /// stream over: the loss of its previous connection may be unnoticed. Without `after` it receives the events not
     /// sent yet. Returns `None` for an unknown stream, or if another client is connected and `after` is missing.
     pub(super) fn attach(&self, stream: u64, after: Option<u64>) -> Option<mpsc::Receiver<Bytes>> {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let Inner {
             streams, events, ..
         } = &mut *inner;
@@ -99,14 +95,14 @@ impl SseReplayLog {
 
     /// Returns `true` if a client is connected to any stream.
     pub(super) fn is_connected(&self) -> bool {
-        let inner = self.inner();
+        let inner = lock(&self.inner);
         let mut live = inner.streams.values().filter_map(|of| of.live.as_ref());
         live.any(|live| !live.is_closed())
     }
 
     /// Publishes an event; empty `data` primes a stream.
     pub(super) fn publish(&self, stream: u64, data: &str, retry: Option<Duration>) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let Some(entry) = entry(&mut inner.streams, stream) else {
             return;
         };
@@ -129,7 +125,7 @@ impl SseReplayLog {
 
     /// Marks a stream as complete.
     pub(super) fn end(&self, stream: u64) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         if let Some(entry) = inner.streams.get_mut(&stream) {
             entry.is_complete = true;
             entry.live = None;
@@ -139,14 +135,14 @@ impl SseReplayLog {
 
     /// Disconnects the client of a stream without completing the stream.
     pub(super) fn detach(&self, stream: u64) {
-        if let Some(entry) = self.inner().streams.get_mut(&stream) {
+        if let Some(entry) = lock(&self.inner).streams.get_mut(&stream) {
             entry.live = None;
         }
     }
 
     /// Drops everything at the end of the session.
     pub(super) fn close(&self) {
-        *self.inner() = Inner::default();
+        *lock(&self.inner) = Inner::default();
     }
 }
 
@@ -269,7 +265,7 @@ mod tests {
             }
             log.end(stream);
         }
-        let inner = log.inner();
+        let inner = lock(&log.inner);
         assert_eq!(inner.events.len(), MAX_EVENTS);
         assert!(inner.streams.len() <= 4, "{}", inner.streams.len());
     }

@@ -1,6 +1,6 @@
 //! Subscribers to change notifications.
 
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use mcpact_engine::server::Scope;
 use mcpact_spec::Method;
@@ -27,7 +27,7 @@ pub(super) struct Subscribers {
 impl Subscribers {
     /// Adds a subscriber; it is removed with its session or stream.
     pub(super) fn add(&self, session: &Arc<Session>, scope: Scope, outbox: Outbox) {
-        insert(&mut self.lock(), session, scope, outbox);
+        insert(&mut lock(&self.all), session, scope, outbox);
     }
 
     /// Sends `first` and adds a subscriber: nothing is sent before it, and every change after it.
@@ -39,14 +39,10 @@ impl Subscribers {
         outbox: &Outbox,
     ) -> Result<(), ClientGone> {
         let permit = outbox.reserve().await?;
-        let mut all = self.lock();
+        let mut all = lock(&self.all);
         permit.send(Outgoing::Message(first));
         insert(&mut all, session, scope, outbox.clone());
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Subscriber>> {
-        lock(&self.all)
     }
 
     /// Notifies every subscriber that may and wants to receive it, as the engine decides.
@@ -64,7 +60,7 @@ impl Subscribers {
 
     fn publish_where(&self, method: Method, params: &Value, may: impl Fn(&Session) -> bool) {
         let params = params.to_string();
-        for subscriber in self.lock().iter() {
+        for subscriber in lock(&self.all).iter() {
             let session = subscriber.session.upgrade();
             let Some(session) = session.filter(|session| may(session)) else {
                 continue;

@@ -70,10 +70,6 @@ struct TaskState {
 }
 
 impl TaskHandle {
-    fn state(&self) -> MutexGuard<'_, TaskState> {
-        lock(&self.state)
-    }
-
     /// Returns `true` if the caller may access it: same principal, and not expired.
     fn is_accessible_by(&self, context: &Context) -> bool {
         self.principal == context.principal() && self.since.elapsed() < self.ttl
@@ -81,7 +77,7 @@ impl TaskHandle {
 
     /// Subscribers the status, unless it is final.
     fn advance(&self, status: TaskStatus, change: impl FnOnce(&mut TaskState)) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.status.is_final() {
             return false;
         }
@@ -125,7 +121,7 @@ impl TaskHandle {
 
     /// Accepts matching answers; others are ignored.
     fn answer(&self, responses: Map<String, Value>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         for (key, answer) in responses {
             let is_accepted = |(question, _): &(Question, _)| question.accepts(&answer);
             if state.waiting.get(&key).is_some_and(is_accepted) {
@@ -166,7 +162,7 @@ impl TaskHandle {
     }
 
     fn encode_text(&self, era: Era) -> String {
-        Value::Object(self.encode(&self.state(), era)).to_string()
+        Value::Object(self.encode(&lock(&self.state), era)).to_string()
     }
 
     /// Encodes the task with the members of its status, for the extension.
@@ -195,10 +191,6 @@ impl TaskState {
 }
 
 impl TaskStore {
-    fn tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<TaskHandle>>> {
-        lock(&self.tasks)
-    }
-
     /// Starts a call as a task and returns the result that announces it.
     pub(super) fn start(
         &self,
@@ -232,7 +224,7 @@ impl TaskStore {
         self.insert(&handle)?;
         let era = context.pact().era();
         // `2025-11-25 basic/utilities/tasks`: a task starts as working, even if it asks at once.
-        let task = handle.encode(&handle.state(), era);
+        let task = handle.encode(&lock(&handle.state), era);
         let future = run(for_task(context, &handle));
         let dialect = Dialect {
             revision: context.pact().revision(),
@@ -259,7 +251,7 @@ impl TaskStore {
 
     /// Stores a task, after removing expired ones.
     fn insert(&self, handle: &Arc<TaskHandle>) -> Result<(), HandlerError> {
-        let mut tasks = self.tasks();
+        let mut tasks = lock(&self.tasks);
         tasks.retain(|_, task| {
             let is_kept = task.since.elapsed() < task.ttl;
             if !is_kept {
@@ -278,20 +270,20 @@ impl TaskStore {
 
     /// Returns the tasks of the caller, oldest first.
     pub(super) fn list_for(&self, context: &Context) -> Vec<Map<String, Value>> {
-        let tasks = self.tasks();
+        let tasks = lock(&self.tasks);
         let mut own: Vec<_> = tasks
             .values()
             .filter(|task| task.is_accessible_by(context))
             .collect();
         own.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
         let era = context.pact().era();
-        let encoded = own.iter().map(|task| task.encode(&task.state(), era));
+        let encoded = own.iter().map(|task| task.encode(&lock(&task.state), era));
         encoded.collect()
     }
 
     /// Returns `true` if the caller has this task.
     pub(super) fn has(&self, id: &str, context: &Context) -> bool {
-        let tasks = self.tasks();
+        let tasks = lock(&self.tasks);
         tasks
             .get(id)
             .is_some_and(|task| task.is_accessible_by(context))
@@ -308,7 +300,7 @@ impl TaskStore {
         match (method, era) {
             (Method::TasksGet, Era::Legacy) => Ok(task.encode_text(era)),
             (Method::TasksGet, Era::Modern) => {
-                let mut detailed = task.detailed(&task.state());
+                let mut detailed = task.detailed(&lock(&task.state));
                 detailed.insert("resultType".into(), json!("complete"));
                 Ok(Value::Object(detailed).to_string())
             }
@@ -344,7 +336,7 @@ impl TaskStore {
         context: &Context,
     ) -> Result<Arc<TaskHandle>, HandlerError> {
         let id = text(params, "taskId")?;
-        let found = self.tasks().get(id).cloned();
+        let found = lock(&self.tasks).get(id).cloned();
         found
             .filter(|task| task.is_accessible_by(context))
             .ok_or_else(|| HandlerError::invalid_params(format!("Unknown task: {id}")))

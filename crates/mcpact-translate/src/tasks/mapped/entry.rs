@@ -19,7 +19,7 @@ use crate::shape::members::{Members, or_same};
 use crate::shape::meta::{sign, strip};
 use crate::shape::{ShapeError, adapt_client_result, error_to_modern, result_to_modern};
 use crate::tasks::CORE;
-use crate::tasks::status::Status;
+use crate::tasks::Status;
 
 /// Members of a task that have another name in the extension.
 const RENAMED: [(&str, &str); 2] = [("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs")];
@@ -178,11 +178,8 @@ impl Task {
 
     fn questions(&self) -> String {
         let pending = self.pending.iter();
-        pending
-            .fold(ObjectWriter::new(), |out, (key, pending)| {
-                out.raw(key, &pending.question)
-            })
-            .finish()
+        let questions = pending.map(|(key, pending)| (&**key, &*pending.question));
+        ObjectWriter::new().members(questions).finish()
     }
 
     pub(super) fn ask(&mut self, id: Id, method: Method, question: String) -> String {

@@ -13,9 +13,9 @@ use bytes::BytesMut;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
+use super::connector::ClientStream;
 use super::head::Head;
 use super::outgoing::OutgoingRequest;
-use super::stream::ClientStream;
 use crate::error::TransportError;
 
 /// Bytes read at a time.

@@ -10,12 +10,11 @@ use hyper::rt::{Read, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tower_service::Service;
 
+use super::HttpSettings;
 use super::proxy::{ProxyRoute, ProxyRouter};
-use super::stream::ClientStream;
-use super::{HttpSettings, certificate};
 use crate::error::{CONNECTING, TransportError};
 
 /// Connects by TCP, TLS and proxies, within one timeout.
@@ -201,9 +200,7 @@ fn tls(settings: &HttpSettings) -> Result<ClientConfig, TransportError> {
 }
 
 /// Returns an error and its causes.
-pub(super) fn causes<'e>(
-    error: &'e (dyn Error + 'static),
-) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }
 
@@ -233,9 +230,68 @@ pub(super) fn explain(error: &(dyn Error + 'static)) -> TransportError {
     if causes().any(|cause| cause.is::<TooSlow>()) {
         return TransportError::Timeout(CONNECTING);
     }
-    if let Some(fault) = certificate::fault(error) {
+    let certificate = causes().find_map(invalid_certificate);
+    if let Some(fault) = certificate.and_then(certificate_explanation) {
         return fault;
     }
     let texts: Vec<String> = causes().map(ToString::to_string).collect();
     TransportError::Unconnected(texts.join(": "))
 }
+
+const UNTRUSTED: TransportError = TransportError::Certificate {
+    why: "it is signed by an unknown authority",
+    remedy: "add the certificate of the authority to the system's trusted certificates, or set `SSL_CERT_FILE` to a PEM file with all \
+             trusted certificates",
+};
+
+const OF_AUTHORITY: TransportError = TransportError::Certificate {
+    why: "it is a CA certificate, not a server certificate",
+    remedy: "install a server certificate, for example from `openssl req -x509 -addext basicConstraints=critical,CA:FALSE`",
+};
+
+const OTHER_NAME: TransportError = TransportError::Certificate {
+    why: "it is not valid for the host name in the URL",
+    remedy: "use a host name of the certificate in the URL, or install a certificate for this name",
+};
+
+const EXPIRED: TransportError = TransportError::Certificate {
+    why: "it has expired",
+    remedy: "renew it on the server, and check the clock of this host",
+};
+
+const TOO_YOUNG: TransportError = TransportError::Certificate {
+    why: "it is not valid yet",
+    remedy: "check the clocks of the server and this host",
+};
+
+/// Finds the certificate error in a chain of errors. An error wrapped by [`io::Error`] is not among its sources.
+fn invalid_certificate<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e CertificateError> {
+    if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {
+        return Some(fault);
+    }
+    let inner = error.downcast_ref::<std::io::Error>()?.get_ref()?;
+    invalid_certificate(inner)
+}
+
+fn certificate_explanation(fault: &CertificateError) -> Option<TransportError> {
+    use CertificateError as Fault;
+    match fault {
+        Fault::UnknownIssuer | Fault::BadSignature => Some(UNTRUSTED),
+        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => Some(OTHER_NAME),
+        Fault::Expired | Fault::ExpiredContext { .. } => Some(EXPIRED),
+        Fault::NotValidYet | Fault::NotValidYetContext { .. } => Some(TOO_YOUNG),
+        // rustls has no variant for it.
+        Fault::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            Some(OF_AUTHORITY)
+        }
+        _ => None,
+    }
+}
+
+/// Bidirectional byte stream.
+pub(crate) trait Duplex: Read + Write + Send + Unpin {}
+
+impl<T: Read + Write + Send + Unpin> Duplex for T {}
+
+/// Connection to a server or proxy, plain or TLS.
+pub(crate) type ClientStream = Box<dyn Duplex>;

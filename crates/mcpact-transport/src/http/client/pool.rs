@@ -4,13 +4,14 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::Uri;
 
 use super::connection::OpenConnection;
 use super::connector::Connector;
+use crate::lock;
 
 /// Maximum number of idle connections. With fewer than concurrent calls, connections would be opened all the time.
 const MAX_IDLE: usize = 256;
@@ -55,14 +56,10 @@ impl Pool {
         })
     }
 
-    fn idle(&self) -> MutexGuard<'_, Idle> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes an idle connection.
     pub(super) fn take(self: &Arc<Self>) -> Option<PooledConnection> {
         loop {
-            let IdleConnection { mut io, .. } = self.idle().all.pop_back()?;
+            let IdleConnection { mut io, .. } = lock(&self.idle).all.pop_back()?;
             if io.is_ready() {
                 return Some(self.pooled(io, true));
             }
@@ -88,7 +85,7 @@ impl Pool {
     }
 
     fn keep(self: &Arc<Self>, io: Box<OpenConnection>) {
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         if idle.all.len() >= MAX_IDLE {
             idle.all.pop_front();
         }
@@ -102,7 +99,7 @@ impl Pool {
 
     /// Closes connections that were idle too long; returns whether any are left.
     fn close_expired(&self) -> bool {
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         let old = idle.all.iter();
         let old = old.take_while(|one| one.since.elapsed() >= IDLE).count();
         idle.all.drain(..old);

@@ -9,6 +9,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use url::Url;
 
 use super::Forwarding;
+use crate::address::shown;
 use crate::error::TransportError;
 
 /// Default port of SOCKS proxies.
@@ -54,7 +55,7 @@ impl Proxy {
     /// The URL has another scheme.
     pub fn new(address: &str) -> Result<Self, TransportError> {
         let refuse = |why| TransportError::Address {
-            address: without_credentials(address),
+            address: shown(address),
             why,
         };
         let url = Url::parse(address).map_err(|_| refuse("not a URL"))?;
@@ -80,18 +81,9 @@ impl Proxy {
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proxy")
-            .field("address", &without_credentials(self.address.as_str()))
+            .field("address", &shown(self.address.as_str()))
             .field("exceptions", &self.exceptions)
             .finish()
-    }
-}
-
-/// URL without credentials, for messages.
-fn without_credentials(address: &str) -> String {
-    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
-    match rest.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://…@{host}"),
-        None => address.to_owned(),
     }
 }
 

@@ -5,11 +5,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Context;
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
+
+use crate::lock;
 
 /// Ticks per timeout; the precision of the timeout.
 const TICKS: u64 = 8;
@@ -77,13 +79,9 @@ impl IdleMonitor {
         }
     }
 
-    fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn advance(&self) {
         let tick = self.tick.fetch_add(1, Ordering::Relaxed) + 1;
-        for state in self.registry().all.values() {
+        for state in lock(&self.registry).all.values() {
             let since = state.since.load(Ordering::Relaxed);
             // The first tick was incomplete.
             if since != IN_REQUEST && tick > since + TICKS {
@@ -95,7 +93,7 @@ impl IdleMonitor {
 
     /// Registers a connection that waits for its first request.
     pub(super) fn register(self: &Arc<Self>) -> MonitoredConnection {
-        let mut registry = self.registry();
+        let mut registry = lock(&self.registry);
         let state = Arc::new(ConnectionState {
             since: AtomicU64::new(self.tick.load(Ordering::Relaxed)),
             is_closing: AtomicBool::new(registry.is_closing),
@@ -113,7 +111,7 @@ impl IdleMonitor {
 
     /// Drains every connection, including later ones.
     pub(super) fn drain(&self) {
-        let mut registry = self.registry();
+        let mut registry = lock(&self.registry);
         registry.is_closing = true;
         for state in registry.all.values() {
             state.is_closing.store(true, Ordering::Release);
@@ -152,7 +150,7 @@ impl MonitoredConnection {
 
 impl Drop for MonitoredConnection {
     fn drop(&mut self) {
-        self.monitor.registry().all.remove(&self.id);
+        lock(&self.monitor.registry).all.remove(&self.id);
     }
 }
 
@@ -204,6 +202,6 @@ mod tests {
         let late = monitor.register();
         assert_eq!([directive(&early), directive(&late)], [Directive::Drain; 2]);
         drop((early, late));
-        assert!(monitor.registry().all.is_empty());
+        assert!(lock(&monitor.registry).all.is_empty());
     }
 }

@@ -74,10 +74,14 @@ pub trait Endpoint: Send + Sync + 'static {
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
-    guard: Guard,
-    token: Option<Token>,
-    tls: Option<TlsIdentity>,
-    limits: Limits,
+    /// Allowed hosts and origins.
+    pub guard: Guard,
+    /// Required bearer token.
+    pub token: Option<Token>,
+    /// Identity of a server that serves TLS only.
+    pub tls: Option<TlsIdentity>,
+    /// Limits.
+    pub limits: Limits,
 }
 
 /// Time for aborted requests to send their last response.
@@ -105,34 +109,6 @@ impl HttpServer {
             tls: None,
             limits: Limits::default(),
         })
-    }
-
-    /// Sets the allowed hosts and origins.
-    #[must_use]
-    pub fn guard(mut self, guard: Guard) -> Self {
-        self.guard = guard;
-        self
-    }
-
-    /// Requires this bearer token.
-    #[must_use]
-    pub fn token(mut self, token: Token) -> Self {
-        self.token = Some(token);
-        self
-    }
-
-    /// Serves TLS only, with this identity.
-    #[must_use]
-    pub fn tls(mut self, identity: TlsIdentity) -> Self {
-        self.tls = Some(identity);
-        self
-    }
-
-    /// Sets the limits.
-    #[must_use]
-    pub const fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
     }
 
     /// Returns the listen address.

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::process::ExitStatus;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::process_tree::{Found, ProcessTree, TreeRoot};
+use crate::lock;
 
 /// Maximum number of searches for new processes before a kill. Each search stops the processes it finds, so a second
 /// search finds none unless a process was just being started.
@@ -49,23 +50,19 @@ impl Group {
         self.id.as_raw_nonzero().get().unsigned_abs()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends `SIGTERM` to every member.
     pub(super) fn terminate(&self) {
-        self.lock().signal(self.id, Signal::TERM);
+        lock(&self.members).signal(self.id, Signal::TERM);
     }
 
     /// Kills every member.
     pub(super) fn kill(&self) {
-        self.lock().kill(self.id);
+        lock(&self.members).kill(self.id);
     }
 
     /// Records the members while the parents that connect them are alive.
     pub(super) fn record_tree(&self) {
-        let mut members = self.lock();
+        let mut members = lock(&self.members);
         if members.leader.is_some() {
             members.process_tree.find(TreeRoot::Group(self.id));
         }
@@ -86,7 +83,7 @@ impl Group {
 
     /// Kills the rest of the group and reaps the leader, which has exited.
     pub(super) fn reap(&self) -> io::Result<Option<ExitStatus>> {
-        let mut members = self.lock();
+        let mut members = lock(&self.members);
         members.kill(self.id);
         let leader = members.leader.take();
         members.process_tree = ProcessTree::default();
@@ -96,7 +93,7 @@ impl Group {
 
     /// Drops a leader that was reaped elsewhere: its id may belong to another process.
     pub(super) fn forget_leader(&self) {
-        let mut members = self.lock();
+        let mut members = lock(&self.members);
         members.process_tree.signal(Signal::KILL);
         members.process_tree = ProcessTree::default();
         members.leader = None;

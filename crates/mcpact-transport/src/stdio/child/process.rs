@@ -1,27 +1,28 @@
 //! A running child process.
 
+use std::convert::Infallible;
 use std::io;
+use std::pin::Pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcpact_engine::shutdown::{Carrier, EndEvent, EndStep, Ending, Grace};
 use mcpact_engine::time::Moment;
-use tokio::process::Command;
+use tokio::io::{AsyncRead, ReadBuf, copy, sink};
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::first_byte::{FirstByteReader, FirstByteSender};
 use super::group::{Group, Leader};
 use super::guard::guarded_pid;
-use super::input::Input;
-use super::output::{AbandonedOutput, Output};
 use super::tail::Tail;
 use crate::error::TransportError;
 use crate::link::Link;
-use crate::stdio::closable::{Closer, closable};
+use crate::stdio::closable::{Closer, closable_with};
 
 /// Time for the rest of the log after the group is gone; only a descendant that cannot be found keeps it open longer.
 const LOG_TIMEOUT: Duration = Duration::from_millis(250);
@@ -48,8 +49,8 @@ pub struct Child {
 pub struct Process {
     leader: Role,
     group: Arc<Group>,
-    input: Closer<Input>,
-    output: Closer<Output>,
+    input: Closer<ChildStdin>,
+    output: Closer<ChildStdout>,
     tail: Tail,
     heard: watch::Receiver<bool>,
     ended: watch::Receiver<Option<ExitStatus>>,
@@ -94,10 +95,10 @@ impl Child {
         };
 
         let name: Arc<str> = name.into();
-        let (first_byte, heard) = FirstByteSender::new();
+        let (first_byte, heard) = watch::channel(false);
         let stderr = FirstByteReader::new(stderr, first_byte.clone());
         let log = tokio::spawn(tail.clone().run(Arc::clone(&name), stderr));
-        let (stdout, abandoned) = Output::new(stdout);
+        let (abandon, abandoned) = oneshot::channel();
         let (sender, ended) = watch::channel(None);
         tokio::spawn(supervise(
             name,
@@ -108,8 +109,16 @@ impl Child {
             sender,
         ));
 
-        let (stdin, input) = closable(Input::new(stdin, Arc::clone(&group)));
-        let (stdout, output) = closable(stdout);
+        let members = Arc::clone(&group);
+        let (stdin, input) = closable_with(stdin, move |stdin| {
+            // The server may exit at once when its input is closed, and its descendants could not be found afterwards.
+            members.record_tree();
+            drop(stdin);
+        });
+        let (stdout, output) = closable_with(stdout, |stdout| {
+            // If the supervising job is gone, the output is closed.
+            let _ = abandon.send(stdout);
+        });
         let link = Link::new(FirstByteReader::new(stdout, first_byte), stdin);
         Ok(Self {
             link,
@@ -131,14 +140,14 @@ async fn supervise(
     name: Arc<str>,
     group: Arc<Group>,
     changes: Signal,
-    abandoned: AbandonedOutput,
+    abandoned: oneshot::Receiver<ChildStdout>,
     mut log: JoinHandle<()>,
     ended: watch::Sender<Option<ExitStatus>>,
 ) {
     let status = tokio::select! {
         biased;
         status = exit(&group, changes) => status,
-        never = abandoned.discard() => match never {},
+        never = discard(abandoned) => match never {},
     };
     let Some(status) = status else {
         return;
@@ -156,6 +165,16 @@ async fn supervise(
         }
         Err(error) => tracing::warn!(child = %name, %error, "the exit status is lost"),
     }
+}
+
+/// Reads and discards the output that the link no longer reads: a server that writes during shutdown would fail with
+/// `SIGPIPE` before it has cleaned up.
+async fn discard(abandoned: oneshot::Receiver<ChildStdout>) -> Infallible {
+    if let Ok(mut stdout) = abandoned.await {
+        // A read error ends the output, too.
+        let _ = copy(&mut stdout, &mut sink()).await;
+    }
+    std::future::pending().await
 }
 
 /// Waits for the leader and kills the rest of the group; `None` if the runtime is shutting down.
@@ -294,5 +313,40 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.group.kill();
+    }
+}
+
+/// A reader that signals its first byte.
+#[derive(Debug)]
+struct FirstByteReader<R> {
+    io: R,
+    /// `None` after the first byte.
+    first_byte: Option<watch::Sender<bool>>,
+}
+
+impl<R> FirstByteReader<R> {
+    fn new(io: R, first_byte: watch::Sender<bool>) -> Self {
+        Self {
+            io,
+            first_byte: Some(first_byte),
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for FirstByteReader<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.io).poll_read(context, buffer);
+        if result.is_ready()
+            && let Some(first_byte) = self.first_byte.take()
+            && buffer.filled().len() > before
+        {
+            first_byte.send_replace(true);
+        }
+        result
     }
 }

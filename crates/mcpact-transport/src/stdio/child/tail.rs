@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::masks::Masks;
+use crate::lock;
 
 /// Bytes read at a time.
 const CHUNK: usize = 64 * 1024;
@@ -53,12 +54,8 @@ impl Tail {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn push(&self, chunk: &[u8]) {
-        let mut ring = self.lock();
+        let mut ring = lock(&self.ring);
         let kept = &chunk[chunk.len().saturating_sub(ring.limit)..];
         let surplus = (ring.bytes.len() + kept.len()).saturating_sub(ring.limit);
         if surplus > 0 {
@@ -73,7 +70,7 @@ impl Tail {
 
     /// Returns the last lines without control characters. A truncated first line is left out unless it is the only one.
     pub(super) fn text(&self) -> String {
-        let ring = self.lock();
+        let ring = lock(&self.ring);
         let bytes: Vec<u8> = ring.bytes.iter().copied().collect();
         let is_cut = ring.is_cut;
         drop(ring);
@@ -166,12 +163,12 @@ fn printable(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, LONGEST_LINE, Masks, Mutex, StderrSink, Tail, printable};
+    use super::{Arc, LONGEST_LINE, Masks, Mutex, StderrSink, Tail, lock, printable};
 
     fn tail(limit: usize, chunks: &[&[u8]]) -> String {
         let tail = Tail::new(limit, Masks::default(), None);
         chunks.iter().for_each(|chunk| tail.push(chunk));
-        assert!(tail.lock().bytes.len() <= limit);
+        assert!(lock(&tail.ring).bytes.len() <= limit);
         tail.text()
     }
 

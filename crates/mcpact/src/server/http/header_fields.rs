@@ -5,11 +5,6 @@ use http::header::AsHeaderName;
 use mcpact_engine::classify::HeaderField;
 use mcpact_transport::http::server::HttpRequest;
 
-pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
-
 /// Value for headers that are not text: malformed for the engine.
 const NO_TEXT: &str = "\u{0}";
 
@@ -49,6 +44,7 @@ mod tests {
     use mcpact_spec::Header;
 
     use super::*;
+    use crate::connection::headers::{METHOD, NAME, SESSION_ID, VERSION};
 
     #[test]
     fn header_names_match_the_spec_table() {

@@ -1,5 +1,6 @@
 //! Legacy sessions: opened by `initialize`, used by POST and GET, ended by DELETE.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -21,15 +22,17 @@ use mcpact_wire::id::Id;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::header_fields::{SESSION_ID, header_field};
+use super::header_fields::header_field;
 use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
+use crate::connection::cancelled_id;
+use crate::connection::headers::SESSION_ID;
+use crate::lock;
 use crate::log;
-use crate::server::backend::Backend;
-use crate::server::backend_request::{BackendRequest, ResponseMode};
+use crate::server::backend;
+use crate::server::backend::{Backend, BackendRequest, ResponseMode};
 use crate::server::client_identity::ClientIdentity;
 use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
-use crate::server::serving;
-use crate::server::session::{Session, SessionEffect, cancelled_id};
+use crate::server::session::{Session, SessionEffect};
 use crate::server::sse_replay_log::{EventId, STANDALONE, SseReplayLog};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -113,7 +116,7 @@ impl<B: Backend> HttpEndpoint<B> {
                     params,
                 } => {
                     if let Some(id) = cancelled_id(params.as_deref()) {
-                        session.running().cancel(&id);
+                        lock(&session.running).cancel(&id);
                     }
                 }
                 SessionEffect::Observe {
@@ -221,21 +224,7 @@ impl<B: Backend> HttpEndpoint<B> {
         outbox: Outbox,
     ) -> impl Future<Output = Result<ByteString, WireError>> + Send + use<B> {
         let backend = Arc::clone(&self.backend);
-        serving::serve(backend, request, Arc::clone(&session.session), outbox)
-    }
-
-    /// Responds with JSON if the response comes first, with a stream otherwise.
-    fn first_response(
-        &self,
-        session: &Arc<HttpSession<B::State>>,
-        first: Option<Outgoing>,
-        outgoing: OutboxReceiver,
-    ) -> HttpResponse {
-        match first {
-            Some(Outgoing::Response(text, status)) => HttpResponse::json(status, text),
-            Some(item) => self.event_response(session, Some(item), outgoing),
-            None => HttpResponse::empty(202),
-        }
+        backend::serve(backend, request, Arc::clone(&session.session), outbox)
     }
 
     fn event_response(
@@ -284,7 +273,9 @@ impl<B: Backend> HttpEndpoint<B> {
             }
         });
         match within(KEEP_ALIVE, outgoing.recv()).await {
-            Some(first) => self.first_response(session, first, outgoing),
+            Some(Some(Outgoing::Response(text, status))) => HttpResponse::json(status, text),
+            Some(None) => HttpResponse::empty(202),
+            Some(first) => self.event_response(session, first, outgoing),
             None => self.event_response(session, None, outgoing),
         }
     }
@@ -333,7 +324,7 @@ impl<B: Backend> HttpEndpoint<B> {
         match self.session(header_field(http_request, &SESSION_ID), http_request) {
             (SessionFact::Live(_), Some(_)) => {
                 let id = http_request.header(SESSION_ID).unwrap_or_default();
-                let ended = self.sessions().remove(id);
+                let ended = lock(&self.sessions).remove(id);
                 if let Some(ended) = ended {
                     ended.end();
                 }
@@ -362,16 +353,16 @@ fn start_call<S: Send + Sync>(
     serve: impl Future<Output = Result<ByteString, WireError>> + Send,
 ) -> (u64, impl Future<Output = Option<(String, u16)>> + Send) {
     let (abort, registration) = AbortHandle::new_pair();
-    let number = session.running().add(id.clone(), abort.clone());
+    let number = lock(&session.running).add(id.clone(), abort.clone());
     // The client may have cancelled it before it was registered.
-    if !session.session.is_serving(&id) {
+    if !session.session.machine().is_serving(&id) {
         abort.abort();
     }
     let serving = async move {
         let outcome = Abortable::new(serve, registration).await;
-        session.running().calls.remove(&number);
+        lock(&session.running).calls.remove(&number);
         // A call cancelled by its client gets no response.
-        let outcome = outcome.unwrap_or_else(|_| Err(serving::cut_off()));
+        let outcome = outcome.unwrap_or_else(|_| Err(backend::cut_off_error()));
         session.session.respond(id, outcome)
     };
     (number, serving)
@@ -433,7 +424,7 @@ impl<S> Drop for DetachableCall<S> {
     fn drop(&mut self) {
         // Without a stream the client cannot reconnect to it.
         if self.detach() {
-            self.session.running().abandon(self.number);
+            lock(&self.session.running).abandon(self.number);
         }
     }
 }
@@ -484,4 +475,63 @@ fn receive(receiver: mpsc::Receiver<Bytes>) -> impl futures_core::Stream<Item = 
     unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|bytes| (bytes, receiver))
     })
+}
+
+/// Cancellable calls of a session. Ids may repeat.
+#[derive(Debug, Default)]
+pub(super) struct RunningCalls {
+    pub(super) calls: HashMap<u64, Call>,
+    last: u64,
+    /// `true` if abandoned calls are aborted.
+    is_draining: bool,
+}
+
+/// Running call.
+#[derive(Debug)]
+pub(super) struct Call {
+    id: Id,
+    pub(super) abort: AbortHandle,
+    /// `true` if the client has disconnected and cannot reconnect for the response.
+    is_abandoned: bool,
+}
+
+impl RunningCalls {
+    /// Adds a call and returns its number.
+    pub(super) fn add(&mut self, id: Id, abort: AbortHandle) -> u64 {
+        self.last += 1;
+        let is_abandoned = false;
+        self.calls.insert(
+            self.last,
+            Call {
+                id,
+                abort,
+                is_abandoned,
+            },
+        );
+        self.last
+    }
+
+    /// Marks a call as abandoned by its client.
+    pub(super) fn abandon(&mut self, number: u64) {
+        if let Some(call) = self.calls.get_mut(&number) {
+            call.is_abandoned = true;
+            if self.is_draining {
+                call.abort.abort();
+            }
+        }
+    }
+
+    /// Aborts abandoned calls, now and later.
+    pub(super) fn drain(&mut self) {
+        self.is_draining = true;
+        let abandoned = self.calls.values().filter(|call| call.is_abandoned);
+        abandoned.for_each(|call| call.abort.abort());
+    }
+
+    pub(super) fn cancel(&mut self, id: &Id) {
+        let named = self.calls.extract_if(|_, call| call.id == *id);
+        for (_, call) in named {
+            call.abort.abort();
+        }
+    }
 }

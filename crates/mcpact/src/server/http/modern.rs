@@ -20,11 +20,12 @@ use mcpact_wire::raw::Object;
 use super::header_fields::header_field;
 use super::legacy::response_mode;
 use super::{BACKLOG, CachedTerms, HttpEndpoint};
+use crate::lock;
+use crate::server::backend;
 use crate::server::backend::{Backend, ClientSetup};
-use crate::server::backend_request::{BackendRequest, ResponseMode};
+use crate::server::backend::{BackendRequest, ResponseMode};
 use crate::server::client_identity::{ClientIdentity, ClientKey};
 use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
-use crate::server::serving;
 use crate::server::session::{Session, SessionEffect};
 use crate::server::sse_replay_log::sse_event;
 
@@ -90,11 +91,7 @@ impl<B: Backend> HttpEndpoint<B> {
             Err(response) => return response,
         };
         match self.admit(http_request, body, frame, facts, setup, &identity) {
-            Ok(AdmittedRequest {
-                session,
-                request,
-                first,
-            }) => self.run(http_request, session, request, first).await,
+            Ok(admitted) => self.run(http_request, admitted).await,
             Err(response) => response,
         }
     }
@@ -120,7 +117,8 @@ impl<B: Backend> HttpEndpoint<B> {
         ));
         let mut first = None;
         let effects = session.frame(body, frame, facts);
-        *self.pact_cache() = session
+        *lock(&self.pact_cache) = session
+            .machine()
             .cached_pact()
             .map(|agreed| CachedTerms { terms, agreed });
         for effect in effects {
@@ -174,14 +172,16 @@ impl<B: Backend> HttpEndpoint<B> {
     async fn run(
         &self,
         http_request: &HttpRequest,
-        session: Arc<Session<B::State>>,
-        request: BackendRequest,
-        first: Option<String>,
+        AdmittedRequest {
+            session,
+            request,
+            first,
+        }: AdmittedRequest<B::State>,
     ) -> HttpResponse {
         let (outbox, outgoing) = Outbox::new(BACKLOG);
         let id = request.id.clone();
         let backend = Arc::clone(&self.backend);
-        let serving = serving::serve(backend, request, Arc::clone(&session), outbox.clone());
+        let serving = backend::serve(backend, request, Arc::clone(&session), outbox.clone());
         let mut running = RunningRequest {
             session,
             id,
@@ -242,7 +242,7 @@ impl<S> RunningRequest<S> {
                     Outgoing::Message(text) => return Some(Output::Message(text)),
                     Outgoing::Response(..) | Outgoing::Disconnect(_) => {}
                 },
-                () = self.cut_off_flag.wait() => return self.end(Err(serving::cut_off())),
+                () = self.cut_off_flag.wait() => return self.end(Err(backend::cut_off_error())),
             }
         }
     }

@@ -18,7 +18,7 @@ use super::random_id;
 use crate::lock;
 use crate::server::backend::Backend;
 use crate::server::connection;
-use crate::server::session_end::SessionSwitches;
+use crate::server::connection::SessionSwitches;
 use crate::server::sse_replay_log::sse_event;
 
 /// Maximum number of sessions.

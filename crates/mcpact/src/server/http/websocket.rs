@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::server::backend::Backend;
 use crate::server::connection;
-use crate::server::session_end::SessionSwitches;
+use crate::server::connection::SessionSwitches;
 
 /// Maximum number of open sockets.
 const LIMIT: usize = 1000;

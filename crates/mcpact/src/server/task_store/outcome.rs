@@ -10,6 +10,7 @@ use mcpact_translate::shape;
 use serde_json::{Value, json};
 
 use super::TaskHandle;
+use crate::lock;
 use crate::model::{TaskStatus, ToolResult};
 use crate::server::context::Context;
 use crate::server::handler_error::{HandlerError, Kind};
@@ -42,7 +43,7 @@ pub(super) async fn result(
 
 /// Returns the response of the original request, once the task has ended.
 fn ended(task: &TaskHandle) -> Option<Result<String, HandlerError>> {
-    let state = task.state();
+    let state = lock(&task.state);
     Some(match (&state.outcome, state.status) {
         (Some(Ok(result)), _) => {
             let mut result = result.clone();
@@ -86,7 +87,7 @@ struct Delivery<'t> {
 impl<'t> Delivery<'t> {
     /// Takes the questions that are not being delivered yet.
     fn take(task: &'t TaskHandle) -> (Self, Vec<(String, Question)>) {
-        let mut state = task.state();
+        let mut state = lock(&task.state);
         let free = state
             .waiting
             .iter()
@@ -101,7 +102,7 @@ impl<'t> Delivery<'t> {
 
     /// Fails the questions, so that the handler continues.
     fn fail(&self, why: &str) {
-        let mut state = self.task.state();
+        let mut state = lock(&self.task.state);
         for key in &self.keys {
             state.settle(key, Err(why.to_owned()));
         }
@@ -114,7 +115,7 @@ impl Drop for Delivery<'_> {
         if self.keys.is_empty() {
             return;
         }
-        let mut state = self.task.state();
+        let mut state = lock(&self.task.state);
         state.in_delivery.retain(|key| !self.keys.contains(key));
         drop(state);
         self.task.changed.notify_waiters();
