@@ -1,10 +1,10 @@
 //! Cache scope of results.
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::TestClient;
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::scripted_client::ScriptedClient;
 use crate::scripted_server::{Role, ScriptedServer};
 
 /// P14: results that a server declares public are private for clients unless the operator allows it.
@@ -17,7 +17,7 @@ async fn public_results_become_private() {
             ..UpstreamSettings::default()
         };
         let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
-        let mut peer = ScriptedClient::modern(&bridge, json!({}));
+        let mut peer = TestClient::modern(&bridge, json!({}));
         let results: [(&str, Value, Value); 5] = [
             ("tools/list", json!({}), json!({"tools": []})),
             ("prompts/list", json!({}), json!({"prompts": []})),
@@ -42,10 +42,10 @@ async fn public_results_become_private() {
             ] {
                 result["cacheScope"] = json!(scope);
                 peer.request(1, method, params.clone()).await;
-                stage.hear_of(method).await.result(result.clone());
+                stage.expect(method).await.result(result.clone());
                 let mut expected_result = result.clone();
                 expected_result["cacheScope"] = json!(expected);
-                assert_eq!(peer.hear().await["result"], expected_result, "{method}");
+                assert_eq!(peer.recv().await["result"], expected_result, "{method}");
             }
         }
     }

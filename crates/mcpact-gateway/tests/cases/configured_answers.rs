@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{TestClient, message::tool};
 use mcpact_spec::{Era, Revision};
 use mcpact_translate::input::{DefaultAnswers, Dismissal};
 use serde_json::{Value, json};
 
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{Role, ScriptedServer};
 
 const ROOT: &str = "file:///home/ann";
@@ -24,7 +24,7 @@ async fn scene(
     client: Revision,
     server: Revision,
     declared: Value,
-) -> (ScriptedServer, ScriptedClient) {
+) -> (ScriptedServer, TestClient) {
     let stage = ScriptedServer::lines(Role::new(server));
     let settings = UpstreamSettings {
         default_answers: stand_in(),
@@ -32,8 +32,8 @@ async fn scene(
     };
     let bridge: Arc<UpstreamServer> = UpstreamServer::new(stage.target.clone(), settings).unwrap();
     let peer = match client.era() {
-        Era::Modern => ScriptedClient::modern(&bridge, declared),
-        Era::Legacy => ScriptedClient::legacy(&bridge, client.as_str(), declared).await,
+        Era::Modern => TestClient::modern(&bridge, declared),
+        Era::Legacy => TestClient::legacy(&bridge, client.as_str(), declared).await,
     };
     (stage, peer)
 }
@@ -57,7 +57,7 @@ fn declared_to_server(stage: &ScriptedServer, call: &Value) -> Value {
     let meta = &call["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     match meta {
         Value::Null => {
-            let greetings = stage.greetings();
+            let greetings = stage.handshakes();
             let opening = greetings.iter().find(|said| said["method"] == "initialize");
             opening.unwrap()["params"]["capabilities"].clone()
         }
@@ -74,7 +74,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
             let (mut stage, mut peer) = scene(client, server, json!({})).await;
             for (number, method) in ["elicitation/create", "roots/list"].into_iter().enumerate() {
                 peer.request(number, "tools/call", tool("greet")).await;
-                let call = stage.hear_of("tools/call").await;
+                let call = stage.expect("tools/call").await;
                 let declared_to_server = declared_to_server(&stage, call.params());
                 for path in [
                     "/roots",
@@ -90,7 +90,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
                 let answer = match server.era() {
                     Era::Legacy => {
                         call.ask("q", method, question(method));
-                        let answer = stage.hear().await.message["result"].clone();
+                        let answer = stage.recv().await.message["result"].clone();
                         call.text("done");
                         answer
                     }
@@ -98,7 +98,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
                         let asked = json!({"method": method, "params": question(method)});
                         call.result(json!({"resultType": "input_required",
                             "inputRequests": {"q": asked}, "requestState": "S"}));
-                        let again = stage.hear_of("tools/call").await;
+                        let again = stage.expect("tools/call").await;
                         assert_eq!(again.params()["requestState"], "S");
                         again.text("done");
                         again.params()["inputResponses"]["q"].clone()
@@ -109,7 +109,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
                     _ => json!({"action": "decline"}),
                 };
                 assert_eq!(answer, expected, "{client} {server} {method}");
-                let ended = peer.hear().await;
+                let ended = peer.recv().await;
                 assert_eq!(ended["result"]["content"][0]["text"], "done", "{ended}");
             }
         }
@@ -125,20 +125,20 @@ async fn sampling_is_refused_with_the_configured_message() {
         for client in [Revision::V2025_11_25, Revision::V2026_07_28] {
             let (mut stage, mut peer) = scene(client, server, json!({})).await;
             peer.request(1, "tools/call", tool("greet")).await;
-            let call = stage.hear_of("tools/call").await;
+            let call = stage.expect("tools/call").await;
             match server.era() {
                 Era::Legacy => {
                     call.ask("q", method, question(method));
-                    let error = stage.hear().await.message["error"].clone();
+                    let error = stage.recv().await.message["error"].clone();
                     assert_eq!(error, json!({"code": -1, "message": "no model here"}));
                     call.text("done");
-                    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+                    assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
                 }
                 Era::Modern => {
                     let asked = json!({"method": method, "params": question(method)});
                     call.result(json!({"resultType": "input_required",
                         "inputRequests": {"q": asked}, "requestState": "S"}));
-                    let ended = peer.hear().await;
+                    let ended = peer.recv().await;
                     assert_eq!(ended["result"]["isError"], true, "{client} {ended}");
                     let text = ended["result"]["content"][0]["text"].as_str().unwrap();
                     assert!(text.contains("no model here"), "{text}");
@@ -158,32 +158,32 @@ async fn declared_capabilities_reach_the_client() {
     )
     .await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.hear_of("tools/call").await;
+    let call = stage.expect("tools/call").await;
     call.result(
         json!({"resultType": "input_required", "requestState": "S", "inputRequests": {
         "who": {"method": "elicitation/create", "params": form()},
         "where": {"method": "roots/list"}}}),
     );
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     let requests = asked["result"]["inputRequests"].as_object().unwrap();
     assert_eq!(requests.keys().collect::<Vec<_>>(), ["who"]);
     let mut retry = tool("greet");
     retry["requestState"] = asked["result"]["requestState"].clone();
     retry["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
     peer.request(2, "tools/call", retry).await;
-    let second = stage.hear_of("tools/call").await;
+    let second = stage.expect("tools/call").await;
     assert_eq!(second.params()["inputResponses"]["who"]["action"], "accept");
     // A missing answer is requested again.
     second.result(json!({"resultType": "input_required", "requestState": "T",
         "inputRequests": {"where": {"method": "roots/list"}}}));
-    let third = stage.hear_of("tools/call").await;
+    let third = stage.expect("tools/call").await;
     assert_eq!(third.params()["requestState"], "T");
     assert_eq!(
         third.params()["inputResponses"]["where"]["roots"][0]["uri"],
         ROOT
     );
     third.text("done");
-    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+    assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
 
     let (mut stage, mut peer) = scene(
         Revision::V2025_11_25,
@@ -192,17 +192,17 @@ async fn declared_capabilities_reach_the_client() {
     )
     .await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.hear_of("tools/call").await;
+    let call = stage.expect("tools/call").await;
     call.ask("q", "elicitation/create", form());
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     peer.answer(
         &asked,
         json!({"action": "accept", "content": {"name": "Ann"}}),
     )
     .await;
-    assert_eq!(stage.hear().await.message["result"]["action"], "accept");
+    assert_eq!(stage.recv().await.message["result"]["action"], "accept");
     call.text("done");
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
 }
 
 /// A client that follows tasks itself would receive their questions, so nothing is declared for it; a question outside
@@ -213,20 +213,20 @@ async fn nothing_is_declared_for_clients_that_follow_tasks() {
     let (mut stage, mut peer) =
         scene(Revision::V2026_07_28, Revision::V2026_07_28, tasks.clone()).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.hear_of("tools/call").await;
+    let call = stage.expect("tools/call").await;
     assert_eq!(declared_to_server(&stage, call.params()), tasks);
     call.text("done");
-    peer.hear().await;
+    peer.recv().await;
 
     let (mut stage, mut peer) =
         scene(Revision::V2026_07_28, Revision::V2025_11_25, json!({})).await;
     peer.request(1, "tools/list", json!({})).await;
-    let call = stage.hear_of("tools/list").await;
+    let call = stage.expect("tools/list").await;
     call.ask("q", "roots/list", json!({}));
     assert_eq!(
-        stage.hear().await.message["result"]["roots"][0]["uri"],
+        stage.recv().await.message["result"]["roots"][0]["uri"],
         ROOT
     );
     call.result(json!({"tools": []}));
-    peer.hear().await;
+    peer.recv().await;
 }

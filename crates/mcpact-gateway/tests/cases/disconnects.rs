@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, listen, message::tool};
 use mcpact_spec::{Era, Revision};
 use serde_json::json;
 
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::tool;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
@@ -25,7 +24,7 @@ async fn stage(revision: Revision, is_http: bool) -> ScriptedServer {
 /// Returns the next message that neither opens the stream of a session nor requests a list.
 async fn heard(stage: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = stage.recv().await;
         match said.method() {
             "GET" => {}
             "tools/list" => said.result(json!({"resultType": "complete", "tools": []})),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{TestClient, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 const LEGACY: Revision = Revision::V2025_06_18;
@@ -15,9 +15,9 @@ fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
     UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
 }
 
-async fn legacy(stage: &ScriptedServer) -> ScriptedClient {
+async fn legacy(stage: &ScriptedServer) -> TestClient {
     let capabilities = json!({"elicitation": {}, "roots": {}});
-    ScriptedClient::legacy(&bridge(stage), "2025-06-18", capabilities).await
+    TestClient::legacy(&bridge(stage), "2025-06-18", capabilities).await
 }
 
 fn form() -> Value {
@@ -27,7 +27,7 @@ fn form() -> Value {
 /// Returns the next message that does not open the stream of a session.
 async fn hear(stage: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = stage.recv().await;
         if said.method() != "GET" {
             return said;
         }
@@ -35,7 +35,7 @@ async fn hear(stage: &mut ScriptedServer) -> ReceivedMessage {
 }
 
 /// Makes a call up to the server.
-async fn called(stage: &mut ScriptedServer, peer: &mut ScriptedClient) -> ReceivedMessage {
+async fn called(stage: &mut ScriptedServer, peer: &mut TestClient) -> ReceivedMessage {
     peer.request(1, "tools/call", tool("greet")).await;
     let said = hear(stage).await;
     assert_eq!(said.method(), "tools/call", "{}", said.message);
@@ -60,8 +60,8 @@ async fn answer_reaches_the_server(mut stage: ScriptedServer) {
     let said = called(&mut stage, &mut peer).await;
     said.ask("q1", "roots/list", json!({}));
     said.text("done");
-    let asked = peer.hear_of("roots/list").await;
-    assert_eq!(peer.hear().await["id"], 1);
+    let asked = peer.expect("roots/list").await;
+    assert_eq!(peer.recv().await["id"], 1);
     let roots = json!({"roots": [{"uri": "file:///a"}]});
     peer.answer(&asked, roots.clone()).await;
     let answered = hear(&mut stage).await.message;
@@ -91,14 +91,14 @@ async fn questions_of_ended_calls_can_be_withdrawn() {
     let said = called(&mut stage, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
     said.text("done");
-    let asked = peer.hear_of("elicitation/create").await;
-    assert_eq!(peer.hear().await["id"], 1);
+    let asked = peer.expect("elicitation/create").await;
+    assert_eq!(peer.recv().await["id"], 1);
     said.note("notifications/cancelled", json!({"requestId": "q1"}));
-    let told = peer.hear_of("notifications/cancelled").await;
+    let told = peer.expect("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], asked["id"]);
     peer.request(2, "tools/call", tool("greet")).await;
-    stage.hear_of("tools/call").await.text("again");
-    assert_eq!(peer.hear().await["id"], 2);
+    stage.expect("tools/call").await.text("again");
+    assert_eq!(peer.recv().await["id"], 2);
 }
 
 /// Checks that a cancelled call refuses its question.
@@ -106,10 +106,10 @@ async fn cancelled_call_refuses_questions(mut stage: ScriptedServer) {
     let mut peer = legacy(&stage).await;
     let said = called(&mut stage, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     let call = json!({"requestId": 1});
     peer.note("notifications/cancelled", call).await;
-    let told = peer.hear_of("notifications/cancelled").await;
+    let told = peer.expect("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], asked["id"]);
     is_refused(&mut stage, &[-32603]).await;
     // A late answer is not a second response.
@@ -135,10 +135,10 @@ async fn questions_of_cancelled_calls_are_refused_on_http() {
 #[tokio::test(start_paused = true)]
 async fn questions_of_modern_clients_end_with_the_call() {
     let mut stage = ScriptedServer::lines(Role::new(LEGACY));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"elicitation": {}}));
+    let mut peer = TestClient::modern(&bridge(&stage), json!({"elicitation": {}}));
     let said = called(&mut stage, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     said.text("never mind");
     let refused = hear(&mut stage).await.message;
@@ -154,7 +154,7 @@ async fn questions_of_modern_clients_end_with_the_call() {
 #[tokio::test(start_paused = true)]
 async fn questions_of_disconnected_modern_clients_are_refused() {
     let mut stage = ScriptedServer::lines(Role::new(LEGACY));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"elicitation": {}}));
+    let mut peer = TestClient::modern(&bridge(&stage), json!({"elicitation": {}}));
     let said = called(&mut stage, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
     let call = json!({"requestId": 1});

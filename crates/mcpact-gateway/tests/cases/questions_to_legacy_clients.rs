@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{Role, ScriptedServer};
 
 fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
     UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
 }
 
-async fn scene(version: &str, capabilities: Value) -> (ScriptedServer, ScriptedClient) {
+async fn scene(version: &str, capabilities: Value) -> (ScriptedServer, TestClient) {
     let stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-    let peer = ScriptedClient::legacy(&bridge(&stage), version, capabilities).await;
+    let peer = TestClient::legacy(&bridge(&stage), version, capabilities).await;
     (stage, peer)
 }
 
@@ -49,18 +48,18 @@ fn stable(params: &Value) -> Value {
 async fn input_rounds_are_one_call_for_a_legacy_client() {
     let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(7, "tools/call", tool("greet")).await;
-    let first = stage.hear_of("tools/call").await;
+    let first = stage.expect("tools/call").await;
     assert_eq!(stable(first.params()), tool("greet"));
     let state = "S\u{1F980}/\"\\ 1==";
     first.result(
         json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")},
         "requestState": state}),
     );
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     assert_eq!(asked["params"]["message"], "Who?");
     peer.answer(&asked, accept("Ann")).await;
 
-    let second = stage.hear_of("tools/call").await;
+    let second = stage.expect("tools/call").await;
     assert_ne!(second.message["id"], first.message["id"]);
     assert_eq!(stable(second.params()), tool("greet"));
     assert_eq!(second.params()["requestState"], state);
@@ -71,11 +70,11 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
     second.result(
         json!({"resultType": "input_required", "inputRequests": {"title": form("Title?")}}),
     );
-    let again = peer.hear_of("elicitation/create").await;
+    let again = peer.expect("elicitation/create").await;
     assert_ne!(again["id"], asked["id"]);
     peer.answer(&again, accept("Dr")).await;
 
-    let third = stage.hear_of("tools/call").await;
+    let third = stage.expect("tools/call").await;
     let ids = [&first, &second, &third].map(|said| said.message["id"].clone());
     assert!(ids[2] != ids[0] && ids[2] != ids[1], "{ids:?}");
     assert_eq!(stable(third.params()), tool("greet"));
@@ -89,7 +88,7 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
         json!({"title": accept("Dr")})
     );
     third.text("Hello, Dr Ann!");
-    let answer = peer.hear().await;
+    let answer = peer.recv().await;
     assert_eq!(
         (
             &answer["id"],
@@ -98,7 +97,7 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
         (&json!(7), Some("Hello, Dr Ann!"))
     );
     assert_eq!(answer["result"].get("resultType"), None);
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 }
 
 /// MR-03: a concurrent call has no state of the rounds.
@@ -106,22 +105,22 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
 async fn concurrent_calls_are_not_affected_by_rounds() {
     let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let first = stage.hear_of("tools/call").await;
+    let first = stage.expect("tools/call").await;
     first.result(
         json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")},
         "requestState": "S1"}),
     );
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     peer.request(2, "tools/call", tool("other")).await;
-    let other = stage.hear_of("tools/call").await;
+    let other = stage.expect("tools/call").await;
     assert_eq!(other.params()["name"], "other");
     assert_eq!(other.params().get("requestState"), None);
     assert_eq!(other.params().get("inputResponses"), None);
     other.text("done");
-    assert_eq!(peer.hear().await["id"], 2);
+    assert_eq!(peer.recv().await["id"], 2);
     peer.answer(&asked, accept("Ann")).await;
-    stage.hear_of("tools/call").await.text("hello");
-    assert_eq!(peer.hear().await["id"], 1);
+    stage.expect("tools/call").await.text("hello");
+    assert_eq!(peer.recv().await["id"], 1);
 }
 
 /// The questions of a round are asked at once and may be answered in any order.
@@ -131,11 +130,11 @@ async fn questions_of_a_round_are_asked_together() {
     let (mut stage, mut peer) = scene("2025-11-25", capabilities).await;
     peer.request(1, "tools/call", tool("all")).await;
     stage
-        .hear()
+        .recv()
         .await
         .result(json!({"resultType": "input_required", "inputRequests": {
         "a": form("Who?"), "b": sample(), "c": {"method": "roots/list"}}}));
-    let asked = [peer.hear().await, peer.hear().await, peer.hear().await];
+    let asked = [peer.recv().await, peer.recv().await, peer.recv().await];
     let sampled =
         json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}});
     let roots = json!({"roots": [{"uri": "file:///a"}]});
@@ -147,11 +146,11 @@ async fn questions_of_a_round_are_asked_together() {
         };
         peer.answer(question, answer).await;
     }
-    let retry = stage.hear().await;
+    let retry = stage.recv().await;
     let expected = json!({"a": accept("Ann"), "b": sampled, "c": roots});
     assert_eq!(retry.params()["inputResponses"], expected);
     retry.text("done");
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
 }
 
 /// BA-07: an error response to a form counts as dismissal.
@@ -160,13 +159,13 @@ async fn form_errors_count_as_dismissed() {
     let (mut stage, mut peer) = scene("2025-06-18", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
     stage
-        .hear()
+        .recv()
         .await
         .result(json!({"resultType": "input_required",
         "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     peer.refuse(&asked, -32603).await;
-    let retry = stage.hear_of("tools/call").await;
+    let retry = stage.expect("tools/call").await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": {"action": "cancel"}})
@@ -174,7 +173,7 @@ async fn form_errors_count_as_dismissed() {
     assert_eq!(retry.params()["requestState"], "S");
     retry.text("then not");
     assert_eq!(
-        peer.hear().await["result"]["content"][0]["text"],
+        peer.recv().await["result"]["content"][0]["text"],
         "then not"
     );
 }
@@ -192,13 +191,13 @@ async fn a_rejected_sample_ends_the_call() {
     for (id, (method, params)) in (1..).zip(calls) {
         peer.request(id, method, params).await;
         stage
-            .hear_of(method)
+            .expect(method)
             .await
             .result(json!({"resultType": "input_required",
             "inputRequests": {"s": sample()}, "requestState": "S"}));
-        let asked = peer.hear_of("sampling/createMessage").await;
+        let asked = peer.expect("sampling/createMessage").await;
         peer.refuse(&asked, -1).await;
-        let answer = peer.hear().await;
+        let answer = peer.recv().await;
         assert_eq!(answer["id"], id);
         if method == "tools/call" {
             assert_eq!(answer["result"]["isError"], true);
@@ -209,8 +208,11 @@ async fn a_rejected_sample_ends_the_call() {
             assert_eq!(answer["error"]["data"]["inputRequest"], "s");
         }
     }
-    peer.hears_nothing().await;
-    assert!(stage.heard().is_empty(), "the server hears no more of it");
+    peer.expect_silence().await;
+    assert!(
+        stage.received().is_empty(),
+        "the server hears no more of it"
+    );
 }
 
 /// MR-04, BA-09: a server that only asks to be called again is called with growing pauses and its latest state, for a
@@ -224,7 +226,7 @@ async fn rounds_without_questions_are_limited() {
     let mut calls = 0;
     let answer = loop {
         tokio::select! {
-            said = stage.hear() => {
+            said = stage.recv() => {
                 pauses.push(last.elapsed());
                 last = tokio::time::Instant::now();
                 if calls > 0 {
@@ -235,7 +237,7 @@ async fn rounds_without_questions_are_limited() {
                 said.result(json!({"resultType": "input_required",
                     "requestState": format!("S{calls}")}));
             }
-            answer = peer.hear() => break answer,
+            answer = peer.recv() => break answer,
         }
     };
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
@@ -251,12 +253,12 @@ async fn rounds_without_questions_are_limited() {
 async fn rounds_without_questions_may_succeed() {
     let (mut stage, mut peer) = scene("2024-11-05", json!({})).await;
     peer.request(1, "tools/call", tool("busy")).await;
-    let first = stage.hear().await;
+    let first = stage.recv().await;
     first.result(json!({"resultType": "input_required", "requestState": "later"}));
-    let second = stage.hear().await;
+    let second = stage.recv().await;
     assert_eq!(second.params()["requestState"], "later");
     second.text("done");
-    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+    assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
 }
 
 /// MR-11: a client never receives a question that it did not declare.
@@ -264,16 +266,16 @@ async fn rounds_without_questions_may_succeed() {
 async fn undeclared_questions_never_reach_the_client() {
     let (mut stage, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear().await;
+    let said = stage.recv().await;
     let declared = &said.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(declared, &json!({"sampling": {}}));
     said.result(json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")}}));
-    let answer = peer.hear().await;
+    let answer = peer.recv().await;
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),
         (&json!(1), &json!(-32603))
     );
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 }
 
 /// BA-10: a call that is cancelled between rounds withdraws its question and is not answered.
@@ -282,23 +284,26 @@ async fn cancelled_calls_withdraw_their_questions() {
     let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
     for _ in 0..2 {
-        let said = stage.hear_of("tools/call").await;
+        let said = stage.expect("tools/call").await;
         said.result(json!({"resultType": "input_required",
             "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
-        let asked = peer.hear_of("elicitation/create").await;
+        let asked = peer.expect("elicitation/create").await;
         if said.params().get("inputResponses").is_none() {
             peer.answer(&asked, accept("Ann")).await;
         } else {
             peer.note("notifications/cancelled", json!({"requestId": 1}))
                 .await;
-            let withdrawn = peer.hear_of("notifications/cancelled").await;
+            let withdrawn = peer.expect("notifications/cancelled").await;
             assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
             // Too late: the call is cancelled.
             peer.answer(&asked, accept("Ann")).await;
         }
     }
-    peer.hears_nothing().await;
-    assert!(stage.heard().is_empty(), "the server hears no more of it");
+    peer.expect_silence().await;
+    assert!(
+        stage.received().is_empty(),
+        "the server hears no more of it"
+    );
 }
 
 /// BA-10: a call that is cancelled during its second round is cancelled at the server: by a notification on stdio, by
@@ -312,26 +317,26 @@ async fn cancellation_reaches_the_server_in_a_later_round() {
             false => ScriptedServer::lines(role),
         };
         let mut peer =
-            ScriptedClient::legacy(&bridge(&stage), "2025-11-25", json!({"elicitation": {}})).await;
+            TestClient::legacy(&bridge(&stage), "2025-11-25", json!({"elicitation": {}})).await;
         peer.request(1, "tools/call", tool("greet")).await;
         stage
-            .hear_of("tools/call")
+            .expect("tools/call")
             .await
             .result(json!({"resultType": "input_required",
             "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
-        let asked = peer.hear_of("elicitation/create").await;
+        let asked = peer.expect("elicitation/create").await;
         peer.answer(&asked, accept("Ann")).await;
-        let second = stage.hear_of("tools/call").await;
+        let second = stage.expect("tools/call").await;
         peer.note("notifications/cancelled", json!({"requestId": 1}))
             .await;
         if is_http {
             second.closed().await;
         } else {
-            let cancelled = stage.hear_of("notifications/cancelled").await;
+            let cancelled = stage.expect("notifications/cancelled").await;
             assert_eq!(cancelled.params()["requestId"], second.message["id"]);
             second.text("too late");
         }
-        peer.hears_nothing().await;
+        peer.expect_silence().await;
     }
 }
 
@@ -342,7 +347,7 @@ async fn progress_increases_over_rounds() {
     let mut params = tool("slow");
     params["_meta"] = json!({"progressToken": "mine"});
     peer.request(1, "tools/call", params).await;
-    let first = stage.hear().await;
+    let first = stage.recv().await;
     let token = first.params()["_meta"]["progressToken"].clone();
     first.note(
         "notifications/progress",
@@ -351,14 +356,14 @@ async fn progress_increases_over_rounds() {
     first.result(json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")}}));
     let mut seen = Vec::new();
     let asked = loop {
-        let message = peer.hear().await;
+        let message = peer.recv().await;
         match message["method"].as_str() {
             Some("notifications/progress") => seen.push(message["params"].clone()),
             _ => break message,
         }
     };
     peer.answer(&asked, accept("Ann")).await;
-    let second = stage.hear().await;
+    let second = stage.recv().await;
     let token = second.params()["_meta"]["progressToken"].clone();
     for progress in [0.1, 0.2, 0.7] {
         second.note(
@@ -368,7 +373,7 @@ async fn progress_increases_over_rounds() {
     }
     second.text("done");
     loop {
-        let message = peer.hear().await;
+        let message = peer.recv().await;
         match message["method"].as_str() {
             Some("notifications/progress") => seen.push(message["params"].clone()),
             _ => break,
@@ -393,31 +398,31 @@ async fn slow_answers_are_awaited_until_the_call_timeout() {
     let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
     stage
-        .hear()
+        .recv()
         .await
         .result(json!({"resultType": "input_required",
         "inputRequests": {"who": form("Who?")}}));
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     tokio::time::sleep(std::time::Duration::from_secs(300)).await;
     peer.answer(&asked, accept("Ann")).await;
-    let retry = stage.hear().await;
+    let retry = stage.recv().await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": accept("Ann")})
     );
     retry.text("hello");
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
 
     peer.request(2, "tools/call", tool("greet")).await;
     stage
-        .hear()
+        .recv()
         .await
         .result(json!({"resultType": "input_required",
         "inputRequests": {"who": form("Who?")}}));
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     let (mut is_withdrawn, mut is_answered) = (false, false);
     while !(is_withdrawn && is_answered) {
-        let message = peer.hear().await;
+        let message = peer.recv().await;
         if message["method"] == "notifications/cancelled" {
             assert_eq!(message["params"]["requestId"], asked["id"]);
             is_withdrawn = true;
@@ -436,7 +441,7 @@ async fn missing_capability_error_reaches_the_client() {
     let url = listen(&bridge(&stage)).await;
     let web = HttpTestClient::legacy(&url, "2025-03-26", json!({})).await;
     let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("greet")), async {
-        let said = stage.hear_of("tools/call").await;
+        let said = stage.expect("tools/call").await;
         let declared = &said.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         assert_eq!(declared, &json!({}));
         let data = json!({"requiredCapabilities": {"elicitation": {}}});
@@ -471,7 +476,7 @@ async fn questions_arrive_on_the_stream_of_their_call() {
     let web = HttpTestClient::legacy(&url, "2025-06-18", json!({"elicitation": {}})).await;
     let (mut reply, ()) = tokio::join!(web.request(7, "tools/call", tool("greet")), async {
         stage
-            .hear_of("tools/call")
+            .expect("tools/call")
             .await
             .result(json!({"resultType": "input_required",
             "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
@@ -484,7 +489,7 @@ async fn questions_arrive_on_the_stream_of_their_call() {
         "2025-06-18 knows no modes"
     );
     web.answer(&asked, accept("Ann")).await;
-    let retry = stage.hear_of("tools/call").await;
+    let retry = stage.expect("tools/call").await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": accept("Ann")})
@@ -506,7 +511,7 @@ async fn ending_a_session_cancels_its_calls() {
     let other = web.clone();
     let calling =
         tokio::spawn(async move { other.request(1, "tools/call", tool("slow")).await.status });
-    let said = stage.hear_of("tools/call").await;
+    let said = stage.expect("tools/call").await;
     assert_eq!(web.delete().await, 200);
     said.closed().await;
     calling.await.unwrap();

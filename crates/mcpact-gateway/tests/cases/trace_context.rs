@@ -1,11 +1,10 @@
 //! Trace context between clients and servers.
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::ScriptedClient;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
@@ -33,7 +32,7 @@ async fn on_the_web(url: &str, revision: Revision) -> HttpTestClient {
 /// Returns the next call that the server receives; sessions also open a stream.
 async fn call_heard(stage: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = stage.recv().await;
         if said.method() == "tools/call" {
             return said;
         }
@@ -49,14 +48,14 @@ async fn trace_context_in_messages_is_forwarded() {
             let bridge =
                 UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap();
             let mut peer = match down.era() {
-                Era::Legacy => ScriptedClient::legacy(&bridge, down.as_str(), json!({})).await,
-                Era::Modern => ScriptedClient::modern(&bridge, json!({})),
+                Era::Legacy => TestClient::legacy(&bridge, down.as_str(), json!({})).await,
+                Era::Modern => TestClient::modern(&bridge, json!({})),
             };
             peer.request(1, "tools/call", traced()).await;
             let said = call_heard(&mut stage).await;
             assert_traced(&said, &format!("from {down} to {up}"));
             said.text("done");
-            let answer = peer.hear().await;
+            let answer = peer.recv().await;
             assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
         }
     }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{Role, ScriptedServer};
 
 fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
@@ -24,13 +23,13 @@ fn meta<'a>(params: &'a Value, key: &str) -> &'a Value {
 async fn modern_server_info_reaches_a_legacy_client() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-        let mut peer = ScriptedClient::silent(&bridge(&stage));
+        let mut peer = TestClient::silent(&bridge(&stage));
         let opened = peer.open(version, json!({"sampling": {}})).await;
         let result = &opened["result"];
         assert_eq!(result["protocolVersion"], version);
         assert_eq!(
             result["serverInfo"],
-            json!({"name": "stage", "version": "7"})
+            json!({"name": "scripted", "version": "7"})
         );
         assert_eq!(result["instructions"], "be kind");
         assert_eq!(result["capabilities"]["tools"], json!({}));
@@ -45,7 +44,7 @@ async fn modern_server_info_reaches_a_legacy_client() {
         ] {
             assert_eq!(result.get(modern), None, "{modern}");
         }
-        let greetings = stage.greetings();
+        let greetings = stage.handshakes();
         assert_eq!(greetings.last().unwrap()["method"], "server/discover");
     }
 }
@@ -56,7 +55,7 @@ async fn server_info_is_always_present_for_legacy_clients() {
     let role = Role::new(Revision::V2026_07_28).introduced(json!({"resultType": "complete",
         "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}));
     let stage = ScriptedServer::lines(role);
-    let opened = ScriptedClient::silent(&bridge(&stage))
+    let opened = TestClient::silent(&bridge(&stage))
         .open("2025-06-18", json!({}))
         .await;
     let info = &opened["result"]["serverInfo"];
@@ -77,7 +76,7 @@ async fn server_info_is_always_present_for_legacy_clients() {
 async fn requests_get_modern_metadata_and_headers() {
     let mut stage = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
     let mut peer =
-        ScriptedClient::legacy(&bridge(&stage), "2025-11-25", json!({"elicitation": {}})).await;
+        TestClient::legacy(&bridge(&stage), "2025-11-25", json!({"elicitation": {}})).await;
     let calls = [
         ("tools/call", tool("größe"), Some("=?base64?Z3LDtsOfZQ==?=")),
         ("tools/call", tool("plain"), Some("plain")),
@@ -91,7 +90,7 @@ async fn requests_get_modern_metadata_and_headers() {
     ];
     for (id, (method, params, name)) in (1..).zip(calls) {
         peer.request(id, method, params).await;
-        let said = stage.hear_of(method).await;
+        let said = stage.expect(method).await;
         assert_eq!(meta(said.params(), "protocolVersion"), "2026-07-28");
         assert_eq!(
             meta(said.params(), "clientCapabilities"),
@@ -106,7 +105,7 @@ async fn requests_get_modern_metadata_and_headers() {
             json!({"resultType": "complete", "tools": [], "content": [], "contents": [],
             "messages": [], "ttlMs": 0, "cacheScope": "private"}),
         );
-        let answer = peer.hear().await;
+        let answer = peer.recv().await;
         assert_eq!(answer["id"], id, "{answer}");
         assert_eq!(answer["result"].get("resultType"), None);
     }
@@ -116,16 +115,16 @@ async fn requests_get_modern_metadata_and_headers() {
 #[tokio::test(start_paused = true)]
 async fn bridge_answers_pings_of_the_client() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-    let mut peer = ScriptedClient::legacy(&bridge(&stage), "2024-11-05", json!({})).await;
+    let mut peer = TestClient::legacy(&bridge(&stage), "2024-11-05", json!({})).await;
     assert_eq!(peer.ask(1, "ping", json!({})).await["result"], json!({}));
-    assert!(stage.heard().is_empty());
+    assert!(stage.received().is_empty());
 }
 
 /// BA-19: a missing resource has its legacy error code for a legacy client; other codes are unchanged.
 #[tokio::test(start_paused = true)]
 async fn missing_resources_have_the_legacy_error_code() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-    let mut peer = ScriptedClient::legacy(&bridge(&stage), "2025-11-25", json!({})).await;
+    let mut peer = TestClient::legacy(&bridge(&stage), "2025-11-25", json!({})).await;
     let cells = [
         ("test://gone", json!({"uri": "test://gone"}), -32002),
         ("test://gone", json!({"uri": "test://other"}), -32602),
@@ -133,9 +132,9 @@ async fn missing_resources_have_the_legacy_error_code() {
     ];
     for (uri, data, code) in cells {
         peer.request(1, "resources/read", json!({"uri": uri})).await;
-        let said = stage.hear().await;
+        let said = stage.recv().await;
         said.error(json!({"code": -32602, "message": "no", "data": data}));
-        let error = peer.hear().await["error"].clone();
+        let error = peer.recv().await["error"].clone();
         assert_eq!(
             (&error["code"], &error["data"]),
             (&json!(code), &data),
@@ -150,11 +149,11 @@ async fn structured_content_becomes_text_for_older_clients() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
     let bridge = bridge(&stage);
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut peer = ScriptedClient::legacy(&bridge, version, json!({})).await;
+        let mut peer = TestClient::legacy(&bridge, version, json!({})).await;
         peer.request(1, "tools/call", tool("list")).await;
-        let said = stage.hear().await;
+        let said = stage.recv().await;
         said.result(json!({"resultType": "complete", "content": [], "structuredContent": [1, 2]}));
-        let result = peer.hear().await["result"].clone();
+        let result = peer.recv().await["result"].clone();
         assert!(
             !result["structuredContent"].is_array(),
             "{version}: {result}"
@@ -171,9 +170,9 @@ async fn modern_task_extension_of_legacy_clients_is_dropped() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
     let declared =
         json!({"extensions": {"io.modelcontextprotocol/tasks": {}, "com.example/x": {}}});
-    let mut peer = ScriptedClient::legacy(&bridge(&stage), "2025-11-25", declared).await;
+    let mut peer = TestClient::legacy(&bridge(&stage), "2025-11-25", declared).await;
     peer.request(1, "prompts/list", json!({})).await;
-    let said = stage.hear_of("prompts/list").await;
+    let said = stage.expect("prompts/list").await;
     let declared = meta(said.params(), "clientCapabilities");
     let tasks = declared.pointer("/extensions/io.modelcontextprotocol~1tasks");
     assert_eq!(tasks, None, "{declared}");
@@ -185,15 +184,15 @@ async fn modern_task_extension_of_legacy_clients_is_dropped() {
 async fn legacy_lists_get_all_modern_members() {
     for revision in [Revision::V2024_11_05, Revision::V2025_11_25] {
         let mut stage = ScriptedServer::lines(Role::new(revision));
-        let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"sampling": {}}));
+        let mut peer = TestClient::modern(&bridge(&stage), json!({"sampling": {}}));
         peer.request(1, "tools/list", json!({})).await;
-        let said = stage.hear_of("tools/list").await;
+        let said = stage.expect("tools/list").await;
         let reserved = said.params()["_meta"].as_object().into_iter().flatten();
         let leaked: Vec<_> = reserved.filter(|(key, _)| key.contains('/')).collect();
         assert!(leaked.is_empty(), "{leaked:?}");
         said.result(json!({"resultType": "x", "tools": [{"name": "t",
             "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}]}));
-        let result = peer.hear().await["result"].clone();
+        let result = peer.recv().await["result"].clone();
         assert_eq!(result["resultType"], "complete");
         assert_eq!(
             (&result["ttlMs"], &result["cacheScope"]),
@@ -206,7 +205,7 @@ async fn legacy_lists_get_all_modern_members() {
         let info = meta(&result, "serverInfo");
         assert_eq!(
             (&info["name"], &info["version"]),
-            (&json!("stage"), &json!("7"))
+            (&json!("scripted"), &json!("7"))
         );
     }
 }
@@ -215,7 +214,7 @@ async fn legacy_lists_get_all_modern_members() {
 #[tokio::test(start_paused = true)]
 async fn reserved_error_codes_are_replaced() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({}));
+    let mut peer = TestClient::modern(&bridge(&stage), json!({}));
     let gone = json!({"uri": "test://gone"});
     let upstream = json!({"upstreamCode": -32055, "upstreamData": gone.clone()});
     let cells = [
@@ -227,9 +226,9 @@ async fn reserved_error_codes_are_replaced() {
     for (code, expected, data) in cells {
         peer.request(1, "resources/read", json!({"uri": "test://gone"}))
             .await;
-        let said = stage.hear().await;
+        let said = stage.recv().await;
         said.error(json!({"code": code, "message": "no", "data": gone}));
-        let error = peer.hear().await["error"].clone();
+        let error = peer.recv().await["error"].clone();
         assert_eq!(
             (&error["code"], &error["data"]),
             (&json!(expected), data),
@@ -244,14 +243,14 @@ async fn errors_without_id_answer_their_request() {
     let mut stage = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
     let url = listen(&bridge(&stage)).await;
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut peer = ScriptedClient::legacy(&bridge(&stage), version, json!({})).await;
+        let mut peer = TestClient::legacy(&bridge(&stage), version, json!({})).await;
         peer.request(5, "tools/call", tool("t")).await;
-        let said = stage.hear_of("tools/call").await;
+        let said = stage.expect("tools/call").await;
         said.status(
             400,
             json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}),
         );
-        let answer = peer.hear().await;
+        let answer = peer.recv().await;
         assert_eq!(
             (&answer["id"], &answer["error"]["code"]),
             (&json!(5), &json!(-32600))
@@ -261,7 +260,7 @@ async fn errors_without_id_answer_their_request() {
         }
         let web = HttpTestClient::legacy(&url, version, json!({})).await;
         let (mut reply, ()) = tokio::join!(web.request(6, "tools/call", tool("t")), async {
-            let said = stage.hear_of("tools/call").await;
+            let said = stage.expect("tools/call").await;
             said.status(
                 400,
                 json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}),
@@ -276,34 +275,34 @@ async fn errors_without_id_answer_their_request() {
 #[tokio::test(start_paused = true)]
 async fn unknown_members_are_not_sent_to_older_peers() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_03_26));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({}));
+    let mut peer = TestClient::modern(&bridge(&stage), json!({}));
     let params = json!({"ref": {"type": "ref/prompt", "name": "p"},
         "argument": {"name": "a", "value": "b"}, "context": {"arguments": {"c": "d"}}});
     peer.request(1, "completion/complete", params).await;
-    let said = stage.hear_of("completion/complete").await;
+    let said = stage.expect("completion/complete").await;
     assert_eq!(said.params().get("context"), None);
     assert_eq!(
         said.params()["argument"],
         json!({"name": "a", "value": "b"})
     );
     said.result(json!({"completion": {"values": []}}));
-    assert_eq!(peer.hear().await["result"]["resultType"], "complete");
+    assert_eq!(peer.recv().await["result"]["resultType"], "complete");
 
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-    let mut peer = ScriptedClient::legacy(&bridge(&stage), "2024-11-05", json!({})).await;
+    let mut peer = TestClient::legacy(&bridge(&stage), "2024-11-05", json!({})).await;
     let mut params = tool("slow");
     params["_meta"] = json!({"progressToken": 4});
     peer.request(1, "tools/call", params).await;
-    let said = stage.hear().await;
+    let said = stage.recv().await;
     let token = meta_token(said.params());
     said.note(
         "notifications/progress",
         json!({"progressToken": token, "progress": 1, "message": "half"}),
     );
-    let told = peer.hear_of("notifications/progress").await;
+    let told = peer.expect("notifications/progress").await;
     assert_eq!(told["params"], json!({"progressToken": 4, "progress": 1}));
     said.text("done");
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
 }
 
 fn meta_token(params: &Value) -> Value {
@@ -315,14 +314,14 @@ fn meta_token(params: &Value) -> Value {
 async fn results_are_translated_for_older_clients() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
     let bridge = bridge(&stage);
-    let mut first = ScriptedClient::legacy(&bridge, "2024-11-05", json!({})).await;
+    let mut first = TestClient::legacy(&bridge, "2024-11-05", json!({})).await;
     first.request(1, "tools/call", tool("all")).await;
-    stage.hear().await.result(
+    stage.recv().await.result(
         json!({"resultType": "complete", "structuredContent": {"a": 1}, "content": [
         {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
         {"type": "resource_link", "uri": "test://r", "name": "r"}]}),
     );
-    let result = first.hear().await["result"].clone();
+    let result = first.recv().await["result"].clone();
     let kinds: Vec<_> = result["content"]
         .as_array()
         .unwrap()
@@ -347,16 +346,16 @@ async fn results_are_translated_for_older_clients() {
         "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"},
         "annotations": {"readOnlyHint": true}}]});
     first.request(2, "tools/list", json!({})).await;
-    stage.hear().await.result(listed.clone());
-    let tools = first.hear().await["result"]["tools"].clone();
+    stage.recv().await.result(listed.clone());
+    let tools = first.recv().await["result"]["tools"].clone();
     assert_eq!(
         tools,
         json!([{"name": "t", "description": "d", "inputSchema": {"type": "object"}}])
     );
-    let mut second = ScriptedClient::legacy(&bridge, "2025-03-26", json!({})).await;
+    let mut second = TestClient::legacy(&bridge, "2025-03-26", json!({})).await;
     second.request(1, "tools/list", json!({})).await;
-    stage.hear().await.result(listed);
-    let tools = second.hear().await["result"]["tools"].clone();
+    stage.recv().await.result(listed);
+    let tools = second.recv().await["result"]["tools"].clone();
     assert_eq!(
         tools[0]["annotations"],
         json!({"readOnlyHint": true, "title": "T"})
@@ -367,16 +366,15 @@ async fn results_are_translated_for_older_clients() {
 #[tokio::test(start_paused = true)]
 async fn sampled_blocks_become_messages_for_older_clients() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-    let mut peer =
-        ScriptedClient::legacy(&bridge(&stage), "2025-06-18", json!({"sampling": {}})).await;
+    let mut peer = TestClient::legacy(&bridge(&stage), "2025-06-18", json!({"sampling": {}})).await;
     peer.request(1, "tools/call", tool("think")).await;
     let block = |text: &str| json!({"type": "text", "text": text});
-    stage.hear().await.result(
+    stage.recv().await.result(
         json!({"resultType": "input_required", "inputRequests": {"s": {
         "method": "sampling/createMessage", "params": {"maxTokens": 9, "messages": [
             {"role": "user", "content": [block("a"), block("b")]}]}}}}),
     );
-    let asked = peer.hear_of("sampling/createMessage").await;
+    let asked = peer.expect("sampling/createMessage").await;
     let expected =
         json!([{"role": "user", "content": block("a")}, {"role": "user", "content": block("b")}]);
     assert_eq!(asked["params"]["messages"], expected);
@@ -388,14 +386,14 @@ async fn idle_clients_stay_connected() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let mut stage = ScriptedServer::lines(Role::new(revision));
         let bridge = bridge(&stage);
-        let legacy = ScriptedClient::legacy(&bridge, "2025-11-25", json!({})).await;
-        let mut modern = ScriptedClient::modern(&bridge, json!({}));
-        modern.hears_nothing().await;
+        let legacy = TestClient::legacy(&bridge, "2025-11-25", json!({})).await;
+        let mut modern = TestClient::modern(&bridge, json!({}));
+        modern.expect_silence().await;
         for mut peer in [legacy, modern] {
             tokio::time::sleep(Duration::from_secs(3600)).await;
             peer.request(9, "tools/call", tool("t")).await;
-            stage.hear_of("tools/call").await.text("here");
-            assert_eq!(peer.hear().await["id"], 9);
+            stage.expect("tools/call").await.text("here");
+            assert_eq!(peer.recv().await["id"], 9);
         }
     }
 }

@@ -12,7 +12,7 @@ const LEGACY: Revision = Revision::V2025_11_25;
 /// Next list or call that the server gets; other lists are empty.
 async fn next(stage: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = stage.recv().await;
         match said.method() {
             "resources/list" => said.result(json!({"resources": []})),
             "resources/templates/list" => said.result(json!({"resourceTemplates": []})),

@@ -2,12 +2,11 @@
 
 use mcpact::server::PrincipalSource;
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::json;
 
 use super::{accept, after_streams, bridge, code, form, key, retry, scene, suspended};
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{Role, ScriptedServer};
 
 /// BB-09: a state of an ended bridge is invalid, and the tool does not run again.
@@ -16,13 +15,13 @@ async fn state_of_another_bridge_is_invalid() {
     let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
     let (_said, asked) = suspended(&mut stage, &mut peer).await;
     let mut other = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
-    let mut later = ScriptedClient::modern(&bridge(&other), json!({"elicitation": {}}));
+    let mut later = TestClient::modern(&bridge(&other), json!({"elicitation": {}}));
     let back = retry(&tool("greet"), &asked, json!({key(&asked): accept("Ann")}));
     let answer = later.ask(2, "tools/call", back).await;
     assert_eq!(code(&answer), -32602);
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("requestState"), "{message}");
-    assert!(other.heard().is_empty(), "the tool does not run");
+    assert!(other.received().is_empty(), "the tool does not run");
 }
 
 /// MR-05, MR-07, BB-11: a state that was modified or sent with another call or other arguments is rejected, and stays
@@ -54,10 +53,13 @@ async fn state_is_bound_to_its_call() {
     }
     let read = retry(&json!({"uri": "test://r"}), &asked, answers);
     assert_eq!(code(&peer.ask(20, "resources/read", read).await), -32602);
-    assert!(stage.heard().is_empty(), "the server heard nothing of it");
+    assert!(
+        stage.received().is_empty(),
+        "the server heard nothing of it"
+    );
     // The order of arguments is irrelevant.
     peer.request(21, "tools/call", own).await;
-    assert_eq!(stage.hear().await.message["id"], "q1");
+    assert_eq!(stage.recv().await.message["id"], "q1");
 }
 
 /// BB-11: a state is rejected for another principal and stays valid for its own.

@@ -1,11 +1,10 @@
 //! Questions that a client did not declare or that cannot be delivered.
 
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
 use super::{after_streams, bridge, code, form, key, retry, scene};
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{Role, ScriptedServer};
 
 /// BB-13: a question before any call of a client is refused.
@@ -14,16 +13,16 @@ async fn questions_before_any_call_are_refused() {
     let (mut stage, mut peer) = scene(json!({"roots": {}}));
     // Opens the connection without a call that may be asked.
     peer.request(1, "tools/list", json!({})).await;
-    let said = stage.hear_of("tools/list").await;
+    let said = stage.expect("tools/list").await;
     said.result(json!({"tools": []}));
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
     said.ask("r1", "roots/list", json!({}));
-    let refused = stage.hear().await;
+    let refused = stage.recv().await;
     assert_eq!(
         (&refused.message["id"], code(&refused.message)),
         (&json!("r1"), -32602)
     );
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 }
 
 /// BB-30: a question during a request that cannot carry one is refused, and the request continues.
@@ -31,15 +30,15 @@ async fn questions_before_any_call_are_refused() {
 async fn questions_during_lists_are_refused() {
     let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
     peer.request(1, "tools/list", json!({})).await;
-    let said = stage.hear_of("tools/list").await;
+    let said = stage.expect("tools/list").await;
     said.ask("q1", "elicitation/create", form("Who?"));
-    let refused = stage.hear().await;
+    let refused = stage.recv().await;
     assert_eq!(
         (&refused.message["id"], code(&refused.message)),
         (&json!("q1"), -32602)
     );
     said.result(json!({"tools": []}));
-    let answer = peer.hear().await;
+    let answer = peer.recv().await;
     assert_eq!(answer["result"]["resultType"], "complete");
 }
 
@@ -50,22 +49,22 @@ async fn undeclared_capabilities_are_reported() {
     let (mut stage, mut peer) = scene(json!({}));
     for is_error in [false, true] {
         peer.request(1, "tools/call", tool("greet")).await;
-        let said = stage.hear_of("tools/call").await;
+        let said = stage.expect("tools/call").await;
         said.ask("q1", "elicitation/create", form("Who?"));
-        let refused = stage.hear().await;
+        let refused = stage.recv().await;
         assert_eq!(
             (&refused.message["id"], code(&refused.message)),
             (&json!("q1"), -32601)
         );
         if is_error {
             said.error(json!({"code": -32603, "message": "no form, no greeting"}));
-            let answer = peer.hear().await;
+            let answer = peer.recv().await;
             assert_eq!(code(&answer), -32021, "{answer}");
             let needed = &answer["error"]["data"]["requiredCapabilities"];
             assert_eq!(needed, &json!({"elicitation": {}}));
         } else {
             said.result(json!({"content": [], "isError": true}));
-            assert_eq!(peer.hear().await["result"]["isError"], true);
+            assert_eq!(peer.recv().await["result"]["isError"], true);
         }
     }
 }
@@ -94,12 +93,12 @@ async fn missing_url_elicitation_is_reported() {
 async fn call_is_repeated_after_a_url_visit() {
     let (mut stage, mut peer) = scene(json!({"elicitation": {"url": {}}}));
     peer.request(1, "tools/call", tool("pay")).await;
-    let said = stage.hear().await;
+    let said = stage.recv().await;
     said.error(
         json!({"code": -32042, "message": "visit", "data": {"elicitations": [
         {"mode": "url", "elicitationId": "e1", "url": "https://pay.example", "message": "pay"}]}}),
     );
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     let request = &asked["result"]["inputRequests"][key(&asked)];
     assert_eq!(request["params"]["url"], "https://pay.example");
     assert_eq!(request["params"].get("elicitationId"), None, "{request}");
@@ -113,10 +112,10 @@ async fn call_is_repeated_after_a_url_visit() {
         "notifications/elicitation/complete",
         json!({"elicitationId": "e1"}),
     );
-    let again = stage.hear_of("tools/call").await;
+    let again = stage.expect("tools/call").await;
     assert_eq!(again.params(), &tool("pay"));
     again.text("paid");
-    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "paid");
+    assert_eq!(peer.recv().await["result"]["content"][0]["text"], "paid");
 }
 
 /// BB-24: a server of 2025-06-18 would take a client with URL elicitation for one with forms, so the bridge reconnects
@@ -124,12 +123,12 @@ async fn call_is_repeated_after_a_url_visit() {
 #[tokio::test(start_paused = true)]
 async fn url_only_clients_are_not_declared_for_forms() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_06_18));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"elicitation": {"url": {}}}));
+    let mut peer = TestClient::modern(&bridge(&stage), json!({"elicitation": {"url": {}}}));
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear_of("tools/call").await;
+    let said = stage.expect("tools/call").await;
     said.text("hello");
-    assert_eq!(peer.hear().await["id"], 1);
-    let greetings = stage.greetings();
+    assert_eq!(peer.recv().await["id"], 1);
+    let greetings = stage.handshakes();
     let openings: Vec<&Value> = greetings
         .iter()
         .filter(|message| message["method"] == "initialize")
@@ -146,16 +145,16 @@ async fn url_only_clients_are_not_declared_for_forms() {
 #[tokio::test(start_paused = true)]
 async fn single_sampled_block_is_unwrapped() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_06_18));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"sampling": {}}));
+    let mut peer = TestClient::modern(&bridge(&stage), json!({"sampling": {}}));
     peer.request(1, "tools/call", tool("think")).await;
-    let said = stage.hear().await;
+    let said = stage.recv().await;
     said.ask(
         1,
         "sampling/createMessage",
         json!({"maxTokens": 9,
         "messages": [{"role": "user", "content": {"type": "text", "text": "capital?"}}]}),
     );
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     let block = json!({"type": "text", "text": "Paris"});
     let answer = json!({"role": "assistant", "model": "m", "content": [block.clone()]});
     peer.request(
@@ -164,8 +163,8 @@ async fn single_sampled_block_is_unwrapped() {
         retry(&tool("think"), &asked, json!({key(&asked): answer})),
     )
     .await;
-    let answered = stage.hear().await;
+    let answered = stage.recv().await;
     assert_eq!(answered.message["result"]["content"], block);
     said.text("Paris it is");
-    assert_eq!(peer.hear().await["id"], 2);
+    assert_eq!(peer.recv().await["id"], 2);
 }

@@ -64,7 +64,7 @@ impl Server {
     pub(super) async fn run(mut self, mut stage: ScriptedServer) {
         let questions = Questions::default();
         let mut asked = 0_u64;
-        while let Some(said) = stage.hear_more().await {
+        while let Some(said) = stage.recv_or_end().await {
             match said.method() {
                 "tools/call" => {
                     asked += 10;
