@@ -421,7 +421,7 @@ env = {{ SECRET = \"canary-env-0123456789\" }}
             "/metrics",
             "/readyz",
             "/healthz",
-            "/servers/nobody/mcp?canary-path=1",
+            "/servers/unknown/mcp?canary-path=1",
         ] {
             all.push(running.get(path, bearer));
             let outside = running.get(path, "");

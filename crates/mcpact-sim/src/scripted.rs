@@ -5,8 +5,8 @@
 //! | [`TestClient`] | one end of a stdio-like link; every message is written by the test |
 //! | [`HttpTestClient`] | the same on HTTP |
 //! | [`ScriptedServer`] | server on a link or HTTP; the test receives each message and answers it |
-//! | [`LinkServer`] | server on a link whose answers come from a closure |
-//! | [`HttpScript`] | server on HTTP whose answers come from a closure |
+//! | [`LinkServer`] | server on a link with answers of a closure |
+//! | [`HttpScript`] | server on HTTP with answers of a closure |
 //!
 //! [`message`] builds their messages.
 #![expect(
@@ -21,12 +21,12 @@ use std::time::Duration;
 mod client;
 mod http_client;
 pub mod http_server;
-mod link_server;
+pub mod link_server;
 pub mod message;
 mod server;
 
-pub use client::TestClient;
-pub use http_client::{HttpTestClient, Reply, exchange, listen};
+pub use client::{TestClient, connect};
+pub use http_client::{HttpTestClient, Reply, exchange, listen, post, session_header};
 pub use http_server::HttpScript;
 pub use link_server::{LinkServer, serve};
 pub use server::{ReceivedMessage, Role, ScriptedServer};

@@ -3,13 +3,13 @@
 use mcpact_gateway::Target;
 use mcpact_sim::scripted::http_server::{HttpScript, error, result};
 use mcpact_sim::scripted::message::{discover_result, initialize, request, text_result, tool};
-use mcpact_sim::scripted::{TestClient, listen};
+use mcpact_sim::scripted::{TestClient, listen, post, session_header};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
-use crate::targets::{post, session_header, upstream};
+use crate::targets::upstream;
 
-/// Server whose tool requires its argument in a header, too.
+/// Server with a tool that requires its argument in a header, too.
 fn regional(request: &HttpRequest, message: &Value) -> HttpResponse {
     let region = json!({"type": "string", "x-mcp-header": "Region"});
     let schema = json!({"type": "object", "properties": {"region": region}});

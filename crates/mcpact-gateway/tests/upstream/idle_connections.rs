@@ -7,14 +7,14 @@ use mcpact::server::Settings;
 use mcpact::server::router::{HttpRoute, HttpRouter, RouteDecision, RoutedServer};
 use mcpact_gateway::{Target, UpstreamServer, UpstreamSettings};
 use mcpact_sim::scripted::message::{initialize, modern_params, modern_request};
-use mcpact_sim::scripted::{TestClient, listen};
+use mcpact_sim::scripted::{TestClient, listen, post, session_header};
 use mcpact_spec::Revision;
 use mcpact_transport::http::server::HttpRequest;
 use mcpact_transport::memory;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::targets::{in_memory, post, session_header};
+use crate::targets::in_memory;
 
 /// Reference server that reports its start and the end of its connection.
 fn watched(revision: Revision) -> (Target, mpsc::UnboundedReceiver<&'static str>) {

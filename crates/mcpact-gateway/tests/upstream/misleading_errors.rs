@@ -1,4 +1,4 @@
-//! Modern HTTP servers whose errors look like those of servers of another revision.
+//! Modern HTTP servers with errors that look like those of another revision.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

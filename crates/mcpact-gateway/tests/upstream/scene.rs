@@ -1,4 +1,4 @@
-//! Upstream server whose connections are served by the test, message by message.
+//! Upstream server with connections that the test serves message by message.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

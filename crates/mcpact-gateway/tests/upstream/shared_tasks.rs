@@ -128,7 +128,7 @@ async fn task_requests_go_to_the_instance_that_runs_the_task() {
     assert!(error.contains("may have had its effect"), "{error}");
 }
 
-/// Modern server whose instances take one call at a time, and the jobs of its instances.
+/// Modern server with instances that take one call at a time, and their jobs.
 fn programs() -> (Arc<UpstreamServer>, Arc<Mutex<Vec<AbortHandle>>>) {
     let programs = Arc::<Mutex<Vec<AbortHandle>>>::default();
     let started = Arc::clone(&programs);

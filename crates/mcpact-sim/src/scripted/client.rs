@@ -247,7 +247,8 @@ impl TestClient {
 }
 
 /// Serves a client of the backend; returns the end of the client.
-fn connect(backend: &Arc<impl Backend>) -> Link {
+#[must_use]
+pub fn connect(backend: &Arc<impl Backend>) -> Link {
     let (near, far) = memory::pair();
     let session_end = SessionEnd::after(backend.settings().limits.drain);
     tokio::spawn(serve_link(Arc::clone(backend), far, session_end));
@@ -267,5 +268,9 @@ impl TestClient {
 
     pub async fn note(&mut self, method: &str, params: Value) {
         self.notify(method, params).await;
+    }
+
+    pub async fn say(&mut self, message: &Value) {
+        self.send(message).await;
     }
 }

@@ -91,6 +91,22 @@ pub async fn exchange(verb: &str, origin: &str, path: &str, headers: &str, body:
     response
 }
 
+/// Posts a message with these headers; returns the raw response.
+pub async fn post(url: &str, headers: &str, message: &Value) -> String {
+    let (origin, path) = url.rsplit_once('/').unwrap();
+    let (path, body) = (format!("/{path}"), message.to_string());
+    let headers = format!("content-type: application/json\r\n{headers}");
+    exchange("POST", origin, &path, &headers, &body).await
+}
+
+/// Returns the header with the session that a raw response has opened.
+#[must_use]
+pub fn session_header(response: &str) -> String {
+    let mut lines = response.lines();
+    let session = lines.find(|line| line.starts_with("mcp-session-id: "));
+    format!("{}\r\n", session.unwrap())
+}
+
 impl HttpTestClient {
     /// Creates a modern client.
     #[must_use]

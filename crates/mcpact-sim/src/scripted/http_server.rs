@@ -1,4 +1,4 @@
-//! Server on HTTP whose answers come from a closure.
+//! Server on HTTP with answers of a closure.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Server on a link whose answers come from a closure.
+//! Server on a link with answers of a closure.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,22 @@ use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Value, json};
 
-use super::message::{discover_result, initialize_result, method_not_found, response};
+use super::message::{
+    discover_result, error_response, initialize_result, method_not_found, response,
+};
+
+/// Returns the answer with a result.
+#[must_use]
+pub fn result(request: &Value, result: Value) -> Vec<Value> {
+    vec![response(request, result)]
+}
+
+/// Returns the answer with an error.
+#[must_use]
+pub fn error(request: &Value, code: i64, data: Value) -> Vec<Value> {
+    let error = json!({"code": code, "message": "no", "data": data});
+    vec![error_response(request, error)]
+}
 
 /// Starts a server of the library for one client; returns the end of the client.
 #[must_use]

@@ -61,7 +61,7 @@ async fn closed_streams_cancel_the_call() {
     }
 }
 
-/// A suspended call whose client retries and then disconnects is cancelled after a moment.
+/// A suspended call is cancelled after a moment if its client retries and then disconnects.
 #[tokio::test(start_paused = true)]
 async fn disconnecting_after_a_retry_cancels_the_call() {
     let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
