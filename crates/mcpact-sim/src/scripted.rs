@@ -8,7 +8,7 @@
 //! | [`LinkServer`] | server on a link with answers of a closure |
 //! | [`HttpScript`] | server on HTTP with answers of a closure |
 //!
-//! [`message`] builds their messages.
+//! [`message`] builds their messages. [`process`] is for tests of programs.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,6 +23,7 @@ mod http_client;
 pub mod http_server;
 pub mod link_server;
 pub mod message;
+pub mod process;
 mod server;
 
 pub use client::{TestClient, connect};

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use mcpact::client::{Client, ClientBuilder, Watch};
 use mcpact::model::Tool;
 use mcpact::server::Server;
-use mcpact_gateway::{ServerEntry, Target, UpstreamServer, UpstreamSettings};
+use mcpact_gateway::{ServerEntry, Target, UpstreamServer};
+use mcpact_sim::scripted::connect;
 use mcpact_spec::Revision;
-use mcpact_transport::http::client::HttpSettings;
-use mcpact_transport::memory;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::in_process::{aggregator, client, on_http, on_stdio};
 use crate::scripted_process::PATIENCE;
+use crate::targets::upstream;
 
 /// Running HTTP server.
 struct RunningServer {
@@ -52,18 +52,12 @@ impl RunningServer {
 }
 
 fn bridge(address: SocketAddr) -> Arc<UpstreamServer> {
-    let target = Target::Url {
-        url: format!("http://{address}/mcp"),
-        settings: Box::new(HttpSettings::default()),
-    };
-    UpstreamServer::new(target, UpstreamSettings::default()).unwrap()
+    upstream(Target::url(format!("http://{address}/mcp")))
 }
 
 /// Connects a client to one server.
 async fn connect_alone(bridge: &Arc<UpstreamServer>, builder: ClientBuilder) -> Client {
-    let (ours, theirs) = memory::pair();
-    tokio::spawn(Arc::clone(bridge).serve(theirs));
-    builder.connect(ours).await.unwrap()
+    builder.connect(connect(bridge)).await.unwrap()
 }
 
 async fn tools(client: &Client) -> Vec<String> {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use mcpact_gateway::{
     Aggregator, AggregatorSettings, Cache, ServerEntry, Target, UpstreamServer, UpstreamSettings,
 };
 use mcpact_sim::scripted::message::{handshake, text_result};
+use mcpact_sim::scripted::process::signal;
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Value, json};
@@ -138,10 +138,7 @@ impl ScriptedProcess {
     /// Kills the last process.
     pub(crate) fn kill(&self) {
         let starts = self.lines("starts");
-        let killed = Command::new("kill")
-            .args(["-9", starts.last().unwrap()])
-            .status();
-        assert!(killed.unwrap().success());
+        signal(starts.last().unwrap().parse().unwrap(), "-KILL");
     }
 
     /// Returns the number of starts.

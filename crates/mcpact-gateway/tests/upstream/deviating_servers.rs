@@ -152,7 +152,7 @@ async fn question_on_the_session_stream_belongs_to_the_only_call() {
 async fn cancelled_call_is_cancelled_at_the_server() {
     for client in [Revision::V2025_06_18, Revision::V2026_07_28] {
         for server in [Revision::V2025_06_18, Revision::V2026_07_28] {
-            let (connected, _running) = connect(Transport::Link, client, Transport::Link, server)
+            let connected = connect(Transport::Link, client, Transport::Link, server)
                 .await
                 .unwrap();
             let token = CancelToken::new();

@@ -66,8 +66,7 @@ async fn every_client_revision_works_with_every_server_revision() {
                 for server in Revision::ALL {
                     let what = format!("{client} on {front:?} before {server} on {back:?}");
                     let connected = connect(front, client, back, server).await;
-                    let (connected, _running) =
-                        connected.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let connected = connected.unwrap_or_else(|error| panic!("{what}: {error}"));
                     walk(&connected, client, server, &what).await;
                     connected.close().await;
                 }

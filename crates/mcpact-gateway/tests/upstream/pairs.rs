@@ -4,10 +4,9 @@ use mcpact::client::{Client, ClientBuilder, ClientError};
 use mcpact::model::{Content, CreateMessageResult, ElicitResult, Root};
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::Target;
+use mcpact_sim::scripted::{self, listen};
 use mcpact_spec::Revision;
-use mcpact_transport::memory;
 use serde_json::{Map, json};
-use tokio::task::AbortHandle;
 
 use crate::targets::{everything, upstream};
 
@@ -22,30 +21,15 @@ impl Transport {
     pub(crate) const ALL: [Self; 2] = [Self::Link, Self::Http];
 }
 
-/// Background jobs of a pair; dropping it stops them.
-#[derive(Default)]
-pub(crate) struct Running {
-    jobs: Vec<AbortHandle>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        for job in &self.jobs {
-            job.abort();
-        }
-    }
-}
-
 /// Reference server with one revision.
-async fn target(transport: Transport, revision: Revision, running: &mut Running) -> Target {
+async fn target(transport: Transport, revision: Revision) -> Target {
     match transport {
         Transport::Link => everything(revision),
         Transport::Http => {
             let server = mcpact_everything::server(&[revision]);
             let listening = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
             let url = listening.url();
-            let job = tokio::spawn(listening.run(std::future::pending()));
-            running.jobs.push(job.abort_handle());
+            tokio::spawn(listening.run(std::future::pending()));
             Target::url(url)
         }
     }
@@ -71,7 +55,7 @@ pub(crate) async fn connect(
     client_revision: Revision,
     back: Transport,
     server_revision: Revision,
-) -> Result<(Client, Running), ClientError> {
+) -> Result<Client, ClientError> {
     connect_as(client(client_revision), front, back, server_revision).await
 }
 
@@ -81,24 +65,10 @@ pub(crate) async fn connect_as(
     front: Transport,
     back: Transport,
     server_revision: Revision,
-) -> Result<(Client, Running), ClientError> {
-    let mut running = Running::default();
-    let target = target(back, server_revision, &mut running).await;
-    let bridge = upstream(target);
-    let connected = match front {
-        Transport::Link => {
-            let (ours, theirs) = memory::pair();
-            let job = tokio::spawn(async move { bridge.serve(theirs).await });
-            running.jobs.push(job.abort_handle());
-            builder.connect(ours).await?
-        }
-        Transport::Http => {
-            let front = bridge.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
-            let url = front.url();
-            let job = tokio::spawn(front.run(std::future::pending()));
-            running.jobs.push(job.abort_handle());
-            builder.connect(url).await?
-        }
-    };
-    Ok((connected, running))
+) -> Result<Client, ClientError> {
+    let bridge = upstream(target(back, server_revision).await);
+    match front {
+        Transport::Link => builder.connect(scripted::connect(&bridge)).await,
+        Transport::Http => builder.connect(listen(&bridge).await).await,
+    }
 }

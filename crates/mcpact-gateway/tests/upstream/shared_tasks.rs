@@ -6,8 +6,8 @@ use std::time::Duration;
 use mcpact::client::{Client, ClientBuilder, TaskOptions};
 use mcpact_config::{RunSettings, Strategy};
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted;
 use mcpact_spec::Revision;
-use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use serde_json::json;
 use tokio::task::AbortHandle;
@@ -37,19 +37,12 @@ fn bridge(server: Revision, strategy: Strategy) -> Arc<UpstreamServer> {
     UpstreamServer::new(everything(server), settings).unwrap()
 }
 
-fn link(bridge: &Arc<UpstreamServer>) -> Link {
-    let (ours, theirs) = memory::pair();
-    let bridge = Arc::clone(bridge);
-    tokio::spawn(async move { bridge.serve(theirs).await });
-    ours
-}
-
 async fn connect(bridge: &Arc<UpstreamServer>, revision: Revision) -> Client {
     let builder: ClientBuilder = match revision {
         V2026_07_28 => client(revision).tasks(),
         _ => client(revision),
     };
-    builder.connect(link(bridge)).await.unwrap()
+    builder.connect(scripted::connect(bridge)).await.unwrap()
 }
 
 /// Requests about a task go to the instance that runs it. After that instance has exited, they fail with a hint that the
@@ -69,7 +62,10 @@ async fn task_requests_go_to_the_instance_that_runs_the_task() {
         (call, id)
     };
     let (first, id) = begin(&ann).await;
-    let busy = client(V2026_07_28).connect(link(&bridge)).await.unwrap();
+    let busy = client(V2026_07_28)
+        .connect(scripted::connect(&bridge))
+        .await
+        .unwrap();
     let busy = tokio::spawn(async move {
         let called = busy.call_tool("slow_compute", json!({"seconds": 50.0}));
         called.await.map(|_| ())

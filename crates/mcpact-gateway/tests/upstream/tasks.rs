@@ -1,17 +1,14 @@
 //! Tasks of each form with servers of the other form, and with clients without tasks.
 
-use std::sync::Arc;
-
 use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
 use mcpact::model::{ElicitResult, TaskStatus};
 use mcpact::server::PrincipalSource;
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
-use mcpact_sim::scripted::listen;
+use mcpact_sim::scripted::{self, listen};
 use mcpact_spec::Revision;
-use mcpact_transport::memory;
 use serde_json::{Map, json};
 
-use crate::pairs::{Running, Transport, client, connect_as};
+use crate::pairs::{Transport, client, connect_as};
 use crate::targets::{everything, upstream};
 
 use Revision::{V2025_11_25, V2026_07_28};
@@ -34,7 +31,7 @@ async fn each_transport(
         for back in Transport::ALL {
             let what = format!("{front:?} before {server} on {back:?}");
             let connected = connect_as(builder(), front, back, server).await;
-            let (connected, _running): (Client, Running) = connected
+            let connected = connected
                 .map_err(|error| format!("{what}: {error}"))
                 .unwrap();
             check(&connected, &what).await;
@@ -203,14 +200,11 @@ async fn stdio_clients_have_separate_tasks() {
     for (revision, server) in [(V2025_11_25, V2026_07_28), (V2026_07_28, V2025_11_25)] {
         let bridge = upstream(everything(server));
         let connect = async || {
-            let (ours, theirs) = memory::pair();
-            let bridge = Arc::clone(&bridge);
-            tokio::spawn(async move { bridge.serve(theirs).await });
             let builder = match revision {
                 V2026_07_28 => agreeing(revision).tasks(),
                 _ => agreeing(revision),
             };
-            builder.connect(ours).await.unwrap()
+            builder.connect(scripted::connect(&bridge)).await.unwrap()
         };
         let (ann, bob) = (connect().await, connect().await);
         let slow = json!({"seconds": 50});

@@ -76,13 +76,17 @@ pub async fn listen(backend: &Arc<impl Backend>) -> String {
 
 /// Sends a raw HTTP request to an origin or address; returns the raw response.
 ///
-/// Each header ends with CR and LF.
+/// Each header ends with CR and LF. `Host` is added unless it is given.
 pub async fn exchange(verb: &str, origin: &str, path: &str, headers: &str, body: &str) -> String {
     let host = origin.strip_prefix("http://").unwrap_or(origin);
     let mut stream = TcpStream::connect(host).await.unwrap();
+    let own_host = match headers.contains("Host:") {
+        true => String::new(),
+        false => format!("Host: {host}\r\n"),
+    };
     let length = body.len();
     let request = format!(
-        "{verb} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Length: {length}\r\n\
+        "{verb} {path} HTTP/1.1\r\n{own_host}{headers}Content-Length: {length}\r\n\
          Connection: close\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -5,12 +5,12 @@ use std::error::Error as _;
 use std::sync::Arc;
 
 use mcpact::client::{Client, ClientError, EraMode, Link, Revision};
-use mcpact::memory;
 use mcpact::model::{Content, ElicitRequest, ElicitResult, FormRequest, Tool, ToolResult};
 use mcpact::server::Server;
 use mcpact::validation::{SchemaLoadError, Schemas, Validation};
 use mcpact_sim::scripted::link_server::{LinkServer, result};
 use mcpact_sim::scripted::message::{discover_result, initialize_result};
+use mcpact_sim::scripted::serve;
 use mcpact_spec::Era;
 use serde_json::{Map, Value, json};
 
@@ -95,13 +95,11 @@ fn server(validation: Validation) -> Server {
 }
 
 async fn connect(revision: Revision, server: Server, validation: Validation) -> Client {
-    let (near, far) = memory::pair();
-    tokio::spawn(server.serve(far));
     Client::builder("t", "1")
         .mode(EraMode::Pin(revision))
         .validation(validation)
         .on_elicitation(|_: FormRequest| async { Ok(ElicitResult::accept(Map::new())) })
-        .connect(near)
+        .connect(serve(server))
         .await
         .unwrap()
 }
