@@ -1,6 +1,5 @@
 //! Subscriptions and change notifications in both directions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_config::Strategy;
@@ -10,12 +9,9 @@ use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
+use crate::upstream;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-
-fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
-    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
-}
 
 /// Returns the filter of a listen request without optional members.
 fn filter(said: &ReceivedMessage) -> Value {
@@ -39,15 +35,15 @@ fn tell(said: &ReceivedMessage, method: &str, mut params: Value) {
 /// is accepted, and after a gap everything counts as changed once.
 #[tokio::test(start_paused = true)]
 async fn subscriptions_become_one_listen_request() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
-    let mut peer = TestClient::legacy(&bridge(&stage), "2025-11-25", json!({})).await;
-    let begin = stage.recv().await;
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
+    let mut peer = TestClient::legacy(&upstream(&scripted), "2025-11-25", json!({})).await;
+    let begin = scripted.recv().await;
     assert_eq!(filter(&begin), json!({"toolsListChanged": true}));
     acknowledge(&begin);
 
     peer.request(1, "resources/subscribe", json!({"uri": "test://1"}))
         .await;
-    let one = stage.recv().await;
+    let one = scripted.recv().await;
     assert_eq!(filter(&one)["resourceSubscriptions"], json!(["test://1"]));
     tell(&begin, "notifications/tools/list_changed", json!({}));
     peer.expect("notifications/tools/list_changed").await;
@@ -56,7 +52,7 @@ async fn subscriptions_become_one_listen_request() {
         peer.recv().await,
         json!({"jsonrpc": "2.0", "id": 1, "result": {}})
     );
-    let closed = stage.expect("notifications/cancelled").await;
+    let closed = scripted.expect("notifications/cancelled").await;
     assert_eq!(
         closed.params()["requestId"],
         begin.message["id"],
@@ -65,7 +61,7 @@ async fn subscriptions_become_one_listen_request() {
 
     peer.request(2, "resources/subscribe", json!({"uri": "test://2"}))
         .await;
-    let two = stage.recv().await;
+    let two = scripted.recv().await;
     assert_eq!(
         filter(&two)["resourceSubscriptions"],
         json!(["test://1", "test://2"])
@@ -74,7 +70,7 @@ async fn subscriptions_become_one_listen_request() {
     acknowledge(&two);
     assert_eq!(peer.recv().await["id"], 2);
     assert_eq!(
-        stage.expect("notifications/cancelled").await.params()["requestId"],
+        scripted.expect("notifications/cancelled").await.params()["requestId"],
         one.message["id"]
     );
     tell(
@@ -90,7 +86,7 @@ async fn subscriptions_become_one_listen_request() {
     );
 
     two.hang_up();
-    let again = stage.recv().await;
+    let again = scripted.recv().await;
     assert_ne!(again.connection, two.connection);
     assert_eq!(filter(&again), filter(&two));
     acknowledge(&again);
@@ -112,12 +108,12 @@ async fn subscriptions_become_one_listen_request() {
 /// A URI that the server does not accept is not subscribed.
 #[tokio::test(start_paused = true)]
 async fn rejected_uris_are_not_subscribed() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
-    let mut peer = TestClient::legacy(&bridge(&stage), "2025-06-18", json!({})).await;
-    acknowledge(&stage.recv().await);
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
+    let mut peer = TestClient::legacy(&upstream(&scripted), "2025-06-18", json!({})).await;
+    acknowledge(&scripted.recv().await);
     peer.request(1, "resources/subscribe", json!({"uri": "test://1"}))
         .await;
-    let said = stage.recv().await;
+    let said = scripted.recv().await;
     let params = json!({"_meta": {SUBSCRIPTION: said.message["id"]},
         "notifications": {"toolsListChanged": true}});
     said.note("notifications/subscriptions/acknowledged", params);
@@ -128,16 +124,16 @@ async fn rejected_uris_are_not_subscribed() {
 /// subscription; each is notified under its own id, and only of what it requested.
 #[tokio::test(start_paused = true)]
 async fn listeners_share_a_subscription() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
     let mut settings = UpstreamSettings::default();
     settings.run.strategy = Strategy::Stateless;
-    let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
-    let mut one = TestClient::modern(&bridge, json!({}));
-    let mut two = TestClient::modern(&bridge, json!({}));
+    let upstream = UpstreamServer::new(scripted.target.clone(), settings).unwrap();
+    let mut one = TestClient::modern(&upstream, json!({}));
+    let mut two = TestClient::modern(&upstream, json!({}));
     let wanted =
         json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://1"]}});
     one.request("L1", "subscriptions/listen", wanted).await;
-    let subscribed = stage.expect("resources/subscribe").await;
+    let subscribed = scripted.expect("resources/subscribe").await;
     assert_eq!(subscribed.params()["uri"], "test://1");
     subscribed.result(json!({}));
     let acknowledged = one.expect("notifications/subscriptions/acknowledged").await;
@@ -146,7 +142,7 @@ async fn listeners_share_a_subscription() {
     two.request(9, "subscriptions/listen", wanted).await;
     let acknowledged = two.expect("notifications/subscriptions/acknowledged").await;
     assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], 9);
-    assert!(stage.received().is_empty(), "one subscription is enough");
+    assert!(scripted.received().is_empty(), "one subscription is enough");
 
     subscribed.note(
         "notifications/resources/updated",
@@ -170,8 +166,8 @@ async fn listeners_share_a_subscription() {
 async fn servers_without_a_stream_declare_no_changes() {
     let mut role = Role::new(Revision::V2025_11_25).changing();
     role.can_push = false;
-    let mut stage = ScriptedServer::http(role).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(role).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::modern(&url, json!({}));
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let mut listening = web.request("L1", "subscriptions/listen", wanted).await;
@@ -187,7 +183,7 @@ async fn servers_without_a_stream_declare_no_changes() {
         "{promised}"
     );
     let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("t")), async {
-        stage.expect("tools/call").await.text("works");
+        scripted.expect("tools/call").await.text("works");
     });
     assert_eq!(reply.only().await["result"]["content"][0]["text"], "works");
 }
@@ -195,8 +191,8 @@ async fn servers_without_a_stream_declare_no_changes() {
 /// The subscription at a legacy server ends with its last listener.
 #[tokio::test]
 async fn last_listener_ends_the_subscription() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::modern(&url, json!({}));
     let wanted = json!({"notifications": {"resourceSubscriptions": ["test://1"]}});
     let mut streams = Vec::new();
@@ -205,7 +201,10 @@ async fn last_listener_ends_the_subscription() {
             web.request(id, "subscriptions/listen", wanted.clone()),
             async {
                 if id == 1 {
-                    stage.expect("resources/subscribe").await.result(json!({}));
+                    scripted
+                        .expect("resources/subscribe")
+                        .await
+                        .result(json!({}));
                 }
             }
         );
@@ -216,10 +215,10 @@ async fn last_listener_ends_the_subscription() {
     streams.pop();
     // A later call proves that the first disconnect was processed.
     let (_, ()) = tokio::join!(web.request(3, "tools/call", tool("t")), async {
-        stage.expect("tools/call").await.text("works");
+        scripted.expect("tools/call").await.text("works");
     });
     streams.pop();
-    let ended = tokio::time::timeout(Duration::from_secs(20), stage.recv())
+    let ended = tokio::time::timeout(Duration::from_secs(20), scripted.recv())
         .await
         .unwrap();
     assert_eq!(ended.method(), "resources/unsubscribe");

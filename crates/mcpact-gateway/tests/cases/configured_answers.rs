@@ -1,4 +1,4 @@
-//! Clients without a capability, and a bridge that answers for them.
+//! Clients without a capability, and a gateway that answers for them.
 
 use std::sync::Arc;
 
@@ -25,17 +25,18 @@ async fn scene(
     server: Revision,
     declared: Value,
 ) -> (ScriptedServer, TestClient) {
-    let stage = ScriptedServer::lines(Role::new(server));
+    let scripted = ScriptedServer::lines(Role::new(server));
     let settings = UpstreamSettings {
         default_answers: stand_in(),
         ..UpstreamSettings::default()
     };
-    let bridge: Arc<UpstreamServer> = UpstreamServer::new(stage.target.clone(), settings).unwrap();
+    let upstream: Arc<UpstreamServer> =
+        UpstreamServer::new(scripted.target.clone(), settings).unwrap();
     let peer = match client.era() {
-        Era::Modern => TestClient::modern(&bridge, declared),
-        Era::Legacy => TestClient::legacy(&bridge, client.as_str(), declared).await,
+        Era::Modern => TestClient::modern(&upstream, declared),
+        Era::Legacy => TestClient::legacy(&upstream, client.as_str(), declared).await,
     };
-    (stage, peer)
+    (scripted, peer)
 }
 
 fn form() -> Value {
@@ -53,11 +54,11 @@ fn question(method: &str) -> Value {
 }
 
 /// Returns the client capabilities that the server received.
-fn declared_to_server(stage: &ScriptedServer, call: &Value) -> Value {
+fn declared_to_server(scripted: &ScriptedServer, call: &Value) -> Value {
     let meta = &call["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     match meta {
         Value::Null => {
-            let greetings = stage.handshakes();
+            let greetings = scripted.handshakes();
             let opening = greetings.iter().find(|said| said["method"] == "initialize");
             opening.unwrap()["params"]["capabilities"].clone()
         }
@@ -71,11 +72,11 @@ fn declared_to_server(stage: &ScriptedServer, call: &Value) -> Value {
 async fn configured_answers_replace_undeclared_capabilities() {
     for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
         for client in Revision::ALL {
-            let (mut stage, mut peer) = scene(client, server, json!({})).await;
+            let (mut scripted, mut peer) = scene(client, server, json!({})).await;
             for (number, method) in ["elicitation/create", "roots/list"].into_iter().enumerate() {
                 peer.request(number, "tools/call", tool("greet")).await;
-                let call = stage.expect("tools/call").await;
-                let declared_to_server = declared_to_server(&stage, call.params());
+                let call = scripted.expect("tools/call").await;
+                let declared_to_server = declared_to_server(&scripted, call.params());
                 for path in [
                     "/roots",
                     "/sampling",
@@ -90,7 +91,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
                 let answer = match server.era() {
                     Era::Legacy => {
                         call.ask("q", method, question(method));
-                        let answer = stage.recv().await.message["result"].clone();
+                        let answer = scripted.recv().await.message["result"].clone();
                         call.text("done");
                         answer
                     }
@@ -98,7 +99,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
                         let asked = json!({"method": method, "params": question(method)});
                         call.result(json!({"resultType": "input_required",
                             "inputRequests": {"q": asked}, "requestState": "S"}));
-                        let again = stage.expect("tools/call").await;
+                        let again = scripted.expect("tools/call").await;
                         assert_eq!(again.params()["requestState"], "S");
                         again.text("done");
                         again.params()["inputResponses"]["q"].clone()
@@ -123,13 +124,13 @@ async fn sampling_is_refused_with_the_configured_message() {
     let method = "sampling/createMessage";
     for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
         for client in [Revision::V2025_11_25, Revision::V2026_07_28] {
-            let (mut stage, mut peer) = scene(client, server, json!({})).await;
+            let (mut scripted, mut peer) = scene(client, server, json!({})).await;
             peer.request(1, "tools/call", tool("greet")).await;
-            let call = stage.expect("tools/call").await;
+            let call = scripted.expect("tools/call").await;
             match server.era() {
                 Era::Legacy => {
                     call.ask("q", method, question(method));
-                    let error = stage.recv().await.message["error"].clone();
+                    let error = scripted.recv().await.message["error"].clone();
                     assert_eq!(error, json!({"code": -1, "message": "no model here"}));
                     call.text("done");
                     assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
@@ -151,14 +152,14 @@ async fn sampling_is_refused_with_the_configured_message() {
 /// A client with the capability is asked; of several questions it gets those that it can answer.
 #[tokio::test(start_paused = true)]
 async fn declared_capabilities_reach_the_client() {
-    let (mut stage, mut peer) = scene(
+    let (mut scripted, mut peer) = scene(
         Revision::V2026_07_28,
         Revision::V2026_07_28,
         json!({"elicitation": {}}),
     )
     .await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.expect("tools/call").await;
+    let call = scripted.expect("tools/call").await;
     call.result(
         json!({"resultType": "input_required", "requestState": "S", "inputRequests": {
         "who": {"method": "elicitation/create", "params": form()},
@@ -171,12 +172,12 @@ async fn declared_capabilities_reach_the_client() {
     retry["requestState"] = asked["result"]["requestState"].clone();
     retry["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
     peer.request(2, "tools/call", retry).await;
-    let second = stage.expect("tools/call").await;
+    let second = scripted.expect("tools/call").await;
     assert_eq!(second.params()["inputResponses"]["who"]["action"], "accept");
     // A missing answer is requested again.
     second.result(json!({"resultType": "input_required", "requestState": "T",
         "inputRequests": {"where": {"method": "roots/list"}}}));
-    let third = stage.expect("tools/call").await;
+    let third = scripted.expect("tools/call").await;
     assert_eq!(third.params()["requestState"], "T");
     assert_eq!(
         third.params()["inputResponses"]["where"]["roots"][0]["uri"],
@@ -185,14 +186,14 @@ async fn declared_capabilities_reach_the_client() {
     third.text("done");
     assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
 
-    let (mut stage, mut peer) = scene(
+    let (mut scripted, mut peer) = scene(
         Revision::V2025_11_25,
         Revision::V2025_06_18,
         json!({"elicitation": {}}),
     )
     .await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.expect("tools/call").await;
+    let call = scripted.expect("tools/call").await;
     call.ask("q", "elicitation/create", form());
     let asked = peer.expect("elicitation/create").await;
     peer.answer(
@@ -200,7 +201,7 @@ async fn declared_capabilities_reach_the_client() {
         json!({"action": "accept", "content": {"name": "Ann"}}),
     )
     .await;
-    assert_eq!(stage.recv().await.message["result"]["action"], "accept");
+    assert_eq!(scripted.recv().await.message["result"]["action"], "accept");
     call.text("done");
     assert_eq!(peer.recv().await["id"], 1);
 }
@@ -210,21 +211,21 @@ async fn declared_capabilities_reach_the_client() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_declared_for_clients_that_follow_tasks() {
     let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
-    let (mut stage, mut peer) =
+    let (mut scripted, mut peer) =
         scene(Revision::V2026_07_28, Revision::V2026_07_28, tasks.clone()).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.expect("tools/call").await;
-    assert_eq!(declared_to_server(&stage, call.params()), tasks);
+    let call = scripted.expect("tools/call").await;
+    assert_eq!(declared_to_server(&scripted, call.params()), tasks);
     call.text("done");
     peer.recv().await;
 
-    let (mut stage, mut peer) =
+    let (mut scripted, mut peer) =
         scene(Revision::V2026_07_28, Revision::V2025_11_25, json!({})).await;
     peer.request(1, "tools/list", json!({})).await;
-    let call = stage.expect("tools/list").await;
+    let call = scripted.expect("tools/list").await;
     call.ask("q", "roots/list", json!({}));
     assert_eq!(
-        stage.recv().await.message["result"]["roots"][0]["uri"],
+        scripted.recv().await.message["result"]["roots"][0]["uri"],
         ROOT
     );
     call.result(json!({"tools": []}));

@@ -20,6 +20,17 @@ mod session_ownership;
 mod trace_context;
 mod translation;
 
+use std::sync::Arc;
+
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+
+use self::scripted_server::ScriptedServer;
+
+/// Upstream server with default settings for a scripted server.
+fn upstream(scripted: &ScriptedServer) -> Arc<UpstreamServer> {
+    UpstreamServer::new(scripted.target.clone(), UpstreamSettings::default()).unwrap()
+}
+
 /// Names for the tests that do not change while the connection pool is rewritten.
 mod http_client {
     pub(crate) use mcpact_sim::scripted::{HttpTestClient, Reply, listen};

@@ -1,22 +1,16 @@
 //! Legacy clients of a modern server that asks questions before it answers.
 
-use std::sync::Arc;
-
-use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
 use crate::scripted_server::{Role, ScriptedServer};
-
-fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
-    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
-}
+use crate::upstream;
 
 async fn scene(version: &str, capabilities: Value) -> (ScriptedServer, TestClient) {
-    let stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-    let peer = TestClient::legacy(&bridge(&stage), version, capabilities).await;
-    (stage, peer)
+    let scripted = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
+    let peer = TestClient::legacy(&upstream(&scripted), version, capabilities).await;
+    (scripted, peer)
 }
 
 fn form(message: &str) -> Value {
@@ -46,9 +40,9 @@ fn stable(params: &Value) -> Value {
 /// same parameters, the answers of the previous round and its state, byte for byte.
 #[tokio::test(start_paused = true)]
 async fn input_rounds_are_one_call_for_a_legacy_client() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(7, "tools/call", tool("greet")).await;
-    let first = stage.expect("tools/call").await;
+    let first = scripted.expect("tools/call").await;
     assert_eq!(stable(first.params()), tool("greet"));
     let state = "S\u{1F980}/\"\\ 1==";
     first.result(
@@ -59,7 +53,7 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
     assert_eq!(asked["params"]["message"], "Who?");
     peer.answer(&asked, accept("Ann")).await;
 
-    let second = stage.expect("tools/call").await;
+    let second = scripted.expect("tools/call").await;
     assert_ne!(second.message["id"], first.message["id"]);
     assert_eq!(stable(second.params()), tool("greet"));
     assert_eq!(second.params()["requestState"], state);
@@ -74,7 +68,7 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
     assert_ne!(again["id"], asked["id"]);
     peer.answer(&again, accept("Dr")).await;
 
-    let third = stage.expect("tools/call").await;
+    let third = scripted.expect("tools/call").await;
     let ids = [&first, &second, &third].map(|said| said.message["id"].clone());
     assert!(ids[2] != ids[0] && ids[2] != ids[1], "{ids:?}");
     assert_eq!(stable(third.params()), tool("greet"));
@@ -103,23 +97,23 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
 /// MR-03: a concurrent call has no state of the rounds.
 #[tokio::test(start_paused = true)]
 async fn concurrent_calls_are_not_affected_by_rounds() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let first = stage.expect("tools/call").await;
+    let first = scripted.expect("tools/call").await;
     first.result(
         json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")},
         "requestState": "S1"}),
     );
     let asked = peer.expect("elicitation/create").await;
     peer.request(2, "tools/call", tool("other")).await;
-    let other = stage.expect("tools/call").await;
+    let other = scripted.expect("tools/call").await;
     assert_eq!(other.params()["name"], "other");
     assert_eq!(other.params().get("requestState"), None);
     assert_eq!(other.params().get("inputResponses"), None);
     other.text("done");
     assert_eq!(peer.recv().await["id"], 2);
     peer.answer(&asked, accept("Ann")).await;
-    stage.expect("tools/call").await.text("hello");
+    scripted.expect("tools/call").await.text("hello");
     assert_eq!(peer.recv().await["id"], 1);
 }
 
@@ -127,9 +121,9 @@ async fn concurrent_calls_are_not_affected_by_rounds() {
 #[tokio::test(start_paused = true)]
 async fn questions_of_a_round_are_asked_together() {
     let capabilities = json!({"elicitation": {}, "sampling": {}, "roots": {}});
-    let (mut stage, mut peer) = scene("2025-11-25", capabilities).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", capabilities).await;
     peer.request(1, "tools/call", tool("all")).await;
-    stage
+    scripted
         .recv()
         .await
         .result(json!({"resultType": "input_required", "inputRequests": {
@@ -146,7 +140,7 @@ async fn questions_of_a_round_are_asked_together() {
         };
         peer.answer(question, answer).await;
     }
-    let retry = stage.recv().await;
+    let retry = scripted.recv().await;
     let expected = json!({"a": accept("Ann"), "b": sampled, "c": roots});
     assert_eq!(retry.params()["inputResponses"], expected);
     retry.text("done");
@@ -156,16 +150,16 @@ async fn questions_of_a_round_are_asked_together() {
 /// BA-07: an error response to a form counts as dismissal.
 #[tokio::test(start_paused = true)]
 async fn form_errors_count_as_dismissed() {
-    let (mut stage, mut peer) = scene("2025-06-18", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-06-18", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    stage
+    scripted
         .recv()
         .await
         .result(json!({"resultType": "input_required",
         "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
     let asked = peer.expect("elicitation/create").await;
     peer.refuse(&asked, -32603).await;
-    let retry = stage.expect("tools/call").await;
+    let retry = scripted.expect("tools/call").await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": {"action": "cancel"}})
@@ -181,8 +175,8 @@ async fn form_errors_count_as_dismissed() {
 /// BA-08: a rejected sample ends the call without another round: as a tool result for tools, as an error for other
 /// methods.
 #[tokio::test(start_paused = true)]
-async fn a_rejected_sample_ends_the_call() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
+async fn rejected_sample_ends_the_call() {
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
     let calls = [
         ("tools/call", tool("think")),
         ("prompts/get", json!({"name": "p"})),
@@ -190,7 +184,7 @@ async fn a_rejected_sample_ends_the_call() {
     ];
     for (id, (method, params)) in (1..).zip(calls) {
         peer.request(id, method, params).await;
-        stage
+        scripted
             .expect(method)
             .await
             .result(json!({"resultType": "input_required",
@@ -210,7 +204,7 @@ async fn a_rejected_sample_ends_the_call() {
     }
     peer.expect_silence().await;
     assert!(
-        stage.received().is_empty(),
+        scripted.received().is_empty(),
         "the server hears no more of it"
     );
 }
@@ -219,14 +213,14 @@ async fn a_rejected_sample_ends_the_call() {
 /// limited time.
 #[tokio::test(start_paused = true)]
 async fn rounds_without_questions_are_limited() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({})).await;
     peer.request(1, "tools/call", tool("busy")).await;
     let mut pauses = Vec::new();
     let mut last = tokio::time::Instant::now();
     let mut calls = 0;
     let answer = loop {
         tokio::select! {
-            said = stage.recv() => {
+            said = scripted.recv() => {
                 pauses.push(last.elapsed());
                 last = tokio::time::Instant::now();
                 if calls > 0 {
@@ -251,11 +245,11 @@ async fn rounds_without_questions_are_limited() {
 /// A server may answer after asking to be called again.
 #[tokio::test(start_paused = true)]
 async fn rounds_without_questions_may_succeed() {
-    let (mut stage, mut peer) = scene("2024-11-05", json!({})).await;
+    let (mut scripted, mut peer) = scene("2024-11-05", json!({})).await;
     peer.request(1, "tools/call", tool("busy")).await;
-    let first = stage.recv().await;
+    let first = scripted.recv().await;
     first.result(json!({"resultType": "input_required", "requestState": "later"}));
-    let second = stage.recv().await;
+    let second = scripted.recv().await;
     assert_eq!(second.params()["requestState"], "later");
     second.text("done");
     assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
@@ -264,9 +258,9 @@ async fn rounds_without_questions_may_succeed() {
 /// MR-11: a client never receives a question that it did not declare.
 #[tokio::test(start_paused = true)]
 async fn undeclared_questions_never_reach_the_client() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.recv().await;
+    let said = scripted.recv().await;
     let declared = &said.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(declared, &json!({"sampling": {}}));
     said.result(json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")}}));
@@ -281,10 +275,10 @@ async fn undeclared_questions_never_reach_the_client() {
 /// BA-10: a call that is cancelled between rounds withdraws its question and is not answered.
 #[tokio::test(start_paused = true)]
 async fn cancelled_calls_withdraw_their_questions() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
     for _ in 0..2 {
-        let said = stage.expect("tools/call").await;
+        let said = scripted.expect("tools/call").await;
         said.result(json!({"resultType": "input_required",
             "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
         let asked = peer.expect("elicitation/create").await;
@@ -301,7 +295,7 @@ async fn cancelled_calls_withdraw_their_questions() {
     }
     peer.expect_silence().await;
     assert!(
-        stage.received().is_empty(),
+        scripted.received().is_empty(),
         "the server hears no more of it"
     );
 }
@@ -312,27 +306,31 @@ async fn cancelled_calls_withdraw_their_questions() {
 async fn cancellation_reaches_the_server_in_a_later_round() {
     for is_http in [false, true] {
         let role = Role::new(Revision::V2026_07_28);
-        let mut stage = match is_http {
+        let mut scripted = match is_http {
             true => ScriptedServer::http(role).await,
             false => ScriptedServer::lines(role),
         };
-        let mut peer =
-            TestClient::legacy(&bridge(&stage), "2025-11-25", json!({"elicitation": {}})).await;
+        let mut peer = TestClient::legacy(
+            &upstream(&scripted),
+            "2025-11-25",
+            json!({"elicitation": {}}),
+        )
+        .await;
         peer.request(1, "tools/call", tool("greet")).await;
-        stage
+        scripted
             .expect("tools/call")
             .await
             .result(json!({"resultType": "input_required",
             "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
         let asked = peer.expect("elicitation/create").await;
         peer.answer(&asked, accept("Ann")).await;
-        let second = stage.expect("tools/call").await;
+        let second = scripted.expect("tools/call").await;
         peer.note("notifications/cancelled", json!({"requestId": 1}))
             .await;
         if is_http {
             second.closed().await;
         } else {
-            let cancelled = stage.expect("notifications/cancelled").await;
+            let cancelled = scripted.expect("notifications/cancelled").await;
             assert_eq!(cancelled.params()["requestId"], second.message["id"]);
             second.text("too late");
         }
@@ -343,11 +341,11 @@ async fn cancellation_reaches_the_server_in_a_later_round() {
 /// BA-18: progress of a call increases even if the server restarts it in a later round.
 #[tokio::test(start_paused = true)]
 async fn progress_increases_over_rounds() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     let mut params = tool("slow");
     params["_meta"] = json!({"progressToken": "mine"});
     peer.request(1, "tools/call", params).await;
-    let first = stage.recv().await;
+    let first = scripted.recv().await;
     let token = first.params()["_meta"]["progressToken"].clone();
     first.note(
         "notifications/progress",
@@ -363,7 +361,7 @@ async fn progress_increases_over_rounds() {
         }
     };
     peer.answer(&asked, accept("Ann")).await;
-    let second = stage.recv().await;
+    let second = scripted.recv().await;
     let token = second.params()["_meta"]["progressToken"].clone();
     for progress in [0.1, 0.2, 0.7] {
         second.note(
@@ -391,13 +389,13 @@ async fn progress_increases_over_rounds() {
     assert!(values.windows(2).all(|two| two[0] < two[1]), "{values:?}");
 }
 
-/// The bridge waits five minutes for an answer; when the call times out, the form counts as dismissed and the client is
+/// The gateway waits five minutes for an answer; when the call times out, the form counts as dismissed and the client is
 /// notified.
 #[tokio::test(start_paused = true)]
 async fn slow_answers_are_awaited_until_the_call_timeout() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    stage
+    scripted
         .recv()
         .await
         .result(json!({"resultType": "input_required",
@@ -405,7 +403,7 @@ async fn slow_answers_are_awaited_until_the_call_timeout() {
     let asked = peer.expect("elicitation/create").await;
     tokio::time::sleep(std::time::Duration::from_secs(300)).await;
     peer.answer(&asked, accept("Ann")).await;
-    let retry = stage.recv().await;
+    let retry = scripted.recv().await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": accept("Ann")})
@@ -414,7 +412,7 @@ async fn slow_answers_are_awaited_until_the_call_timeout() {
     assert_eq!(peer.recv().await["id"], 1);
 
     peer.request(2, "tools/call", tool("greet")).await;
-    stage
+    scripted
         .recv()
         .await
         .result(json!({"resultType": "input_required",
@@ -437,11 +435,11 @@ async fn slow_answers_are_awaited_until_the_call_timeout() {
 /// question.
 #[tokio::test]
 async fn missing_capability_error_reaches_the_client() {
-    let mut stage = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::legacy(&url, "2025-03-26", json!({})).await;
     let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("greet")), async {
-        let said = stage.expect("tools/call").await;
+        let said = scripted.expect("tools/call").await;
         let declared = &said.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         assert_eq!(declared, &json!({}));
         let data = json!({"requiredCapabilities": {"elicitation": {}}});
@@ -471,11 +469,11 @@ async fn missing_capability_error_reaches_the_client() {
 /// On HTTP a question arrives on the stream of its call and nowhere else.
 #[tokio::test]
 async fn questions_arrive_on_the_stream_of_their_call() {
-    let mut stage = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::legacy(&url, "2025-06-18", json!({"elicitation": {}})).await;
     let (mut reply, ()) = tokio::join!(web.request(7, "tools/call", tool("greet")), async {
-        stage
+        scripted
             .expect("tools/call")
             .await
             .result(json!({"resultType": "input_required",
@@ -489,7 +487,7 @@ async fn questions_arrive_on_the_stream_of_their_call() {
         "2025-06-18 knows no modes"
     );
     web.answer(&asked, accept("Ann")).await;
-    let retry = stage.expect("tools/call").await;
+    let retry = scripted.expect("tools/call").await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": accept("Ann")})
@@ -505,13 +503,13 @@ async fn questions_arrive_on_the_stream_of_their_call() {
 /// A client that ends its session cancels its calls.
 #[tokio::test]
 async fn ending_a_session_cancels_its_calls() {
-    let mut stage = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::legacy(&url, "2025-11-25", json!({})).await;
     let other = web.clone();
     let calling =
         tokio::spawn(async move { other.request(1, "tools/call", tool("slow")).await.status });
-    let said = stage.expect("tools/call").await;
+    let said = scripted.expect("tools/call").await;
     assert_eq!(web.delete().await, 200);
     said.closed().await;
     calling.await.unwrap();

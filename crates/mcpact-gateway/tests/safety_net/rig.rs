@@ -41,12 +41,12 @@ impl Server {
     }
 
     /// Server on an existing connection.
-    pub(crate) fn on(mut stage: ScriptedServer) -> Self {
+    pub(crate) fn on(mut scripted: ScriptedServer) -> Self {
         let (tell, heard) = mpsc::unbounded_channel();
         let log = Arc::<Mutex<Vec<Value>>>::default();
-        let (target, all) = (stage.target.clone(), Arc::clone(&log));
+        let (target, all) = (scripted.target.clone(), Arc::clone(&log));
         tokio::spawn(async move {
-            while let Some(said) = stage.recv_or_end().await {
+            while let Some(said) = scripted.recv_or_end().await {
                 if !is_listed(&said) {
                     all.lock().unwrap().push(said.message.clone());
                     let _ = tell.send(said);

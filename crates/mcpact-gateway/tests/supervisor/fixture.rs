@@ -1,4 +1,4 @@
-//! A shell script as server, and a bridge in front of it.
+//! Upstream server with a shell script as its process.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,12 +57,12 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Creates a bridge with these settings.
+    /// Creates an upstream server with these settings.
     pub(crate) fn new(run: RunSettings) -> Self {
         Self::with(run, EraMode::Legacy, &[])
     }
 
-    /// Creates a bridge with these settings, eras and initial files.
+    /// Creates an upstream server with these settings, eras and initial files.
     pub(crate) fn with(run: RunSettings, mode: EraMode, files: &[&str]) -> Self {
         let notes = tempfile::tempdir().unwrap();
         for file in files {

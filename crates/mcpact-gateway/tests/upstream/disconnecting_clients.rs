@@ -31,9 +31,9 @@ async fn question_is_cancelled_when_the_client_disconnects() {
     assert_eq!(scene.bridge.parked(), 0);
 }
 
-/// BB-07: who stays keeps its question when another one goes.
+/// BB-07: the question of a connected client stays open when another client disconnects.
 #[tokio::test]
-async fn a_question_outlives_the_connection_of_another() {
+async fn question_stays_open_when_another_client_disconnects() {
     let able = json!({
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
     });

@@ -102,14 +102,14 @@ fn answer(method: &str) -> Value {
 impl Visitor {
     pub(super) async fn visit(
         mut self,
-        bridge: Arc<UpstreamServer>,
+        upstream: Arc<UpstreamServer>,
         deeds: u32,
     ) -> Result<(), String> {
         let capabilities = capabilities(self.revision, &mut self.seed);
         let peer = match self.revision.era() {
-            Era::Modern => TestClient::modern(&bridge, capabilities.clone()),
+            Era::Modern => TestClient::modern(&upstream, capabilities.clone()),
             Era::Legacy => {
-                let mut peer = TestClient::silent(&bridge);
+                let mut peer = TestClient::silent(&upstream);
                 let version = self.revision.as_str();
                 let opened = peer.open(version, capabilities.clone()).await;
                 if opened.get("error").is_some() {
@@ -121,7 +121,7 @@ impl Visitor {
                 peer
             }
         };
-        drop(bridge);
+        drop(upstream);
         let visit = Visit {
             who: self,
             peer,
@@ -152,7 +152,7 @@ impl Visit {
             tokio::select! {
                 message = self.peer.recv_or_end() => match message {
                     Some(message) => self.heard(&message)?,
-                    None => return Err(String::from("the bridge hung up")),
+                    None => return Err(String::from("the gateway hung up")),
                 },
                 () = tokio::time::sleep_until(wake.min(end)) => {
                     self.say_what_is_due().await;
