@@ -5,9 +5,10 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc;
 
+use mcpact_sim::scripted::process::TestProcess;
 use serde_json::{Value, json};
 
 const MCPACT: &str = env!("CARGO_BIN_EXE_mcpact");
@@ -66,22 +67,15 @@ snapshots! {
 
 /// A bridge on stdio.
 struct Running {
-    child: Child,
+    child: TestProcess,
     input: Option<ChildStdin>,
     lines: mpsc::Receiver<String>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Running {
     fn start(mut command: Command) -> Self {
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = pipes.stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = TestProcess::spawn(pipes.stderr(Stdio::piped()));
         let output = BufReader::new(child.stdout.take().unwrap());
         let (say, lines) = mpsc::channel();
         std::thread::spawn(move || {

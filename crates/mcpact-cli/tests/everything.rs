@@ -2,64 +2,47 @@
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use mcpact_sim::scripted::process::{TestProcess, exchange};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
-struct Running(Child);
+const JSON: &str = "Content-Type: application/json\r\n";
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(args: &[&str]) -> Running {
+fn start(args: &[&str]) -> TestProcess {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
     command.arg("everything").args(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    Running(command.spawn().unwrap())
+    TestProcess::spawn(&mut command)
 }
 
 /// T2, P4: one response per line; the end of input ends the server.
 #[test]
 fn serves_stdio() {
     let mut running = start(&[]);
-    let mut input = running.0.stdin.take().unwrap();
-    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    let mut input = running.stdin.take().unwrap();
+    let mut output = BufReader::new(running.stdout.take().unwrap());
     writeln!(input, "{INITIALIZE}").unwrap();
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
     assert!(line.contains(r#""protocolVersion":"2025-11-25""#), "{line}");
     drop(input);
-    assert!(running.0.wait().unwrap().success());
+    assert!(running.wait().unwrap().success());
 }
 
 /// T3: port 0 picks a free port.
 #[test]
 fn first_line_of_output_is_the_url() {
     let mut running = start(&["--listen", "127.0.0.1:0"]);
-    let mut line = String::new();
-    BufReader::new(running.0.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    let line = running.first_line();
     let address = line
         .trim()
         .strip_prefix("http://")
         .unwrap()
         .strip_suffix("/mcp")
         .unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(
-        stream,
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{INITIALIZE}",
-        INITIALIZE.len()
-    )
-    .unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
+    let reply = exchange("POST", address, "/mcp", JSON, INITIALIZE);
     assert!(
         reply.starts_with("HTTP/1.1 200") && reply.contains("mcp-session-id: "),
         "{reply}"
@@ -70,12 +53,9 @@ fn first_line_of_output_is_the_url() {
 #[test]
 fn revisions_can_be_limited() {
     let mut running = start(&["--revisions", "2024-11-05, 2025-03-26"]);
-    let mut input = running.0.stdin.take().unwrap();
+    let mut input = running.stdin.take().unwrap();
     writeln!(input, "{INITIALIZE}").unwrap();
-    let mut line = String::new();
-    BufReader::new(running.0.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    let line = running.first_line();
     assert!(line.contains(r#""protocolVersion":"2025-03-26""#), "{line}");
 }
 
@@ -117,7 +97,7 @@ fn non_loopback_address_needs_a_token_or_allow_remote() {
     let stderr = usage_error(&["--listen", "127.0.0.1:0", "--allow-host", "mcp.example:443"]);
     assert!(stderr.contains("use a host name or IP address"), "{stderr}");
     let mut running = start(&["--listen", "0.0.0.0:0", "--allow-remote"]);
-    assert!(first_line(&mut running).starts_with("http://127.0.0.1:"));
+    assert!(running.first_line().starts_with("http://127.0.0.1:"));
 }
 
 /// T8: the bridge prints the same warning.
@@ -137,23 +117,15 @@ fn non_loopback_address_without_allowed_hosts_warns() {
                 started.arg("http://127.0.0.1:9/mcp");
             }
             started.stdout(Stdio::piped()).stderr(Stdio::piped());
-            let mut running = Running(started.spawn().unwrap());
-            assert!(first_line(&mut running).starts_with("http://"));
-            running.0.kill().unwrap();
+            let mut running = TestProcess::spawn(&mut started);
+            assert!(running.first_line().starts_with("http://"));
+            running.kill().unwrap();
             let mut printed = String::new();
-            let mut stderr = running.0.stderr.take().unwrap();
+            let mut stderr = running.stderr.take().unwrap();
             stderr.read_to_string(&mut printed).unwrap();
             assert_eq!(printed, expected, "{command:?} {more:?}");
         }
     }
-}
-
-fn first_line(running: &mut Running) -> String {
-    let mut line = String::new();
-    BufReader::new(running.0.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    line
 }
 
 /// T8: weak tokens are rejected.
@@ -183,20 +155,14 @@ fn token_is_read_from_a_file_or_a_variable() {
     command.args(["everything", "--listen", "0.0.0.0:0"]);
     command.env("MCPACT_TOKEN", "a-token-that-is-not-guessed");
     command.stdout(Stdio::piped());
-    let by_variable = Running(command.spawn().unwrap());
+    let by_variable = TestProcess::spawn(&mut command);
     for mut running in [by_file, by_variable] {
-        let url = first_line(&mut running);
+        let url = running.first_line();
         let port = url.rsplit(':').next().unwrap().split('/').next().unwrap();
         for (token, status) in [("a-token-that-is-not-guessed", 200), ("another", 401)] {
-            let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
-            write!(
-                stream,
-                "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{INITIALIZE}",
-                INITIALIZE.len()
-            )
-            .unwrap();
-            let mut reply = String::new();
-            stream.read_to_string(&mut reply).unwrap();
+            let address = format!("127.0.0.1:{port}");
+            let headers = format!("{JSON}Authorization: Bearer {token}\r\n");
+            let reply = exchange("POST", &address, "/mcp", &headers, INITIALIZE);
             assert!(reply.starts_with(&format!("HTTP/1.1 {status}")), "{reply}");
         }
     }
@@ -222,7 +188,7 @@ fn serves_tls() {
         ]
     };
     let mut running = start(&tls(cert, key));
-    assert!(first_line(&mut running).starts_with("https://127.0.0.1:"));
+    assert!(running.first_line().starts_with("https://127.0.0.1:"));
     let stderr = usage_error(&tls(cert, cert));
     assert!(stderr.contains("no unencrypted private key"), "{stderr}");
     let stderr = usage_error(&["--listen", "127.0.0.1:0", "--tls-cert", cert]);
@@ -240,7 +206,7 @@ fn ssl_cert_file_adds_a_trusted_certificate() {
     let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
     let tls = ["--tls-cert", cert, "--tls-key", key];
     let mut running = start(&[&["--listen", "127.0.0.1:0"], &tls[..]].concat());
-    let url = first_line(&mut running);
+    let url = running.first_line();
     let url = url.trim().replace("127.0.0.1", "localhost");
     let asked = |trusted: Option<&str>| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
@@ -267,8 +233,8 @@ fn ssl_cert_file_adds_a_trusted_certificate() {
 #[test]
 fn invalid_json_is_answered_with_a_parse_error() {
     let mut running = start(&[]);
-    let mut input = running.0.stdin.take().unwrap();
-    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    let mut input = running.stdin.take().unwrap();
+    let mut output = BufReader::new(running.stdout.take().unwrap());
     writeln!(input, "hello?\n{INITIALIZE}").unwrap();
     let mut message = String::new();
     output.read_line(&mut message).unwrap();

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mcpact_engine::shutdown::Grace;
+use mcpact_sim::scripted::process::TestProcess;
 use mcpact_transport::stdio::child::{ChildCommand, Guard};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
@@ -28,33 +29,22 @@ exit $?
 "#;
 
 struct Running {
-    child: Child,
+    child: TestProcess,
     notes: PathBuf,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Starts a bridge to a process tree and waits for the first response.
 fn start(notes: &Path) -> Running {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_mcpact"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+    command
         .args(["bridge", "--era", "legacy", "--", "sh", "-c", TREE])
         .env("NOTES", notes)
         .env("MCPACT", env!("CARGO_BIN_EXE_mcpact"))
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    let mut child = TestProcess::spawn(&mut command);
     writeln!(child.stdin.as_mut().unwrap(), "{INITIALIZE}").unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    let line = child.first_line();
     assert!(line.contains("serverInfo"), "{line}");
     Running {
         child,

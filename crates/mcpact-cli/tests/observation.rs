@@ -3,15 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use mcpact::client::{Client, ClientBuilder};
 use mcpact_engine::client::EraMode;
+use mcpact_sim::scripted::message::initialize;
+use mcpact_sim::scripted::process::{TestProcess, exchange};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -39,16 +41,9 @@ done
 
 /// Running gateway with stderr in a file.
 struct Running {
-    child: Child,
+    child: TestProcess,
     url: String,
     folder: TempDir,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn write_program(folder: &Path) -> PathBuf {
@@ -75,16 +70,8 @@ impl Running {
         command.env("XDG_CACHE_HOME", folder.path().join("cache"));
         command.env("XDG_RUNTIME_DIR", folder.path().join("run"));
         command.envs(env.iter().copied());
-        command.stdout(Stdio::piped()).stderr(stderr);
-        let mut child = command.spawn().unwrap();
-        let mut url = String::new();
-        let stdout = child.stdout.as_mut().unwrap();
-        BufReader::new(stdout).read_line(&mut url).unwrap();
-        Self {
-            child,
-            url: url.trim().to_owned(),
-            folder,
-        }
+        let (child, url) = TestProcess::listening(command.stderr(stderr));
+        Self { child, url, folder }
     }
 
     fn stderr(&self) -> String {
@@ -120,37 +107,19 @@ impl Running {
         }
     }
 
+    fn origin(&self) -> &str {
+        self.url.strip_suffix("/mcp").unwrap()
+    }
+
     fn get(&self, path: &str, headers: &str) -> String {
-        let host = self.url.strip_prefix("http://").unwrap();
-        let host = host.strip_suffix("/mcp").unwrap();
-        let mut stream = TcpStream::connect(host).unwrap();
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        exchange("GET", self.origin(), path, headers, "")
     }
 
     /// Opens a session and returns its ID.
     fn open_session(&self, headers: &str) -> String {
-        let host = self.url.strip_prefix("http://").unwrap();
-        let host = host.strip_suffix("/mcp").unwrap();
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "p", "version": "1"}}});
-        let body = body.to_string();
-        let mut stream = TcpStream::connect(host).unwrap();
-        write!(
-            stream,
-            "POST /mcp HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let body = initialize(1, "2025-11-25", json!({})).to_string();
+        let headers = format!("{headers}Content-Type: application/json\r\n");
+        let answer = exchange("POST", self.origin(), "/mcp", &headers, &body);
         let mut lines = answer.lines();
         let id = lines.find_map(|line| line.strip_prefix("mcp-session-id: "));
         id.unwrap().to_owned()
@@ -158,9 +127,7 @@ impl Running {
 
     /// Sends TERM and returns all output.
     fn stop(mut self) -> String {
-        let pid = self.child.id().to_string();
-        let ended = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(ended.success());
+        self.child.signal("-TERM");
         let mut output = String::new();
         let mut stdout = self.child.stdout.take().unwrap();
         stdout.read_to_string(&mut output).unwrap();
@@ -421,7 +388,7 @@ env = {{ SECRET = \"canary-env-0123456789\" }}
             "/metrics",
             "/readyz",
             "/healthz",
-            "/servers/nobody/mcp?canary-path=1",
+            "/servers/unknown/mcp?canary-path=1",
         ] {
             all.push(running.get(path, bearer));
             let outside = running.get(path, "");

@@ -6,11 +6,11 @@
     reason = "a broken expectation is a failed test"
 )]
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use mcpact::client::{ChildCommand, Client, ClientBuilder, ClientError, EraMode};
+use mcpact_sim::scripted::process::TestProcess;
 use mcpact_spec::{Era, Revision};
 use serde_json::json;
 
@@ -60,36 +60,16 @@ fn expected(client: Peer, server: Peer) -> Option<Revision> {
     both.filter(|revision| theirs.contains(revision)).max()
 }
 
-/// An HTTP server process, killed on drop.
-struct Listening {
-    process: Child,
-    url: String,
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 fn arguments(server: Peer) -> [String; 3] {
     let names: Vec<&str> = server.revisions().iter().map(|one| one.as_str()).collect();
     ["everything".into(), "--revisions".into(), names.join(",")]
 }
 
-fn listen(server: Peer) -> Listening {
-    let mut process = Command::new(PROGRAM)
-        .args(arguments(server))
-        .args(["--listen", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut url = String::new();
-    let mut output = BufReader::new(process.stdout.take().unwrap());
-    output.read_line(&mut url).unwrap();
-    let url = url.trim().to_owned();
-    Listening { process, url }
+/// Starts a server over HTTP; returns it and its URL.
+fn listen(server: Peer) -> (TestProcess, String) {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments(server));
+    TestProcess::listening(command.args(["--listen", "127.0.0.1:0"]))
 }
 
 async fn check(client: Peer, server: Peer, connected: Result<Client, ClientError>) {
@@ -139,8 +119,8 @@ async fn every_pair_negotiates_on_stdio() {
 #[tokio::test]
 async fn every_pair_negotiates_on_http() {
     for (client, server) in pairs() {
-        let listening = listen(server);
-        let connected = client.client().connect(listening.url.as_str()).await;
+        let (_process, url) = listen(server);
+        let connected = client.client().connect(url).await;
         check(client, server, connected).await;
     }
 }

@@ -3,31 +3,23 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use mcpact::client::Client;
 use mcpact_engine::client::EraMode;
+use mcpact_sim::scripted::process::TestProcess;
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
 struct Running {
-    child: Child,
+    child: TestProcess,
     url: String,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Running {
     /// Sends TERM and returns stderr.
     fn stop(mut self) -> String {
-        let pid = self.child.id().to_string();
-        let ended = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(ended.success());
+        self.child.signal("-TERM");
         let mut overview = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
         stderr.read_to_string(&mut overview).unwrap();
@@ -51,14 +43,8 @@ fn start(folder: &Path, args: &[&str]) -> Running {
 }
 
 fn running(command: &mut Command) -> Running {
-    let mut child = command.spawn().unwrap();
-    let mut url = String::new();
-    let stdout = child.stdout.take().unwrap();
-    BufReader::new(stdout).read_line(&mut url).unwrap();
-    Running {
-        child,
-        url: url.trim().to_owned(),
-    }
+    let (child, url) = TestProcess::listening(command);
+    Running { child, url }
 }
 
 async fn echo(url: &str, revision: Revision, tool: &str) -> String {

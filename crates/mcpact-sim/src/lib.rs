@@ -4,7 +4,7 @@
 //! sockets or a real clock, within limits. [`model`] predicts the outcome from its own tables. [`trial`] compares the
 //! two.
 //!
-//! [`test_client`] is the raw client of integration tests, on a real transport.
+//! [`scripted`] contains the clients and servers of integration tests, on real transports.
 //!
 //! This crate may use std and prints nothing. Read [`pair::Pair`] first, then [`model`] and [`trial::Trial`].
 
@@ -21,4 +21,4 @@ pub mod model;
 pub mod operations;
 pub mod trial;
 
-pub mod test_client;
+pub mod scripted;

@@ -159,7 +159,7 @@ fn a_server_that_gives_up_waiting_ends_its_requests() {
     assert!(pair.events().iter().any(closed));
 }
 
-/// A machine that is closed does not want to be told the time, or its driver would never rest.
+/// A closed machine has no deadline, so that its driver can stop.
 #[test]
 fn a_closed_server_has_no_deadline() {
     let terms = Arc::new(peers::server(dual(), FULL_SERVER));
@@ -168,7 +168,7 @@ fn a_closed_server_has_no_deadline() {
     assert_eq!(server.next_deadline(), None);
 }
 
-/// N9: a client that has failed says nothing more, not even to a ping that was under way.
+/// N9: a failed client sends nothing, not even the answer to a ping in flight.
 #[test]
 fn a_failed_client_is_silent() {
     let mut client = peers::client(exactly(Revision::V2024_11_05), NOTHING);

@@ -260,10 +260,10 @@ fn answers_out_of_order_find_their_requests() {
     assert!(drops(&pair, Side::Client).contains(&stray));
 }
 
-/// L24: a request that takes too long is given up with `notifications/cancelled`, in both
+/// L24: a request that takes too long is cancelled with `notifications/cancelled`, in both
 /// directions; the receiver then does not answer, and an answer that was under way is dropped.
 #[test]
-fn what_takes_too_long_is_cancelled() {
+fn request_that_takes_too_long_is_cancelled() {
     for (by, method) in [(Side::Client, "tools/list"), (Side::Server, "roots/list")] {
         let mut pair = ready(client(legacy_only(), TransportKind::Stream), legacy_only());
         pair.ask(by, 1, method, None, patience(2));

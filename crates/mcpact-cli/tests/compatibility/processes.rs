@@ -1,13 +1,13 @@
 //! Processes of a pair: a server of one revision, and a bridge in front of it.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use mcpact::client::{ChildCommand, Client, EraMode, Method, Notification, Target};
 use mcpact::model::{
     Content, CreateMessageRequest, CreateMessageResult, ElicitResult, FormRequest, LogMessage,
     Root, UrlRequest,
 };
+use mcpact_sim::scripted::process::TestProcess;
 use mcpact_spec::Revision;
 use serde_json::{Map, json};
 use tempfile::TempDir;
@@ -44,19 +44,8 @@ pub(crate) struct Running {
     pub(crate) client: Client,
     /// Received log messages.
     pub(crate) logged: Mutex<mpsc::UnboundedReceiver<LogMessage>>,
-    _listening: Vec<Listening>,
+    _listening: Vec<TestProcess>,
     _cache: TempDir,
-}
-
-/// A listening process, killed on drop.
-struct Listening(Child);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // Both fail only if it has exited.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 impl Running {
@@ -102,7 +91,7 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 /// Starts a listening program and returns its URL.
-fn listen(words: &[String], cache: &TempDir, listening: &mut Vec<Listening>) -> String {
+fn listen(words: &[String], cache: &TempDir, listening: &mut Vec<TestProcess>) -> String {
     let (verb, rest) = words.split_first().unwrap();
     let mut command = Command::new(MCPACT);
     command
@@ -110,14 +99,10 @@ fn listen(words: &[String], cache: &TempDir, listening: &mut Vec<Listening>) -> 
         .args(rest)
         .env("XDG_CACHE_HOME", cache.path())
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let output = child.stdout.take().unwrap();
-    listening.push(Listening(child));
-    let mut line = String::new();
-    BufReader::new(output).read_line(&mut line).unwrap();
-    line.trim().to_owned()
+    let (process, url) = TestProcess::listening(&mut command);
+    listening.push(process);
+    url
 }
 
 /// A client of a single revision with every capability.

@@ -1,15 +1,20 @@
 //! Harness: a gateway in its own directory, test servers and HTTP helpers.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+pub(crate) use mcpact_sim::scripted::process::signal;
+use mcpact_sim::scripted::process::{self, TestProcess};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+const JSON_OR_EVENTS: &str = "Content-Type: application/json\r\n\
+     Accept: application/json, text/event-stream\r\n";
 
 /// Test timeout.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -222,24 +227,20 @@ impl Harness {
         let mut command = self.command(args);
         let mut log = File::options();
         let log = log.append(true).create(true).open(self.path("log"));
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(log.unwrap())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        let stdout = child.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut url).unwrap();
-        let origin = url.trim().strip_suffix("/mcp").unwrap().to_owned();
+        let (child, url) = TestProcess::listening(command.stderr(log.unwrap()));
+        let origin = url.strip_suffix("/mcp").unwrap().to_owned();
         Running { child, origin }
     }
 
     /// Follows the log from its start.
     pub(crate) fn follow_logs(&self) -> LogFollower {
         let args = ["logs", "--follow", "--json", "--lines", "100000"];
-        let mut child = self.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = TestProcess::spawn(self.command(&args).stdout(Stdio::piped()));
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        LogFollower { child, lines }
+        LogFollower {
+            _child: child,
+            lines,
+        }
     }
 }
 
@@ -254,7 +255,7 @@ pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) {
 
 /// A running `mcpact logs --follow`.
 pub(crate) struct LogFollower {
-    child: Child,
+    _child: TestProcess,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
@@ -270,30 +271,10 @@ impl LogFollower {
     }
 }
 
-impl Drop for LogFollower {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A running gateway.
 pub(crate) struct Running {
-    child: Child,
+    child: TestProcess,
     pub(crate) origin: String,
-}
-
-pub(crate) fn signal(process: u32, name: &str) {
-    let pid = process.to_string();
-    let sent = Command::new("kill").args([name, &pid]).status().unwrap();
-    assert!(sent.success());
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Running {
@@ -317,8 +298,7 @@ impl Running {
 
     /// Sends a GET request.
     pub(crate) fn get(&self, path: &str) -> Reply {
-        let head = format!("GET {path} HTTP/1.1\r\n");
-        exchange(&self.origin, &head, "")
+        read(process::send("GET", &self.origin, path, "", ""))
     }
 
     /// Opens a legacy session with raw HTTP.
@@ -368,34 +348,35 @@ impl Reply {
 }
 
 pub(crate) fn send(origin: &str, path: &str, session: Option<&str>, body: &Value) -> Reply {
-    exchange(origin, &head(path, session), &body.to_string())
+    read(write("POST", origin, path, session, &body.to_string()))
 }
 
 /// Sends a request without waiting for the response.
 pub(crate) fn start_request(origin: &str, path: &str, session: &str, body: &Value) -> TcpStream {
-    write(origin, &head(path, Some(session)), &body.to_string())
+    write("POST", origin, path, Some(session), &body.to_string())
 }
 
-fn head(path: &str, session: Option<&str>) -> String {
+fn write(verb: &str, origin: &str, path: &str, session: Option<&str>, body: &str) -> TcpStream {
     let session = session.map_or_else(String::new, |id| {
         format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-06-18\r\n")
     });
-    format!(
-        "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\n{session}"
+    process::send(
+        verb,
+        origin,
+        path,
+        &format!("{JSON_OR_EVENTS}{session}"),
+        body,
     )
 }
 
 /// Ends a session.
 pub(crate) fn delete(origin: &str, path: &str, session: &str) -> Reply {
-    let head = head(path, Some(session));
-    exchange(origin, &head.replacen("POST", "DELETE", 1), "")
+    read(write("DELETE", origin, path, Some(session), ""))
 }
 
 /// Opens an SSE stream.
 pub(crate) fn listen(origin: &str, path: &str, session: Option<&str>) -> TcpStream {
-    let head = head(path, session);
-    write(origin, &head.replacen("POST", "GET", 1), "")
+    write("GET", origin, path, session, "")
 }
 
 /// Sends a 2026-07-28 request with its metadata.
@@ -415,29 +396,11 @@ pub(crate) fn start_modern_request(origin: &str, path: &str, body: &Value) -> Tc
     if declared.is_null() {
         *declared = json!({});
     }
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
-         Mcp-Method: {method}\r\nMcp-Name: {name}\r\n"
+    let headers = format!(
+        "{JSON_OR_EVENTS}MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n\
+         Mcp-Name: {name}\r\n"
     );
-    write(origin, &head, &body.to_string())
-}
-
-fn write(origin: &str, head: &str, body: &str) -> TcpStream {
-    let host = origin.strip_prefix("http://").unwrap();
-    let mut stream = TcpStream::connect(host).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(
-        stream,
-        "{head}Host: {host}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
-    stream
-}
-
-fn exchange(origin: &str, head: &str, body: &str) -> Reply {
-    read(write(origin, head, body))
+    process::send("POST", origin, path, &headers, &body.to_string())
 }
 
 /// Reads the response until the connection closes.

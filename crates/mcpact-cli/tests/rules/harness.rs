@@ -1,13 +1,15 @@
 //! Harness: a config directory, a test server that records its start, and a gateway.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{ChildStderr, Command, Output, Stdio};
 
 use mcpact::client::{Client, ClientBuilder};
 use mcpact_engine::client::EraMode;
+use mcpact_sim::scripted::exchange;
+use mcpact_sim::scripted::process::TestProcess;
 use mcpact_spec::Revision;
 use tempfile::TempDir;
 
@@ -98,31 +100,21 @@ impl Harness {
 }
 
 pub(crate) struct Running {
-    child: Child,
+    child: TestProcess,
     pub(crate) url: String,
 }
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
-        command.stderr(Stdio::null());
-        Self::from_child(command.spawn().unwrap())
+        let (child, url) = TestProcess::listening(command.stderr(Stdio::null()));
+        Self { child, url }
     }
 
     /// Starts a gateway and returns its stderr, which must be read.
     pub(crate) fn start_with_stderr(mut command: Command) -> (Self, BufReader<ChildStderr>) {
-        let mut child = command.spawn().unwrap();
-        let said = BufReader::new(child.stderr.take().unwrap());
-        (Self::from_child(child), said)
-    }
-
-    fn from_child(mut child: Child) -> Self {
-        let mut url = String::new();
-        let stdout = child.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut url).unwrap();
-        Self {
-            child,
-            url: url.trim().to_owned(),
-        }
+        let (mut child, url) = TestProcess::listening(&mut command);
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        (Self { child, url }, errors)
     }
 
     /// Returns the process ID.
@@ -132,32 +124,15 @@ impl Running {
 
     /// Sends a request and returns the status.
     pub(crate) async fn send(&self, verb: &str, path: &str, body: &str) -> u16 {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        let host = self.url.strip_prefix("http://").unwrap();
-        let host = host.split('/').next().unwrap();
-        let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
-        let request = format!(
-            "{verb} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\
-             Connection: close\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        let answer = String::from_utf8_lossy(&answer);
+        let origin = self.url.strip_suffix("/mcp").unwrap();
+        let headers = "Content-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n";
+        let answer = exchange(verb, origin, path, headers, body).await;
         answer.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
     pub(crate) async fn client(&self, revision: Revision) -> Client {
         client(revision).connect(self.url.clone()).await.unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
 use mcpact::model::{ElicitResult, TaskStatus};
-use mcpact_gateway::{Local, ServerEntry, Target, UpstreamServer, UpstreamSettings};
+use mcpact_gateway::ServerEntry;
+use mcpact_sim::scripted::LinkServer;
+use mcpact_sim::scripted::message::response;
 use mcpact_spec::Revision;
-use mcpact_transport::link::Link;
-use mcpact_transport::memory;
-use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Map, Value, json};
 
-use crate::house::{by_http, everything, hub, on_lines};
+use crate::in_process::{aggregator, everything, on_http, on_stdio};
+use crate::targets::{in_memory, upstream};
 use crate::wire::Wire;
 
 use Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
@@ -23,9 +23,9 @@ const SERVERS: [(&str, Revision); 3] = [
     ("plain", V2025_06_18),
 ];
 
-/// A client that says yes to everything, and knows tasks.
+/// Client with tasks that accepts every elicitation.
 fn client(revision: Revision) -> ClientBuilder {
-    let builder = crate::house::client(revision).on_elicitation(|_| async {
+    let builder = crate::in_process::client(revision).on_elicitation(|_| async {
         let answers = [("confirm", json!(true)), ("name", json!("Ann"))];
         let answers = answers.map(|(key, value)| (key.to_owned(), value));
         Ok(ElicitResult::accept(Map::from_iter(answers)))
@@ -71,7 +71,7 @@ async fn walk(client: &Client, what: &str) {
         let status = call.refresh().await.unwrap().map(|task| task.status);
         assert_eq!(status, Some(TaskStatus::Cancelled), "{what}");
     }
-    for unknown in ["nobody:1", "core:1", "extended:1", "1"] {
+    for unknown in ["unknown:1", "core:1", "extended:1", "1"] {
         let params = json!({ "taskId": unknown }).to_string();
         let asked = client.request("tasks/get", Some(&params)).await;
         let error = asked.unwrap_err();
@@ -81,31 +81,33 @@ async fn walk(client: &Client, what: &str) {
     assert_eq!(computed.unwrap().all_text(), "x", "{what}");
 }
 
-/// Clients that know tasks run tools of servers of either form as tasks through one connection,
-/// questions included, whoever speaks which revision; a task is asked about where it runs.
+/// Clients run tools of servers with either form of tasks as tasks through one connection, including questions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_of_all_servers() {
+async fn tools_of_all_servers_run_as_tasks() {
     for revision in [V2025_11_25, V2026_07_28] {
-        let hub = hub(SERVERS
-            .map(|(name, speaks)| everything(name, speaks))
-            .to_vec());
-        let connected = on_lines(&hub, client(revision)).await;
+        let aggregator = aggregator(
+            SERVERS
+                .map(|(name, server_revision)| everything(name, server_revision))
+                .to_vec(),
+        );
+        let connected = on_stdio(&aggregator, client(revision)).await;
         walk(&connected, &format!("{revision} on lines")).await;
         connected.close().await;
-        let connected = by_http(&hub, client(revision)).await;
+        let connected = on_http(&aggregator, client(revision)).await;
         walk(&connected, &format!("{revision} by HTTP")).await;
         connected.close().await;
     }
 }
 
-/// Who knows tasks as 2025-11-25 has them is told by each tool whether it runs as one: all of a modern server do, and
-/// those of the others as they say themselves.
+/// Clients of 2025-11-25 get the task support of each tool: `optional` for modern servers, the declared one for others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tools_say_whether_they_run_as_tasks() {
-    let hub = hub(SERVERS
-        .map(|(name, revision)| everything(name, revision))
-        .to_vec());
-    let mut wire = Wire::legacy(&hub, &json!({})).await;
+async fn tool_list_contains_the_task_support() {
+    let aggregator = aggregator(
+        SERVERS
+            .map(|(name, revision)| everything(name, revision))
+            .to_vec(),
+    );
+    let mut wire = Wire::legacy(&aggregator, &json!({})).await;
     let listed = wire.ask("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();
     for (server, expected) in [
@@ -120,9 +122,9 @@ async fn tools_say_whether_they_run_as_tasks() {
         let said: BTreeSet<&str> = said.map(Option::unwrap_or_default).collect();
         assert_eq!(Vec::from_iter(said), expected, "{server}");
     }
-    // Nobody else is told of what its revision does not have.
+    // Other revisions have no such field.
     for revision in [V2025_06_18, V2026_07_28] {
-        let older = on_lines(&hub, client(revision)).await;
+        let older = on_stdio(&aggregator, client(revision)).await;
         let tools = older.list_tools().await.unwrap();
         assert!(
             tools.iter().all(|tool| tool.execution.is_none()),
@@ -131,13 +133,15 @@ async fn tools_say_whether_they_run_as_tasks() {
     }
 }
 
-/// A server that has no tasks makes none, and who asks for one is told.
+/// A task requested from a server without tasks is refused with an error that names the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_without_tasks_says_so() {
-    let hub = hub(SERVERS
-        .map(|(name, speaks)| everything(name, speaks))
-        .to_vec());
-    let connected = on_lines(&hub, client(V2025_11_25)).await;
+async fn task_at_a_server_without_tasks_is_refused() {
+    let aggregator = aggregator(
+        SERVERS
+            .map(|(name, server_revision)| everything(name, server_revision))
+            .to_vec(),
+    );
+    let connected = on_stdio(&aggregator, client(V2025_11_25)).await;
     let params = json!({"name": "plain__echo", "arguments": {"text": "x"}, "task": {}});
     let refused = connected
         .request("tools/call", Some(&params.to_string()))
@@ -147,58 +151,37 @@ async fn a_server_without_tasks_says_so() {
     assert!(error.to_string().contains("plain"), "{error}");
 }
 
-/// A server of 2025-11-25 whose tasks are all called `1`.
-async fn monotonous(name: &'static str, mut link: Link) {
-    loop {
-        let message: Value = match link.source.next_line() {
-            Some(Line::Json(bytes)) => serde_json::from_slice(bytes).unwrap(),
-            Some(_) => continue,
-            None => match link.source.fill().await {
-                Ok(true) => continue,
-                Ok(false) | Err(_) => return,
-            },
+/// Server of 2025-11-25 that gives every task the id `1`.
+fn same_ids(name: &'static str) -> Arc<ServerEntry> {
+    let target = in_memory(move || {
+        let capabilities =
+            json!({"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}});
+        let script = move |message: &Value| {
+            let task = json!({
+                "taskId": "1", "status": "working", "statusMessage": name, "ttl": 60000,
+                "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
+            });
+            let result = match message["method"].as_str().unwrap_or_default() {
+                "tools/list" => json!({"tools": [
+                    {"name": "work", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}
+                ]}),
+                "tools/call" => json!({ "task": task }),
+                "tasks/get" | "tasks/cancel" => task,
+                _ if message["id"].is_null() => return Vec::new(),
+                _ => json!({}),
+            };
+            vec![response(message, result)]
         };
-        let task = json!({
-            "taskId": "1", "status": "working", "statusMessage": name, "ttl": 60000,
-            "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
-        });
-        let result = match message["method"].as_str().unwrap_or_default() {
-            "initialize" => json!({
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}},
-                "serverInfo": {"name": name, "version": "1"},
-            }),
-            "tools/list" => json!({"tools": [
-                {"name": "work", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}
-            ]}),
-            "tools/call" => json!({ "task": task }),
-            "tasks/get" | "tasks/cancel" => task,
-            _ => json!({}),
-        };
-        if message["id"].is_null() {
-            continue;
-        }
-        let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-        link.sink.push(&answer.to_string());
-        link.sink.flush().await.unwrap();
-    }
+        LinkServer::legacy("2025-11-25", capabilities, script).0
+    });
+    ServerEntry::new(name, upstream(target))
 }
 
-fn same_names(name: &'static str) -> Arc<ServerEntry> {
-    let target = Target::Local(Local(Arc::new(move || {
-        let (ours, theirs) = memory::pair();
-        tokio::spawn(monotonous(name, theirs));
-        ours
-    })));
-    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
-    ServerEntry::new(name, bridge)
-}
-
-/// P21: tasks of two servers that have the same name are not mixed up.
+/// P21: tasks with the same id at two servers are separate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_name_at_two_servers() {
-    let hub = hub(vec![same_names("left"), same_names("right")]);
-    let connected = on_lines(&hub, client(V2025_11_25)).await;
+async fn same_task_id_at_two_servers_is_unambiguous() {
+    let aggregator = aggregator(vec![same_ids("left"), same_ids("right")]);
+    let connected = on_stdio(&aggregator, client(V2025_11_25)).await;
     for server in ["left", "right"] {
         let tool = format!("{server}__work");
         let call = connected.call_tool_as_task(&tool, json!({}), TaskOptions::new());

@@ -1,20 +1,20 @@
-//! Several servers as one, case by case, down to what is on the wire.
+//! Several servers as one, checked on the wire.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcpact::client::Watch;
 use mcpact_gateway::{Aggregator, AggregatorSettings};
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::house::{client, hub, on_lines};
-use crate::scripted::{PATIENCE, Script, Speaks, impatient};
+use crate::in_process::{aggregator, client, on_stdio};
+use crate::scripted_process::{PATIENCE, ScriptedProcess, impatient};
 use crate::wire::Wire;
 
-const ERAS: [Speaks; 2] = [Speaks::Handshake, Speaks::Discover];
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// The names of what is in a list, page after page.
+/// Returns the names in all pages of a list.
 async fn names(wire: &mut Wire, method: &str, member: &str, key: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut params = json!({});
@@ -36,30 +36,30 @@ async fn tools(wire: &mut Wire) -> Vec<String> {
     names(wire, "tools/list", "tools", "name").await
 }
 
-/// A client of each era.
-async fn both(hub: &Arc<Aggregator>, capabilities: &Value) -> [Wire; 2] {
+/// Connects a client of each era.
+async fn both(aggregator: &Arc<Aggregator>, capabilities: &Value) -> [Wire; 2] {
     [
-        Wire::legacy(hub, capabilities).await,
-        Wire::modern(hub, capabilities),
+        Wire::legacy(aggregator, capabilities).await,
+        Wire::modern(aggregator, capabilities),
     ]
 }
 
-/// AG-01, P21: a tool that two servers of the same name have has two names, which are in order, short and plain, stay as they
-/// are when they are asked for again, and lead back to their servers.
+/// AG-01, P21: the same tool at two servers has two names. Names are ordered, short, stable and valid, and are routed to
+/// their servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_tool_at_two_servers() {
+async fn same_tool_at_two_servers_has_two_names() {
     for era in ERAS {
         let scripts = [
-            Script::new(era, &json!({"tools": {}})),
-            Script::new(era, &json!({"tools": {}})),
+            ScriptedProcess::new(era, &json!({"tools": {}})),
+            ScriptedProcess::new(era, &json!({"tools": {}})),
         ];
         let long = "x".repeat(100);
         for script in &scripts {
             script.tools(&["search", &long, "a b/\u{e4}"]);
         }
         let members = vec![scripts[0].member("a"), scripts[1].member("b")];
-        let hub = hub(members);
-        for mut wire in both(&hub, &json!({})).await {
+        let aggregator = aggregator(members);
+        for mut wire in both(&aggregator, &json!({})).await {
             let listed = tools(&mut wire).await;
             assert_eq!(listed, tools(&mut wire).await);
             assert_eq!(
@@ -74,9 +74,9 @@ async fn the_same_tool_at_two_servers() {
                 let params = json!({"name": name, "arguments": {"at": at}});
                 let called = wire.ask("tools/call", params).await;
                 assert_eq!(called["result"]["content"][0]["text"], "done", "{called}");
-                let heard = scripts[at / 3].heard("tools/call");
+                let received = scripts[at / 3].received("tools/call");
                 let own = ["search", &long, "a b/\u{e4}"][at % 3];
-                let last = &heard.last().unwrap()["params"];
+                let last = &received.last().unwrap()["params"];
                 assert_eq!(
                     (&last["name"], &last["arguments"]["at"]),
                     (&json!(own), &json!(at))
@@ -86,50 +86,50 @@ async fn the_same_tool_at_two_servers() {
     }
 }
 
-/// AG-02: changes are told if one server tells of them, and those of a server that does not are found by
-/// asking it again, without anybody's doing, as long as it is awake.
+/// AG-02: list changes are declared if one server declares them. Lists of a running server without notifications are
+/// polled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_that_nobody_tells() {
+async fn list_changes_are_found_by_polling() {
     for era in ERAS {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-            let telling = Script::new(era, &json!({"tools": {"listChanged": true}}));
-            let silent = Script::new(era, &json!({"tools": {}}));
+            let telling = ScriptedProcess::new(era, &json!({"tools": {"listChanged": true}}));
+            let silent = ScriptedProcess::new(era, &json!({"tools": {}}));
             let awake = mcpact_config::RunSettings::default();
             let nowhere = mcpact_gateway::Cache::disabled();
             let silent_member = silent.member_run("b", &nowhere, awake);
-            let hub = impatient(vec![telling.member("a"), silent_member.clone()]);
-            let connected = on_lines(&hub, client(revision)).await;
+            let aggregator = impatient(vec![telling.member("a"), silent_member.clone()]);
+            let connected = on_stdio(&aggregator, client(revision)).await;
             let tells = mcpact_spec::Capability::ToolsListChanged;
             assert!(connected.pact().declares(tells));
             let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
             assert_eq!(connected.list_tools().await.unwrap().len(), 2);
             silent.tools(&["one", "two"]);
-            let told = tokio::time::timeout(PATIENCE, changes.next()).await;
-            assert!(told.unwrap().is_some(), "{revision} of {era:?}");
+            let notified = tokio::time::timeout(PATIENCE, changes.next()).await;
+            assert!(notified.unwrap().is_some(), "{revision} of {era:?}");
             assert_eq!(connected.list_tools().await.unwrap().len(), 3);
             assert_eq!(silent.starts(), 1);
         }
     }
 }
 
-/// AG-03: pages of servers and of the hub are followed to the end; a cursor of another list, of another
-/// hub or of nobody is refused.
+/// AG-03: pages of servers and of the aggregator are followed to the end. A cursor of another list or aggregator, or an
+/// invalid one, is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_are_followed() {
+async fn pages_are_followed_and_foreign_cursors_refused() {
     for era in ERAS {
-        let paged = Script::new(era, &json!({"tools": {}}));
+        let paged = ScriptedProcess::new(era, &json!({"tools": {}}));
         let mut first = paged.page(&["a", "b"]);
         first["nextCursor"] = json!("two");
         paged.answers("tools-list", &first);
         paged.answers("tools-list-two", &paged.page(&["c", "d"]));
-        let other = Script::new(era, &json!({"tools": {}}));
+        let other = ScriptedProcess::new(era, &json!({"tools": {}}));
         other.tools(&["e", "f", "g"]);
         let mut settings = AggregatorSettings::default();
         settings.front.page_size = 3;
         let members = || vec![paged.member("p"), other.member("o")];
-        let hub = Aggregator::new(members(), settings.clone()).unwrap();
+        let aggregator = Aggregator::new(members(), settings.clone()).unwrap();
         let elsewhere = Aggregator::new(vec![other.member("o")], settings).unwrap();
-        for mut wire in both(&hub, &json!({})).await {
+        for mut wire in both(&aggregator, &json!({})).await {
             let expected = ["p__a", "p__b", "p__c", "p__d", "o__e", "o__f", "o__g"];
             assert_eq!(tools(&mut wire).await, expected, "{era:?}");
             let page = wire.ask("tools/list", json!({})).await;
@@ -153,19 +153,18 @@ async fn pages_are_followed() {
     }
 }
 
-/// AG-04, P14: a page of several servers holds for as short a time as that of the strictest, and for the client
-/// alone, even if every server says otherwise.
+/// AG-04, P14: a merged page has the shortest lifetime of its parts and is always private.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_strictest_hint_holds() {
+async fn merged_page_has_the_strictest_cache_hint() {
     let hinted = |ttl: u64, scope: &str| {
-        let script = Script::new(Speaks::Discover, &json!({"tools": {}}));
+        let script = ScriptedProcess::new(Era::Modern, &json!({"tools": {}}));
         let mut page = script.page(&["one"]);
         page["ttlMs"] = json!(ttl);
         page["cacheScope"] = json!(scope);
         script.answers("tools-list", &page);
         script
     };
-    let legacy = Script::new(Speaks::Handshake, &json!({"tools": {}}));
+    let legacy = ScriptedProcess::new(Era::Legacy, &json!({"tools": {}}));
     let (public, short) = (hinted(5000, "public"), hinted(1000, "public"));
     let private = hinted(1000, "private");
     for (members, ttl) in [
@@ -176,66 +175,65 @@ async fn the_strictest_hint_holds() {
     ] {
         let members = members.iter().enumerate();
         let members = members.map(|(at, script)| script.member(&format!("s{at}")));
-        let hub = hub(members.collect());
-        let mut wire = Wire::modern(&hub, &json!({}));
+        let aggregator = aggregator(members.collect());
+        let mut wire = Wire::modern(&aggregator, &json!({}));
         let page = wire.ask("tools/list", json!({})).await;
         assert_eq!(page["result"]["ttlMs"], ttl, "{page}");
         assert_eq!(page["result"]["cacheScope"], "private", "{page}");
     }
 }
 
-/// AG-05: a server is told of what the client declared for this request, and of nothing else.
+/// AG-05: a server gets exactly the capabilities that the client declared for the request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_are_told_what_the_client_declared() {
+async fn servers_get_the_capabilities_of_the_client() {
     let declared = json!({"elicitation": {"form": {}}});
-    let modern = Script::new(Speaks::Discover, &json!({"tools": {}}));
-    let legacy = Script::new(Speaks::Handshake, &json!({"tools": {}}));
-    let hub = hub(vec![modern.member("m"), legacy.member("l")]);
-    for mut wire in both(&hub, &declared).await {
+    let modern = ScriptedProcess::new(Era::Modern, &json!({"tools": {}}));
+    let legacy = ScriptedProcess::new(Era::Legacy, &json!({"tools": {}}));
+    let aggregator = aggregator(vec![modern.member("m"), legacy.member("l")]);
+    for mut wire in both(&aggregator, &declared).await {
         wire.ask("tools/list", json!({})).await;
         for tool in ["m__one", "l__one"] {
             let called = wire.ask("tools/call", json!({"name": tool})).await;
             assert_eq!(called["result"]["content"][0]["text"], "done", "{called}");
         }
-        let heard = modern.heard("tools/call");
-        let meta = &heard.last().unwrap()["params"]["_meta"];
-        let told = &meta["io.modelcontextprotocol/clientCapabilities"];
-        let keys: Vec<&String> = told.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["elicitation"], "{told}");
+        let received = modern.received("tools/call");
+        let meta = &received.last().unwrap()["params"]["_meta"];
+        let declared = &meta["io.modelcontextprotocol/clientCapabilities"];
+        let keys: Vec<&String> = declared.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["elicitation"], "{declared}");
     }
-    let mut nobody = Wire::modern(&hub, &json!({}));
-    let called = nobody.ask("tools/call", json!({"name": "m__one"})).await;
+    let mut bare = Wire::modern(&aggregator, &json!({}));
+    let called = bare.ask("tools/call", json!({"name": "m__one"})).await;
     assert_eq!(called["result"]["content"][0]["text"], "done", "{called}");
-    let heard = modern.heard("tools/call");
-    let meta = &heard.last().unwrap()["params"]["_meta"];
+    let received = modern.received("tools/call");
+    let meta = &received.last().unwrap()["params"]["_meta"];
     assert_eq!(
         meta["io.modelcontextprotocol/clientCapabilities"],
         json!({})
     );
-    // Whoever asks only who is there declares nothing on anybody's behalf.
-    let told: BTreeSet<String> = legacy
-        .heard("initialize")
+    // Handshakes without a client declare nothing.
+    let declared: BTreeSet<String> = legacy
+        .received("initialize")
         .iter()
-        .map(|heard| heard["params"]["capabilities"].to_string())
+        .map(|received| received["params"]["capabilities"].to_string())
         .collect();
-    for told in &told {
-        let told: Value = serde_json::from_str(told).unwrap();
-        let others = told
+    for declared in &declared {
+        let declared: Value = serde_json::from_str(declared).unwrap();
+        let others = declared
             .as_object()
             .unwrap()
             .keys()
             .filter(|key| *key != "elicitation");
-        assert_eq!(others.count(), 0, "{told}");
+        assert_eq!(others.count(), 0, "{declared}");
     }
 }
 
-/// AG-08: the same address at two servers is two addresses, each of which leads to its own; the bare one
-/// leads to neither.
+/// AG-08: the same URI at two servers becomes two URIs, each routed to its server; the original one is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_address_at_two_servers() {
+async fn same_uri_at_two_servers_becomes_two_uris() {
     for era in ERAS {
         let scripts = ["a", "b"].map(|name| {
-            let script = Script::new(era, &json!({"resources": {}}));
+            let script = ScriptedProcess::new(era, &json!({"resources": {}}));
             let listed = json!([{"uri": "note://x", "name": "x"}, {"uri": format!("note://{name}"), "name": name}]);
             script.answers("resources-list", &json!({"resultType": "complete", "resources": listed}));
             script.answers("resources-templates-list", &json!({"resultType": "complete", "resourceTemplates": []}));
@@ -243,8 +241,8 @@ async fn the_same_address_at_two_servers() {
             script.answers("resources-read", &json!({"resultType": "complete", "contents": contents}));
             script
         });
-        let hub = hub(vec![scripts[0].member("a"), scripts[1].member("b")]);
-        for mut wire in both(&hub, &json!({})).await {
+        let aggregator = aggregator(vec![scripts[0].member("a"), scripts[1].member("b")]);
+        for mut wire in both(&aggregator, &json!({})).await {
             let listed = names(&mut wire, "resources/list", "resources", "uri").await;
             let expected = [
                 "mcpact://a/note://x",
@@ -268,16 +266,16 @@ async fn the_same_address_at_two_servers() {
     }
 }
 
-/// What is advertised beyond the lists is what a server has and the hub can route; what one of them has not declared is
-/// refused on the wire for its things, and it never hears of it.
+/// Capabilities besides the lists are declared if a server has them and they can be routed. A request for a server that
+/// has not declared the capability is refused and not sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_what_is_declared_is_forwarded() {
+async fn undeclared_requests_are_not_forwarded() {
     for era in ERAS {
-        let with = Script::new(
+        let with = ScriptedProcess::new(
             era,
             &json!({"prompts": {}, "completions": {}, "resources": {"subscribe": true}}),
         );
-        let without = Script::new(
+        let without = ScriptedProcess::new(
             era,
             &json!({"prompts": {}, "tools": {}, "experimental": {"x": {}}}),
         );
@@ -292,25 +290,21 @@ async fn only_what_is_declared_is_forwarded() {
             "completion-complete",
             &json!({"resultType": "complete", "completion": completion}),
         );
-        let hub = hub(vec![with.member("w"), without.member("o")]);
-        let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "w", "version": "1"},
-        });
-        let mut wire = Wire::modern(&hub, &json!({}));
+        let aggregator = aggregator(vec![with.member("w"), without.member("o")]);
+        let mut wire = Wire::modern(&aggregator, &json!({}));
         let discovered = wire.ask("server/discover", json!({})).await;
-        let mut handshake = Wire::unmet(&hub);
-        let shaken = handshake.ask("initialize", params).await;
-        for (told, is_shaken) in [(&discovered, false), (&shaken, true)] {
-            let told = told["result"]["capabilities"].as_object().unwrap();
-            let keys: BTreeSet<&str> = told.keys().map(String::as_str).collect();
+        let initialized = Wire::initialize(&aggregator, "2025-11-25").await;
+        for (answer, is_legacy) in [(&discovered, false), (&initialized, true)] {
+            let declared = answer["result"]["capabilities"].as_object().unwrap();
+            let keys: BTreeSet<&str> = declared.keys().map(String::as_str).collect();
             let mut expected = BTreeSet::from(["completions", "prompts", "resources", "tools"]);
             // Tools of a modern server run as tasks that the gateway keeps.
-            if is_shaken && era == Speaks::Discover {
+            if is_legacy && era == Era::Modern {
                 expected.insert("tasks");
             }
             assert_eq!(keys, expected, "{era:?}");
         }
-        for mut wire in both(&hub, &json!({})).await {
+        for mut wire in both(&aggregator, &json!({})).await {
             names(&mut wire, "prompts/list", "prompts", "name").await;
             let argument = json!({"name": "a", "value": "v"});
             let of = |prompt: &str| json!({"ref": {"type": "ref/prompt", "name": prompt}, "argument": argument});
@@ -322,26 +316,27 @@ async fn only_what_is_declared_is_forwarded() {
             );
             let refused = wire.ask("completion/complete", of("o__p")).await;
             assert_eq!(refused["error"]["code"], -32601, "{refused}");
-            let nobodys = wire.ask("logging/setLevel", json!({"level": "info"})).await;
-            assert_eq!(nobodys["error"]["code"], -32601, "{nobodys}");
+            let undeclared = wire.ask("logging/setLevel", json!({"level": "info"})).await;
+            assert_eq!(undeclared["error"]["code"], -32601, "{undeclared}");
         }
-        assert_eq!(without.heard("completion/complete").len(), 0);
+        assert_eq!(without.received("completion/complete").len(), 0);
     }
 }
 
-/// A server that declares a list and does not know it keeps the rest, and so do the others.
+/// A declared list that the server does not know affects neither its other lists nor other servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_that_was_declared_in_vain() {
+async fn declared_but_unknown_list_is_left_out() {
     for era in ERAS {
-        let boastful = Script::new(era, &json!({"tools": {}, "prompts": {}, "resources": {}}));
-        let honest = Script::new(era, &json!({"tools": {}, "prompts": {}}));
-        honest.answers(
+        let incomplete =
+            ScriptedProcess::new(era, &json!({"tools": {}, "prompts": {}, "resources": {}}));
+        let complete = ScriptedProcess::new(era, &json!({"tools": {}, "prompts": {}}));
+        complete.answers(
             "prompts-list",
             &json!({"resultType": "complete", "prompts": [{"name": "p"}]}),
         );
-        let members = vec![boastful.member("b"), honest.member("h")];
-        let hub = hub(members.clone());
-        for mut wire in both(&hub, &json!({})).await {
+        let members = vec![incomplete.member("b"), complete.member("h")];
+        let aggregator = aggregator(members.clone());
+        for mut wire in both(&aggregator, &json!({})).await {
             let prompts = names(&mut wire, "prompts/list", "prompts", "name").await;
             assert_eq!(prompts, ["h__p"], "{era:?}");
             assert_eq!(
@@ -358,12 +353,16 @@ async fn a_list_that_was_declared_in_vain() {
     }
 }
 
-/// Errors of the protocol cross with their code and data, and whatever comes of a call, it was made once.
+/// Protocol errors keep their code and data, and the failed call is sent once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_cross_and_nothing_is_done_twice() {
-    let script = Script::new(Speaks::Handshake, &json!({"tools": {}}));
-    let hub = hub(vec![script.member("s")]);
-    let mut wire = Wire::legacy(&hub, &json!({"elicitation": {"form": {}, "url": {}}})).await;
+async fn errors_are_passed_on_and_calls_sent_once() {
+    let script = ScriptedProcess::new(Era::Legacy, &json!({"tools": {}}));
+    let aggregator = aggregator(vec![script.member("s")]);
+    let mut wire = Wire::legacy(
+        &aggregator,
+        &json!({"elicitation": {"form": {}, "url": {}}}),
+    )
+    .await;
     wire.ask("tools/list", json!({})).await;
     let visit =
         json!({"mode": "url", "elicitationId": "e", "url": "https://host/", "message": "Sign in"});
@@ -381,6 +380,6 @@ async fn errors_cross_and_nothing_is_done_twice() {
         let answer = wire.ask("tools/call", json!({"name": "s__one"})).await;
         assert_eq!(answer["error"]["code"], code, "{answer}");
         assert_eq!(answer["error"]["data"], data, "{answer}");
-        assert_eq!(script.heard("tools/call").len(), calls + 1);
+        assert_eq!(script.received("tools/call").len(), calls + 1);
     }
 }

@@ -1,32 +1,33 @@
-//! What clients are told of calls that a server does not serve as it should.
+//! Errors of failed calls.
 
 use std::time::Duration;
 
 use mcpact_config::RunSettings;
 use mcpact_gateway::Cache;
+use mcpact_spec::Era;
 use serde_json::{Value, json};
 
-use crate::house::hub;
-use crate::scripted::{Script, Speaks};
+use crate::in_process::aggregator;
+use crate::scripted_process::ScriptedProcess;
 use crate::wire::Wire;
 
-/// Calls the tool of a server that answers like this, and gives back the error.
+/// Calls the tool of a server with this answer; returns the error.
 async fn failed(answer: &str, call_timeout: Duration) -> Value {
-    let script = Script::new(Speaks::Handshake, &json!({"tools": {}}));
+    let script = ScriptedProcess::new(Era::Legacy, &json!({"tools": {}}));
     script.put("tools-call", answer);
     let run = RunSettings {
         call_timeout,
         ..RunSettings::default()
     };
-    let hub = hub(vec![script.member_run("shop", &Cache::disabled(), run)]);
-    let mut wire = Wire::modern(&hub, &json!({}));
+    let aggregator = aggregator(vec![script.member_run("shop", &Cache::disabled(), run)]);
+    let mut wire = Wire::modern(&aggregator, &json!({}));
     let params = json!({"name": "shop__one", "arguments": {}});
     wire.ask("tools/call", params).await["error"].clone()
 }
 
-/// A failed call names the server, the cause and what helps.
+/// The error of a failed call names the server, the cause and a remedy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_call_names_server_cause_and_remedy() {
+async fn error_of_a_failed_call_names_server_cause_and_remedy() {
     let minute = Duration::from_secs(60);
     let twice = r#"{"content":[],"content":[]}"#;
     let cells = [

@@ -1,4 +1,4 @@
-//! What goes along with names and addresses: completion and log levels.
+//! Completion and log levels.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use mcpact::model::CompletionRef;
 use mcpact_spec::{Capability, LogLevel, Revision};
 use serde_json::{Map, json};
 
-use crate::house::{client, everything, hub, on_lines};
+use crate::in_process::{aggregator, client, everything, on_stdio};
 
 const SERVERS: [(&str, Revision); 3] = [
     ("old", Revision::V2025_03_26),
@@ -14,17 +14,19 @@ const SERVERS: [(&str, Revision); 3] = [
     ("new", Revision::V2026_07_28),
 ];
 
-/// Arguments of prompts and of templates are completed by the server whose they are.
+/// Arguments of prompts and templates are completed by their server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arguments_are_completed_by_their_server() {
-    let hub = hub(SERVERS
-        .map(|(name, speaks)| everything(name, speaks))
-        .to_vec());
+    let aggregator = aggregator(
+        SERVERS
+            .map(|(name, server_revision)| everything(name, server_revision))
+            .to_vec(),
+    );
     for revision in Revision::ALL {
         if !Capability::Completions.presence(revision).counts() {
             continue;
         }
-        let connected = on_lines(&hub, client(revision)).await;
+        let connected = on_stdio(&aggregator, client(revision)).await;
         for (server, _) in SERVERS {
             let prompt = format!("{server}__test_prompt_with_arguments");
             let template = format!("mcpact://{server}/test://template/{{id}}/data");
@@ -40,30 +42,31 @@ async fn arguments_are_completed_by_their_server() {
                     "{revision} {reference:?}"
                 );
             }
-            let nobody = CompletionRef::prompt("nobody__prompt");
-            let error = connected.complete(&nobody, "id", "te", Map::new()).await;
+            let unknown = CompletionRef::prompt("unknown__prompt");
+            let error = connected.complete(&unknown, "id", "te", Map::new()).await;
             assert_eq!(error.unwrap_err().code(), Some(-32602), "{revision}");
         }
         connected.close().await;
     }
 }
 
-/// A log level is set at all servers, those that the client meets later included, and loggers
-/// say whose they are.
+/// A log level is set at all servers, including those connected later, and loggers name their server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_level_is_set_at_all_servers() {
-    let hub = hub(SERVERS
-        .map(|(name, speaks)| everything(name, speaks))
-        .to_vec());
+async fn log_level_is_set_at_all_servers() {
+    let aggregator = aggregator(
+        SERVERS
+            .map(|(name, server_revision)| everything(name, server_revision))
+            .to_vec(),
+    );
     for revision in Revision::ALL {
-        let heard = Arc::new(Mutex::new(0));
-        let count = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&received);
         let builder = client(revision).on_notification(move |note| {
             if note.method == "notifications/message" {
                 *count.lock().unwrap() += 1;
             }
         });
-        let connected = on_lines(&hub, builder).await;
+        let connected = on_stdio(&aggregator, builder).await;
         for (level, expected) in [
             (LogLevel::Error, 0),
             (LogLevel::Info, 3),
@@ -73,8 +76,8 @@ async fn a_log_level_is_set_at_all_servers() {
             for (server, _) in SERVERS {
                 let tool = format!("{server}__test_tool_with_logging");
                 connected.call_tool(&tool, json!({})).await.unwrap();
-                let heard = std::mem::take(&mut *heard.lock().unwrap());
-                assert_eq!(heard, expected, "{revision} at {server}: {level:?}");
+                let received = std::mem::take(&mut *received.lock().unwrap());
+                assert_eq!(received, expected, "{revision} at {server}: {level:?}");
             }
         }
         connected.close().await;

@@ -1,4 +1,4 @@
-//! Servers of every era behind one aggregator, and clients of every revision in front of it.
+//! Aggregation of servers of every era for clients of every revision.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 mod aggregated_tasks;
@@ -6,8 +6,8 @@ mod aggregation;
 mod call_errors;
 mod call_routing;
 mod completion_and_log_levels;
-mod house;
 mod idle_servers;
+mod in_process;
 mod instance_limit;
 mod listen_streams;
 mod malformed_lists;
@@ -20,11 +20,31 @@ mod request_state;
 mod resource_subscriptions;
 mod resource_uris;
 mod revision_change;
-mod scripted;
+mod scripted_process;
 mod slow_servers;
 mod stable_names;
 mod subscription_recovery;
+#[path = "../common/targets.rs"]
+mod targets;
 mod unknown_names;
 mod unresponsive_servers;
 mod uri_aliases;
 mod wire;
+
+/// Names for the tests that do not change while the connection pool is rewritten.
+mod house {
+    pub(crate) use crate::in_process::{aggregator as hub, everything};
+}
+mod scripted {
+    use mcpact_spec::Era;
+
+    pub(crate) use crate::scripted_process::{PATIENCE, ScriptedProcess as Script, until};
+
+    pub(crate) struct Speaks;
+
+    #[expect(non_upper_case_globals, reason = "former names of variants")]
+    impl Speaks {
+        pub(crate) const Handshake: Era = Era::Legacy;
+        pub(crate) const Discover: Era = Era::Modern;
+    }
+}

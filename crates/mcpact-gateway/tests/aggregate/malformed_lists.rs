@@ -1,19 +1,20 @@
-//! Servers whose lists are not as they should be.
+//! Malformed lists of servers.
 
 use mcpact_config::ToolFilter;
 use mcpact_gateway::ServerEntry;
+use mcpact_spec::Era;
 use serde_json::{Value, json};
 
-use crate::house::hub;
-use crate::scripted::{Script, Speaks};
+use crate::in_process::aggregator;
+use crate::scripted_process::ScriptedProcess;
 use crate::wire::Wire;
 
-/// A tool as servers list it.
+/// Tool in a list.
 fn tool(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
 }
 
-/// What the servers answer to `tools/list`, what of it can be used, and what is told of the rest.
+/// Name, result of `tools/list`, usable tools and reported problem of each server.
 fn cases() -> [(&'static str, Value, &'static [&'static str], &'static str); 6] {
     let mixed = json!([tool("a"), tool("a"), {"name": 5}, {}, "text", null, tool("b")]);
     [
@@ -51,10 +52,10 @@ fn cases() -> [(&'static str, Value, &'static [&'static str], &'static str); 6] 
     ]
 }
 
-fn script(era: Speaks, answer: &Value) -> Script {
-    let script = Script::new(era, &json!({"tools": {}, "prompts": {}}));
+fn script(era: Era, answer: &Value) -> ScriptedProcess {
+    let script = ScriptedProcess::new(era, &json!({"tools": {}, "prompts": {}}));
     let mut answer = answer.clone();
-    if era == Speaks::Discover && answer.is_object() {
+    if era == Era::Modern && answer.is_object() {
         answer["resultType"] = json!("complete");
     }
     script.answers("tools-list", &answer);
@@ -66,22 +67,22 @@ fn script(era: Speaks, answer: &Value) -> Script {
     script
 }
 
-/// Of a list that is broken in part the rest is served, a list that does not end is not followed for ever,
-/// and what is left out is told: to whoever watches, and in the instructions for clients.
+/// Valid items of a malformed list are served, and an endless list is cut off. The status and the instructions report
+/// what is left out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_a_list_is_told_and_the_rest_is_served() {
-    for era in [Speaks::Handshake, Speaks::Discover] {
+async fn valid_items_are_served_and_problems_are_reported() {
+    for era in [Era::Legacy, Era::Modern] {
         let servers: Vec<_> = cases()
             .into_iter()
-            .map(|(name, answer, tools, told)| (name, script(era, &answer), tools, told))
+            .map(|(name, answer, tools, problem)| (name, script(era, &answer), tools, problem))
             .collect();
         let members: Vec<_> = servers
             .iter()
             .map(|(name, script, ..)| script.member(name))
             .collect();
-        let hub = hub(members.clone());
-        let mut modern = Wire::modern(&hub, &json!({}));
-        let mut legacy = Wire::legacy(&hub, &json!({})).await;
+        let aggregator = aggregator(members.clone());
+        let mut modern = Wire::modern(&aggregator, &json!({}));
+        let mut legacy = Wire::legacy(&aggregator, &json!({})).await;
         let expected: Vec<String> = servers
             .iter()
             .flat_map(|(name, _, tools, _)| tools.iter().map(move |tool| format!("{name}__{tool}")))
@@ -94,25 +95,23 @@ async fn what_is_wrong_with_a_list_is_told_and_the_rest_is_served() {
                 .map(|tool| tool["name"].as_str().unwrap())
                 .collect();
             assert_eq!(names, expected, "{era:?}");
-            // A list that is whole does not hide that another one is not.
+            // A valid list does not hide the problem of another one.
             wire.ask("prompts/list", json!({})).await;
         }
-        let mut later = Wire::unmet(&hub);
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "l", "version": "1"}});
-        let hello = later.ask("initialize", hello).await;
+        let hello = Wire::initialize(&aggregator, "2025-06-18").await;
         let instructions = hello["result"]["instructions"].as_str().unwrap();
-        for ((name, _, _, told), member) in servers.iter().zip(&members) {
-            told_of(member, told);
-            let words = format!("`{name}` is incomplete: {told}");
-            let is_told = instructions.contains(&words);
-            assert_eq!(is_told, !told.is_empty(), "{era:?} {instructions}");
+        for ((name, _, _, problem), member) in servers.iter().zip(&members) {
+            assert_reported(member, problem);
+            let words = format!("`{name}` is incomplete: {problem}");
+            let is_reported = instructions.contains(&words);
+            assert_eq!(is_reported, !problem.is_empty(), "{era:?} {instructions}");
         }
         let circle = &servers[2].1;
-        assert!(circle.heard("tools/list").len() <= 4, "{era:?}");
+        assert!(circle.received("tools/list").len() <= 4, "{era:?}");
     }
 }
 
-fn told_of(member: &ServerEntry, words: &str) {
+fn assert_reported(member: &ServerEntry, words: &str) {
     let lacking = member.lacking().join("; ");
     assert!(
         lacking.starts_with(words) && lacking.is_empty() == words.is_empty(),
@@ -121,13 +120,13 @@ fn told_of(member: &ServerEntry, words: &str) {
     assert_eq!(member.failure(), None);
 }
 
-/// Once the list is whole, nothing is told any more.
+/// The problem of a list is no longer reported when the list is valid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_that_becomes_whole_is_not_complained_about() {
-    let script = script(Speaks::Handshake, &json!({"tools": 7}));
+async fn repaired_list_is_not_reported() {
+    let script = script(Era::Legacy, &json!({"tools": 7}));
     let member = script.member("s");
-    let hub = hub(vec![std::sync::Arc::clone(&member)]);
-    let mut wire = Wire::legacy(&hub, &json!({})).await;
+    let aggregator = aggregator(vec![std::sync::Arc::clone(&member)]);
+    let mut wire = Wire::legacy(&aggregator, &json!({})).await;
     let listed = wire.ask("tools/list", json!({})).await;
     assert_eq!(listed["result"]["tools"], json!([]));
     assert_eq!(member.lacking().len(), 1);
@@ -140,53 +139,51 @@ async fn a_list_that_becomes_whole_is_not_complained_about() {
     assert_eq!(member.lacking(), Vec::<String>::new());
 }
 
-/// A config that names none of the tools that there are is told of: to whoever watches, and in the instructions.
+/// The status and the instructions report a tool filter that matches no tool.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_choice_of_tools_that_fits_none_is_told() {
-    for (only, told) in [
+async fn tool_filter_without_matches_is_reported() {
+    for (only, problem) in [
         ("ecko", "`tools` in the config names none of its 2 tools"),
         ("ec*", ""),
     ] {
         let answer = json!({"tools": [tool("echo"), tool("add")]});
-        let script = script(Speaks::Handshake, &answer);
+        let script = script(Era::Legacy, &answer);
         let member = script.member("s");
         member.server().serve_tools(ToolFilter {
             only: vec![only.to_owned()],
             ..ToolFilter::default()
         });
-        let hub = hub(vec![std::sync::Arc::clone(&member)]);
-        let mut wire = Wire::legacy(&hub, &json!({})).await;
+        let aggregator = aggregator(vec![std::sync::Arc::clone(&member)]);
+        let mut wire = Wire::legacy(&aggregator, &json!({})).await;
         let listed = wire.ask("tools/list", json!({})).await;
         let listed = listed["result"]["tools"].as_array().unwrap().len();
-        assert_eq!(listed, usize::from(told.is_empty()));
-        told_of(&member, told);
-        let mut later = Wire::unmet(&hub);
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "l", "version": "1"}});
-        let hello = later.ask("initialize", hello).await;
+        assert_eq!(listed, usize::from(problem.is_empty()));
+        assert_reported(&member, problem);
+        let hello = Wire::initialize(&aggregator, "2025-06-18").await;
         let instructions = hello["result"]["instructions"].as_str().unwrap();
-        let is_told = instructions.contains("names none of its 2 tools");
-        assert_eq!(is_told, !told.is_empty(), "{instructions}");
+        let is_reported = instructions.contains("names none of its 2 tools");
+        assert_eq!(is_reported, !problem.is_empty(), "{instructions}");
     }
 }
 
-/// What a server gives back that is no result is an error that names the server, and goes to nobody as it is.
+/// A result that is not an object becomes an error that names the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_result_that_is_none_is_an_error() {
-    for era in [Speaks::Handshake, Speaks::Discover] {
-        let script = Script::new(era, &json!({"tools": {}}));
-        let hub = hub(vec![script.member("s")]);
+async fn result_that_is_not_an_object_is_an_error() {
+    for era in [Era::Legacy, Era::Modern] {
+        let script = ScriptedProcess::new(era, &json!({"tools": {}}));
+        let aggregator = aggregator(vec![script.member("s")]);
         let mut wires = [
-            Wire::modern(&hub, &json!({})),
-            Wire::legacy(&hub, &json!({})).await,
+            Wire::modern(&aggregator, &json!({})),
+            Wire::legacy(&aggregator, &json!({})).await,
         ];
         for nonsense in [json!("text"), json!(null), json!([]), json!(7)] {
             script.answers("tools-call", &nonsense);
             for wire in &mut wires {
                 let answer = wire.ask("tools/call", json!({"name": "s__one"})).await;
-                let told = answer["error"]["message"].as_str().unwrap_or_default();
+                let text = answer["error"]["message"].as_str().unwrap_or_default();
                 let words = "protocol violation by the server: its answer to `tools/call` should be `object`";
-                assert!(told.contains(words), "{era:?} {answer}");
-                assert!(told.starts_with('`'), "{era:?} {answer}");
+                assert!(text.contains(words), "{era:?} {answer}");
+                assert!(text.starts_with('`'), "{era:?} {answer}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What servers tell besides their answers, through a hub.
+//! Notifications and pings through the aggregator.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,39 +7,39 @@ use mcpact_spec::{LogLevel, Revision};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::house::{by_http, client, everything, hub, on_lines};
-use crate::scripted::PATIENCE;
+use crate::in_process::{aggregator, client, everything, on_http, on_stdio};
+use crate::scripted_process::PATIENCE;
 
 const SERVERS: [(&str, Revision); 2] = [
     ("late", Revision::V2025_11_25),
     ("new", Revision::V2026_07_28),
 ];
 
-/// Progress, cancellation, log messages, updates and pings cross a hub, each to whom it belongs.
+/// Progress, cancellation, log messages, updates and pings reach the right client and server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn news_cross_in_both_directions() {
+async fn notifications_reach_the_right_side() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
-        for is_on_lines in [true, false] {
-            let members = SERVERS.map(|(name, speaks)| everything(name, speaks));
-            let hub = hub(members.to_vec());
+        for is_on_stdio in [true, false] {
+            let members = SERVERS.map(|(name, server_revision)| everything(name, server_revision));
+            let aggregator = aggregator(members.to_vec());
             let logs = Arc::new(Mutex::new(Vec::new()));
-            let heard = Arc::clone(&logs);
+            let received = Arc::clone(&logs);
             let builder =
                 client(revision)
                     .log_level(LogLevel::Debug)
                     .on_notification(move |note| {
                         if note.method == "notifications/message" {
-                            heard.lock().unwrap().push(note.params.clone());
+                            received.lock().unwrap().push(note.params.clone());
                         }
                     });
-            let connected = match is_on_lines {
-                true => on_lines(&hub, builder).await,
-                false => by_http(&hub, builder).await,
+            let connected = match is_on_stdio {
+                true => on_stdio(&aggregator, builder).await,
+                false => on_http(&aggregator, builder).await,
             };
             connected.ping().await.unwrap();
             connected.list_resources().await.unwrap();
             for (server, _) in SERVERS {
-                let what = format!("{revision} at {server}, lines: {is_on_lines}");
+                let what = format!("{revision} at {server}, lines: {is_on_stdio}");
                 let tool = |name: &str| format!("{server}__{name}");
 
                 let steps = Arc::new(Mutex::new(Vec::new()));
@@ -65,8 +65,7 @@ async fn news_cross_in_both_directions() {
                 let (cancelled, ()) = tokio::join!(calling, cancelling);
                 assert!(cancelled.is_err(), "{what}: {cancelled:?}");
                 let seen = tool("test_cancellation_seen");
-                // Until the connection of the call that was given up is used again, another instance may
-                // answer, which knows nothing of it.
+                // Another instance may answer until the connection of the cancelled call is used again.
                 let noticing = async {
                     let asked = async || connected.call_tool(&seen, key.clone()).await;
                     while asked().await.unwrap().failed() {}
@@ -78,8 +77,8 @@ async fn news_cross_in_both_directions() {
                     .call_tool(&tool("test_logging_tool"), json!({}))
                     .await;
                 assert!(logged.is_ok(), "{what}: {logged:?}");
-                let told = std::mem::take(&mut *logs.lock().unwrap());
-                assert!(!told.is_empty(), "{what}");
+                let logged = std::mem::take(&mut *logs.lock().unwrap());
+                assert!(!logged.is_empty(), "{what}");
 
                 let uri = format!("mcpact://{server}/test://watched-resource");
                 let watch = Watch::new().resource(uri.as_str());

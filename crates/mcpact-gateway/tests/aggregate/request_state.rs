@@ -1,13 +1,13 @@
-//! What modern clients carry between rounds.
+//! Request state of modern clients between rounds.
 
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::house::{everything, hub};
-use crate::scripted::{Script, Speaks};
+use crate::in_process::{aggregator, everything};
+use crate::scripted_process::ScriptedProcess;
 use crate::wire::Wire;
 
-/// Calls a tool, with what the client carries.
+/// Calls a tool with more parameters.
 async fn call(wire: &mut Wire, tool: &str, more: &Value) -> Value {
     let mut params = json!({"name": tool, "arguments": {}});
     for (key, value) in more.as_object().unwrap() {
@@ -16,16 +16,16 @@ async fn call(wire: &mut Wire, tool: &str, more: &Value) -> Value {
     wire.ask("tools/call", params).await
 }
 
-/// AG-07: a server's state comes back to that server as it gave it; another one never sees it.
+/// AG-07: the state of a server is sent back to that server only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_state_belongs_to_its_server() {
-    let hub = hub(vec![
+async fn state_is_returned_to_its_server_only() {
+    let aggregator = aggregator(vec![
         everything("one", Revision::V2026_07_28),
         everything("two", Revision::V2026_07_28),
         everything("old", Revision::V2025_11_25),
     ]);
     for server in ["one", "two", "old"] {
-        let mut wire = Wire::modern(&hub, &json!({"elicitation": {"form": {}}}));
+        let mut wire = Wire::modern(&aggregator, &json!({"elicitation": {"form": {}}}));
         let tool = format!("{server}__test_input_required_result_elicitation");
         let asked = call(&mut wire, &tool, &json!({})).await;
         let state = asked["result"]["requestState"].clone();
@@ -50,12 +50,12 @@ async fn a_state_belongs_to_its_server() {
     }
 }
 
-/// AG-07: byte by byte, and none where there was none.
+/// AG-07: the state is returned byte by byte, and none if there was none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_state_comes_back_byte_by_byte() {
-    let script = Script::new(Speaks::Discover, &json!({"tools": {}}));
-    let hub = hub(vec![script.member("s")]);
-    let mut wire = Wire::modern(&hub, &json!({"elicitation": {}}));
+async fn state_is_returned_unchanged() {
+    let script = ScriptedProcess::new(Era::Modern, &json!({"tools": {}}));
+    let aggregator = aggregator(vec![script.member("s")]);
+    let mut wire = Wire::modern(&aggregator, &json!({"elicitation": {}}));
     for state in [Some("a \"b\" \\ \u{e4}\u{1f600}\n\u{0}~"), Some(""), None] {
         let question = json!({"method": "elicitation/create", "params": {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}});
         let mut asks = json!({"resultType": "input_required", "inputRequests": {"q": question}});
@@ -64,12 +64,12 @@ async fn a_state_comes_back_byte_by_byte() {
         }
         script.answers("tools-call", &asks);
         let asked = call(&mut wire, "s__one", &json!({})).await;
-        let carried = asked["result"].get("requestState").cloned();
-        assert_eq!(carried.is_some(), state.is_some(), "{asked}");
+        let sealed = asked["result"].get("requestState").cloned();
+        assert_eq!(sealed.is_some(), state.is_some(), "{asked}");
         let mut more = json!({"inputResponses": {"q": {"action": "accept", "content": {}}}});
-        if let Some(carried) = carried {
-            assert_ne!(carried, json!(state), "it is the hub's");
-            more["requestState"] = carried;
+        if let Some(sealed) = sealed {
+            assert_ne!(sealed, json!(state), "the state is sealed");
+            more["requestState"] = sealed;
         }
         script.answers(
             "tools-call",
@@ -77,8 +77,8 @@ async fn a_state_comes_back_byte_by_byte() {
         );
         let done = call(&mut wire, "s__one", &more).await;
         assert_eq!(done["result"]["resultType"], "complete", "{done}");
-        let heard = script.heard("tools/call");
-        let again = heard.last().unwrap();
+        let received = script.received("tools/call");
+        let again = received.last().unwrap();
         assert_eq!(
             again["params"].get("requestState"),
             state.map(|s| json!(s)).as_ref()

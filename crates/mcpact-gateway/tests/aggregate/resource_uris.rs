@@ -1,22 +1,22 @@
-//! Servers whose own addresses look like the hub's, such as those of a gateway behind a gateway, or like those of
-//! others, such as those of the web.
+//! URIs of servers that look like those of the aggregator, for example of a nested gateway, or like web pages.
 
+use mcpact_spec::Era;
 use serde_json::{Value, json};
 
-use crate::house::hub;
-use crate::scripted::{Script, Speaks};
+use crate::in_process::aggregator;
+use crate::scripted_process::ScriptedProcess;
 use crate::wire::Wire;
 
-/// What the inner gateway shows of its own server `a`.
+/// URI of the inner gateway for its own server `a`.
 const THEIRS: &str = "mcpact://a/note://x";
 
-/// The same, as the outer one shows it.
+/// The same in the outer gateway.
 const SHOWN: &str = "mcpact://inner/mcpact://a/note://x";
 
-/// A server with this resource and this template, whose tool links to the resource.
-fn script(era: Speaks, uri: &str, template: &str, text: &str) -> Script {
+/// Server with this resource and template; its tool links to the resource.
+fn script(era: Era, uri: &str, template: &str, text: &str) -> ScriptedProcess {
     let declared = json!({"tools": {}, "resources": {"subscribe": true}, "completions": {}});
-    let script = Script::new(era, &declared);
+    let script = ScriptedProcess::new(era, &declared);
     let link = json!({"type": "resource_link", "uri": uri, "name": "x"});
     for (method, member, value) in [
         (
@@ -58,17 +58,17 @@ async fn read(wire: &mut Wire, uri: &str) -> Value {
     wire.ask("resources/read", json!({"uri": uri})).await
 }
 
-/// AG-08: an address that a server gives in the form that names a server leads back to whoever gave it, in
-/// lists, links and completions; nobody gets the addresses of another server by this.
+/// AG-08: a URI of a server that names another server is routed back to the server that sent it, in lists, links and
+/// completions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_that_names_a_server_leads_to_whoever_gave_it() {
-    for era in [Speaks::Handshake, Speaks::Discover] {
+async fn nested_uri_is_routed_to_the_server_that_sent_it() {
+    for era in [Era::Legacy, Era::Modern] {
         let own = script(era, "note://x", "own://{id}", "outer");
         let inner = script(era, THEIRS, "mcpact://a/own://{id}", "inner");
-        let hub = hub(vec![own.member("a"), inner.member("inner")]);
+        let aggregator = aggregator(vec![own.member("a"), inner.member("inner")]);
         for mut wire in [
-            Wire::legacy(&hub, &json!({})).await,
-            Wire::modern(&hub, &json!({})),
+            Wire::legacy(&aggregator, &json!({})).await,
+            Wire::modern(&aggregator, &json!({})),
         ] {
             assert_eq!(linked(&mut wire, "inner").await, SHOWN, "{era:?}");
             let listed = wire.ask("resources/list", json!({})).await;
@@ -96,36 +96,36 @@ async fn an_address_that_names_a_server_leads_to_whoever_gave_it() {
 
 /// AG-08: the same for subscriptions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_to_an_address_that_names_a_server_reaches_whoever_gave_it() {
-    let era = Speaks::Handshake;
+async fn subscription_to_a_nested_uri_reaches_the_server_that_sent_it() {
+    let era = Era::Legacy;
     let own = script(era, "note://x", "own://{id}", "outer");
     let inner = script(era, THEIRS, "mcpact://a/own://{id}", "inner");
-    let hub = hub(vec![own.member("a"), inner.member("inner")]);
-    let mut wire = Wire::legacy(&hub, &json!({})).await;
+    let aggregator = aggregator(vec![own.member("a"), inner.member("inner")]);
+    let mut wire = Wire::legacy(&aggregator, &json!({})).await;
     let params = json!({"uri": SHOWN});
     let answer = wire.ask("resources/subscribe", params).await;
     assert_eq!(answer["result"], json!({}), "{answer}");
-    let heard = inner.heard("resources/subscribe");
-    assert_eq!(heard[0]["params"]["uri"], THEIRS);
-    assert_eq!(own.heard("resources/subscribe").len(), 0);
+    let received = inner.received("resources/subscribe");
+    assert_eq!(received[0]["params"]["uri"], THEIRS);
+    assert_eq!(own.received("resources/subscribe").len(), 0);
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": THEIRS}});
     inner.put("news", &changed.to_string());
     let called = json!({"name": "inner__one", "arguments": {}});
     wire.begin("tools/call", called).await;
-    let told = loop {
-        let message = wire.hear().await;
+    let message = loop {
+        let message = wire.recv().await;
         if message["method"] == "notifications/resources/updated" {
             break message;
         }
     };
-    assert_eq!(told["params"]["uri"], SHOWN, "{told}");
+    assert_eq!(message["params"]["uri"], SHOWN, "{message}");
 }
 
-/// The address of a page, which clients open by themselves.
+/// URL of a web page.
 const PAGE: &str = "https://w/x";
 
-/// A server that links to the page, and lists it or nothing.
-fn linking(era: Speaks, name: &str, lists: &[&str]) -> Script {
+/// Server that links to the page and lists these resources.
+fn linking(era: Era, name: &str, lists: &[&str]) -> ScriptedProcess {
     let script = script(era, PAGE, "own://{id}", name);
     let listed: Vec<Value> = lists
         .iter()
@@ -136,44 +136,44 @@ fn linking(era: Speaks, name: &str, lists: &[&str]) -> Script {
     script
 }
 
-/// AG-08: an address of the web that results of two servers have in them stays as it is for everybody, whatever is
-/// listed, and is read from neither by itself, whoever called first; the refusal says what to use.
+/// AG-08: a web URL in results of two servers stays unchanged for all clients, with and without a list. Reading it is
+/// refused with the unambiguous URIs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_client_was_shown_does_not_decide_for_another() {
+async fn web_url_of_two_servers_is_ambiguous_for_all_clients() {
     for (era, is_modern, is_listed) in [
-        (Speaks::Handshake, false, false),
-        (Speaks::Handshake, true, true),
-        (Speaks::Discover, false, true),
-        (Speaks::Discover, true, false),
+        (Era::Legacy, false, false),
+        (Era::Legacy, true, true),
+        (Era::Modern, false, true),
+        (Era::Modern, true, false),
     ] {
         let scripts = ["a", "b"].map(|name| linking(era, name, &[]));
-        let hub = hub(vec![scripts[0].member("a"), scripts[1].member("b")]);
-        let mut first = Wire::modern(&hub, &json!({}));
+        let aggregator = aggregator(vec![scripts[0].member("a"), scripts[1].member("b")]);
+        let mut first = Wire::modern(&aggregator, &json!({}));
         if is_listed {
             first.ask("resources/list", json!({})).await;
         }
         assert_eq!(linked(&mut first, "a").await, PAGE);
         let mut second = match is_modern {
-            true => Wire::modern(&hub, &json!({})),
-            false => Wire::legacy(&hub, &json!({})).await,
+            true => Wire::modern(&aggregator, &json!({})),
+            false => Wire::legacy(&aggregator, &json!({})).await,
         };
         assert_eq!(linked(&mut second, "b").await, PAGE);
         assert_eq!(linked(&mut first, "a").await, PAGE);
         let refused = read(&mut second, PAGE).await;
-        let told = refused["error"]["message"].as_str().unwrap_or_default();
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
         for server in ["a", "b"] {
             let named = format!("mcpact://{server}/{PAGE}");
-            assert!(told.contains(&format!("`{named}`")), "{refused}");
+            assert!(message.contains(&format!("`{named}`")), "{refused}");
             let answer = read(&mut second, &named).await;
             assert_eq!(answer["result"]["contents"][0]["text"], server, "{answer}");
         }
     }
 }
 
-/// AG-08: such an address of one server is read from it, and one that a server lists from that one, whoever else
-/// mentions it; where several list it, their lists tell them apart.
+/// AG-08: a web URL is read from the only server that sent or listed it. If several servers list it, the list contains
+/// unambiguous URIs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_is_read_from_whoever_has_it() {
+async fn web_url_is_read_from_the_only_server_that_has_it() {
     let named = |server: &str| format!("mcpact://{server}/{PAGE}");
     let cells = [
         (
@@ -186,10 +186,10 @@ async fn a_page_is_read_from_whoever_has_it() {
         (&[PAGE], &[PAGE], vec![named("a"), named("b")], None),
     ];
     for (one, other, shown, from) in cells {
-        let era = Speaks::Handshake;
+        let era = Era::Legacy;
         let (one, other) = (linking(era, "a", one), linking(era, "b", other));
-        let hub = hub(vec![one.member("a"), other.member("b")]);
-        let mut wire = Wire::legacy(&hub, &json!({})).await;
+        let aggregator = aggregator(vec![one.member("a"), other.member("b")]);
+        let mut wire = Wire::legacy(&aggregator, &json!({})).await;
         assert_eq!(linked(&mut wire, "a").await, PAGE);
         let listed = wire.ask("resources/list", json!({})).await;
         let listed = listed["result"]["resources"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Servers that come back as others.
+//! Servers that change their revision.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use mcpact::client::{Client, ClientBuilder, Watch};
 use mcpact::model::Tool;
 use mcpact::server::Server;
-use mcpact_gateway::{ServerEntry, Target, UpstreamServer, UpstreamSettings};
+use mcpact_gateway::{ServerEntry, Target, UpstreamServer};
+use mcpact_sim::scripted::connect;
 use mcpact_spec::Revision;
-use mcpact_transport::http::client::HttpSettings;
-use mcpact_transport::memory;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::house::{by_http, client, hub, on_lines};
-use crate::scripted::PATIENCE;
+use crate::in_process::{aggregator, client, on_http, on_stdio};
+use crate::scripted_process::PATIENCE;
+use crate::targets::upstream;
 
-/// A server at an address, until it is ended.
-struct There {
+/// Running HTTP server.
+struct RunningServer {
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }
 
-impl There {
-    /// One that speaks this revision and has a tool of its own beside the one that all have.
-    async fn at(address: SocketAddr, revision: Revision, own: &str) -> (Self, SocketAddr) {
+impl RunningServer {
+    /// Starts a server with this revision, the tool `same` and another tool.
+    async fn start(address: SocketAddr, revision: Revision, own: &str) -> (Self, SocketAddr) {
         let object = || json!({"type": "object"});
         let listening = Server::new("turned", "1")
             .revisions(&[revision])
@@ -45,25 +45,19 @@ impl There {
         (Self { stop, serving }, address)
     }
 
-    async fn end(self) {
+    async fn stop(self) {
         drop(self.stop);
         self.serving.await.unwrap();
     }
 }
 
 fn bridge(address: SocketAddr) -> Arc<UpstreamServer> {
-    let target = Target::Url {
-        url: format!("http://{address}/mcp"),
-        settings: Box::new(HttpSettings::default()),
-    };
-    UpstreamServer::new(target, UpstreamSettings::default()).unwrap()
+    upstream(Target::url(format!("http://{address}/mcp")))
 }
 
-/// Connects a client to a bridge.
-async fn across(bridge: &Arc<UpstreamServer>, builder: ClientBuilder) -> Client {
-    let (ours, theirs) = memory::pair();
-    tokio::spawn(Arc::clone(bridge).serve(theirs));
-    builder.connect(ours).await.unwrap()
+/// Connects a client to one server.
+async fn connect_alone(bridge: &Arc<UpstreamServer>, builder: ClientBuilder) -> Client {
+    builder.connect(connect(bridge)).await.unwrap()
 }
 
 async fn tools(client: &Client) -> Vec<String> {
@@ -71,7 +65,7 @@ async fn tools(client: &Client) -> Vec<String> {
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// What a tool says. A call that was sent on a connection of the server before is lost with it, as always.
+/// Calls a tool; retries a call that was lost with the previous server.
 async fn called(client: &Client, tool: &str) -> Result<String, String> {
     loop {
         match client.call_tool(tool, json!({})).await {
@@ -97,20 +91,21 @@ const TURNS: [[Revision; 3]; 2] = [
 
 const CLIENTS: [Revision; 2] = [Revision::V2025_06_18, Revision::V2026_07_28];
 
-/// A server that comes back at its address with another revision is understood again: no call of the clients
-/// that were there all the time fails, and they are told that its lists have changed.
+/// A server restarted with another revision is negotiated again: calls of connected clients succeed, and the clients are
+/// notified of changed lists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_may_come_back_with_another_revision() {
+async fn server_may_restart_with_another_revision() {
     for turns in TURNS {
         let [first, rest @ ..] = turns;
-        let (mut there, address) = There::at(([127, 0, 0, 1], 0).into(), first, "own-0").await;
-        let hub = hub(vec![ServerEntry::new("far", bridge(address))]);
+        let (mut server, address) =
+            RunningServer::start(([127, 0, 0, 1], 0).into(), first, "own-0").await;
+        let aggregator = aggregator(vec![ServerEntry::new("far", bridge(address))]);
         let alone = bridge(address);
         let mut connected = Vec::new();
         for revision in CLIENTS {
-            connected.push(("far__", on_lines(&hub, client(revision)).await));
-            connected.push(("far__", by_http(&hub, client(revision)).await));
-            connected.push(("", across(&alone, client(revision)).await));
+            connected.push(("far__", on_stdio(&aggregator, client(revision)).await));
+            connected.push(("far__", on_http(&aggregator, client(revision)).await));
+            connected.push(("", connect_alone(&alone, client(revision)).await));
         }
         let mut watched = connected[0].1.watch(Watch::new().lists()).await.unwrap();
         for (prefix, client) in &connected {
@@ -119,9 +114,9 @@ async fn a_server_may_come_back_with_another_revision() {
             client.call_tool(&same, json!({})).await.unwrap();
         }
         for (turn, revision) in rest.into_iter().enumerate() {
-            there.end().await;
+            server.stop().await;
             let name = format!("own-{}", turn + 1);
-            (there, _) = There::at(address, revision, &name).await;
+            (server, _) = RunningServer::start(address, revision, &name).await;
             for (prefix, client) in &connected {
                 let what = format!("{turns:?}: {revision}, {:?}", client.pact().revision());
                 let [same, own] = ["same", &name].map(|tool| format!("{prefix}{tool}"));
@@ -129,9 +124,9 @@ async fn a_server_may_come_back_with_another_revision() {
                 assert_eq!(called(client, &own).await, Ok("own".into()), "{what}");
                 assert_eq!(tools(client).await, [same, own], "{what}");
             }
-            let told = tokio::time::timeout(PATIENCE, watched.next()).await;
-            assert!(told.unwrap().is_some(), "{turns:?}");
+            let notified = tokio::time::timeout(PATIENCE, watched.next()).await;
+            assert!(notified.unwrap().is_some(), "{turns:?}");
         }
-        there.end().await;
+        server.stop().await;
     }
 }

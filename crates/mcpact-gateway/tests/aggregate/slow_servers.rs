@@ -1,4 +1,4 @@
-//! Servers that keep everybody waiting.
+//! Servers that are slow to start or to list.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use mcpact::client::{Client, Watch};
 use mcpact_config::RunSettings;
 use mcpact_gateway::{Aggregator, AggregatorSettings, Cache, ServerEntry};
-use mcpact_spec::{Capability, Revision};
+use mcpact_spec::{Capability, Era, Revision};
 use serde_json::json;
 
-use crate::house::{client, on_lines};
-use crate::scripted::{PATIENCE, SHORT, Script, Speaks, until};
+use crate::in_process::{client, on_stdio};
+use crate::scripted_process::{PATIENCE, SHORT, ScriptedProcess, until};
 use crate::wire::Wire;
 
-const CASES: [(Speaks, Revision); 2] = [
-    (Speaks::Handshake, Revision::V2026_07_28),
-    (Speaks::Discover, Revision::V2025_06_18),
+const CASES: [(Era, Revision); 2] = [
+    (Era::Legacy, Revision::V2026_07_28),
+    (Era::Modern, Revision::V2025_06_18),
 ];
 
 async fn tools(client: &Client) -> Vec<String> {
@@ -23,7 +23,7 @@ async fn tools(client: &Client) -> Vec<String> {
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// A hub that does not wait long for lists, and for so long to know its servers.
+/// Aggregator with a short wait for lists, and this wait for server information.
 fn impatient(members: Vec<Arc<ServerEntry>>, introduction_wait: Duration) -> Arc<Aggregator> {
     let settings = AggregatorSettings {
         introduction_wait,
@@ -33,8 +33,8 @@ fn impatient(members: Vec<Arc<ServerEntry>>, introduction_wait: Duration) -> Arc
     Aggregator::new(members, settings).unwrap()
 }
 
-/// A server whose calls and starts take as long as these.
-fn member(script: &Script, call: Duration, start: Duration) -> Arc<ServerEntry> {
+/// Server with these timeouts for calls and starts.
+fn member(script: &ScriptedProcess, call: Duration, start: Duration) -> Arc<ServerEntry> {
     let run = RunSettings {
         call_timeout: call,
         start_timeout: start,
@@ -48,25 +48,28 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A list that does not come is not waited for with every list: the others are served, clients are told what is
-/// missing, and told again when it comes.
+/// A late list does not delay the others: the instructions report the missing one, and clients are notified when it
+/// arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_that_comes_late_is_announced() {
+async fn late_list_is_announced() {
     for (era, revision) in CASES {
-        let quick = Script::new(era, &json!({"tools": {}}));
-        let late = Script::new(era, &json!({"tools": {}}));
+        let quick = ScriptedProcess::new(era, &json!({"tools": {}}));
+        let late = ScriptedProcess::new(era, &json!({"tools": {}}));
         late.put("tools-list", "silence");
         let members = vec![quick.member("quick"), member(&late, HOUR, HOUR)];
-        let hub = impatient(members.clone(), PATIENCE);
-        let connected = on_lines(&hub, client(revision)).await;
+        let aggregator = impatient(members.clone(), PATIENCE);
+        let connected = on_stdio(&aggregator, client(revision)).await;
         let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
         let listed = async || while tools(&connected).await != ["quick__one"] {};
         let listed = tokio::time::timeout(PATIENCE, listed()).await;
         assert!(listed.is_ok(), "{era:?}");
-        until("it is noted", || !members[1].lacking().is_empty()).await;
-        let later = on_lines(&hub, client(revision)).await;
-        let told = later.instructions().unwrap_or_default();
-        assert!(told.contains("`late`"), "{told}");
+        until("the missing list is reported", || {
+            !members[1].lacking().is_empty()
+        })
+        .await;
+        let later = on_stdio(&aggregator, client(revision)).await;
+        let text = later.instructions().unwrap_or_default();
+        assert!(text.contains("`late`"), "{text}");
         late.tools(&["two"]);
         let joined = async {
             while tools(&connected).await != ["quick__one", "late__two"] {
@@ -79,15 +82,15 @@ async fn a_list_that_comes_late_is_announced() {
     }
 }
 
-/// A server that never says what it has is not asked again by everybody who comes.
+/// A list that timed out is requested again after a pause, not for each client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_that_never_comes_is_not_asked_for_again_at_once() {
+async fn list_that_timed_out_is_requested_again_after_a_pause() {
     for (era, revision) in CASES {
-        let late = Script::new(era, &json!({"tools": {}}));
+        let late = ScriptedProcess::new(era, &json!({"tools": {}}));
         late.put("tools-list", "never");
         let member = member(&late, SHORT, HOUR);
-        let hub = impatient(vec![member.clone()], PATIENCE);
-        let connected = on_lines(&hub, client(revision)).await;
+        let aggregator = impatient(vec![member.clone()], PATIENCE);
+        let connected = on_stdio(&aggregator, client(revision)).await;
         let since = Instant::now();
         assert_eq!(tools(&connected).await, [""; 0], "{era:?}");
         let is_missing = || {
@@ -96,28 +99,32 @@ async fn a_list_that_never_comes_is_not_asked_for_again_at_once() {
                 .iter()
                 .any(|what| what.contains("is missing"))
         };
-        until("it was given up", is_missing).await;
+        until("the list timed out", is_missing).await;
         for _ in 0..5 {
             assert_eq!(tools(&connected).await, [""; 0], "{era:?}");
         }
-        // At most once per pause, however slow the machine is.
+        // At most once per pause.
         let pauses = since.elapsed().as_secs() / PAUSE.as_secs();
-        let heard = late.heard("tools/list").len() as u64;
-        assert!((1..=1 + pauses).contains(&heard), "{era:?}: {heard}");
+        let received = late.received("tools/list").len() as u64;
+        assert!((1..=1 + pauses).contains(&received), "{era:?}: {received}");
     }
 }
 
-/// What a server has that nobody has met is not promised, and not waited for.
+/// Capabilities of a server that never answered are not declared, and clients do not wait for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_promised_for_a_server_that_was_never_met() {
+async fn nothing_is_declared_for_a_server_that_never_answered() {
     for (era, revision) in CASES {
-        let there = Script::new(era, &json!({"tools": {}}));
-        let never = Script::new(era, &json!({"tools": {}, "resources": {}, "logging": {}}));
+        let there = ScriptedProcess::new(era, &json!({"tools": {}}));
+        let never =
+            ScriptedProcess::new(era, &json!({"tools": {}, "resources": {}, "logging": {}}));
         never.put("hold", "");
         let members = vec![there.member("there"), member(&never, HOUR, HOUR)];
-        let hub = impatient(members.clone(), SHORT);
-        until("it is known", || members[0].failure().is_none()).await;
-        let connected = on_lines(&hub, client(revision)).await;
+        let aggregator = impatient(members.clone(), SHORT);
+        until("the first server has answered", || {
+            members[0].failure().is_none()
+        })
+        .await;
+        let connected = on_stdio(&aggregator, client(revision)).await;
         for unknown in [
             Capability::Logging,
             Capability::Completions,
@@ -125,12 +132,12 @@ async fn nothing_is_promised_for_a_server_that_was_never_met() {
         ] {
             assert!(!connected.pact().declares(unknown), "{era:?} {unknown:?}");
         }
-        let reading = connected.read_resource("x:nobody");
+        let reading = connected.read_resource("x:unknown");
         let read = tokio::time::timeout(PATIENCE, reading).await.unwrap();
-        let told = read.unwrap_err().to_string();
+        let text = read.unwrap_err().to_string();
         assert!(
-            told.contains("`late` (it has not answered yet)"),
-            "{era:?}: {told}"
+            text.contains("`late` (it has not answered yet)"),
+            "{era:?}: {text}"
         );
         let listed = async || while tools(&connected).await != ["there__one"] {};
         let listed = tokio::time::timeout(PATIENCE, listed()).await;
@@ -139,27 +146,27 @@ async fn nothing_is_promised_for_a_server_that_was_never_met() {
     }
 }
 
-/// What names a thing of one server waits for no other one.
+/// A call of a tool of one server does not wait for others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_does_not_wait_for_other_servers() {
+async fn call_does_not_wait_for_other_servers() {
     for (era, _) in CASES {
-        let there = Script::new(era, &json!({"tools": {}, "resources": {}}));
+        let there = ScriptedProcess::new(era, &json!({"tools": {}, "resources": {}}));
         let contents = json!({"contents": [{"uri": "x:1", "text": "x"}], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"});
         there.answers("resources-read", &contents);
-        let never = Script::new(era, &json!({"tools": {}, "resources": {}}));
+        let never = ScriptedProcess::new(era, &json!({"tools": {}, "resources": {}}));
         never.put("hold", "");
         let settings = |introduction_wait| AggregatorSettings {
             introduction_wait,
             list_wait: HOUR,
             ..AggregatorSettings::default()
         };
-        let hub = |introduction_wait| {
+        let aggregator = |introduction_wait| {
             let members = vec![there.member("there"), member(&never, HOUR, HOUR)];
             Aggregator::new(members, settings(introduction_wait)).unwrap()
         };
         let used = async {
-            let modern = Wire::modern(&hub(HOUR), &json!({}));
-            let legacy = Wire::legacy(&hub(SHORT), &json!({})).await;
+            let modern = Wire::modern(&aggregator(HOUR), &json!({}));
+            let legacy = Wire::legacy(&aggregator(SHORT), &json!({})).await;
             for mut wire in [modern, legacy] {
                 let call = json!({"name": "there__one", "arguments": {}});
                 let read = json!({"uri": "mcpact://there/x:1"});
@@ -175,24 +182,24 @@ async fn a_call_does_not_wait_for_other_servers() {
     }
 }
 
-/// Clients that come wait once in all for a server that does not say what it is, not each of them.
+/// Only the first client waits for a server that does not answer the handshake.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_waits_again_for_a_server_that_does_not_introduce_itself() {
+async fn later_clients_do_not_wait_for_an_unresponsive_server() {
     let wait = PATIENCE / 20;
-    let there = Script::new(Speaks::Handshake, &json!({"tools": {}}));
-    let never = Script::new(Speaks::Handshake, &json!({"tools": {}}));
+    let there = ScriptedProcess::new(Era::Legacy, &json!({"tools": {}}));
+    let never = ScriptedProcess::new(Era::Legacy, &json!({"tools": {}}));
     never.put("hold", "");
     let members = vec![there.member("there"), member(&never, HOUR, HOUR)];
-    let hub = impatient(members, wait);
+    let aggregator = impatient(members, wait);
     let come = async {
         for _ in 0..20 {
-            Wire::legacy(&hub, &json!({})).await;
-            let mut modern = Wire::modern(&hub, &json!({}));
+            Wire::legacy(&aggregator, &json!({})).await;
+            let mut modern = Wire::modern(&aggregator, &json!({}));
             let answer = modern.ask("server/discover", json!({})).await;
             assert!(answer["result"].is_object(), "{answer}");
         }
     };
     let come = tokio::time::timeout(PATIENCE, come).await;
-    assert!(come.is_ok(), "each of them has waited");
+    assert!(come.is_ok(), "each client has waited");
     never.remove("hold");
 }

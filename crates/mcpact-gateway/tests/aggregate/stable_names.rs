@@ -1,25 +1,24 @@
-//! Names that mean what they meant, whoever comes and goes.
+//! Public names stay stable when servers are added, removed or replaced.
 
 use std::sync::Arc;
 
 use mcpact::model::ToolResult;
 use mcpact::server::{NoArgs, Server};
 use mcpact_config::ToolFilter;
-use mcpact_gateway::{
-    Aggregator, Cache, Local, ServerEntry, Target, UpstreamServer, UpstreamSettings,
-};
+use mcpact_gateway::{Aggregator, Cache, ServerEntry};
+use mcpact_sim::scripted::serve;
 use mcpact_spec::Era;
-use mcpact_transport::memory;
 use serde_json::{Value, json};
 
-use crate::house::hub;
+use crate::in_process::aggregator;
 use crate::mixed_era_subscriptions::ERAS;
-use crate::scripted::{PATIENCE, Script, Speaks, impatient};
+use crate::scripted_process::{PATIENCE, ScriptedProcess, impatient};
+use crate::targets::{in_memory, upstream};
 use crate::wire::Wire;
 
-/// A server that says its name.
-fn script(era: Speaks, name: &str) -> Script {
-    let script = Script::new(era, &json!({"tools": {}, "prompts": {}}));
+/// Server with a tool and a prompt that return its name.
+fn script(era: Era, name: &str) -> ScriptedProcess {
+    let script = ScriptedProcess::new(era, &json!({"tools": {}, "prompts": {}}));
     let text = json!({"type": "text", "text": name});
     let complete = |member: &str, value: Value| json!({"resultType": "complete", member: value});
     script.answers("tools-call", &complete("content", json!([&text])));
@@ -32,15 +31,15 @@ fn script(era: Speaks, name: &str) -> Script {
     script
 }
 
-/// It under its own names.
-fn flat(script: &Script, name: &str) -> Arc<ServerEntry> {
+/// Entry of a server without a name prefix.
+fn flat(script: &ScriptedProcess, name: &str) -> Arc<ServerEntry> {
     script.member_called(name, "")
 }
 
-async fn wire_of(hub: &Arc<Aggregator>, era: Era) -> Wire {
+async fn wire_of(aggregator: &Arc<Aggregator>, era: Era) -> Wire {
     match era {
-        Era::Legacy => Wire::legacy(hub, &json!({})).await,
-        Era::Modern => Wire::modern(hub, &json!({})),
+        Era::Legacy => Wire::legacy(aggregator, &json!({})).await,
+        Era::Modern => Wire::modern(aggregator, &json!({})),
     }
 }
 
@@ -52,7 +51,7 @@ async fn listed(wire: &mut Wire, kind: &str) -> Vec<String> {
         .collect()
 }
 
-/// Lists tools until it is so.
+/// Lists tools until the condition holds.
 async fn until_listed(wire: &mut Wire, is_so: impl Fn(&[String]) -> bool) -> Vec<String> {
     let listing = async {
         loop {
@@ -65,15 +64,15 @@ async fn until_listed(wire: &mut Wire, is_so: impl Fn(&[String]) -> bool) -> Vec
     tokio::time::timeout(PATIENCE, listing).await.unwrap()
 }
 
-/// Who answers to the name of a tool; the error if nobody does.
+/// Calls a tool; returns the text of the result or the error.
 async fn answering(wire: &mut Wire, tool: &str) -> String {
     let params = json!({"name": tool, "arguments": {}});
     let answer = wire.ask("tools/call", params).await;
-    let told = &answer["result"]["content"][0]["text"];
-    let told = told
+    let message = &answer["result"]["content"][0]["text"];
+    let message = message
         .as_str()
         .or_else(|| answer["error"]["message"].as_str());
-    told.unwrap_or_default().to_owned()
+    message.unwrap_or_default().to_owned()
 }
 
 async fn prompting(wire: &mut Wire, prompt: &str) -> Value {
@@ -81,22 +80,22 @@ async fn prompting(wire: &mut Wire, prompt: &str) -> Value {
     answer["result"]["messages"][0]["content"]["text"].clone()
 }
 
-/// A server that comes later does not get the names that clients hold, whoever lists first then: it is marked,
-/// and both can be used.
+/// A server that becomes available later does not take over names in use: its names get a hash, and both servers can be
+/// used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_later_does_not_get_the_names_that_clients_hold() {
-    for era in [Speaks::Handshake, Speaks::Discover] {
+async fn later_server_does_not_take_over_names_in_use() {
+    for era in [Era::Legacy, Era::Modern] {
         for client in ERAS {
             let (late, early) = (script(era, "late"), script(era, "early"));
             late.put("broken", "");
-            let hub = hub(vec![flat(&late, "a"), flat(&early, "b")]);
-            let mut first = wire_of(&hub, client).await;
+            let aggregator = aggregator(vec![flat(&late, "a"), flat(&early, "b")]);
+            let mut first = wire_of(&aggregator, client).await;
             assert_eq!(listed(&mut first, "tools").await, ["one"]);
             assert_eq!(listed(&mut first, "prompts").await, ["one"]);
             assert_eq!(answering(&mut first, "one").await, "early");
             late.remove("broken");
 
-            let mut second = Wire::modern(&hub, &json!({"roots": {}}));
+            let mut second = Wire::modern(&aggregator, &json!({"roots": {}}));
             let tools = until_listed(&mut second, |tools| tools.len() == 2).await;
             assert!(tools[0].starts_with("one_"), "{tools:?}");
             assert_eq!(tools[1], "one");
@@ -111,14 +110,13 @@ async fn who_comes_later_does_not_get_the_names_that_clients_hold() {
     }
 }
 
-/// A name whose tool is gone does not lead to the tool of another server that has come by the same name, and leads
-/// to its own when that is back.
+/// The name of a removed tool is not given to a new tool of another server; it is valid again when the tool is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_whose_tool_is_gone_leads_to_no_other() {
-    let (one, other) = (script(Speaks::Discover, "a"), script(Speaks::Discover, "b"));
+async fn name_of_a_removed_tool_is_not_reused() {
+    let (one, other) = (script(Era::Modern, "a"), script(Era::Modern, "b"));
     other.tools(&["two"]);
-    let hub = impatient(vec![flat(&one, "a"), flat(&other, "b")]);
-    let mut wire = Wire::modern(&hub, &json!({}));
+    let aggregator = impatient(vec![flat(&one, "a"), flat(&other, "b")]);
+    let mut wire = Wire::modern(&aggregator, &json!({}));
     assert_eq!(listed(&mut wire, "tools").await, ["one", "two"]);
     one.tools(&["three"]);
     other.tools(&["one"]);
@@ -126,107 +124,105 @@ async fn a_name_whose_tool_is_gone_leads_to_no_other() {
     let tools = until_listed(&mut wire, is_changed).await;
     assert!(tools[1].starts_with("one_"), "{tools:?}");
     assert_eq!(answering(&mut wire, &tools[1]).await, "b");
-    let told = answering(&mut wire, "one").await;
-    assert!(told.starts_with("Unknown tool: `one`"), "{told}");
-    assert!(told.contains(&tools[1]), "{told}");
+    let message = answering(&mut wire, "one").await;
+    assert!(message.starts_with("Unknown tool: `one`"), "{message}");
+    assert!(message.contains(&tools[1]), "{message}");
     one.tools(&["one"]);
     let back = until_listed(&mut wire, |tools| tools[0] != "three").await;
     assert_eq!(back, ["one", &tools[1]]);
     assert_eq!(answering(&mut wire, "one").await, "a");
 }
 
-/// Names of a server that leaves the config are given anew, and nobody is led elsewhere before it was told that
-/// the lists are others; whoever stays keeps its names.
+/// Names of a server that is removed from the config may be reused, but not before clients are notified of changed lists.
+/// Other servers keep their names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_is_given_anew_after_that_was_told() {
-    let scripts = ["a", "b", "c"].map(|name| script(Speaks::Discover, name));
+async fn name_of_a_removed_server_is_reused_after_a_notification() {
+    let scripts = ["a", "b", "c"].map(|name| script(Era::Modern, name));
     let [a, b, c] = [0, 1, 2].map(|at: usize| flat(&scripts[at], ["a", "b", "c"][at]));
-    let hub = hub(vec![a, Arc::clone(&b)]);
-    let mut wire = Wire::legacy(&hub, &json!({})).await;
+    let aggregator = aggregator(vec![a, Arc::clone(&b)]);
+    let mut wire = Wire::legacy(&aggregator, &json!({})).await;
     let before = listed(&mut wire, "tools").await;
     assert_eq!(answering(&mut wire, "one").await, "a");
-    hub.replace(vec![Arc::clone(&b), c], "__");
+    aggregator.replace(vec![Arc::clone(&b), c], "__");
     let params = json!({"name": "one", "arguments": {}});
     let id = wire.begin("tools/call", params).await;
-    let mut is_told = false;
+    let mut is_notified = false;
     let answer = loop {
-        let heard = wire.hear().await;
-        is_told |= heard["method"] == "notifications/tools/list_changed";
-        if heard["id"] == id {
-            break heard;
+        let received = wire.recv().await;
+        is_notified |= received["method"] == "notifications/tools/list_changed";
+        if received["id"] == id {
+            break received;
         }
     };
     assert_eq!(answer["result"]["content"][0]["text"], "c", "{answer}");
-    assert!(is_told, "before anything is answered by another server");
+    assert!(
+        is_notified,
+        "the notification comes before the result of another server"
+    );
     assert_eq!(listed(&mut wire, "tools").await, [&*before[1], "one"]);
-    hub.replace(vec![b], "__");
-    let told = answering(&mut wire, "one").await;
-    assert!(told.starts_with("Unknown tool: `one`"), "{told}");
+    aggregator.replace(vec![b], "__");
+    let message = answering(&mut wire, "one").await;
+    assert!(message.starts_with("Unknown tool: `one`"), "{message}");
     assert_eq!(answering(&mut wire, &before[1]).await, "b");
 }
 
-/// A name that ends in a hash, from before the gateway was started anew, is what it was, though nobody has listed
-/// anything yet; so is one that only looks like it.
+/// A name with a hash is valid after a restart of the gateway before the first list; so is a tool name that looks like one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_marked_name_is_known_before_anything_is_listed() {
-    for era in [Speaks::Handshake, Speaks::Discover] {
+async fn name_with_a_hash_is_valid_before_the_first_list() {
+    for era in [Era::Legacy, Era::Modern] {
         let [one, other] = ["a", "b"].map(|name| script(era, name));
         let long = "x".repeat(80);
         one.tools(&["a/b", &long, "on_20260728"]);
         let members = || vec![one.member("a"), other.member("b")];
-        let mut wire = Wire::modern(&hub(members()), &json!({}));
+        let mut wire = Wire::modern(&aggregator(members()), &json!({}));
         let tools = listed(&mut wire, "tools").await;
         assert_eq!(&tools[2..], ["a__on_20260728", "b__one"]);
         for tool in &tools[..3] {
-            let heard = one.heard("tools/call").len();
-            let mut wire = Wire::modern(&hub(members()), &json!({}));
+            let received = one.received("tools/call").len();
+            let mut wire = Wire::modern(&aggregator(members()), &json!({}));
             assert_eq!(answering(&mut wire, tool).await, "a", "{tool}");
-            let calls = one.heard("tools/call");
-            assert_eq!(calls.len(), heard + 1, "{tool}");
+            let calls = one.received("tools/call");
+            assert_eq!(calls.len(), received + 1, "{tool}");
         }
-        let calls = one.heard("tools/call");
+        let calls = one.received("tools/call");
         let called: Vec<&Value> = calls.iter().map(|call| &call["params"]["name"]).collect();
         assert_eq!(called, ["a/b", &*long, "on_20260728"]);
     }
 }
 
-/// A server in this process under its own names, whose tool tells its name.
+/// Server in this process without a name prefix; its tool returns its name.
 fn local(name: &'static str) -> Arc<ServerEntry> {
-    let target = Target::Local(Local(Arc::new(move || {
-        let (ours, theirs) = memory::pair();
-        let tells = move |_: NoArgs, _| async move { Ok(ToolResult::text(name)) };
-        let server = Server::new(name, "1").tool(name, "Tells its name", tells);
-        tokio::spawn(async move { server.serve(theirs).await });
-        ours
-    })));
-    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
-    let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
-    ServerEntry::with(name, "", Vec::new(), tools, bridge, &nowhere)
+    let target = in_memory(move || {
+        let returns_name = move |_: NoArgs, _| async move { Ok(ToolResult::text(name)) };
+        serve(Server::new(name, "1").tool(name, "Returns its name", returns_name))
+    });
+    let (tools, cache) = (ToolFilter::default(), Cache::disabled());
+    ServerEntry::with(name, "", Vec::new(), tools, upstream(target), &cache)
 }
 
-/// Whoever calls while another server of the same name takes a server's place finds it, also where nothing but
-/// lists can tell whose a name is.
+/// Calls succeed while a server is replaced by another one of the same name, also if only the lists assign a name to a
+/// server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn names_are_found_while_servers_are_replaced() {
+async fn calls_succeed_while_servers_are_replaced() {
     let stays = local("stays");
-    let hub = hub(vec![Arc::clone(&stays), local("turns")]);
+    let aggregator = aggregator(vec![Arc::clone(&stays), local("turns")]);
     let (answered, mut answers) = tokio::sync::mpsc::unbounded_channel();
     for caller in 0..4 {
-        let (hub, answered) = (Arc::clone(&hub), answered.clone());
+        let (aggregator, answered) = (Arc::clone(&aggregator), answered.clone());
         tokio::spawn(async move {
             let era = [Era::Legacy, Era::Modern][caller % 2];
-            let mut wire = wire_of(&hub, era).await;
+            let mut wire = wire_of(&aggregator, era).await;
             for call in 0..200 {
                 let tool = ["stays", "turns"][call % 2];
-                let told = answering(&mut wire, tool).await;
-                // Nobody listens any more once something is wrong.
-                let _ = answered.send((tool, told));
+                let message = answering(&mut wire, tool).await;
+                // The receiver is dropped after a failure.
+                let _ = answered.send((tool, message));
             }
         });
     }
     drop(answered);
-    while let Some((tool, told)) = answers.recv().await {
-        assert_eq!(told, tool);
-        hub.replace(vec![Arc::clone(&stays), local("turns")], "__");
+    while let Some((tool, message)) = answers.recv().await {
+        assert_eq!(message, tool);
+        aggregator.replace(vec![Arc::clone(&stays), local("turns")], "__");
     }
 }

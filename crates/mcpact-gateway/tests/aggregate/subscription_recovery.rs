@@ -1,4 +1,4 @@
-//! Servers that go and come back, and clients that have subscribed to what they have.
+//! Subscriptions while their server is away.
 
 use std::sync::Arc;
 
@@ -8,196 +8,202 @@ use mcpact_gateway::{Aggregator, Cache, ServerEntry};
 use mcpact_spec::{Era, Revision};
 use serde_json::json;
 
-use crate::house::{by_http, client, everything, hub};
+use crate::in_process::{aggregator, client, everything, on_http};
 use crate::mixed_era_subscriptions::{ERAS, Subscriber, subscribable};
-use crate::resource_subscriptions::{WATCHED, is_told, is_update};
-use crate::scripted::{PATIENCE, Script, Speaks, until};
+use crate::resource_subscriptions::{WATCHED, expect_update, is_update};
+use crate::scripted_process::{PATIENCE, ScriptedProcess, until};
 use crate::wire::Wire;
 
 const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
-/// Whoever has subscribed to a resource of a server that another config does not have, and a later one has again,
-/// goes on hearing of it, and is told that it may have changed meanwhile.
+/// A subscription survives the removal of its server from the config: when the server is back, the client gets an update.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_waits_for_its_server() {
+async fn subscription_waits_for_its_server() {
     let named = format!("mcpact://a/{WATCHED}");
     for before in REVISIONS {
         for after in REVISIONS {
             for revision in REVISIONS {
                 let what = format!("{revision} at {before}, then {after}");
                 let (old, other) = (everything("a", before), everything("b", before));
-                let hub = hub(vec![old.clone(), other.clone()]);
-                let connected = by_http(&hub, client(revision)).await;
+                let aggregator = aggregator(vec![old.clone(), other.clone()]);
+                let connected = on_http(&aggregator, client(revision)).await;
                 let watch = Watch::new().resource(&named);
                 let mut changes = connected.watch(watch).await.unwrap();
-                is_told(&connected, "a", &mut changes, &named, &what).await;
+                expect_update(&connected, "a", &mut changes, &named, &what).await;
 
-                hub.replace(vec![other.clone()], "__");
+                aggregator.replace(vec![other.clone()], "__");
                 old.server().clone().close().await;
                 let gone = connected.read_resource(&named).await;
                 assert!(gone.is_err(), "{what}: {gone:?}");
-                hub.replace(vec![everything("a", after), other], "__");
+                aggregator.replace(vec![everything("a", after), other], "__");
                 let uri = named.clone();
                 let expected = Some(Change::Updated { uri });
-                let told = async { while changes.next().await != expected {} };
-                let told = tokio::time::timeout(PATIENCE, told).await;
-                assert!(told.is_ok(), "{what}: it may have changed");
-                is_told(&connected, "a", &mut changes, &named, &what).await;
+                let notified = async { while changes.next().await != expected {} };
+                let notified = tokio::time::timeout(PATIENCE, notified).await;
+                assert!(notified.is_ok(), "{what}: it may have changed");
+                expect_update(&connected, "a", &mut changes, &named, &what).await;
                 connected.close().await;
             }
         }
     }
 }
 
-/// The same for a server that runs on and is not shown for a while, as one that loses a tag and gets it again:
-/// what changes meanwhile is told when it is shown.
+/// The same for a running server that is hidden for a while, for example by a tag: the client gets an update when it is
+/// visible again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_waits_for_a_server_that_runs_elsewhere() {
+async fn subscription_waits_for_a_hidden_server() {
     let named = format!("mcpact://a/{WATCHED}");
-    for speaks in REVISIONS {
+    for server_revision in REVISIONS {
         for revision in REVISIONS {
-            let what = format!("{revision} at {speaks}");
-            let (member, other) = (everything("a", speaks), everything("b", speaks));
+            let what = format!("{revision} at {server_revision}");
+            let (member, other) = (
+                everything("a", server_revision),
+                everything("b", server_revision),
+            );
             let all = vec![member, other.clone()];
-            let (part, whole) = (hub(all.clone()), hub(all.clone()));
-            let connected = by_http(&part, client(revision)).await;
+            let (part, whole) = (aggregator(all.clone()), aggregator(all.clone()));
+            let connected = on_http(&part, client(revision)).await;
             let watch = Watch::new().resource(&named);
             let mut changes = connected.watch(watch).await.unwrap();
             part.replace(vec![other], "__");
-            let elsewhere = by_http(&whole, client(revision)).await;
+            let elsewhere = on_http(&whole, client(revision)).await;
             let watch = Watch::new().resource(&named);
             let mut seen = elsewhere.watch(watch).await.unwrap();
-            is_told(&elsewhere, "a", &mut seen, &named, &what).await;
+            expect_update(&elsewhere, "a", &mut seen, &named, &what).await;
             part.replace(all, "__");
             let uri = named.clone();
             let expected = Some(Change::Updated { uri });
-            let told = async { while changes.next().await != expected {} };
-            let told = tokio::time::timeout(PATIENCE, told).await;
-            assert!(told.is_ok(), "{what}: it may have changed");
-            is_told(&connected, "a", &mut changes, &named, &what).await;
-            is_told(&elsewhere, "a", &mut seen, &named, &what).await;
+            let notified = async { while changes.next().await != expected {} };
+            let notified = tokio::time::timeout(PATIENCE, notified).await;
+            assert!(notified.is_ok(), "{what}: it may have changed");
+            expect_update(&connected, "a", &mut changes, &named, &what).await;
+            expect_update(&elsewhere, "a", &mut seen, &named, &what).await;
         }
     }
 }
 
-/// Changes the resource of a server, until a client hears of it.
-async fn hears_of_change(wire: &mut Wire, what: &str) {
+/// Changes the resource of a server and waits for the update.
+async fn expect_change(wire: &mut Wire, what: &str) {
     let trigger = json!({"name": "a__test_trigger_resource_update", "arguments": {}});
     wire.begin("tools/call", trigger).await;
-    let told = async { while !is_update(&wire.hear().await) {} };
-    let told = tokio::time::timeout(PATIENCE, told).await;
-    assert!(told.is_ok(), "{what}");
+    let notified = async { while !is_update(&wire.recv().await) {} };
+    let notified = tokio::time::timeout(PATIENCE, notified).await;
+    assert!(notified.is_ok(), "{what}");
 }
 
-/// A client can end a subscription while its server is away, and it does not come back with the server.
+/// A subscription ended while its server is away is not restored with the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_ends_while_the_server_is_away_stays_ended() {
-    for speaks in REVISIONS {
-        let what = speaks.to_string();
+async fn subscription_ended_without_its_server_is_not_restored() {
+    for server_revision in REVISIONS {
+        let what = server_revision.to_string();
         let uri = json!({"uri": format!("mcpact://a/{WATCHED}")});
-        let (old, other) = (everything("a", speaks), everything("b", speaks));
-        let hub = hub(vec![old.clone(), other.clone()]);
-        let mut ending = Wire::legacy(&hub, &json!({})).await;
-        let mut staying = Wire::legacy(&hub, &json!({})).await;
+        let (old, other) = (
+            everything("a", server_revision),
+            everything("b", server_revision),
+        );
+        let aggregator = aggregator(vec![old.clone(), other.clone()]);
+        let mut ending = Wire::legacy(&aggregator, &json!({})).await;
+        let mut staying = Wire::legacy(&aggregator, &json!({})).await;
         for wire in [&mut ending, &mut staying] {
             let answer = wire.ask("resources/subscribe", uri.clone()).await;
             assert_eq!(answer["result"], json!({}), "{what}: {answer}");
         }
-        hub.replace(vec![other.clone()], "__");
+        aggregator.replace(vec![other.clone()], "__");
         old.server().clone().close().await;
         let answer = ending.ask("resources/unsubscribe", uri.clone()).await;
         assert_eq!(answer["result"], json!({}), "{what}: {answer}");
         let answer = ending.ask("resources/unsubscribe", uri).await;
         assert!(answer["error"].is_object(), "{what}: {answer}");
 
-        hub.replace(vec![everything("a", speaks), other], "__");
-        let told = async { while !is_update(&staying.hear().await) {} };
-        let told = tokio::time::timeout(PATIENCE, told).await;
-        assert!(told.is_ok(), "{what}: it may have changed");
-        hears_of_change(&mut staying, &what).await;
+        aggregator.replace(vec![everything("a", server_revision), other], "__");
+        let notified = async { while !is_update(&staying.recv().await) {} };
+        let notified = tokio::time::timeout(PATIENCE, notified).await;
+        assert!(notified.is_ok(), "{what}: it may have changed");
+        expect_change(&mut staying, &what).await;
         let ping = ending.begin("ping", json!({})).await;
         loop {
-            let heard = ending.hear().await;
-            assert!(!is_update(&heard), "{what}: it has ended");
-            if heard["id"] == ping {
+            let received = ending.recv().await;
+            assert!(!is_update(&received), "{what}: it has ended");
+            if received["id"] == ping {
                 break;
             }
         }
     }
 }
 
-/// Every era of client at every era of server.
-fn pairs() -> impl Iterator<Item = (Era, Speaks)> {
-    let servers = [Speaks::Handshake, Speaks::Discover];
+/// All pairs of eras of client and server.
+fn pairs() -> impl Iterator<Item = (Era, Era)> {
+    let servers = [Era::Legacy, Era::Modern];
     ERAS.into_iter()
         .flat_map(move |client| servers.map(|server| (client, server)))
 }
 
-fn member(script: &Script) -> Arc<ServerEntry> {
+fn member(script: &ScriptedProcess) -> Arc<ServerEntry> {
     script.member_run("s", &Cache::disabled(), RunSettings::default())
 }
 
 async fn subscribed(
     client: Era,
-    script: &Script,
+    script: &ScriptedProcess,
 ) -> (Arc<Aggregator>, Arc<ServerEntry>, Subscriber) {
     let member = member(script);
-    let hub = hub(vec![member.clone()]);
-    let subscriber = Subscriber::new(&hub, client).await;
-    (hub, member, subscriber)
+    let aggregator = aggregator(vec![member.clone()]);
+    let subscriber = Subscriber::new(&aggregator, client).await;
+    (aggregator, member, subscriber)
 }
 
-/// A server that comes back and does not start is tried until it does; what clients have subscribed to is
-/// subscribed to then.
+/// A server that is back but fails to start is started again until it succeeds, and is then subscribed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_waits_until_its_server_starts() {
+async fn subscription_waits_until_its_server_starts() {
     for (client, server) in pairs() {
         let what = format!("{client:?} at {server:?}");
         let script = subscribable(server);
-        let (hub, old, mut subscriber) = subscribed(client, &script).await;
-        hub.replace(Vec::new(), "__");
+        let (aggregator, old, mut subscriber) = subscribed(client, &script).await;
+        aggregator.replace(Vec::new(), "__");
         old.server().clone().close().await;
         script.put("broken", "");
-        hub.replace(vec![member(&script)], "__");
+        aggregator.replace(vec![member(&script)], "__");
         until(&what, || script.starts() > 1).await;
         script.remove("broken");
-        subscriber.is_told(&what).await;
-        subscriber.hears(&script, &what).await;
+        subscriber.expect_update(&what).await;
+        subscriber.expect_update_of(&script, &what).await;
     }
 }
 
-/// A server that dies is subscribed to again, whatever it and the client speak, and the client is told that
-/// the resource may have changed.
+/// A subscription is restored after its server was killed, in all combinations of eras, and the client gets an update.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_outlives_a_death() {
+async fn subscription_survives_a_killed_server() {
     for (client, server) in pairs() {
         let what = format!("{client:?} at {server:?}");
         let script = subscribable(server);
         let (_hub, _member, mut subscriber) = subscribed(client, &script).await;
         script.kill();
-        subscriber.is_told(&what).await;
-        subscriber.hears(&script, &what).await;
+        subscriber.expect_update(&what).await;
+        subscriber.expect_update_of(&script, &what).await;
     }
 }
 
-/// F4: a server is not listened to for a client that has gone, whatever it and the client speak.
+/// F4: the subscription of a disconnected client ends at the server, in all combinations of eras.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_gone_is_not_listened_for() {
+async fn subscription_ends_with_its_client() {
     for (client, server) in pairs() {
         let what = format!("{client:?} at {server:?}");
         let script = subscribable(server);
-        let (hub, _member, subscriber) = subscribed(client, &script).await;
+        let (aggregator, _member, subscriber) = subscribed(client, &script).await;
         let ended = match server {
-            Speaks::Handshake => "resources/unsubscribe",
-            Speaks::Discover => "notifications/cancelled",
+            Era::Legacy => "resources/unsubscribe",
+            Era::Modern => "notifications/cancelled",
         };
-        let mut staying = Subscriber::new(&hub, client).await;
+        let mut staying = Subscriber::new(&aggregator, client).await;
         drop(subscriber);
-        staying.hears(&script, &what).await;
-        if server == Speaks::Handshake {
-            assert!(script.heard(ended).is_empty(), "{what}: somebody wants it");
+        staying.expect_update_of(&script, &what).await;
+        if server == Era::Legacy {
+            assert!(
+                script.received(ended).is_empty(),
+                "{what}: one subscriber is left"
+            );
         }
         drop(staying);
-        until(&what, || !script.heard(ended).is_empty()).await;
+        until(&what, || !script.received(ended).is_empty()).await;
     }
 }

@@ -1,15 +1,16 @@
-//! Servers that worked, and do not say a word any more.
+//! Servers that stopped responding.
 
 use std::sync::Arc;
 
 use mcpact_config::RunSettings;
 use mcpact_gateway::{Aggregator, AggregatorSettings, Cache, ServerEntry};
+use mcpact_spec::Era;
 use serde_json::{Value, json};
 
-use crate::scripted::{PATIENCE, SHORT, Script, Speaks, until};
+use crate::scripted_process::{PATIENCE, SHORT, ScriptedProcess, until};
 use crate::wire::Wire;
 
-/// A hub that does not wait long.
+/// Aggregator with short waits.
 fn impatient(members: Vec<Arc<ServerEntry>>) -> Arc<Aggregator> {
     let settings = AggregatorSettings {
         introduction_wait: SHORT,
@@ -19,8 +20,8 @@ fn impatient(members: Vec<Arc<ServerEntry>>) -> Arc<Aggregator> {
     Aggregator::new(members, settings).unwrap()
 }
 
-/// A server that is given up soon.
-fn member(script: &Script) -> Arc<ServerEntry> {
+/// Server with a short timeout.
+fn member(script: &ScriptedProcess) -> Arc<ServerEntry> {
     let run = RunSettings {
         call_timeout: SHORT * 40,
         start_timeout: SHORT * 40,
@@ -37,7 +38,7 @@ async fn tools(wire: &mut Wire) -> Vec<String> {
         .collect()
 }
 
-/// Lists until this is what there is.
+/// Lists tools until the result is as expected.
 async fn until_listed(wire: &mut Wire, expected: &[&str]) {
     let listed = async { while tools(wire).await != expected {} };
     let listed = tokio::time::timeout(PATIENCE, listed).await;
@@ -49,50 +50,59 @@ async fn call(wire: &mut Wire, tool: &str) -> Value {
     wire.ask("tools/call", params).await
 }
 
-fn told(answer: &Value) -> &str {
+fn error_message(answer: &Value) -> &str {
     answer["error"]["message"].as_str().unwrap_or_default()
 }
 
-/// What somebody was shown of a server that is stuck is shown to others meanwhile, and its tools stay
-/// what they are: who calls one is told that the server does not answer.
+/// The tools of an unresponsive server stay in the lists of all clients. A call fails with an error that names the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tools_of_a_stuck_server_stay_known() {
-    for era in [Speaks::Handshake, Speaks::Discover] {
-        let script = Script::new(era, &json!({"tools": {}}));
-        let hub = impatient(vec![member(&script)]);
-        let mut first = Wire::modern(&hub, &json!({}));
+async fn tools_of_an_unresponsive_server_stay_listed() {
+    for era in [Era::Legacy, Era::Modern] {
+        let script = ScriptedProcess::new(era, &json!({"tools": {}}));
+        let aggregator = impatient(vec![member(&script)]);
+        let mut first = Wire::modern(&aggregator, &json!({}));
         until_listed(&mut first, &["s__one"]).await;
-        assert_eq!(told(&call(&mut first, "s__one").await), "", "{era:?}");
+        assert_eq!(
+            error_message(&call(&mut first, "s__one").await),
+            "",
+            "{era:?}"
+        );
         script.put("hold", "");
-        // They declare something else, so that the server may have other tools for them.
-        let mut second = Wire::modern(&hub, &json!({"roots": {}}));
-        let mut third = Wire::legacy(&hub, &json!({"sampling": {}})).await;
+        // Clients with other capabilities may get other tools.
+        let mut second = Wire::modern(&aggregator, &json!({"roots": {}}));
+        let mut third = Wire::legacy(&aggregator, &json!({"sampling": {}})).await;
         for wire in [&mut second, &mut third, &mut first] {
             assert_eq!(tools(wire).await, ["s__one"], "{era:?}");
             let answer = call(wire, "s__one").await;
-            assert!(told(&answer).contains("`s`: "), "{era:?}: {answer}");
-            assert!(!told(&answer).contains("Unknown"), "{era:?}: {answer}");
+            assert!(
+                error_message(&answer).contains("`s`: "),
+                "{era:?}: {answer}"
+            );
+            assert!(
+                !error_message(&answer).contains("Unknown"),
+                "{era:?}: {answer}"
+            );
         }
         script.remove("hold");
     }
 }
 
-/// A name with the prefix of a server that cannot say what it has is answered with the server, its state, the
-/// cause and what to do; whatever else is not there is unknown.
+/// A call with the prefix of an unavailable server fails with the server, its state, the cause and a hint; other names
+/// are unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_of_a_server_that_is_not_well_is_told_with_its_trouble() {
-    for era in [Speaks::Handshake, Speaks::Discover] {
-        let quick = Script::new(era, &json!({"tools": {}}));
-        let late = Script::new(era, &json!({"tools": {}}));
+async fn error_for_a_name_of_an_unavailable_server_names_the_cause() {
+    for era in [Era::Legacy, Era::Modern] {
+        let quick = ScriptedProcess::new(era, &json!({"tools": {}}));
+        let late = ScriptedProcess::new(era, &json!({"tools": {}}));
         late.put("tools-list", "never");
-        let broken = Script::new(era, &json!({"tools": {}}));
+        let broken = ScriptedProcess::new(era, &json!({"tools": {}}));
         broken.put("broken", "");
         let members = vec![quick.member("q"), member(&late), broken.member("b")];
-        let hub = impatient(members.clone());
-        let legacy = Wire::legacy(&hub, &json!({})).await;
-        for mut wire in [legacy, Wire::modern(&hub, &json!({}))] {
+        let aggregator = impatient(members.clone());
+        let legacy = Wire::legacy(&aggregator, &json!({})).await;
+        for mut wire in [legacy, Wire::modern(&aggregator, &json!({}))] {
             until_listed(&mut wire, &["q__one"]).await;
-            until("they are judged", || {
+            until("the failures are known", || {
                 members[0].lacking().is_empty()
                     && !members[1].lacking().is_empty()
                     && members[2].failure().is_some()
@@ -107,13 +117,13 @@ async fn a_name_of_a_server_that_is_not_well_is_told_with_its_trouble() {
                 let reason = &answer["error"]["data"]["reason"];
                 assert_eq!(reason, "upstream_missing", "{era:?}: {answer}");
                 for words in [server, name, cause, "(state: ", "`mcpact status "] {
-                    assert!(told(&answer).contains(words), "{era:?}: {answer}");
+                    assert!(error_message(&answer).contains(words), "{era:?}: {answer}");
                 }
             }
             let answer = call(&mut wire, "q__two").await;
             assert_eq!(answer["error"]["code"], -32602, "{era:?}: {answer}");
             for words in ["Unknown tool: `q__two`", "`q__one`", "`s` (", "`b` ("] {
-                assert!(told(&answer).contains(words), "{era:?}: {answer}");
+                assert!(error_message(&answer).contains(words), "{era:?}: {answer}");
             }
         }
     }

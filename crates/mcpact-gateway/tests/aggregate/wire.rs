@@ -1,104 +1,64 @@
-//! A client of a hub that says exactly what it is told.
+//! Raw client of an aggregator that numbers its requests.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use mcpact_gateway::Aggregator;
-use mcpact_transport::link::Link;
-use mcpact_transport::memory;
-use mcpact_wire::frame::ndjson::Line;
+use mcpact_sim::scripted::TestClient;
 use serde_json::{Value, json};
 
-/// The client's end of a connection.
+/// Raw client; requests have increasing ids.
 pub(crate) struct Wire {
-    link: Link,
-    /// What a modern client says with each request; none for a legacy one.
-    meta: Option<Value>,
-    last: u64,
+    client: TestClient,
+    last: i64,
 }
 
 impl Wire {
-    fn new(hub: &Arc<Aggregator>, meta: Option<Value>) -> Self {
-        let (link, theirs) = memory::pair();
-        let hub = Arc::clone(hub);
-        tokio::spawn(async move { hub.serve(theirs).await });
-        Self {
-            link,
-            meta,
-            last: 0,
-        }
+    const fn new(client: TestClient) -> Self {
+        Self { client, last: 0 }
     }
 
-    /// A client of the latest revision that declares this.
-    pub(crate) fn modern(hub: &Arc<Aggregator>, capabilities: &Value) -> Self {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        });
-        Self::new(hub, Some(meta))
+    /// Connects a client of the latest revision with these capabilities.
+    pub(crate) fn modern(aggregator: &Arc<Aggregator>, capabilities: &Value) -> Self {
+        Self::new(TestClient::modern(aggregator, capabilities.clone()))
     }
 
-    /// A client that has not said anything yet.
-    pub(crate) fn unmet(hub: &Arc<Aggregator>) -> Self {
-        Self::new(hub, None)
+    /// Connects a legacy client and initializes it.
+    pub(crate) async fn legacy(aggregator: &Arc<Aggregator>, capabilities: &Value) -> Self {
+        let capabilities = capabilities.clone();
+        Self::new(TestClient::legacy(aggregator, "2025-11-25", capabilities).await)
     }
 
-    /// A client that has made a handshake.
-    pub(crate) async fn legacy(hub: &Arc<Aggregator>, capabilities: &Value) -> Self {
-        let mut wire = Self::unmet(hub);
-        let params = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": capabilities,
-            "clientInfo": {"name": "wire", "version": "1"},
-        });
-        let answer = wire.ask("initialize", params).await;
-        assert_eq!(
-            answer["result"]["protocolVersion"], "2025-11-25",
-            "{answer}"
-        );
-        wire.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-            .await;
-        wire
+    /// Sends `initialize` from a new client; returns the response.
+    pub(crate) async fn initialize(aggregator: &Arc<Aggregator>, version: &str) -> Value {
+        let mut client = TestClient::silent(aggregator);
+        client.open(version, json!({})).await
     }
 
-    /// Sends a request, and gives its answer back.
+    /// Sends a request; returns the response. Messages before it are skipped.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params).await;
-        loop {
-            let message = self.hear().await;
-            if message["id"] == id {
-                return message;
-            }
-        }
+        self.client.response(id).await
     }
 
-    /// Sends a request, and gives its id back.
-    pub(crate) async fn begin(&mut self, method: &str, mut params: Value) -> u64 {
-        if let Some(meta) = &self.meta {
-            for (key, value) in meta.as_object().unwrap() {
-                params["_meta"][key] = value.clone();
-            }
-        }
+    /// Sends a request; returns its id.
+    pub(crate) async fn begin(&mut self, method: &str, params: Value) -> i64 {
         self.last += 1;
-        let id = self.last;
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
-        id
+        self.client.request(self.last, method, params).await;
+        self.last
     }
+}
 
-    /// Sends whatever it is.
-    pub(crate) async fn say(&mut self, message: &Value) {
-        self.link.sink.push(&message.to_string());
-        self.link.sink.flush().await.unwrap();
+impl Deref for Wire {
+    type Target = TestClient;
+
+    fn deref(&self) -> &TestClient {
+        &self.client
     }
+}
 
-    /// The next message, whatever it is.
-    pub(crate) async fn hear(&mut self) -> Value {
-        loop {
-            if let Some(Line::Json(bytes)) = self.link.source.next_line() {
-                return serde_json::from_slice(bytes).unwrap();
-            }
-            assert!(self.link.source.fill().await.unwrap(), "the hub hung up");
-        }
+impl DerefMut for Wire {
+    fn deref_mut(&mut self) -> &mut TestClient {
+        &mut self.client
     }
 }

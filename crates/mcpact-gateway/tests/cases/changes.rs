@@ -1,22 +1,17 @@
 //! Subscriptions and change notifications in both directions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_config::Strategy;
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
+use crate::upstream;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-
-fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
-    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
-}
 
 /// Returns the filter of a listen request without optional members.
 fn filter(said: &ReceivedMessage) -> Value {
@@ -40,24 +35,24 @@ fn tell(said: &ReceivedMessage, method: &str, mut params: Value) {
 /// is accepted, and after a gap everything counts as changed once.
 #[tokio::test(start_paused = true)]
 async fn subscriptions_become_one_listen_request() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
-    let mut peer = ScriptedClient::legacy(&bridge(&stage), "2025-11-25", json!({})).await;
-    let begin = stage.hear().await;
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
+    let mut peer = TestClient::legacy(&upstream(&scripted), "2025-11-25", json!({})).await;
+    let begin = scripted.recv().await;
     assert_eq!(filter(&begin), json!({"toolsListChanged": true}));
     acknowledge(&begin);
 
     peer.request(1, "resources/subscribe", json!({"uri": "test://1"}))
         .await;
-    let one = stage.hear().await;
+    let one = scripted.recv().await;
     assert_eq!(filter(&one)["resourceSubscriptions"], json!(["test://1"]));
     tell(&begin, "notifications/tools/list_changed", json!({}));
-    peer.hear_of("notifications/tools/list_changed").await;
+    peer.expect("notifications/tools/list_changed").await;
     acknowledge(&one);
     assert_eq!(
-        peer.hear().await,
+        peer.recv().await,
         json!({"jsonrpc": "2.0", "id": 1, "result": {}})
     );
-    let closed = stage.hear_of("notifications/cancelled").await;
+    let closed = scripted.expect("notifications/cancelled").await;
     assert_eq!(
         closed.params()["requestId"],
         begin.message["id"],
@@ -66,16 +61,16 @@ async fn subscriptions_become_one_listen_request() {
 
     peer.request(2, "resources/subscribe", json!({"uri": "test://2"}))
         .await;
-    let two = stage.hear().await;
+    let two = scripted.recv().await;
     assert_eq!(
         filter(&two)["resourceSubscriptions"],
         json!(["test://1", "test://2"])
     );
     assert_eq!(filter(&two)["toolsListChanged"], true);
     acknowledge(&two);
-    assert_eq!(peer.hear().await["id"], 2);
+    assert_eq!(peer.recv().await["id"], 2);
     assert_eq!(
-        stage.hear_of("notifications/cancelled").await.params()["requestId"],
+        scripted.expect("notifications/cancelled").await.params()["requestId"],
         one.message["id"]
     );
     tell(
@@ -83,7 +78,7 @@ async fn subscriptions_become_one_listen_request() {
         "notifications/resources/updated",
         json!({"uri": "test://1"}),
     );
-    let updated = peer.hear_of("notifications/resources/updated").await;
+    let updated = peer.expect("notifications/resources/updated").await;
     assert_eq!(
         updated["params"],
         json!({"uri": "test://1"}),
@@ -91,13 +86,13 @@ async fn subscriptions_become_one_listen_request() {
     );
 
     two.hang_up();
-    let again = stage.hear().await;
+    let again = scripted.recv().await;
     assert_ne!(again.connection, two.connection);
     assert_eq!(filter(&again), filter(&two));
     acknowledge(&again);
     let mut changed = Vec::new();
     for _ in 0..3 {
-        let message = peer.hear().await;
+        let message = peer.recv().await;
         changed.push((message["method"].clone(), message["params"]["uri"].clone()));
     }
     changed.sort_by_key(|change| format!("{change:?}"));
@@ -107,51 +102,47 @@ async fn subscriptions_become_one_listen_request() {
         (json!("notifications/tools/list_changed"), Value::Null),
     ];
     assert_eq!(changed, expected);
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 }
 
 /// A URI that the server does not accept is not subscribed.
 #[tokio::test(start_paused = true)]
 async fn rejected_uris_are_not_subscribed() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
-    let mut peer = ScriptedClient::legacy(&bridge(&stage), "2025-06-18", json!({})).await;
-    acknowledge(&stage.hear().await);
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2026_07_28).changing());
+    let mut peer = TestClient::legacy(&upstream(&scripted), "2025-06-18", json!({})).await;
+    acknowledge(&scripted.recv().await);
     peer.request(1, "resources/subscribe", json!({"uri": "test://1"}))
         .await;
-    let said = stage.hear().await;
+    let said = scripted.recv().await;
     let params = json!({"_meta": {SUBSCRIPTION: said.message["id"]},
         "notifications": {"toolsListChanged": true}});
     said.note("notifications/subscriptions/acknowledged", params);
-    assert_eq!(peer.hear().await["error"]["code"], -32602);
+    assert_eq!(peer.recv().await["error"]["code"], -32602);
 }
 
 /// Two modern clients that share a session with a legacy server and listen for the same resource share one
 /// subscription; each is notified under its own id, and only of what it requested.
 #[tokio::test(start_paused = true)]
 async fn listeners_share_a_subscription() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
     let mut settings = UpstreamSettings::default();
     settings.run.strategy = Strategy::Stateless;
-    let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
-    let mut one = ScriptedClient::modern(&bridge, json!({}));
-    let mut two = ScriptedClient::modern(&bridge, json!({}));
+    let upstream = UpstreamServer::new(scripted.target.clone(), settings).unwrap();
+    let mut one = TestClient::modern(&upstream, json!({}));
+    let mut two = TestClient::modern(&upstream, json!({}));
     let wanted =
         json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://1"]}});
     one.request("L1", "subscriptions/listen", wanted).await;
-    let subscribed = stage.hear_of("resources/subscribe").await;
+    let subscribed = scripted.expect("resources/subscribe").await;
     assert_eq!(subscribed.params()["uri"], "test://1");
     subscribed.result(json!({}));
-    let acknowledged = one
-        .hear_of("notifications/subscriptions/acknowledged")
-        .await;
+    let acknowledged = one.expect("notifications/subscriptions/acknowledged").await;
     assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], "L1");
     let wanted = json!({"notifications": {"resourceSubscriptions": ["test://1"]}});
     two.request(9, "subscriptions/listen", wanted).await;
-    let acknowledged = two
-        .hear_of("notifications/subscriptions/acknowledged")
-        .await;
+    let acknowledged = two.expect("notifications/subscriptions/acknowledged").await;
     assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], 9);
-    assert!(stage.heard().is_empty(), "one subscription is enough");
+    assert!(scripted.received().is_empty(), "one subscription is enough");
 
     subscribed.note(
         "notifications/resources/updated",
@@ -160,14 +151,14 @@ async fn listeners_share_a_subscription() {
     subscribed.note("notifications/prompts/list_changed", json!({}));
     subscribed.note("notifications/tools/list_changed", json!({}));
     for (peer, id) in [(&mut one, json!("L1")), (&mut two, json!(9))] {
-        let updated = peer.hear_of("notifications/resources/updated").await;
+        let updated = peer.expect("notifications/resources/updated").await;
         assert_eq!(updated["params"]["_meta"][SUBSCRIPTION], id);
         assert_eq!(updated["params"]["uri"], "test://1");
     }
-    let changed = one.hear_of("notifications/tools/list_changed").await;
+    let changed = one.expect("notifications/tools/list_changed").await;
     assert_eq!(changed["params"]["_meta"][SUBSCRIPTION], "L1");
-    two.hears_nothing().await;
-    one.hears_nothing().await;
+    two.expect_silence().await;
+    one.expect_silence().await;
 }
 
 /// BB-19: for a legacy server without a session stream no change notifications are declared; calls work.
@@ -175,8 +166,8 @@ async fn listeners_share_a_subscription() {
 async fn servers_without_a_stream_declare_no_changes() {
     let mut role = Role::new(Revision::V2025_11_25).changing();
     role.can_push = false;
-    let mut stage = ScriptedServer::http(role).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(role).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::modern(&url, json!({}));
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let mut listening = web.request("L1", "subscriptions/listen", wanted).await;
@@ -192,7 +183,7 @@ async fn servers_without_a_stream_declare_no_changes() {
         "{promised}"
     );
     let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("t")), async {
-        stage.hear_of("tools/call").await.text("works");
+        scripted.expect("tools/call").await.text("works");
     });
     assert_eq!(reply.only().await["result"]["content"][0]["text"], "works");
 }
@@ -200,8 +191,8 @@ async fn servers_without_a_stream_declare_no_changes() {
 /// The subscription at a legacy server ends with its last listener.
 #[tokio::test]
 async fn last_listener_ends_the_subscription() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2025_11_25).changing());
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::modern(&url, json!({}));
     let wanted = json!({"notifications": {"resourceSubscriptions": ["test://1"]}});
     let mut streams = Vec::new();
@@ -210,7 +201,10 @@ async fn last_listener_ends_the_subscription() {
             web.request(id, "subscriptions/listen", wanted.clone()),
             async {
                 if id == 1 {
-                    stage.hear_of("resources/subscribe").await.result(json!({}));
+                    scripted
+                        .expect("resources/subscribe")
+                        .await
+                        .result(json!({}));
                 }
             }
         );
@@ -221,10 +215,10 @@ async fn last_listener_ends_the_subscription() {
     streams.pop();
     // A later call proves that the first disconnect was processed.
     let (_, ()) = tokio::join!(web.request(3, "tools/call", tool("t")), async {
-        stage.hear_of("tools/call").await.text("works");
+        scripted.expect("tools/call").await.text("works");
     });
     streams.pop();
-    let ended = tokio::time::timeout(Duration::from_secs(20), stage.hear())
+    let ended = tokio::time::timeout(Duration::from_secs(20), scripted.recv())
         .await
         .unwrap();
     assert_eq!(ended.method(), "resources/unsubscribe");

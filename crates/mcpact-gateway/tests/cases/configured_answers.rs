@@ -1,13 +1,13 @@
-//! Clients without a capability, and a bridge that answers for them.
+//! Clients without a capability, and a gateway that answers for them.
 
 use std::sync::Arc;
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{TestClient, message::tool};
 use mcpact_spec::{Era, Revision};
 use mcpact_translate::input::{DefaultAnswers, Dismissal};
 use serde_json::{Value, json};
 
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{Role, ScriptedServer};
 
 const ROOT: &str = "file:///home/ann";
@@ -24,18 +24,19 @@ async fn scene(
     client: Revision,
     server: Revision,
     declared: Value,
-) -> (ScriptedServer, ScriptedClient) {
-    let stage = ScriptedServer::lines(Role::new(server));
+) -> (ScriptedServer, TestClient) {
+    let scripted = ScriptedServer::lines(Role::new(server));
     let settings = UpstreamSettings {
         default_answers: stand_in(),
         ..UpstreamSettings::default()
     };
-    let bridge: Arc<UpstreamServer> = UpstreamServer::new(stage.target.clone(), settings).unwrap();
+    let upstream: Arc<UpstreamServer> =
+        UpstreamServer::new(scripted.target.clone(), settings).unwrap();
     let peer = match client.era() {
-        Era::Modern => ScriptedClient::modern(&bridge, declared),
-        Era::Legacy => ScriptedClient::legacy(&bridge, client.as_str(), declared).await,
+        Era::Modern => TestClient::modern(&upstream, declared),
+        Era::Legacy => TestClient::legacy(&upstream, client.as_str(), declared).await,
     };
-    (stage, peer)
+    (scripted, peer)
 }
 
 fn form() -> Value {
@@ -53,11 +54,11 @@ fn question(method: &str) -> Value {
 }
 
 /// Returns the client capabilities that the server received.
-fn declared_to_server(stage: &ScriptedServer, call: &Value) -> Value {
+fn declared_to_server(scripted: &ScriptedServer, call: &Value) -> Value {
     let meta = &call["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     match meta {
         Value::Null => {
-            let greetings = stage.greetings();
+            let greetings = scripted.handshakes();
             let opening = greetings.iter().find(|said| said["method"] == "initialize");
             opening.unwrap()["params"]["capabilities"].clone()
         }
@@ -71,11 +72,11 @@ fn declared_to_server(stage: &ScriptedServer, call: &Value) -> Value {
 async fn configured_answers_replace_undeclared_capabilities() {
     for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
         for client in Revision::ALL {
-            let (mut stage, mut peer) = scene(client, server, json!({})).await;
+            let (mut scripted, mut peer) = scene(client, server, json!({})).await;
             for (number, method) in ["elicitation/create", "roots/list"].into_iter().enumerate() {
                 peer.request(number, "tools/call", tool("greet")).await;
-                let call = stage.hear_of("tools/call").await;
-                let declared_to_server = declared_to_server(&stage, call.params());
+                let call = scripted.expect("tools/call").await;
+                let declared_to_server = declared_to_server(&scripted, call.params());
                 for path in [
                     "/roots",
                     "/sampling",
@@ -90,7 +91,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
                 let answer = match server.era() {
                     Era::Legacy => {
                         call.ask("q", method, question(method));
-                        let answer = stage.hear().await.message["result"].clone();
+                        let answer = scripted.recv().await.message["result"].clone();
                         call.text("done");
                         answer
                     }
@@ -98,7 +99,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
                         let asked = json!({"method": method, "params": question(method)});
                         call.result(json!({"resultType": "input_required",
                             "inputRequests": {"q": asked}, "requestState": "S"}));
-                        let again = stage.hear_of("tools/call").await;
+                        let again = scripted.expect("tools/call").await;
                         assert_eq!(again.params()["requestState"], "S");
                         again.text("done");
                         again.params()["inputResponses"]["q"].clone()
@@ -109,7 +110,7 @@ async fn configured_answers_replace_undeclared_capabilities() {
                     _ => json!({"action": "decline"}),
                 };
                 assert_eq!(answer, expected, "{client} {server} {method}");
-                let ended = peer.hear().await;
+                let ended = peer.recv().await;
                 assert_eq!(ended["result"]["content"][0]["text"], "done", "{ended}");
             }
         }
@@ -123,22 +124,22 @@ async fn sampling_is_refused_with_the_configured_message() {
     let method = "sampling/createMessage";
     for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
         for client in [Revision::V2025_11_25, Revision::V2026_07_28] {
-            let (mut stage, mut peer) = scene(client, server, json!({})).await;
+            let (mut scripted, mut peer) = scene(client, server, json!({})).await;
             peer.request(1, "tools/call", tool("greet")).await;
-            let call = stage.hear_of("tools/call").await;
+            let call = scripted.expect("tools/call").await;
             match server.era() {
                 Era::Legacy => {
                     call.ask("q", method, question(method));
-                    let error = stage.hear().await.message["error"].clone();
+                    let error = scripted.recv().await.message["error"].clone();
                     assert_eq!(error, json!({"code": -1, "message": "no model here"}));
                     call.text("done");
-                    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+                    assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
                 }
                 Era::Modern => {
                     let asked = json!({"method": method, "params": question(method)});
                     call.result(json!({"resultType": "input_required",
                         "inputRequests": {"q": asked}, "requestState": "S"}));
-                    let ended = peer.hear().await;
+                    let ended = peer.recv().await;
                     assert_eq!(ended["result"]["isError"], true, "{client} {ended}");
                     let text = ended["result"]["content"][0]["text"].as_str().unwrap();
                     assert!(text.contains("no model here"), "{text}");
@@ -151,58 +152,58 @@ async fn sampling_is_refused_with_the_configured_message() {
 /// A client with the capability is asked; of several questions it gets those that it can answer.
 #[tokio::test(start_paused = true)]
 async fn declared_capabilities_reach_the_client() {
-    let (mut stage, mut peer) = scene(
+    let (mut scripted, mut peer) = scene(
         Revision::V2026_07_28,
         Revision::V2026_07_28,
         json!({"elicitation": {}}),
     )
     .await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.hear_of("tools/call").await;
+    let call = scripted.expect("tools/call").await;
     call.result(
         json!({"resultType": "input_required", "requestState": "S", "inputRequests": {
         "who": {"method": "elicitation/create", "params": form()},
         "where": {"method": "roots/list"}}}),
     );
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     let requests = asked["result"]["inputRequests"].as_object().unwrap();
     assert_eq!(requests.keys().collect::<Vec<_>>(), ["who"]);
     let mut retry = tool("greet");
     retry["requestState"] = asked["result"]["requestState"].clone();
     retry["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
     peer.request(2, "tools/call", retry).await;
-    let second = stage.hear_of("tools/call").await;
+    let second = scripted.expect("tools/call").await;
     assert_eq!(second.params()["inputResponses"]["who"]["action"], "accept");
     // A missing answer is requested again.
     second.result(json!({"resultType": "input_required", "requestState": "T",
         "inputRequests": {"where": {"method": "roots/list"}}}));
-    let third = stage.hear_of("tools/call").await;
+    let third = scripted.expect("tools/call").await;
     assert_eq!(third.params()["requestState"], "T");
     assert_eq!(
         third.params()["inputResponses"]["where"]["roots"][0]["uri"],
         ROOT
     );
     third.text("done");
-    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+    assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
 
-    let (mut stage, mut peer) = scene(
+    let (mut scripted, mut peer) = scene(
         Revision::V2025_11_25,
         Revision::V2025_06_18,
         json!({"elicitation": {}}),
     )
     .await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.hear_of("tools/call").await;
+    let call = scripted.expect("tools/call").await;
     call.ask("q", "elicitation/create", form());
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     peer.answer(
         &asked,
         json!({"action": "accept", "content": {"name": "Ann"}}),
     )
     .await;
-    assert_eq!(stage.hear().await.message["result"]["action"], "accept");
+    assert_eq!(scripted.recv().await.message["result"]["action"], "accept");
     call.text("done");
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
 }
 
 /// A client that follows tasks itself would receive their questions, so nothing is declared for it; a question outside
@@ -210,23 +211,23 @@ async fn declared_capabilities_reach_the_client() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_declared_for_clients_that_follow_tasks() {
     let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
-    let (mut stage, mut peer) =
+    let (mut scripted, mut peer) =
         scene(Revision::V2026_07_28, Revision::V2026_07_28, tasks.clone()).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let call = stage.hear_of("tools/call").await;
-    assert_eq!(declared_to_server(&stage, call.params()), tasks);
+    let call = scripted.expect("tools/call").await;
+    assert_eq!(declared_to_server(&scripted, call.params()), tasks);
     call.text("done");
-    peer.hear().await;
+    peer.recv().await;
 
-    let (mut stage, mut peer) =
+    let (mut scripted, mut peer) =
         scene(Revision::V2026_07_28, Revision::V2025_11_25, json!({})).await;
     peer.request(1, "tools/list", json!({})).await;
-    let call = stage.hear_of("tools/list").await;
+    let call = scripted.expect("tools/list").await;
     call.ask("q", "roots/list", json!({}));
     assert_eq!(
-        stage.hear().await.message["result"]["roots"][0]["uri"],
+        scripted.recv().await.message["result"]["roots"][0]["uri"],
         ROOT
     );
     call.result(json!({"tools": []}));
-    peer.hear().await;
+    peer.recv().await;
 }

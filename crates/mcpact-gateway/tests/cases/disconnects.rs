@@ -1,21 +1,14 @@
 //! Disconnecting HTTP clients, and questions to modern clients.
 
-use std::sync::Arc;
-
-use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, listen, message::tool};
 use mcpact_spec::{Era, Revision};
 use serde_json::json;
 
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::tool;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
-
-fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
-    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
-}
+use crate::upstream;
 
 /// Starts a server of a revision on stdio or HTTP.
-async fn stage(revision: Revision, is_http: bool) -> ScriptedServer {
+async fn scripted(revision: Revision, is_http: bool) -> ScriptedServer {
     match is_http {
         true => ScriptedServer::http(Role::new(revision)).await,
         false => ScriptedServer::lines(Role::new(revision)),
@@ -23,9 +16,9 @@ async fn stage(revision: Revision, is_http: bool) -> ScriptedServer {
 }
 
 /// Returns the next message that neither opens the stream of a session nor requests a list.
-async fn heard(stage: &mut ScriptedServer) -> ReceivedMessage {
+async fn heard(scripted: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = scripted.recv().await;
         match said.method() {
             "GET" => {}
             "tools/list" => said.result(json!({"resultType": "complete", "tools": []})),
@@ -46,8 +39,8 @@ async fn disconnecting_cancels_only_modern_calls() {
     for (server, is_http) in servers() {
         for client in Revision::ALL {
             let what = format!("{client} before {server}, http: {is_http}");
-            let mut stage = stage(server, is_http).await;
-            let url = listen(&bridge(&stage)).await;
+            let mut scripted = scripted(server, is_http).await;
+            let url = listen(&upstream(&scripted)).await;
             let web = match client.era() {
                 Era::Modern => HttpTestClient::modern(&url, json!({})),
                 Era::Legacy => HttpTestClient::legacy(&url, client.as_str(), json!({})).await,
@@ -57,7 +50,7 @@ async fn disconnecting_cancels_only_modern_calls() {
                 tokio::spawn(
                     async move { caller.request(1, "tools/call", tool("slow")).await.status },
                 );
-            let said = heard(&mut stage).await;
+            let said = heard(&mut scripted).await;
             assert_eq!(said.method(), "tools/call", "{what}");
             calling.abort();
             assert!(calling.await.is_err(), "{what}: not answered yet");
@@ -65,7 +58,7 @@ async fn disconnecting_cancels_only_modern_calls() {
                 // The stream is the call.
                 (Era::Modern, Era::Modern, true) => said.closed().await,
                 (Era::Modern, _, _) => {
-                    let cancelled = heard(&mut stage).await;
+                    let cancelled = heard(&mut scripted).await;
                     assert_eq!(cancelled.method(), "notifications/cancelled", "{what}");
                     let id = &cancelled.params()["requestId"];
                     assert_eq!(id, &said.message["id"], "{what}");
@@ -75,7 +68,7 @@ async fn disconnecting_cancels_only_modern_calls() {
                         web.request(2, "prompts/list", json!({})).await.status
                     });
                     // A cancellation would have arrived first.
-                    let listed = heard(&mut stage).await;
+                    let listed = heard(&mut scripted).await;
                     assert_eq!(listed.method(), "prompts/list", "{what}");
                     assert!(!said.is_over(), "{what}");
                     said.text("done");
@@ -95,8 +88,8 @@ async fn modern_clients_are_asked_only_by_results() {
         if server.era() == Era::Modern {
             continue;
         }
-        let mut stage = stage(server, is_http).await;
-        let url = listen(&bridge(&stage)).await;
+        let mut scripted = scripted(server, is_http).await;
+        let url = listen(&upstream(&scripted)).await;
         let web = HttpTestClient::modern(
             &url,
             json!({"elicitation": {}, "sampling": {}, "roots": {}}),
@@ -115,7 +108,7 @@ async fn modern_clients_are_asked_only_by_results() {
         ] {
             let (mut reply, said) =
                 tokio::join!(web.request(1, "tools/call", tool("ask")), async {
-                    let said = heard(&mut stage).await;
+                    let said = heard(&mut scripted).await;
                     said.ask("q", method, params.clone());
                     said
                 });
@@ -127,7 +120,7 @@ async fn modern_clients_are_asked_only_by_results() {
             assert_eq!(asked.next(), Some(Some(method)), "{server} {only}");
             said.text("done");
             // The question can no longer be answered.
-            let refused = heard(&mut stage).await.message;
+            let refused = heard(&mut scripted).await.message;
             assert_eq!(refused["id"], "q", "{server} {refused}");
             assert!(refused["error"].is_object(), "{server} {refused}");
         }

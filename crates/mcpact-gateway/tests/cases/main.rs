@@ -1,7 +1,6 @@
-//! UpstreamServer between a scripted client and a scripted server, case by case.
+//! One upstream server between scripted clients and a scripted server.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "a broken expectation is a failed test"
 )]
@@ -10,14 +9,33 @@ mod cache_scope;
 mod changes;
 mod configured_answers;
 mod disconnects;
-mod http_client;
 mod questions_after_calls;
 mod questions_to_legacy_clients;
 mod questions_to_modern_clients;
 mod random_runs;
 mod same_ids;
-mod scripted_client;
+#[path = "../common/scripted_server.rs"]
 mod scripted_server;
 mod session_ownership;
 mod trace_context;
 mod translation;
+
+use std::sync::Arc;
+
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+
+use self::scripted_server::ScriptedServer;
+
+/// Upstream server with default settings for a scripted server.
+fn upstream(scripted: &ScriptedServer) -> Arc<UpstreamServer> {
+    UpstreamServer::new(scripted.target.clone(), UpstreamSettings::default()).unwrap()
+}
+
+/// Names for the tests that do not change while the connection pool is rewritten.
+mod http_client {
+    pub(crate) use mcpact_sim::scripted::{HttpTestClient, Reply, listen};
+}
+mod scripted_client {
+    pub(crate) use mcpact_sim::scripted::TestClient as ScriptedClient;
+    pub(crate) use mcpact_sim::scripted::message::tool;
+}

@@ -1,23 +1,17 @@
 //! Questions of a legacy server that are open when their call ends.
 
-use std::sync::Arc;
-
-use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{TestClient, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
+use crate::upstream;
 
 const LEGACY: Revision = Revision::V2025_06_18;
 
-fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
-    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
-}
-
-async fn legacy(stage: &ScriptedServer) -> ScriptedClient {
+async fn legacy(scripted: &ScriptedServer) -> TestClient {
     let capabilities = json!({"elicitation": {}, "roots": {}});
-    ScriptedClient::legacy(&bridge(stage), "2025-06-18", capabilities).await
+    TestClient::legacy(&upstream(scripted), "2025-06-18", capabilities).await
 }
 
 fn form() -> Value {
@@ -25,9 +19,9 @@ fn form() -> Value {
 }
 
 /// Returns the next message that does not open the stream of a session.
-async fn hear(stage: &mut ScriptedServer) -> ReceivedMessage {
+async fn hear(scripted: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = scripted.recv().await;
         if said.method() != "GET" {
             return said;
         }
@@ -35,16 +29,16 @@ async fn hear(stage: &mut ScriptedServer) -> ReceivedMessage {
 }
 
 /// Makes a call up to the server.
-async fn called(stage: &mut ScriptedServer, peer: &mut ScriptedClient) -> ReceivedMessage {
+async fn called(scripted: &mut ScriptedServer, peer: &mut TestClient) -> ReceivedMessage {
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = hear(stage).await;
+    let said = hear(scripted).await;
     assert_eq!(said.method(), "tools/call", "{}", said.message);
     said
 }
 
 /// Checks that the server receives the cancellation, and a refusal of its question with one of these codes.
-async fn is_refused(stage: &mut ScriptedServer, codes: &[i64]) {
-    let mut heard = [hear(stage).await.message, hear(stage).await.message];
+async fn is_refused(scripted: &mut ScriptedServer, codes: &[i64]) {
+    let mut heard = [hear(scripted).await.message, hear(scripted).await.message];
     // On HTTP each is a request of its own, in either order.
     heard.sort_by_key(|message| message.get("method").is_none());
     let [cancelled, refused] = heard;
@@ -55,16 +49,16 @@ async fn is_refused(stage: &mut ScriptedServer, codes: &[i64]) {
 }
 
 /// Checks that a question is delivered before the result of its call and that the answer counts afterwards.
-async fn answer_reaches_the_server(mut stage: ScriptedServer) {
-    let mut peer = legacy(&stage).await;
-    let said = called(&mut stage, &mut peer).await;
+async fn answer_reaches_the_server(mut scripted: ScriptedServer) {
+    let mut peer = legacy(&scripted).await;
+    let said = called(&mut scripted, &mut peer).await;
     said.ask("q1", "roots/list", json!({}));
     said.text("done");
-    let asked = peer.hear_of("roots/list").await;
-    assert_eq!(peer.hear().await["id"], 1);
+    let asked = peer.expect("roots/list").await;
+    assert_eq!(peer.recv().await["id"], 1);
     let roots = json!({"roots": [{"uri": "file:///a"}]});
     peer.answer(&asked, roots.clone()).await;
-    let answered = hear(&mut stage).await.message;
+    let answered = hear(&mut scripted).await.message;
     assert_eq!(
         (&answered["id"], &answered["result"]),
         (&json!("q1"), &roots)
@@ -86,36 +80,36 @@ async fn questions_outlive_their_call_on_http() {
 /// A server may withdraw such a question; the client is notified, and the server gets no answer.
 #[tokio::test(start_paused = true)]
 async fn questions_of_ended_calls_can_be_withdrawn() {
-    let mut stage = ScriptedServer::lines(Role::new(LEGACY));
-    let mut peer = legacy(&stage).await;
-    let said = called(&mut stage, &mut peer).await;
+    let mut scripted = ScriptedServer::lines(Role::new(LEGACY));
+    let mut peer = legacy(&scripted).await;
+    let said = called(&mut scripted, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
     said.text("done");
-    let asked = peer.hear_of("elicitation/create").await;
-    assert_eq!(peer.hear().await["id"], 1);
+    let asked = peer.expect("elicitation/create").await;
+    assert_eq!(peer.recv().await["id"], 1);
     said.note("notifications/cancelled", json!({"requestId": "q1"}));
-    let told = peer.hear_of("notifications/cancelled").await;
+    let told = peer.expect("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], asked["id"]);
     peer.request(2, "tools/call", tool("greet")).await;
-    stage.hear_of("tools/call").await.text("again");
-    assert_eq!(peer.hear().await["id"], 2);
+    scripted.expect("tools/call").await.text("again");
+    assert_eq!(peer.recv().await["id"], 2);
 }
 
 /// Checks that a cancelled call refuses its question.
-async fn cancelled_call_refuses_questions(mut stage: ScriptedServer) {
-    let mut peer = legacy(&stage).await;
-    let said = called(&mut stage, &mut peer).await;
+async fn cancelled_call_refuses_questions(mut scripted: ScriptedServer) {
+    let mut peer = legacy(&scripted).await;
+    let said = called(&mut scripted, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     let call = json!({"requestId": 1});
     peer.note("notifications/cancelled", call).await;
-    let told = peer.hear_of("notifications/cancelled").await;
+    let told = peer.expect("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], asked["id"]);
-    is_refused(&mut stage, &[-32603]).await;
+    is_refused(&mut scripted, &[-32603]).await;
     // A late answer is not a second response.
     peer.answer(&asked, json!({"action": "decline"})).await;
     peer.request(2, "tools/call", tool("greet")).await;
-    assert_eq!(hear(&mut stage).await.method(), "tools/call");
+    assert_eq!(hear(&mut scripted).await.method(), "tools/call");
 }
 
 /// A question of a cancelled call is refused.
@@ -134,14 +128,14 @@ async fn questions_of_cancelled_calls_are_refused_on_http() {
 /// the client gets the result on retry.
 #[tokio::test(start_paused = true)]
 async fn questions_of_modern_clients_end_with_the_call() {
-    let mut stage = ScriptedServer::lines(Role::new(LEGACY));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"elicitation": {}}));
-    let said = called(&mut stage, &mut peer).await;
+    let mut scripted = ScriptedServer::lines(Role::new(LEGACY));
+    let mut peer = TestClient::modern(&upstream(&scripted), json!({"elicitation": {}}));
+    let said = called(&mut scripted, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     said.text("never mind");
-    let refused = hear(&mut stage).await.message;
+    let refused = hear(&mut scripted).await.message;
     assert_eq!(refused["id"], "q1", "{refused}");
     assert_eq!(refused["error"]["code"], -32603, "{refused}");
     let mut again = tool("greet");
@@ -153,12 +147,12 @@ async fn questions_of_modern_clients_end_with_the_call() {
 /// BB-13: a question for a call is refused if its modern client disconnects before receiving it.
 #[tokio::test(start_paused = true)]
 async fn questions_of_disconnected_modern_clients_are_refused() {
-    let mut stage = ScriptedServer::lines(Role::new(LEGACY));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"elicitation": {}}));
-    let said = called(&mut stage, &mut peer).await;
+    let mut scripted = ScriptedServer::lines(Role::new(LEGACY));
+    let mut peer = TestClient::modern(&upstream(&scripted), json!({"elicitation": {}}));
+    let said = called(&mut scripted, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
     let call = json!({"requestId": 1});
     peer.note("notifications/cancelled", call).await;
     // The call may end before the question is assigned to it.
-    is_refused(&mut stage, &[-32603, -32602]).await;
+    is_refused(&mut scripted, &[-32603, -32602]).await;
 }

@@ -1,23 +1,16 @@
 //! Legacy clients of a modern server that asks questions before it answers.
 
-use std::sync::Arc;
-
-use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{Role, ScriptedServer};
+use crate::upstream;
 
-fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
-    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
-}
-
-async fn scene(version: &str, capabilities: Value) -> (ScriptedServer, ScriptedClient) {
-    let stage = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
-    let peer = ScriptedClient::legacy(&bridge(&stage), version, capabilities).await;
-    (stage, peer)
+async fn scene(version: &str, capabilities: Value) -> (ScriptedServer, TestClient) {
+    let scripted = ScriptedServer::lines(Role::new(Revision::V2026_07_28));
+    let peer = TestClient::legacy(&upstream(&scripted), version, capabilities).await;
+    (scripted, peer)
 }
 
 fn form(message: &str) -> Value {
@@ -47,20 +40,20 @@ fn stable(params: &Value) -> Value {
 /// same parameters, the answers of the previous round and its state, byte for byte.
 #[tokio::test(start_paused = true)]
 async fn input_rounds_are_one_call_for_a_legacy_client() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(7, "tools/call", tool("greet")).await;
-    let first = stage.hear_of("tools/call").await;
+    let first = scripted.expect("tools/call").await;
     assert_eq!(stable(first.params()), tool("greet"));
     let state = "S\u{1F980}/\"\\ 1==";
     first.result(
         json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")},
         "requestState": state}),
     );
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     assert_eq!(asked["params"]["message"], "Who?");
     peer.answer(&asked, accept("Ann")).await;
 
-    let second = stage.hear_of("tools/call").await;
+    let second = scripted.expect("tools/call").await;
     assert_ne!(second.message["id"], first.message["id"]);
     assert_eq!(stable(second.params()), tool("greet"));
     assert_eq!(second.params()["requestState"], state);
@@ -71,11 +64,11 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
     second.result(
         json!({"resultType": "input_required", "inputRequests": {"title": form("Title?")}}),
     );
-    let again = peer.hear_of("elicitation/create").await;
+    let again = peer.expect("elicitation/create").await;
     assert_ne!(again["id"], asked["id"]);
     peer.answer(&again, accept("Dr")).await;
 
-    let third = stage.hear_of("tools/call").await;
+    let third = scripted.expect("tools/call").await;
     let ids = [&first, &second, &third].map(|said| said.message["id"].clone());
     assert!(ids[2] != ids[0] && ids[2] != ids[1], "{ids:?}");
     assert_eq!(stable(third.params()), tool("greet"));
@@ -89,7 +82,7 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
         json!({"title": accept("Dr")})
     );
     third.text("Hello, Dr Ann!");
-    let answer = peer.hear().await;
+    let answer = peer.recv().await;
     assert_eq!(
         (
             &answer["id"],
@@ -98,44 +91,44 @@ async fn input_rounds_are_one_call_for_a_legacy_client() {
         (&json!(7), Some("Hello, Dr Ann!"))
     );
     assert_eq!(answer["result"].get("resultType"), None);
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 }
 
 /// MR-03: a concurrent call has no state of the rounds.
 #[tokio::test(start_paused = true)]
 async fn concurrent_calls_are_not_affected_by_rounds() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let first = stage.hear_of("tools/call").await;
+    let first = scripted.expect("tools/call").await;
     first.result(
         json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")},
         "requestState": "S1"}),
     );
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     peer.request(2, "tools/call", tool("other")).await;
-    let other = stage.hear_of("tools/call").await;
+    let other = scripted.expect("tools/call").await;
     assert_eq!(other.params()["name"], "other");
     assert_eq!(other.params().get("requestState"), None);
     assert_eq!(other.params().get("inputResponses"), None);
     other.text("done");
-    assert_eq!(peer.hear().await["id"], 2);
+    assert_eq!(peer.recv().await["id"], 2);
     peer.answer(&asked, accept("Ann")).await;
-    stage.hear_of("tools/call").await.text("hello");
-    assert_eq!(peer.hear().await["id"], 1);
+    scripted.expect("tools/call").await.text("hello");
+    assert_eq!(peer.recv().await["id"], 1);
 }
 
 /// The questions of a round are asked at once and may be answered in any order.
 #[tokio::test(start_paused = true)]
 async fn questions_of_a_round_are_asked_together() {
     let capabilities = json!({"elicitation": {}, "sampling": {}, "roots": {}});
-    let (mut stage, mut peer) = scene("2025-11-25", capabilities).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", capabilities).await;
     peer.request(1, "tools/call", tool("all")).await;
-    stage
-        .hear()
+    scripted
+        .recv()
         .await
         .result(json!({"resultType": "input_required", "inputRequests": {
         "a": form("Who?"), "b": sample(), "c": {"method": "roots/list"}}}));
-    let asked = [peer.hear().await, peer.hear().await, peer.hear().await];
+    let asked = [peer.recv().await, peer.recv().await, peer.recv().await];
     let sampled =
         json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}});
     let roots = json!({"roots": [{"uri": "file:///a"}]});
@@ -147,26 +140,26 @@ async fn questions_of_a_round_are_asked_together() {
         };
         peer.answer(question, answer).await;
     }
-    let retry = stage.hear().await;
+    let retry = scripted.recv().await;
     let expected = json!({"a": accept("Ann"), "b": sampled, "c": roots});
     assert_eq!(retry.params()["inputResponses"], expected);
     retry.text("done");
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
 }
 
 /// BA-07: an error response to a form counts as dismissal.
 #[tokio::test(start_paused = true)]
 async fn form_errors_count_as_dismissed() {
-    let (mut stage, mut peer) = scene("2025-06-18", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-06-18", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    stage
-        .hear()
+    scripted
+        .recv()
         .await
         .result(json!({"resultType": "input_required",
         "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     peer.refuse(&asked, -32603).await;
-    let retry = stage.hear_of("tools/call").await;
+    let retry = scripted.expect("tools/call").await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": {"action": "cancel"}})
@@ -174,7 +167,7 @@ async fn form_errors_count_as_dismissed() {
     assert_eq!(retry.params()["requestState"], "S");
     retry.text("then not");
     assert_eq!(
-        peer.hear().await["result"]["content"][0]["text"],
+        peer.recv().await["result"]["content"][0]["text"],
         "then not"
     );
 }
@@ -182,8 +175,8 @@ async fn form_errors_count_as_dismissed() {
 /// BA-08: a rejected sample ends the call without another round: as a tool result for tools, as an error for other
 /// methods.
 #[tokio::test(start_paused = true)]
-async fn a_rejected_sample_ends_the_call() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
+async fn rejected_sample_ends_the_call() {
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
     let calls = [
         ("tools/call", tool("think")),
         ("prompts/get", json!({"name": "p"})),
@@ -191,14 +184,14 @@ async fn a_rejected_sample_ends_the_call() {
     ];
     for (id, (method, params)) in (1..).zip(calls) {
         peer.request(id, method, params).await;
-        stage
-            .hear_of(method)
+        scripted
+            .expect(method)
             .await
             .result(json!({"resultType": "input_required",
             "inputRequests": {"s": sample()}, "requestState": "S"}));
-        let asked = peer.hear_of("sampling/createMessage").await;
+        let asked = peer.expect("sampling/createMessage").await;
         peer.refuse(&asked, -1).await;
-        let answer = peer.hear().await;
+        let answer = peer.recv().await;
         assert_eq!(answer["id"], id);
         if method == "tools/call" {
             assert_eq!(answer["result"]["isError"], true);
@@ -209,22 +202,25 @@ async fn a_rejected_sample_ends_the_call() {
             assert_eq!(answer["error"]["data"]["inputRequest"], "s");
         }
     }
-    peer.hears_nothing().await;
-    assert!(stage.heard().is_empty(), "the server hears no more of it");
+    peer.expect_silence().await;
+    assert!(
+        scripted.received().is_empty(),
+        "the server hears no more of it"
+    );
 }
 
 /// MR-04, BA-09: a server that only asks to be called again is called with growing pauses and its latest state, for a
 /// limited time.
 #[tokio::test(start_paused = true)]
 async fn rounds_without_questions_are_limited() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({})).await;
     peer.request(1, "tools/call", tool("busy")).await;
     let mut pauses = Vec::new();
     let mut last = tokio::time::Instant::now();
     let mut calls = 0;
     let answer = loop {
         tokio::select! {
-            said = stage.hear() => {
+            said = scripted.recv() => {
                 pauses.push(last.elapsed());
                 last = tokio::time::Instant::now();
                 if calls > 0 {
@@ -235,7 +231,7 @@ async fn rounds_without_questions_are_limited() {
                 said.result(json!({"resultType": "input_required",
                     "requestState": format!("S{calls}")}));
             }
-            answer = peer.hear() => break answer,
+            answer = peer.recv() => break answer,
         }
     };
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
@@ -249,56 +245,59 @@ async fn rounds_without_questions_are_limited() {
 /// A server may answer after asking to be called again.
 #[tokio::test(start_paused = true)]
 async fn rounds_without_questions_may_succeed() {
-    let (mut stage, mut peer) = scene("2024-11-05", json!({})).await;
+    let (mut scripted, mut peer) = scene("2024-11-05", json!({})).await;
     peer.request(1, "tools/call", tool("busy")).await;
-    let first = stage.hear().await;
+    let first = scripted.recv().await;
     first.result(json!({"resultType": "input_required", "requestState": "later"}));
-    let second = stage.hear().await;
+    let second = scripted.recv().await;
     assert_eq!(second.params()["requestState"], "later");
     second.text("done");
-    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+    assert_eq!(peer.recv().await["result"]["content"][0]["text"], "done");
 }
 
 /// MR-11: a client never receives a question that it did not declare.
 #[tokio::test(start_paused = true)]
 async fn undeclared_questions_never_reach_the_client() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"sampling": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear().await;
+    let said = scripted.recv().await;
     let declared = &said.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(declared, &json!({"sampling": {}}));
     said.result(json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")}}));
-    let answer = peer.hear().await;
+    let answer = peer.recv().await;
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),
         (&json!(1), &json!(-32603))
     );
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 }
 
 /// BA-10: a call that is cancelled between rounds withdraws its question and is not answered.
 #[tokio::test(start_paused = true)]
 async fn cancelled_calls_withdraw_their_questions() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
     for _ in 0..2 {
-        let said = stage.hear_of("tools/call").await;
+        let said = scripted.expect("tools/call").await;
         said.result(json!({"resultType": "input_required",
             "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
-        let asked = peer.hear_of("elicitation/create").await;
+        let asked = peer.expect("elicitation/create").await;
         if said.params().get("inputResponses").is_none() {
             peer.answer(&asked, accept("Ann")).await;
         } else {
             peer.note("notifications/cancelled", json!({"requestId": 1}))
                 .await;
-            let withdrawn = peer.hear_of("notifications/cancelled").await;
+            let withdrawn = peer.expect("notifications/cancelled").await;
             assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
             // Too late: the call is cancelled.
             peer.answer(&asked, accept("Ann")).await;
         }
     }
-    peer.hears_nothing().await;
-    assert!(stage.heard().is_empty(), "the server hears no more of it");
+    peer.expect_silence().await;
+    assert!(
+        scripted.received().is_empty(),
+        "the server hears no more of it"
+    );
 }
 
 /// BA-10: a call that is cancelled during its second round is cancelled at the server: by a notification on stdio, by
@@ -307,42 +306,46 @@ async fn cancelled_calls_withdraw_their_questions() {
 async fn cancellation_reaches_the_server_in_a_later_round() {
     for is_http in [false, true] {
         let role = Role::new(Revision::V2026_07_28);
-        let mut stage = match is_http {
+        let mut scripted = match is_http {
             true => ScriptedServer::http(role).await,
             false => ScriptedServer::lines(role),
         };
-        let mut peer =
-            ScriptedClient::legacy(&bridge(&stage), "2025-11-25", json!({"elicitation": {}})).await;
+        let mut peer = TestClient::legacy(
+            &upstream(&scripted),
+            "2025-11-25",
+            json!({"elicitation": {}}),
+        )
+        .await;
         peer.request(1, "tools/call", tool("greet")).await;
-        stage
-            .hear_of("tools/call")
+        scripted
+            .expect("tools/call")
             .await
             .result(json!({"resultType": "input_required",
             "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
-        let asked = peer.hear_of("elicitation/create").await;
+        let asked = peer.expect("elicitation/create").await;
         peer.answer(&asked, accept("Ann")).await;
-        let second = stage.hear_of("tools/call").await;
+        let second = scripted.expect("tools/call").await;
         peer.note("notifications/cancelled", json!({"requestId": 1}))
             .await;
         if is_http {
             second.closed().await;
         } else {
-            let cancelled = stage.hear_of("notifications/cancelled").await;
+            let cancelled = scripted.expect("notifications/cancelled").await;
             assert_eq!(cancelled.params()["requestId"], second.message["id"]);
             second.text("too late");
         }
-        peer.hears_nothing().await;
+        peer.expect_silence().await;
     }
 }
 
 /// BA-18: progress of a call increases even if the server restarts it in a later round.
 #[tokio::test(start_paused = true)]
 async fn progress_increases_over_rounds() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     let mut params = tool("slow");
     params["_meta"] = json!({"progressToken": "mine"});
     peer.request(1, "tools/call", params).await;
-    let first = stage.hear().await;
+    let first = scripted.recv().await;
     let token = first.params()["_meta"]["progressToken"].clone();
     first.note(
         "notifications/progress",
@@ -351,14 +354,14 @@ async fn progress_increases_over_rounds() {
     first.result(json!({"resultType": "input_required", "inputRequests": {"who": form("Who?")}}));
     let mut seen = Vec::new();
     let asked = loop {
-        let message = peer.hear().await;
+        let message = peer.recv().await;
         match message["method"].as_str() {
             Some("notifications/progress") => seen.push(message["params"].clone()),
             _ => break message,
         }
     };
     peer.answer(&asked, accept("Ann")).await;
-    let second = stage.hear().await;
+    let second = scripted.recv().await;
     let token = second.params()["_meta"]["progressToken"].clone();
     for progress in [0.1, 0.2, 0.7] {
         second.note(
@@ -368,7 +371,7 @@ async fn progress_increases_over_rounds() {
     }
     second.text("done");
     loop {
-        let message = peer.hear().await;
+        let message = peer.recv().await;
         match message["method"].as_str() {
             Some("notifications/progress") => seen.push(message["params"].clone()),
             _ => break,
@@ -386,38 +389,38 @@ async fn progress_increases_over_rounds() {
     assert!(values.windows(2).all(|two| two[0] < two[1]), "{values:?}");
 }
 
-/// The bridge waits five minutes for an answer; when the call times out, the form counts as dismissed and the client is
+/// The gateway waits five minutes for an answer; when the call times out, the form counts as dismissed and the client is
 /// notified.
 #[tokio::test(start_paused = true)]
 async fn slow_answers_are_awaited_until_the_call_timeout() {
-    let (mut stage, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
+    let (mut scripted, mut peer) = scene("2025-11-25", json!({"elicitation": {}})).await;
     peer.request(1, "tools/call", tool("greet")).await;
-    stage
-        .hear()
+    scripted
+        .recv()
         .await
         .result(json!({"resultType": "input_required",
         "inputRequests": {"who": form("Who?")}}));
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     tokio::time::sleep(std::time::Duration::from_secs(300)).await;
     peer.answer(&asked, accept("Ann")).await;
-    let retry = stage.hear().await;
+    let retry = scripted.recv().await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": accept("Ann")})
     );
     retry.text("hello");
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
 
     peer.request(2, "tools/call", tool("greet")).await;
-    stage
-        .hear()
+    scripted
+        .recv()
         .await
         .result(json!({"resultType": "input_required",
         "inputRequests": {"who": form("Who?")}}));
-    let asked = peer.hear_of("elicitation/create").await;
+    let asked = peer.expect("elicitation/create").await;
     let (mut is_withdrawn, mut is_answered) = (false, false);
     while !(is_withdrawn && is_answered) {
-        let message = peer.hear().await;
+        let message = peer.recv().await;
         if message["method"] == "notifications/cancelled" {
             assert_eq!(message["params"]["requestId"], asked["id"]);
             is_withdrawn = true;
@@ -432,11 +435,11 @@ async fn slow_answers_are_awaited_until_the_call_timeout() {
 /// question.
 #[tokio::test]
 async fn missing_capability_error_reaches_the_client() {
-    let mut stage = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::legacy(&url, "2025-03-26", json!({})).await;
     let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("greet")), async {
-        let said = stage.hear_of("tools/call").await;
+        let said = scripted.expect("tools/call").await;
         let declared = &said.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         assert_eq!(declared, &json!({}));
         let data = json!({"requiredCapabilities": {"elicitation": {}}});
@@ -466,12 +469,12 @@ async fn missing_capability_error_reaches_the_client() {
 /// On HTTP a question arrives on the stream of its call and nowhere else.
 #[tokio::test]
 async fn questions_arrive_on_the_stream_of_their_call() {
-    let mut stage = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::legacy(&url, "2025-06-18", json!({"elicitation": {}})).await;
     let (mut reply, ()) = tokio::join!(web.request(7, "tools/call", tool("greet")), async {
-        stage
-            .hear_of("tools/call")
+        scripted
+            .expect("tools/call")
             .await
             .result(json!({"resultType": "input_required",
             "inputRequests": {"who": form("Who?")}, "requestState": "S"}));
@@ -484,7 +487,7 @@ async fn questions_arrive_on_the_stream_of_their_call() {
         "2025-06-18 knows no modes"
     );
     web.answer(&asked, accept("Ann")).await;
-    let retry = stage.hear_of("tools/call").await;
+    let retry = scripted.expect("tools/call").await;
     assert_eq!(
         retry.params()["inputResponses"],
         json!({"who": accept("Ann")})
@@ -500,13 +503,13 @@ async fn questions_arrive_on_the_stream_of_their_call() {
 /// A client that ends its session cancels its calls.
 #[tokio::test]
 async fn ending_a_session_cancels_its_calls() {
-    let mut stage = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(Role::new(Revision::V2026_07_28)).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::legacy(&url, "2025-11-25", json!({})).await;
     let other = web.clone();
     let calling =
         tokio::spawn(async move { other.request(1, "tools/call", tool("slow")).await.status });
-    let said = stage.hear_of("tools/call").await;
+    let said = scripted.expect("tools/call").await;
     assert_eq!(web.delete().await, 200);
     said.closed().await;
     calling.await.unwrap();

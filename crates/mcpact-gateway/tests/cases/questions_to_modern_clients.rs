@@ -4,24 +4,20 @@ mod disconnecting;
 mod states;
 mod undeclared;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{TestClient, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
+use crate::upstream;
 
-fn bridge(stage: &ScriptedServer) -> Arc<UpstreamServer> {
-    UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap()
-}
-
-fn scene(capabilities: Value) -> (ScriptedServer, ScriptedClient) {
-    let stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
-    let peer = ScriptedClient::modern(&bridge(&stage), capabilities);
-    (stage, peer)
+fn scene(capabilities: Value) -> (ScriptedServer, TestClient) {
+    let scripted = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
+    let peer = TestClient::modern(&upstream(&scripted), capabilities);
+    (scripted, peer)
 }
 
 fn form(message: &str) -> Value {
@@ -56,13 +52,13 @@ fn key(asked: &Value) -> String {
 
 /// Makes a call up to its first question.
 async fn suspended(
-    stage: &mut ScriptedServer,
-    peer: &mut ScriptedClient,
+    scripted: &mut ScriptedServer,
+    peer: &mut TestClient,
 ) -> (ReceivedMessage, Value) {
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear_of("tools/call").await;
+    let said = scripted.expect("tools/call").await;
     said.ask("q1", "elicitation/create", form("Who?"));
-    (said, peer.hear().await)
+    (said, peer.recv().await)
 }
 
 const CODE: &str = "/error/code";
@@ -73,9 +69,9 @@ fn code(answer: &Value) -> i64 {
 }
 
 /// Returns the next message that does not open the stream of a session.
-async fn after_streams(stage: &mut ScriptedServer) -> ReceivedMessage {
+async fn after_streams(scripted: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = scripted.recv().await;
         if said.method() != "GET" {
             return said;
         }
@@ -87,25 +83,25 @@ async fn after_streams(stage: &mut ScriptedServer) -> ReceivedMessage {
 /// and the result has the last id. The tool runs once.
 #[tokio::test(start_paused = true)]
 async fn call_is_suspended_until_the_client_answers() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (said, asked) = suspended(&mut stage, &mut peer).await;
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
+    let (said, asked) = suspended(&mut scripted, &mut peer).await;
     assert_eq!(said.params().get("_meta"), None, "{}", said.message);
     let first = key(&asked);
     let request = &asked["result"]["inputRequests"][&first];
     assert_eq!(request["method"], "elicitation/create");
     assert_eq!(request["params"]["message"], "Who?");
-    peer.hears_nothing().await;
-    assert!(stage.heard().is_empty(), "the call stays open");
+    peer.expect_silence().await;
+    assert!(scripted.received().is_empty(), "the call stays open");
 
     let again = retry(&tool("greet"), &asked, json!({&first: accept("Ann")}));
     peer.request(2, "tools/call", again.clone()).await;
-    let answered = stage.hear().await;
+    let answered = scripted.recv().await;
     assert_eq!(
         (&answered.message["id"], &answered.message["result"]),
         (&json!("q1"), &accept("Ann"))
     );
     said.ask("q2", "elicitation/create", form("Title?"));
-    let asked_again = peer.hear().await;
+    let asked_again = peer.recv().await;
     assert_eq!(asked_again["id"], 2);
     assert_ne!(
         asked_again["result"]["requestState"],
@@ -116,23 +112,23 @@ async fn call_is_suspended_until_the_client_answers() {
     let second = key(&asked_again);
     let last = retry(&tool("greet"), &asked_again, json!({&second: accept("Dr")}));
     peer.request(4, "tools/call", last).await;
-    assert_eq!(stage.hear().await.message["id"], "q2");
+    assert_eq!(scripted.recv().await.message["id"], "q2");
     said.text("Hello, Dr Ann!");
-    let answer = peer.hear().await;
+    let answer = peer.recv().await;
     assert_eq!(
         (&answer["id"], &answer["result"]["content"][0]["text"]),
         (&json!(4), &json!("Hello, Dr Ann!"))
     );
     assert_eq!(answer["result"]["resultType"], "complete");
-    assert!(stage.heard().is_empty(), "the tool ran once");
+    assert!(scripted.received().is_empty(), "the tool ran once");
 }
 
 /// BB-08: the outcome of a suspended call is delivered once, whatever the client sends.
 #[tokio::test(start_paused = true)]
 async fn outcome_is_kept_for_the_client() {
     for is_error in [false, true] {
-        let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-        let (said, asked) = suspended(&mut stage, &mut peer).await;
+        let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
+        let (said, asked) = suspended(&mut scripted, &mut peer).await;
         if is_error {
             said.error(json!({"code": -32603, "message": "the user took too long"}));
         } else {
@@ -153,7 +149,7 @@ async fn outcome_is_kept_for_the_client() {
             -32602,
             "told once"
         );
-        let heard = stage.heard();
+        let heard = scripted.received();
         let [refused] = &heard[..] else {
             panic!("the server heard something of it: {heard:?}");
         };
@@ -165,47 +161,53 @@ async fn outcome_is_kept_for_the_client() {
 /// BB-08: the death of the server is the outcome of a suspended call.
 #[tokio::test(start_paused = true)]
 async fn server_death_is_the_outcome_of_a_suspended_call() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (said, asked) = suspended(&mut stage, &mut peer).await;
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
+    let (said, asked) = suspended(&mut scripted, &mut peer).await;
     said.hang_up();
     said.closed().await;
     let back = retry(&tool("greet"), &asked, json!({key(&asked): accept("Ann")}));
     let answer = peer.ask(2, "tools/call", back).await;
     assert_eq!(code(&answer), -32603, "{answer}");
-    assert!(stage.heard().is_empty(), "the tool does not run again");
+    assert!(
+        scripted.received().is_empty(),
+        "the tool does not run again"
+    );
 }
 
 /// A second request with the same answers waits with the first; with other answers it is refused.
 #[tokio::test(start_paused = true)]
 async fn repeated_answers_share_the_outcome() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (said, asked) = suspended(&mut stage, &mut peer).await;
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
+    let (said, asked) = suspended(&mut scripted, &mut peer).await;
     let back = |name: &str| retry(&tool("greet"), &asked, json!({key(&asked): accept(name)}));
     peer.request(2, "tools/call", back("Ann")).await;
-    assert_eq!(stage.hear().await.message["id"], "q1");
+    assert_eq!(scripted.recv().await.message["id"], "q1");
     peer.request(3, "tools/call", back("Ann")).await;
     assert_eq!(code(&peer.ask(4, "tools/call", back("Bob")).await), -32602);
     said.text("hello");
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let answer = peer.hear().await;
+        let answer = peer.recv().await;
         assert_eq!(answer["result"]["content"][0]["text"], "hello");
         ids.push(answer["id"].as_i64().unwrap());
     }
     ids.sort_unstable();
     assert_eq!(ids, [2, 3]);
-    assert!(stage.heard().is_empty(), "the server was answered once");
+    assert!(
+        scripted.received().is_empty(),
+        "the server was answered once"
+    );
 }
 
 /// BB-31, MR-08: an answer goes to the server, and only missing answers are requested again.
 #[tokio::test(start_paused = true)]
 async fn only_missing_answers_are_requested_again() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}, "roots": {}}));
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}, "roots": {}}));
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear().await;
+    let said = scripted.recv().await;
     said.ask(1, "elicitation/create", form("Who?"));
     said.ask(2, "roots/list", json!({}));
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     let both = keys(&asked);
     assert_eq!(
         both.len(),
@@ -219,7 +221,7 @@ async fn only_missing_answers_are_requested_again() {
     let some = retry(&tool("greet"), &asked, json!({who: accept("Ann")}));
     let asked = peer.ask(2, "tools/call", some).await;
     assert_eq!(&key(&asked), roots);
-    let answered = stage.hear().await;
+    let answered = scripted.recv().await;
     assert_eq!(
         (&answered.message["id"], &answered.message["result"]),
         (&json!(1), &accept("Ann"))
@@ -231,46 +233,46 @@ async fn only_missing_answers_are_requested_again() {
         retry(&tool("greet"), &asked, json!({roots: rest.clone()})),
     )
     .await;
-    let answered = stage.hear().await;
+    let answered = scripted.recv().await;
     assert_eq!(
         (&answered.message["id"], &answered.message["result"]),
         (&json!(2), &rest)
     );
     said.text("hello");
-    assert_eq!(peer.hear().await["id"], 3);
+    assert_eq!(peer.recv().await["id"], 3);
 }
 
-/// BB-26: the bridge answers pings of a server during a call, while it is suspended and without one.
+/// BB-26: the gateway answers pings of a server during a call, while it is suspended and without one.
 #[tokio::test(start_paused = true)]
-async fn bridge_answers_pings_of_the_server() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
+async fn gateway_answers_pings_of_the_server() {
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear_of("tools/call").await;
+    let said = scripted.expect("tools/call").await;
     for (number, id) in (1..).zip(["p1", "p2", "p3"]) {
         said.ask(id, "ping", json!({}));
-        let pong = stage.hear().await;
+        let pong = scripted.recv().await;
         assert_eq!(
             (&pong.message["id"], &pong.message["result"]),
             (&json!(id), &json!({}))
         );
         if number == 1 {
             said.ask("q1", "elicitation/create", form("Who?"));
-            assert_eq!(key(&peer.hear().await), "elicitation-1");
+            assert_eq!(key(&peer.recv().await), "elicitation-1");
         }
     }
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 }
 
 /// A withdrawn question is not answered; other questions are.
 #[tokio::test(start_paused = true)]
 async fn withdrawn_questions_are_not_answered() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}, "roots": {}}));
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}, "roots": {}}));
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear().await;
+    let said = scripted.recv().await;
     // Ids that could be mistaken for those of calls.
     said.ask(101, "elicitation/create", form("Who?"));
     said.ask(102, "roots/list", json!({}));
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     said.note("notifications/cancelled", json!({"requestId": 101}));
     tokio::time::sleep(Duration::from_secs(1)).await;
     let requests = asked["result"]["inputRequests"].as_object().unwrap();
@@ -287,20 +289,20 @@ async fn withdrawn_questions_are_not_answered() {
         .into();
     peer.request(2, "tools/call", retry(&tool("greet"), &asked, answers))
         .await;
-    let answered = stage.hear().await;
+    let answered = scripted.recv().await;
     assert_eq!(
         (&answered.message["id"], &answered.message["result"]),
         (&json!(102), &json!({"roots": []}))
     );
     said.text("hello");
-    assert_eq!(peer.hear().await["id"], 2);
-    assert!(stage.heard().is_empty());
+    assert_eq!(peer.recv().await["id"], 2);
+    assert!(scripted.received().is_empty());
 }
 
 /// Two calls that may be asked questions do not share a connection on which questions do not name their call.
 #[tokio::test(start_paused = true)]
 async fn questions_never_reach_another_call() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
     for id in 1..=3 {
         peer.request(
             id,
@@ -309,7 +311,11 @@ async fn questions_never_reach_another_call() {
         )
         .await;
     }
-    let calls = [stage.hear().await, stage.hear().await, stage.hear().await];
+    let calls = [
+        scripted.recv().await,
+        scripted.recv().await,
+        scripted.recv().await,
+    ];
     let mut connections: Vec<usize> = calls.iter().map(|said| said.connection).collect();
     connections.sort_unstable();
     connections.dedup();
@@ -317,7 +323,7 @@ async fn questions_never_reach_another_call() {
     for said in calls.iter().rev() {
         let caller = said.params()["arguments"]["caller"].clone();
         said.ask(1, "elicitation/create", form(&caller.to_string()));
-        let asked = peer.hear().await;
+        let asked = peer.recv().await;
         assert_eq!(asked["id"], caller);
         let request = &asked["result"]["inputRequests"][key(&asked)];
         assert_eq!(request["params"]["message"], caller.to_string());
@@ -327,23 +333,23 @@ async fn questions_never_reach_another_call() {
 /// With a single instance per client such calls take turns.
 #[tokio::test(start_paused = true)]
 async fn calls_that_may_be_asked_are_serialized_on_one_instance() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
     let mut settings = UpstreamSettings::default();
     settings.run.spreads = false;
-    let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
-    let mut peer = ScriptedClient::modern(&bridge, json!({"elicitation": {}}));
+    let upstream = UpstreamServer::new(scripted.target.clone(), settings).unwrap();
+    let mut peer = TestClient::modern(&upstream, json!({"elicitation": {}}));
     for id in 1..=2 {
         let params = json!({"name": "greet", "arguments": {"caller": id}});
         peer.request(id, "tools/call", params).await;
     }
     let mut connections = Vec::new();
     for id in 1..=2 {
-        let said = stage.hear_of("tools/call").await;
+        let said = scripted.expect("tools/call").await;
         assert_eq!(said.params()["arguments"]["caller"], id);
-        assert!(stage.heard().is_empty(), "one at a time");
+        assert!(scripted.received().is_empty(), "one at a time");
         connections.push(said.connection);
         said.text("hello");
-        assert_eq!(peer.hear().await["id"], id);
+        assert_eq!(peer.recv().await["id"], id);
     }
     assert_eq!(connections[0], connections[1]);
 }
@@ -351,32 +357,32 @@ async fn calls_that_may_be_asked_are_serialized_on_one_instance() {
 /// REVISIONS 6.8: progress of a suspended call is delivered once, with the token of the next request.
 #[tokio::test(start_paused = true)]
 async fn progress_is_delivered_on_retry() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
     let mut params = tool("greet");
     params["_meta"] = json!({"progressToken": "first"});
     peer.request(1, "tools/call", params.clone()).await;
-    let said = stage.hear_of("tools/call").await;
+    let said = scripted.expect("tools/call").await;
     let token = said.params()["_meta"]["progressToken"].clone();
     let report = |progress: u32| {
         let params = json!({"progressToken": token, "progress": progress});
         said.note("notifications/progress", params);
     };
     said.ask("q1", "elicitation/create", form("Who?"));
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     report(1);
     report(2);
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 
     params["_meta"] = json!({"progressToken": "second"});
     let again = retry(&params, &asked, json!({key(&asked): accept("Ann")}));
     peer.request(2, "tools/call", again).await;
-    stage.hear().await;
+    scripted.recv().await;
     report(3);
     for progress in [2, 3] {
-        let told = peer.hear().await;
+        let told = peer.recv().await;
         let expected = json!({"progressToken": "second", "progress": progress});
         assert_eq!(told["params"], expected, "{told}");
     }
     said.text("hello");
-    assert_eq!(peer.hear().await["id"], 2);
+    assert_eq!(peer.recv().await["id"], 2);
 }

@@ -1,5 +1,5 @@
 //! Random runs: clients and a server of every era that answer late, twice or never, ask, cancel, disconnect and die, with
-//! a bridge between them.
+//! a gateway between them.
 //!
 //! [`Record`] keeps the actions of the server and decides which outcomes a client may see. A failing run prints its
 //! setting with the seed, which reproduces it.
@@ -22,7 +22,7 @@ use self::client::Visitor;
 use self::record::Record;
 use crate::scripted_server::{Role, ScriptedServer};
 
-/// Time limit of the bridge for an answer of a client.
+/// Time limit of the gateway for an answer of a client.
 pub(super) const THINKING: Duration = Duration::from_secs(10);
 
 /// Parameters of one random run.
@@ -51,7 +51,7 @@ fn settings() -> impl Strategy<Value = Setting> {
     )
 }
 
-fn bridge_settings() -> UpstreamSettings {
+fn upstream_settings() -> UpstreamSettings {
     let mut run = UpstreamSettings::default().run;
     run.call_timeout = Duration::from_secs(120);
     run.max_instances = 32;
@@ -73,17 +73,17 @@ fn bridge_settings() -> UpstreamSettings {
 
 async fn converse(setting: &Setting) -> Result<(), String> {
     let mut seed = Seed::new(setting.seed);
-    let stage = ScriptedServer::lines(Role::new(setting.server));
-    let connections = stage.connections();
+    let scripted = ScriptedServer::lines(Role::new(setting.server));
+    let connections = scripted.connections();
     let record = Arc::new(Record::default());
-    let bridge = UpstreamServer::new(stage.target.clone(), bridge_settings()).unwrap();
+    let upstream = UpstreamServer::new(scripted.target.clone(), upstream_settings()).unwrap();
     let server = server::Server {
         record: Arc::clone(&record),
         era: setting.server.era(),
         is_mortal: setting.is_mortal,
         seed: Seed::new(seed.draw()),
     };
-    let serving = tokio::spawn(server.run(stage));
+    let serving = tokio::spawn(server.run(scripted));
     let visits: Vec<_> = (0..)
         .zip(&setting.clients)
         .map(|(number, revision)| {
@@ -93,7 +93,7 @@ async fn converse(setting: &Setting) -> Result<(), String> {
                 record: Arc::clone(&record),
                 seed: Seed::new(seed.draw()),
             };
-            tokio::spawn(visitor.visit(Arc::clone(&bridge), setting.deeds))
+            tokio::spawn(visitor.visit(Arc::clone(&upstream), setting.deeds))
         })
         .collect();
     for visit in visits {
@@ -101,14 +101,14 @@ async fn converse(setting: &Setting) -> Result<(), String> {
     }
     // Longer than any background work may last.
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let holders = Arc::strong_count(&bridge);
+    let holders = Arc::strong_count(&upstream);
     if holders != 1 {
         return Err(format!(
-            "{holders} hold the bridge after all clients disconnected"
+            "{holders} hold the gateway after all clients disconnected"
         ));
     }
     record.is_over()?;
-    drop(bridge);
+    drop(upstream);
     tokio::time::sleep(Duration::from_secs(60)).await;
     serving.abort();
     let _ = serving.await;

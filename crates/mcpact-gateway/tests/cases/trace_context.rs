@@ -1,12 +1,11 @@
 //! Trace context between clients and servers.
 
-use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::ScriptedClient;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
+use crate::upstream;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 const OTHER: &str = "00-11111111111111111111111111111111-2222222222222222-00";
@@ -31,9 +30,9 @@ async fn on_the_web(url: &str, revision: Revision) -> HttpTestClient {
 }
 
 /// Returns the next call that the server receives; sessions also open a stream.
-async fn call_heard(stage: &mut ScriptedServer) -> ReceivedMessage {
+async fn call_heard(scripted: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = scripted.recv().await;
         if said.method() == "tools/call" {
             return said;
         }
@@ -45,18 +44,17 @@ async fn call_heard(stage: &mut ScriptedServer) -> ReceivedMessage {
 async fn trace_context_in_messages_is_forwarded() {
     for up in Revision::ALL {
         for down in Revision::ALL {
-            let mut stage = ScriptedServer::lines(Role::new(up));
-            let bridge =
-                UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap();
+            let mut scripted = ScriptedServer::lines(Role::new(up));
+            let upstream = upstream(&scripted);
             let mut peer = match down.era() {
-                Era::Legacy => ScriptedClient::legacy(&bridge, down.as_str(), json!({})).await,
-                Era::Modern => ScriptedClient::modern(&bridge, json!({})),
+                Era::Legacy => TestClient::legacy(&upstream, down.as_str(), json!({})).await,
+                Era::Modern => TestClient::modern(&upstream, json!({})),
             };
             peer.request(1, "tools/call", traced()).await;
-            let said = call_heard(&mut stage).await;
+            let said = call_heard(&mut scripted).await;
             assert_traced(&said, &format!("from {down} to {up}"));
             said.text("done");
-            let answer = peer.hear().await;
+            let answer = peer.recv().await;
             assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
         }
     }
@@ -70,10 +68,9 @@ async fn trace_context_in_headers_is_forwarded() {
     for up in [Revision::V2025_06_18, Revision::V2026_07_28] {
         for down in [Revision::V2025_03_26, Revision::V2026_07_28] {
             let between = format!("from {down} to {up}");
-            let mut stage = ScriptedServer::http(Role::new(up)).await;
-            let bridge =
-                UpstreamServer::new(stage.target.clone(), UpstreamSettings::default()).unwrap();
-            let url = listen(&bridge).await;
+            let mut scripted = ScriptedServer::http(Role::new(up)).await;
+            let upstream = upstream(&scripted);
+            let url = listen(&upstream).await;
             let web = on_the_web(&url, down).await;
             let with_header = web.clone().with("traceparent", PARENT);
             let with_both = with_header.clone().with("tracestate", "v=1");
@@ -95,7 +92,7 @@ async fn trace_context_in_headers_is_forwarded() {
                 let web = web.clone();
                 let calling =
                     tokio::spawn(async move { web.request(number, "tools/call", params).await });
-                let said = call_heard(&mut stage).await;
+                let said = call_heard(&mut scripted).await;
                 said.text("done");
                 let answer = calling.await.unwrap().only().await;
                 assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");

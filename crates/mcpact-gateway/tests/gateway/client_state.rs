@@ -142,7 +142,7 @@ async fn kill(gateway: &Gateway, process: &str) {
     assert!(noted.is_ok(), "{:#?}", gateway.status(None));
 }
 
-/// A client whose instance ended unexpectedly learns once that its state is lost: by the call that was lost, or else
+/// After an unexpected end of its instance a client learns once that its state is lost: by the call that was lost, or else
 /// by the next call, which is not sent. The call after that starts afresh.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn state_loss_is_reported_once() {

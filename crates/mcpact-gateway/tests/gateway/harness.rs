@@ -8,8 +8,10 @@ use mcpact::client::{Client, ClientBuilder, EraCache};
 use mcpact_config::{Catalog, LocalHost, Severity, Source, read};
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::{Cache, Gateway, GatewayEnv, Local};
-use mcpact_spec::Revision;
-use mcpact_transport::memory;
+use mcpact_sim::scripted::message::{initialize, modern_request};
+use mcpact_sim::scripted::{exchange, serve};
+use mcpact_spec::{Era, Revision};
+use serde_json::json;
 
 /// Three servers of two eras, two of them with a common tag.
 pub(crate) const CATALOG: &str = r#"
@@ -86,10 +88,7 @@ pub(crate) fn catalog(text: &str) -> Catalog {
 /// Starts a gateway for the duration of the test; returns it and its origin.
 pub(crate) async fn gateway(text: &str) -> (Arc<Gateway>, String) {
     let everything = Local(Arc::new(|| {
-        let (ours, theirs) = memory::pair();
-        let server = mcpact_everything::server(&Revision::ALL);
-        tokio::spawn(async move { server.serve(theirs).await });
-        ours
+        serve(mcpact_everything::server(&Revision::ALL))
     }));
     let env = GatewayEnv {
         builtins: BTreeMap::from([("everything", everything)]),
@@ -115,19 +114,14 @@ pub(crate) async fn tools(client: &Client) -> Vec<String> {
 
 /// Sends the first message of a client of this revision; returns the raw response.
 pub(crate) async fn first_message(origin: &str, path: &str, revision: Revision) -> String {
-    use mcpact_spec::Era;
     let (headers, body) = match revision.era() {
         Era::Legacy => (
             String::new(),
-            format!(
-                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"raw","version":"1"}}}}}}"#
-            ),
+            initialize(1, revision.as_str(), json!({})).to_string(),
         ),
         Era::Modern => (
             format!("MCP-Protocol-Version: {revision}\r\nMcp-Method: tools/list\r\n"),
-            format!(
-                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientInfo":{{"name":"raw","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
-            ),
+            modern_request(1, "tools/list", json!({}), &json!({})).to_string(),
         ),
     };
     post(origin, path, &headers, &body).await
@@ -138,26 +132,16 @@ pub(crate) async fn call(origin: &str, path: &str, header: &str, body: &str) -> 
     let headers = format!(
         "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {header}\r\n"
     );
-    let body = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{body}","arguments":{{"name":"Ann","text":"Hello"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"raw","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
-    );
+    let params = json!({"name": body, "arguments": {"name": "Ann", "text": "Hello"}});
+    let body = modern_request(1, "tools/call", params, &json!({})).to_string();
     post(origin, path, &headers, &body).await
 }
 
 pub(crate) async fn post(origin: &str, path: &str, headers: &str, body: &str) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let host = origin.strip_prefix("http://").unwrap();
-    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\
-         Connection: close\r\n\r\n{body}",
-        body.len()
+    let headers = format!(
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}"
     );
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    exchange("POST", origin, path, &headers, body).await
 }
 
 /// Sends a GET request; returns the raw response.
@@ -167,13 +151,5 @@ pub(crate) async fn get(origin: &str, path: &str, header: &str) -> String {
 
 /// Sends a request with this verb; returns the raw response.
 pub(crate) async fn ask(verb: &str, origin: &str, path: &str, header: &str) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let host = origin.strip_prefix("http://").unwrap();
-    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
-    let request =
-        format!("{verb} {path} HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    exchange(verb, origin, path, header, "").await
 }

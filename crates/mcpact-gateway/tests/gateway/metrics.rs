@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use mcpact_sim::scripted::exchange;
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::harness::{CATALOG, MORTAL, UNGUARDED, catalog, client, gateway};
 
@@ -14,17 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sends an HTTP request; returns status, headers and body.
 async fn asked(origin: &str, verb: &str, path: &str, more: &str) -> (u16, String, String) {
-    let host = origin.strip_prefix("http://").unwrap();
-    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
-    let request = match more.contains("Host:") {
-        true => format!("{verb} {path} HTTP/1.1\r\n{more}Connection: close\r\n\r\n"),
-        false => {
-            format!("{verb} {path} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n")
-        }
-    };
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let answer = exchange(verb, origin, path, more, "").await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     (status, head.to_lowercase(), body.to_owned())

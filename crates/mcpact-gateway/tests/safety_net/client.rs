@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_gateway::Gateway;
+use mcpact_sim::scripted::{
+    HttpTestClient, TestClient,
+    message::{modern_request, request},
+};
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::http::client::ClientResponseBody;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::http_client::HttpTestClient;
 use crate::rig::link;
-use crate::scripted_client::{ScriptedClient, modern, request};
 
 /// Usual limit of a wait for a message.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -73,7 +75,7 @@ impl Client {
         let mut jobs = JoinSet::new();
         let wire = match address {
             Address::Link => {
-                let mut peer = ScriptedClient::on(link(gateway), None);
+                let mut peer = TestClient::on(link(gateway), None);
                 if revision.era() == Era::Legacy {
                     peer.open(revision.as_str(), capabilities.clone()).await;
                 }
@@ -116,7 +118,7 @@ impl Client {
         match &self.wire {
             Wire::Link(send) => {
                 let message = match self.revision.era() {
-                    Era::Modern => modern(id, method, params, &self.capabilities),
+                    Era::Modern => modern_request(id, method, params, &self.capabilities),
                     Era::Legacy => request(id, method, params),
                 };
                 let _ = send.send(message);
@@ -214,18 +216,18 @@ impl Client {
 
 /// Moves messages between a link and its client.
 async fn exchange(
-    mut peer: ScriptedClient,
+    mut peer: TestClient,
     mut sent: mpsc::UnboundedReceiver<Value>,
     inbox: mpsc::UnboundedSender<Value>,
 ) {
     loop {
         tokio::select! {
-            message = peer.hear_or_end() => match message {
+            message = peer.recv_or_end() => match message {
                 Some(message) => drop(inbox.send(message)),
                 None => return,
             },
             message = sent.recv() => match message {
-                Some(message) => peer.tell_if_there(&message).await,
+                Some(message) => peer.try_send(&message).await,
                 None => return,
             },
         }
@@ -234,7 +236,7 @@ async fn exchange(
 
 /// Reads messages of a session that belong to no request.
 async fn listen(web: HttpTestClient, inbox: mpsc::UnboundedSender<Value>) {
-    let answer = web.http.listen(&web.facts, None).await.unwrap();
+    let answer = web.http.listen(&web.headers, None).await.unwrap();
     let ClientResponseBody::Events(mut events) = answer.body else {
         return;
     };

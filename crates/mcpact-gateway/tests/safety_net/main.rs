@@ -9,14 +9,7 @@
     reason = "a broken expectation is a failed test"
 )]
 
-#[path = "../cases/http_client.rs"]
-#[expect(dead_code, reason = "shared with the tests in `cases`")]
-mod http_client;
-#[path = "../cases/scripted_client.rs"]
-#[expect(dead_code, reason = "shared with the tests in `cases`")]
-mod scripted_client;
-#[path = "../cases/scripted_server.rs"]
-#[expect(dead_code, reason = "shared with the tests in `cases`")]
+#[path = "../common/scripted_server.rs"]
 mod scripted_server;
 
 mod client;
@@ -27,3 +20,8 @@ mod reload;
 mod resting;
 mod rig;
 mod sweep;
+
+/// Names for the tests that do not change while the connection pool is rewritten.
+mod scripted_client {
+    pub(crate) use mcpact_sim::scripted::TestClient as ScriptedClient;
+}

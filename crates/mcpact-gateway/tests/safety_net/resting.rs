@@ -5,17 +5,17 @@
 
 use std::time::Duration;
 
+use mcpact_sim::scripted::TestClient;
 use mcpact_spec::Revision;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::rig::{ERAS, Server, call, client, config, form, gateway, load};
-use crate::scripted_client::ScriptedClient;
 use crate::scripted_server::Role;
 
 const REST: Duration = Duration::from_secs(2);
 
-async fn cancel(peer: &mut ScriptedClient, id: u64) {
+async fn cancel(peer: &mut TestClient, id: u64) {
     let params = json!({"requestId": id});
     peer.note("notifications/cancelled", params).await;
 }
@@ -49,7 +49,7 @@ async fn shared_connection_pauses_after_a_cancelled_call() {
         let completed = server.next_of("completion/complete").await;
         assert_eq!(completed.connection, cancelled.connection, "{revision}");
         completed.result(json!({"resultType": "complete", "completion": {"values": []}}));
-        assert_eq!(bob.hear().await["id"], 2, "{revision}");
+        assert_eq!(bob.recv().await["id"], 2, "{revision}");
         assert!(
             since.elapsed() < REST,
             "{revision}: only askable calls wait"
@@ -65,9 +65,9 @@ async fn shared_connection_pauses_after_a_cancelled_call() {
             "{revision}: {waited:?}"
         );
         next.text("done");
-        let answer = bob.hear().await;
+        let answer = bob.recv().await;
         assert_eq!(answer["result"]["content"][0]["text"], "done", "{revision}");
-        ann.hears_nothing().await;
+        ann.expect_silence().await;
         assert_eq!(load(&gateway), (0, 0), "{revision}");
     }
 }
@@ -91,7 +91,7 @@ async fn shared_connection_does_not_pause_after_a_response() {
         assert!(since.elapsed() < REST, "{revision}");
         next.text("done");
         for peer in [&mut ann, &mut bob] {
-            assert!(peer.hear().await["result"].is_object(), "{revision}");
+            assert!(peer.recv().await["result"].is_object(), "{revision}");
         }
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use mcpact_config::{Catalog, Launch, LocalHost, Severity, Source, read};
 use mcpact_gateway::{Cache, Gateway, GatewayEnv, Local, Target};
+use mcpact_sim::scripted::TestClient;
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::scripted_client::ScriptedClient;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
 
 pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -41,12 +41,12 @@ impl Server {
     }
 
     /// Server on an existing connection.
-    pub(crate) fn on(mut stage: ScriptedServer) -> Self {
+    pub(crate) fn on(mut scripted: ScriptedServer) -> Self {
         let (tell, heard) = mpsc::unbounded_channel();
         let log = Arc::<Mutex<Vec<Value>>>::default();
-        let (target, all) = (stage.target.clone(), Arc::clone(&log));
+        let (target, all) = (scripted.target.clone(), Arc::clone(&log));
         tokio::spawn(async move {
-            while let Some(said) = stage.hear_more().await {
+            while let Some(said) = scripted.recv_or_end().await {
                 if !is_listed(&said) {
                     all.lock().unwrap().push(said.message.clone());
                     let _ = tell.send(said);
@@ -188,11 +188,11 @@ pub(crate) async fn client(
     gateway: &Arc<Gateway>,
     revision: Revision,
     capabilities: Value,
-) -> ScriptedClient {
+) -> TestClient {
     match revision.era() {
-        Era::Modern => ScriptedClient::on(link(gateway), Some(capabilities)),
+        Era::Modern => TestClient::on(link(gateway), Some(capabilities)),
         Era::Legacy => {
-            let mut peer = ScriptedClient::on(link(gateway), None);
+            let mut peer = TestClient::on(link(gateway), None);
             let opened = peer.open(revision.as_str(), capabilities).await;
             assert!(opened["result"].is_object(), "{opened}");
             peer

@@ -1,4 +1,4 @@
-//! A shell script as server, and a bridge in front of it.
+//! Upstream server with a shell script as its process.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +10,9 @@ use mcpact::model::ElicitResult;
 use mcpact_config::RunSettings;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::{ServerStatus, Target, UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::connect;
+use mcpact_sim::scripted::process::signal;
 use mcpact_spec::Revision;
-use mcpact_transport::memory;
 use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Map, json};
 use tempfile::TempDir;
@@ -56,12 +57,12 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Creates a bridge with these settings.
+    /// Creates an upstream server with these settings.
     pub(crate) fn new(run: RunSettings) -> Self {
         Self::with(run, EraMode::Legacy, &[])
     }
 
-    /// Creates a bridge with these settings, eras and initial files.
+    /// Creates an upstream server with these settings, eras and initial files.
     pub(crate) fn with(run: RunSettings, mode: EraMode, files: &[&str]) -> Self {
         let notes = tempfile::tempdir().unwrap();
         for file in files {
@@ -121,10 +122,7 @@ impl Fixture {
     }
 
     pub(crate) async fn try_connect(&self, builder: ClientBuilder) -> Result<Client, ClientError> {
-        let (ours, theirs) = memory::pair();
-        let bridge = Arc::clone(&self.bridge);
-        tokio::spawn(async move { bridge.serve(theirs).await });
-        builder.connect(ours).await
+        builder.connect(connect(&self.bridge)).await
     }
 
     pub(crate) async fn connect(&self, revision: Revision) -> Client {
@@ -197,22 +195,15 @@ pub(crate) fn is_alive(id: u32) -> bool {
 }
 
 pub(crate) fn kill(id: u32) {
-    signal("-KILL", id);
+    signal(id, "-KILL");
 }
 
 pub(crate) fn freeze(id: u32) {
-    signal("-STOP", id);
+    signal(id, "-STOP");
 }
 
 pub(crate) fn thaw(id: u32) {
-    signal("-CONT", id);
-}
-
-fn signal(name: &str, id: u32) {
-    let sent = std::process::Command::new("kill")
-        .args([name, &id.to_string()])
-        .status();
-    assert!(sent.unwrap().success());
+    signal(id, "-CONT");
 }
 
 /// Returns an error with its causes.

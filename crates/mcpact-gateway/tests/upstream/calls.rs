@@ -1,16 +1,12 @@
-//! Progress, cancellation and disconnection of calls that cross between eras.
+//! Progress, cancellation and disconnection of calls between eras.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
-use http::HeaderMap;
 use mcpact::client::Client;
 use mcpact_engine::client::EraMode;
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen};
 use mcpact_spec::Revision;
-use mcpact_transport::http::client::{ClientResponseBody, HttpClient, HttpSettings};
 use serde_json::{Value, json};
 
-use crate::staged::{Peer, Scene};
+use crate::scene::{Peer, Scene};
 
 use Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
 
@@ -25,7 +21,7 @@ fn with_token(token: &str) -> Value {
     json!({"name": "t", "arguments": {}, "_meta": {"progressToken": token}})
 }
 
-/// A result with which a modern server asks for a name.
+/// Result of a modern server that asks for a name.
 fn asks(state: &str) -> Value {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let params = json!({"mode": "form", "message": "Who?", "requestedSchema": schema});
@@ -36,23 +32,23 @@ fn asks(state: &str) -> Value {
     })
 }
 
-async fn report(server: &mut Peer, request: &Value, progress: f64) {
+async fn report(server: &mut TestClient, request: &Value, progress: f64) {
     let token = request["params"]["_meta"]["progressToken"].clone();
     assert_ne!(token, Value::Null, "{request}");
     let report = json!({"progressToken": token, "progress": progress, "total": 1});
-    server.tell("notifications/progress", report).await;
+    server.notify("notifications/progress", report).await;
 }
 
-async fn agree(client: &mut Peer, question: &Value) {
+async fn agree(client: &mut TestClient, question: &Value) {
     let answer = json!({"action": "accept", "content": {"name": "Ann"}});
     client.answer(question, answer).await;
 }
 
-/// The progress in the next message, which must be of the client's own token.
-async fn progress(client: &mut Peer, token: &str) -> f64 {
-    let heard = client.expect("notifications/progress").await;
-    assert_eq!(heard["params"]["progressToken"], token);
-    heard["params"]["progress"].as_f64().unwrap()
+/// Returns the progress in the next message, which must have this token.
+async fn progress(client: &mut TestClient, token: &str) -> f64 {
+    let report = client.expect("notifications/progress").await;
+    assert_eq!(report["params"]["progressToken"], token);
+    report["params"]["progress"].as_f64().unwrap()
 }
 
 async fn elicited(scene: &mut Scene) -> (Peer, Peer) {
@@ -61,12 +57,12 @@ async fn elicited(scene: &mut Scene) -> (Peer, Peer) {
     scene.legacy_pair(V2025_06_18, client, server).await
 }
 
-/// BA-18: a server that is asked again begins at zero again; what the client sees only grows.
+/// BA-18: progress starts at zero in each round at the server, but never decreases for the client.
 #[tokio::test]
-async fn progress_grows_over_rounds() {
+async fn progress_increases_over_rounds() {
     let mut scene = Scene::new(V2026_07_28);
     let (mut client, mut server) = elicited(&mut scene).await;
-    client.ask(2, "tools/call", with_token("mine")).await;
+    client.request(2, "tools/call", with_token("mine")).await;
     let first = server.expect("tools/call").await;
     report(&mut server, &first, 0.5).await;
     server.answer(&first, asks("s1")).await;
@@ -86,8 +82,7 @@ async fn progress_grows_over_rounds() {
     client.result(2).await;
 }
 
-/// Between a modern client and a legacy server each side has its own token, and who gave none hears
-/// nothing.
+/// Between a modern client and a legacy server each side has its own token. A call without a token gets no progress.
 #[tokio::test]
 async fn progress_has_the_token_of_each_side() {
     let mut scene = Scene::new(V2025_06_18);
@@ -104,72 +99,73 @@ async fn progress_has_the_token_of_each_side() {
     assert!((progress(&mut client, "mine").await - 0.25).abs() < 1e-9);
     assert!((progress(&mut client, "mine").await - 0.75).abs() < 1e-9);
     client.result(1).await;
-    client.ask_modern(2, "tools/call", call(), json!({})).await;
+    client
+        .request_modern_with(2, "tools/call", call(), json!({}))
+        .await;
     let called = server.expect("tools/call").await;
     let stray = json!({"progressToken": "mine", "progress": 1});
-    server.tell("notifications/progress", stray).await;
+    server.notify("notifications/progress", stray).await;
     server.answer(&called, json!({"content": []})).await;
     client.result(2).await;
 }
 
-/// BA-10: a legacy client that cancels takes back the call at the server, or what it is being asked,
-/// and gets no answer.
+/// BA-10: cancellation by a legacy client cancels the call at the server or the open question, and the client gets no
+/// response.
 #[tokio::test]
-async fn a_cancelled_round_is_over_on_both_sides() {
+async fn cancelled_round_ends_on_both_sides() {
     let mut scene = Scene::new(V2026_07_28);
     let (mut client, mut server) = elicited(&mut scene).await;
-    client.ask(2, "tools/call", call()).await;
+    client.request(2, "tools/call", call()).await;
     let first = server.expect("tools/call").await;
     server.answer(&first, asks("s1")).await;
     let question = client.expect("elicitation/create").await;
     agree(&mut client, &question).await;
     let second = server.expect("tools/call").await;
     client
-        .tell("notifications/cancelled", json!({"requestId": 2}))
+        .notify("notifications/cancelled", json!({"requestId": 2}))
         .await;
     let cancelled = server.expect("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], second["id"]);
 
-    client.ask(3, "tools/call", call()).await;
+    client.request(3, "tools/call", call()).await;
     let first = server.expect("tools/call").await;
     server.answer(&first, asks("s2")).await;
     let question = client.expect("elicitation/create").await;
     client
-        .tell("notifications/cancelled", json!({"requestId": 3}))
+        .notify("notifications/cancelled", json!({"requestId": 3}))
         .await;
     let withdrawn = client.expect("notifications/cancelled").await;
     assert_eq!(withdrawn["params"]["requestId"], question["id"]);
-    client.ask(4, "ping", json!({})).await;
+    client.request(4, "ping", json!({})).await;
     client.result(4).await;
 }
 
-/// A modern client on lines cancels in the words of its revision; the server is told in its own.
+/// The cancellation of a modern stdio client reaches a legacy server.
 #[tokio::test]
-async fn a_modern_client_cancels_on_lines() {
+async fn modern_stdio_client_cancels_at_a_legacy_server() {
     let mut scene = Scene::new(V2025_06_18);
     let first = (1, "tools/call", call());
     let pair = scene.modern_pair(json!({"tools": {}}), first, json!({}));
     let (mut client, mut server) = pair.await;
     let called = server.expect("tools/call").await;
     client
-        .tell("notifications/cancelled", json!({"requestId": 1}))
+        .notify("notifications/cancelled", json!({"requestId": 1}))
         .await;
     let cancelled = server.expect("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], called["id"]);
-    client.ask_modern(2, "tools/call", call(), json!({})).await;
+    client
+        .request_modern_with(2, "tools/call", call(), json!({}))
+        .await;
     let called = server.expect("tools/call").await;
     server.answer(&called, json!({"content": []})).await;
     client.result(2).await;
 }
 
-/// BB-21: a modern client that closes the stream of its call has cancelled it.
+/// BB-21: a modern client cancels a call by closing its stream.
 #[tokio::test]
-async fn a_modern_client_that_leaves_cancels() {
+async fn closed_stream_of_a_modern_client_cancels_the_call() {
     let mut scene = Scene::new(V2025_06_18);
-    let front = Arc::clone(&scene.bridge);
-    let front = front.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let url = front.url();
-    let running = tokio::spawn(front.run(std::future::pending()));
+    let url = listen(&scene.bridge).await;
     let calling = tokio::spawn(async move {
         let mode = EraMode::Pin(V2026_07_28);
         let client = Client::builder("leaves", "1").mode(mode).connect(url).await;
@@ -180,81 +176,47 @@ async fn a_modern_client_that_leaves_cancels() {
     calling.abort();
     let cancelled = server.expect("notifications/cancelled").await;
     assert_eq!(cancelled["params"]["requestId"], called["id"]);
-    running.abort();
 }
 
-/// The opposite: a legacy client that loses its connection has not cancelled anything.
+/// A legacy client that loses its stream has not cancelled its call.
 #[tokio::test]
-async fn a_legacy_client_that_loses_its_stream_does_not_cancel() {
+async fn lost_stream_of_a_legacy_client_does_not_cancel() {
     let mut scene = Scene::new(V2026_07_28);
-    let front = Arc::clone(&scene.bridge);
-    let front = front.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let http = HttpClient::new(&front.url(), HttpSettings::default()).unwrap();
-    let running = tokio::spawn(front.run(std::future::pending()));
-    let opener = http.clone();
-    let opening = tokio::spawn(async move {
-        let info = json!({"name": "leaves", "version": "1"});
-        let params =
-            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
-        let opened = post(&opener, &HeaderMap::new(), 1, "initialize", params).await;
-        let mut facts = HeaderMap::new();
-        let session = opened.headers["mcp-session-id"].clone();
-        facts.insert("mcp-session-id", session);
-        facts.insert("mcp-protocol-version", "2025-06-18".parse().unwrap());
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        let ready = Bytes::from(ready.to_string());
-        opener.post(&facts, ready).await.unwrap();
-        facts
-    });
+    let url = listen(&scene.bridge).await;
+    let opening =
+        tokio::spawn(async move { HttpTestClient::legacy(&url, "2025-06-18", json!({})).await });
     let mut server = scene.server(json!({"tools": {}, "prompts": {}})).await;
-    let facts = opening.await.unwrap();
-    let (poster, leaving) = (http.clone(), facts.clone());
-    let calling =
-        tokio::spawn(async move { post(&poster, &leaving, 2, "tools/call", call()).await });
+    let client = opening.await.unwrap();
+    let caller = client.clone();
+    let calling = tokio::spawn(async move { caller.request(2, "tools/call", call()).await });
     let called = server.expect("tools/call").await;
     calling.abort();
-    assert!(calling.await.is_err(), "nobody has answered yet");
+    assert!(calling.await.is_err(), "the call is still open");
     let listing = tokio::spawn(async move {
-        let listed = post(&http, &facts, 3, "prompts/list", json!({})).await;
-        matches!(
-            listed.body,
-            ClientResponseBody::Json(_) | ClientResponseBody::Events(_)
-        )
+        let mut listed = client.request(3, "prompts/list", json!({})).await;
+        listed.next().await.is_some()
     });
-    // Had the call been cancelled, the server would have heard of that first.
+    // A cancellation would have arrived before this request.
     let listed = server.expect("prompts/list").await;
     let done = json!({"resultType": "complete", "content": []});
     server.answer(&called, done).await;
     let prompts = json!({"resultType": "complete", "prompts": []});
     server.answer(&listed, prompts).await;
     assert!(listing.await.unwrap());
-    running.abort();
 }
 
-async fn post(
-    http: &HttpClient,
-    facts: &HeaderMap,
-    id: u64,
-    method: &str,
-    params: Value,
-) -> mcpact_transport::http::client::ClientResponse {
-    let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    let body = Bytes::from(body.to_string());
-    http.post(facts, body).await.unwrap()
-}
-
-/// A modern server's task that a legacy client waits for is called off with the call.
+/// Cancelling the call of a legacy client cancels the task of a modern server.
 #[tokio::test]
-async fn cancelling_a_call_calls_off_the_task_behind_it() {
+async fn cancelling_a_call_cancels_its_modern_task() {
     let mut scene = Scene::new(V2026_07_28);
     let server = json!({"tools": {}, "extensions": { TASKS: {} }});
     let (mut client, mut server) = scene.legacy_pair(V2025_06_18, json!({}), server).await;
-    client.ask(2, "tools/call", call()).await;
+    client.request(2, "tools/call", call()).await;
     let refused = server.expect("tools/call").await;
     let required = json!({"requiredCapabilities": {"extensions": { TASKS: {} }}});
     let error = json!({"code": -32021, "message": "Missing", "data": required});
     server
-        .say(json!({"id": refused["id"], "error": error}))
+        .send(json!({"id": refused["id"], "error": error}))
         .await;
     let called = server.expect("tools/call").await;
     let declared = &called["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
@@ -268,16 +230,16 @@ async fn cancelling_a_call_calls_off_the_task_behind_it() {
     let looked = server.expect("tasks/get").await;
     assert_eq!(looked["params"]["taskId"], "x");
     client
-        .tell("notifications/cancelled", json!({"requestId": 2}))
+        .notify("notifications/cancelled", json!({"requestId": 2}))
         .await;
-    let both = [server.hear().await, server.hear().await];
-    let of = |method: &str| both.iter().find(|heard| heard["method"] == method);
+    let both = [server.recv().await, server.recv().await];
+    let of = |method: &str| both.iter().find(|message| message["method"] == method);
     assert!(of("notifications/cancelled").is_some(), "{both:?}");
     assert_eq!(of("tasks/cancel").unwrap()["params"]["taskId"], "x");
 }
 
-/// What a legacy server of 2025-11-25 says about its one tool, which runs as a task.
-async fn tell_tools(server: &mut Peer, support: &str) {
+/// Answers `tools/list` of a server of 2025-11-25 with one tool and its task support.
+async fn answer_tools(server: &mut TestClient, support: &str) {
     let listed = server.expect("tools/list").await;
     let execution = json!({ "taskSupport": support });
     let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "execution": execution});
@@ -296,25 +258,24 @@ fn core_task(status: &str) -> Value {
     })
 }
 
-/// BB-21: a task of 2025-11-25 that a client waits for without knowing of it is called off with
-/// `tasks/cancel`.
+/// BB-21: cancelling a call that runs as a task of 2025-11-25 sends `tasks/cancel`.
 #[tokio::test]
-async fn cancelling_a_call_calls_off_the_core_task_behind_it() {
+async fn cancelling_a_call_cancels_its_core_task() {
     let mut scene = Scene::new(V2025_11_25);
     let first = (1, "tools/call", call());
     let pair = scene.modern_pair(core_tasks(), first, json!({}));
     let (mut client, mut server) = pair.await;
-    tell_tools(&mut server, "required").await;
+    answer_tools(&mut server, "required").await;
     let called = server.expect("tools/call").await;
     assert_eq!(called["params"]["task"], json!({}), "{called}");
     let created = json!({"task": core_task("working")});
     server.answer(&called, created).await;
     let waits = server.expect("tasks/result").await;
     client
-        .tell("notifications/cancelled", json!({"requestId": 1}))
+        .notify("notifications/cancelled", json!({"requestId": 1}))
         .await;
-    let both = [server.hear().await, server.hear().await];
-    let of = |method: &str| both.iter().find(|heard| heard["method"] == method);
+    let both = [server.recv().await, server.recv().await];
+    let of = |method: &str| both.iter().find(|message| message["method"] == method);
     let cancelled = of("notifications/cancelled").unwrap();
     assert_eq!(cancelled["params"]["requestId"], waits["id"]);
     assert_eq!(of("tasks/cancel").unwrap()["params"]["taskId"], "x");
@@ -325,27 +286,27 @@ fn following() -> Value {
     json!({"io.modelcontextprotocol/clientCapabilities": declared})
 }
 
-/// A task's question is the task's, whatever else is open on the connection; who listens to the task
-/// hears of its end with its result, and nobody else's name for it is good.
+/// Questions of a task are assigned to it by its id. A subscriber is notified of its end with the result. The id at the
+/// server is not valid for clients.
 #[tokio::test]
-async fn a_core_tasks_questions_and_changes_reach_its_client() {
+async fn questions_and_changes_of_a_core_task_reach_its_client() {
     let mut scene = Scene::new(V2025_11_25);
     let first = (1, "tools/call", call());
     let pair = scene.modern_pair(core_tasks(), first, following());
     let (mut client, mut server) = pair.await;
-    tell_tools(&mut server, "optional").await;
+    answer_tools(&mut server, "optional").await;
     let called = server.expect("tools/call").await;
     let created = json!({"task": core_task("working")});
     server.answer(&called, created).await;
     let task = client.result(1).await;
     assert_eq!(task["resultType"], "task");
     let name = task["taskId"].clone();
-    assert_ne!(name, "x", "the server's name may be guessed");
-    assert_eq!(task["_meta"][SERVER_INFO]["name"], "script");
+    assert_ne!(name, "x", "the id of the server may be guessed");
+    assert_eq!(task["_meta"][SERVER_INFO]["name"], "scripted");
 
     let filter = json!({"notifications": {"taskIds": [name, "x"]}});
     client
-        .ask_modern(2, "subscriptions/listen", filter, following())
+        .request_modern_with(2, "subscriptions/listen", filter, following())
         .await;
     let acknowledged = client
         .expect("notifications/subscriptions/acknowledged")
@@ -356,26 +317,26 @@ async fn a_core_tasks_questions_and_changes_reach_its_client() {
     );
 
     let waiting = core_task("input_required");
-    server.tell("notifications/tasks/status", waiting).await;
+    server.notify("notifications/tasks/status", waiting).await;
     let waits = server.expect("tasks/result").await;
     assert_eq!(waits["params"]["taskId"], "x");
-    let told = client.expect("notifications/tasks").await;
-    assert_eq!(told["params"]["taskId"], name);
+    let note = client.expect("notifications/tasks").await;
+    assert_eq!(note["params"]["taskId"], name);
     let question = json!({
         "message": "Who?",
         "requestedSchema": {"type": "object", "properties": {}},
         "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "x"}},
     });
-    server.ask(77, "elicitation/create", question).await;
+    server.request(77, "elicitation/create", question).await;
     let wanted = json!({ "taskId": name });
     client
-        .ask_modern(3, "tasks/get", wanted.clone(), following())
+        .request_modern_with(3, "tasks/get", wanted.clone(), following())
         .await;
     let looked = server.expect("tasks/get").await;
     server.answer(&looked, core_task("input_required")).await;
     let detailed = client.result(3).await;
     assert_eq!(detailed["status"], "input_required", "{detailed}");
-    assert_eq!(detailed["_meta"][SERVER_INFO]["name"], "script");
+    assert_eq!(detailed["_meta"][SERVER_INFO]["name"], "scripted");
     let asked = detailed["inputRequests"].as_object().unwrap();
     let (key, asked) = asked.iter().next().unwrap();
     assert_eq!(asked["params"]["message"], "Who?");
@@ -383,9 +344,9 @@ async fn a_core_tasks_questions_and_changes_reach_its_client() {
     let answers = json!({ key: {"action": "accept", "content": {}} });
     let update = json!({"taskId": name, "inputResponses": answers});
     client
-        .ask_modern(4, "tasks/update", update, following())
+        .request_modern_with(4, "tasks/update", update, following())
         .await;
-    let answered = server.hear().await;
+    let answered = server.recv().await;
     assert_eq!(
         (&answered["id"], &answered["result"]["action"]),
         (&json!(77), &json!("accept"))
@@ -394,31 +355,35 @@ async fn a_core_tasks_questions_and_changes_reach_its_client() {
 
     let result = json!({"content": [{"type": "text", "text": "done"}]});
     server.answer(&waits, result).await;
-    let told = client.expect("notifications/tasks").await;
-    assert_eq!(told["params"]["status"], "completed", "{told}");
-    assert_eq!(told["params"]["result"]["content"][0]["text"], "done");
-    client.ask_modern(5, "tasks/get", wanted, following()).await;
+    let note = client.expect("notifications/tasks").await;
+    assert_eq!(note["params"]["status"], "completed", "{note}");
+    assert_eq!(note["params"]["result"]["content"][0]["text"], "done");
+    client
+        .request_modern_with(5, "tasks/get", wanted, following())
+        .await;
     assert_eq!(client.result(5).await["status"], "completed");
     client
-        .ask_modern(6, "tasks/get", json!({"taskId": "x"}), following())
+        .request_modern_with(6, "tasks/get", json!({"taskId": "x"}), following())
         .await;
     assert_eq!(client.error(6).await, -32602);
 }
 
-/// A server that is gone takes its tasks with it, and their clients are told so.
+/// A task fails when the session of the server that runs it ends.
 #[tokio::test]
-async fn a_task_fails_with_the_session_that_it_lived_in() {
+async fn task_fails_when_its_session_ends() {
     let mut scene = Scene::new(V2025_11_25);
     let first = (1, "tools/call", call());
     let pair = scene.modern_pair(core_tasks(), first, following());
     let (mut client, mut server) = pair.await;
-    tell_tools(&mut server, "optional").await;
+    answer_tools(&mut server, "optional").await;
     let called = server.expect("tools/call").await;
     let created = json!({"task": core_task("working")});
     server.answer(&called, created).await;
     let name = client.result(1).await["taskId"].clone();
     let wanted = json!({ "taskId": name });
-    client.ask_modern(2, "tasks/get", wanted, following()).await;
+    client
+        .request_modern_with(2, "tasks/get", wanted, following())
+        .await;
     server.expect("tasks/get").await;
     drop(server);
     let failed = client.result(2).await;
@@ -431,15 +396,15 @@ async fn a_task_fails_with_the_session_that_it_lived_in() {
     );
 }
 
-/// A client of 2025-11-25 is asked where it waits for the result, and again when it comes back.
+/// Questions of a task hosted for a client of 2025-11-25 are sent during `tasks/result`, and again during a second one.
 #[tokio::test]
-async fn a_hosted_task_asks_where_its_client_waits() {
+async fn hosted_task_asks_during_tasks_result() {
     let mut scene = Scene::new(V2026_07_28);
     let client = json!({"elicitation": {}});
     let server = json!({"tools": {}, "extensions": { TASKS: {} }});
     let (mut client, mut server) = scene.legacy_pair(V2025_11_25, client, server).await;
     let params = json!({"name": "t", "arguments": {}, "task": {"ttl": 60000}});
-    client.ask(2, "tools/call", params).await;
+    client.request(2, "tools/call", params).await;
     let created = client.result(2).await;
     assert_eq!(created["task"]["status"], "working");
     assert_eq!(created["task"]["ttl"], 60000);
@@ -447,32 +412,32 @@ async fn a_hosted_task_asks_where_its_client_waits() {
     let called = server.expect("tools/call").await;
     assert_eq!(called["params"]["task"], Value::Null);
     server.answer(&called, asks("s")).await;
-    let told = client.expect("notifications/tasks/status").await;
-    assert_eq!(told["params"]["status"], "input_required");
-    assert_eq!(told["params"]["taskId"], name);
+    let note = client.expect("notifications/tasks/status").await;
+    assert_eq!(note["params"]["status"], "input_required");
+    assert_eq!(note["params"]["taskId"], name);
 
     let wanted = json!({ "taskId": name });
-    client.ask(3, "tasks/result", wanted.clone()).await;
+    client.request(3, "tasks/result", wanted.clone()).await;
     let question = client.expect("elicitation/create").await;
     let related = &question["params"]["_meta"]["io.modelcontextprotocol/related-task"];
     assert_eq!(related["taskId"], name);
     client
-        .tell("notifications/cancelled", json!({"requestId": 3}))
+        .notify("notifications/cancelled", json!({"requestId": 3}))
         .await;
     let withdrawn = client.expect("notifications/cancelled").await;
     assert_eq!(withdrawn["params"]["requestId"], question["id"]);
-    client.ask(4, "tasks/result", wanted).await;
+    client.request(4, "tasks/result", wanted).await;
     let question = client.expect("elicitation/create").await;
     agree(&mut client, &question).await;
-    let told = client.expect("notifications/tasks/status").await;
-    assert_eq!(told["params"]["status"], "working");
+    let note = client.expect("notifications/tasks/status").await;
+    assert_eq!(note["params"]["status"], "working");
     let again = server.expect("tools/call").await;
     assert_eq!(again["params"]["inputResponses"]["who"]["action"], "accept");
     let failed = json!({"resultType": "complete", "content": [], "isError": true});
     server.answer(&again, failed).await;
-    let mut heard = [client.hear().await, client.hear().await];
-    heard.sort_by_key(|heard| heard.get("id").is_none());
-    let [result, told] = heard;
+    let mut received = [client.recv().await, client.recv().await];
+    received.sort_by_key(|message| message.get("id").is_none());
+    let [result, note] = received;
     assert_eq!(result["result"]["isError"], true);
-    assert_eq!(told["params"]["status"], "failed", "{told}");
+    assert_eq!(note["params"]["status"], "failed", "{note}");
 }

@@ -1,4 +1,4 @@
-//! Real clients and real servers of every revision, with the gateway between them.
+//! One upstream server between clients and servers of every revision.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -7,21 +7,26 @@
 
 mod calls;
 mod cursors;
-mod doubtful;
-mod forgetful;
-mod gone;
+mod deviating_servers;
+mod disconnecting_clients;
 mod headers;
-mod idle;
+mod idle_connections;
 mod logging;
-mod loss;
+mod lost_servers;
 mod matrix;
-mod middle;
-mod peculiar;
-mod raw;
-mod resuming;
-mod scripted;
+mod misleading_errors;
+mod non_message_errors;
+mod oversized_responses;
+mod pairs;
+mod resumed_streams;
+mod scene;
+mod session_server;
 mod shared_tasks;
-mod staged;
+#[path = "../common/targets.rs"]
+mod targets;
 mod tasks;
-mod too_long;
-mod wordless;
+
+/// Name for a test that does not change while the connection pool is rewritten.
+mod staged {
+    pub(crate) use crate::scene::{Peer, Scene};
+}

@@ -1,10 +1,10 @@
-//! Every revision in front of every revision.
+//! Clients of every revision with servers of every revision.
 
 use mcpact::client::Client;
 use mcpact_spec::{Capability, Revision};
 use serde_json::{Map, Value, json};
 
-use crate::middle::{Carrier, connect};
+use crate::pairs::{Transport, connect};
 
 async fn walk(connected: &Client, client: Revision, server: Revision, what: &str) {
     assert_eq!(connected.pact().revision(), client, "{what}");
@@ -33,7 +33,7 @@ async fn walk(connected: &Client, client: Revision, server: Revision, what: &str
     questions(connected, client, server, what).await;
 }
 
-/// What the tool asks reaches the client, and its answer the tool, where both revisions have it.
+/// Checks that questions of tools reach the client, and its answers the tools, if both revisions have them.
 async fn questions(connected: &Client, client: Revision, server: Revision, what: &str) {
     let may_elicit = |revision: Revision| Capability::Elicitation.presence(revision).counts();
     let greeted = connected
@@ -43,7 +43,7 @@ async fn questions(connected: &Client, client: Revision, server: Revision, what:
         assert_eq!(greeted.unwrap().all_text(), "Hello, Ann!", "{what}");
     } else {
         let is_refused = greeted.map_or(true, |result| result.failed());
-        assert!(is_refused, "{what}: nobody could be asked");
+        assert!(is_refused, "{what}: elicitation is not available");
     }
     let sampled = connected
         .call_tool("test_input_required_result_sampling", json!({}))
@@ -57,18 +57,16 @@ async fn questions(connected: &Client, client: Revision, server: Revision, what:
     assert!(roots.all_text().contains("/home/ann"), "{what}: {roots:?}");
 }
 
-/// Every client uses every server, in all 25 pairs of revisions, on lines and on HTTP on either
-/// side, with the questions of the server answered by the client.
+/// All 25 pairs of revisions work over stdio and HTTP on each side, including questions of the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_client_uses_every_server() {
-    for front in Carrier::ALL {
-        for back in Carrier::ALL {
+async fn every_client_revision_works_with_every_server_revision() {
+    for front in Transport::ALL {
+        for back in Transport::ALL {
             for client in Revision::ALL {
                 for server in Revision::ALL {
                     let what = format!("{client} on {front:?} before {server} on {back:?}");
                     let connected = connect(front, client, back, server).await;
-                    let (connected, _running) =
-                        connected.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let connected = connected.unwrap_or_else(|error| panic!("{what}: {error}"));
                     walk(&connected, client, server, &what).await;
                     connected.close().await;
                 }

@@ -1,35 +1,30 @@
-//! Tasks where the server sleeps when it is idle, and where clients share its session.
+//! Tasks of servers that stop when idle, and of clients that share a session.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact::client::{Client, ClientBuilder, TaskOptions};
 use mcpact_config::{RunSettings, Strategy};
-use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted;
 use mcpact_spec::Revision;
-use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use serde_json::json;
 use tokio::task::AbortHandle;
 
-use crate::middle::client;
-use crate::staged::Scene;
+use crate::pairs::client;
+use crate::scene::Scene;
+use crate::targets::{everything, in_memory};
 
 use Revision::{V2025_11_25, V2026_07_28};
 
-/// A time after which nobody has to be idle any longer.
+/// Idle time after which a server is stopped.
 const SHORT: Duration = Duration::from_millis(50);
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A bridge that several clients share, to a server that is stopped as soon as it is idle.
+/// Upstream server that clients share, with the short idle time.
 fn bridge(server: Revision, strategy: Strategy) -> Arc<UpstreamServer> {
-    let target = Target::Local(Local(Arc::new(move || {
-        let (ours, theirs) = memory::pair();
-        let server = mcpact_everything::server(&[server]);
-        tokio::spawn(async move { server.serve(theirs).await });
-        ours
-    })));
     let run = RunSettings {
         strategy,
         idle: SHORT,
@@ -39,14 +34,7 @@ fn bridge(server: Revision, strategy: Strategy) -> Arc<UpstreamServer> {
         run,
         ..UpstreamSettings::default()
     };
-    UpstreamServer::new(target, settings).unwrap()
-}
-
-fn link(bridge: &Arc<UpstreamServer>) -> Link {
-    let (ours, theirs) = memory::pair();
-    let bridge = Arc::clone(bridge);
-    tokio::spawn(async move { bridge.serve(theirs).await });
-    ours
+    UpstreamServer::new(everything(server), settings).unwrap()
 }
 
 async fn connect(bridge: &Arc<UpstreamServer>, revision: Revision) -> Client {
@@ -54,14 +42,13 @@ async fn connect(bridge: &Arc<UpstreamServer>, revision: Revision) -> Client {
         V2026_07_28 => client(revision).tasks(),
         _ => client(revision),
     };
-    builder.connect(link(bridge)).await.unwrap()
+    builder.connect(scripted::connect(bridge)).await.unwrap()
 }
 
-/// Where a modern program has several instances, what is asked about a task goes to the one that runs it, whatever
-/// the others do; when that one is gone, its client is told that the task is, too, and may have had its effect. A name that
-/// was made up is worth nothing.
+/// Requests about a task go to the instance that runs it. After that instance has exited, they fail with a hint that the
+/// task may have had its effect. Unknown task ids are rejected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
+async fn task_requests_go_to_the_instance_that_runs_the_task() {
     let (bridge, programs) = programs();
     let (ann, bob) = (
         connect(&bridge, V2026_07_28).await,
@@ -75,7 +62,10 @@ async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
         (call, id)
     };
     let (first, id) = begin(&ann).await;
-    let busy = client(V2026_07_28).connect(link(&bridge)).await.unwrap();
+    let busy = client(V2026_07_28)
+        .connect(scripted::connect(&bridge))
+        .await
+        .unwrap();
     let busy = tokio::spawn(async move {
         let called = busy.call_tool("slow_compute", json!({"seconds": 50.0}));
         called.await.map(|_| ())
@@ -90,8 +80,8 @@ async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
     }
     let (_second, other) = begin(&bob).await;
     assert_eq!(bridge.status().starts, 2);
-    let place = |id: &str| id.split_once('-').unwrap().0.to_owned();
-    assert_ne!(place(&id), place(&other));
+    let instance = |id: &str| id.split_once('-').unwrap().0.to_owned();
+    assert_ne!(instance(&id), instance(&other));
     busy.abort();
     let asked = async |client: &Client, id: &str| {
         let params = json!({ "taskId": id }).to_string();
@@ -106,7 +96,10 @@ async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
         }
     }
     let (_, task) = id.split_once(':').unwrap();
-    for (client, id) in [(&bob, id.clone()), (&ann, format!("{}:{task}", place(&id)))] {
+    for (client, id) in [
+        (&bob, id.clone()),
+        (&ann, format!("{}:{task}", instance(&id))),
+    ] {
         let error = asked(client, &id).await.unwrap_err();
         assert_eq!(error.code(), Some(-32602), "{id}: {error}");
     }
@@ -116,7 +109,7 @@ async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
     for program in programs.lock().unwrap().drain(..) {
         program.abort();
     }
-    // What is told to end may answer once more.
+    // A server may answer once more before it ends.
     let gone = async {
         loop {
             match asked(&bob, &other).await {
@@ -131,17 +124,17 @@ async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
     assert!(error.contains("may have had its effect"), "{error}");
 }
 
-/// A modern program of which an instance takes one call at a time, and what runs its instances.
+/// Modern server with instances that take one call at a time, and their jobs.
 fn programs() -> (Arc<UpstreamServer>, Arc<Mutex<Vec<AbortHandle>>>) {
     let programs = Arc::<Mutex<Vec<AbortHandle>>>::default();
     let started = Arc::clone(&programs);
-    let target = Target::Local(Local(Arc::new(move || {
-        let (ours, theirs) = memory::pair();
+    let target = in_memory(move || {
+        let (near, far) = memory::pair();
         let server = mcpact_everything::server(&[V2026_07_28]);
-        let program = tokio::spawn(async move { server.serve(theirs).await });
+        let program = tokio::spawn(async move { server.serve(far).await });
         started.lock().unwrap().push(program.abort_handle());
-        ours
-    })));
+        near
+    });
     let run = RunSettings {
         strategy: Strategy::Stateless,
         max_concurrent: 1,
@@ -159,10 +152,9 @@ fn state(bridge: &UpstreamServer) -> &'static str {
     bridge.status().state.as_str()
 }
 
-/// A server in which a task runs is not idle, whoever hosts the task and although nobody asks for it; when the
-/// task is over, it is.
+/// A server is not idle while a task runs on it, without requests for the task too; afterwards it is stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_stays_awake_for_a_task() {
+async fn server_is_not_idle_while_a_task_runs() {
     for (revision, server) in [
         (V2025_11_25, V2025_11_25),
         (V2025_11_25, V2026_07_28),
@@ -172,7 +164,7 @@ async fn a_server_stays_awake_for_a_task() {
         let what = format!("{revision} at {server}");
         let bridge = bridge(server, Strategy::Stateless);
         let connected = connect(&bridge, revision).await;
-        // It is over when the test says so, however long anything else takes.
+        // It ends when the test cancels it.
         let slow = json!({"seconds": 50});
         let call = connected.call_tool_as_task("slow_compute", slow, TaskOptions::new());
         let call = call.await.unwrap();
@@ -194,8 +186,7 @@ async fn a_server_stays_awake_for_a_task() {
     }
 }
 
-/// Clients of 2025-11-25 that share a session have tasks of their own there, also when they are over; to
-/// others they do not exist.
+/// Clients of 2025-11-25 that share a session have separate tasks, finished ones included; others cannot use them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_in_a_shared_session_belong_to_their_client() {
     for strategy in [Strategy::Stateless, Strategy::Singleton] {
@@ -231,21 +222,25 @@ async fn tasks_in_a_shared_session_belong_to_their_client() {
     }
 }
 
-/// BB-25: calls that come before the list of tools is there wait for it, all of them: none is sent as a plain one to a
-/// tool that runs only as a task. The list is read once.
+/// BB-25: calls before the first tool list wait for it, so that none is sent as a plain call to a tool that runs only as a
+/// task. The list is read once.
 #[tokio::test]
-async fn first_calls_at_once_wait_for_the_list() {
+async fn first_calls_wait_for_the_tool_list() {
     let capabilities = json!({"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}});
     let call = || json!({"name": "job", "arguments": {}});
     let mut scene = Scene::new(V2025_11_25);
     let first = (1, "tools/call", call());
     let (mut client, mut server) = scene.modern_pair(capabilities, first, json!({})).await;
     let list = server.expect("tools/list").await;
-    client.ask_modern(2, "tools/call", call(), json!({})).await;
-    client.ask_modern(3, "tools/call", call(), json!({})).await;
-    // What comes after them is answered: they are on their way.
     client
-        .ask_modern(4, "server/discover", json!({}), json!({}))
+        .request_modern_with(2, "tools/call", call(), json!({}))
+        .await;
+    client
+        .request_modern_with(3, "tools/call", call(), json!({}))
+        .await;
+    // A later request is answered, so the calls have been received.
+    client
+        .request_modern_with(4, "server/discover", json!({}), json!({}))
         .await;
     client.result(4).await;
     let tool = json!({"name": "job", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}});

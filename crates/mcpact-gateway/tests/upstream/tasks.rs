@@ -1,20 +1,19 @@
-//! Tasks of either form in front of servers of the other, and clients that know none.
-
-use std::sync::Arc;
+//! Tasks of each form with servers of the other form, and with clients without tasks.
 
 use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
 use mcpact::model::{ElicitResult, TaskStatus};
 use mcpact::server::PrincipalSource;
-use mcpact_gateway::{Local, Target, UpstreamServer, UpstreamSettings};
+use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{self, listen};
 use mcpact_spec::Revision;
-use mcpact_transport::memory;
 use serde_json::{Map, json};
 
-use crate::middle::{Carrier, Running, client, connect_as};
+use crate::pairs::{Transport, client, connect_as};
+use crate::targets::{everything, upstream};
 
 use Revision::{V2025_11_25, V2026_07_28};
 
-/// A client that says yes to everything.
+/// Client that accepts every elicitation.
 fn agreeing(revision: Revision) -> ClientBuilder {
     client(revision).on_elicitation(|_| async {
         let answers = [("confirm", json!(true)), ("name", json!("Ann"))];
@@ -23,16 +22,16 @@ fn agreeing(revision: Revision) -> ClientBuilder {
     })
 }
 
-async fn each_carrier(
+async fn each_transport(
     builder: impl Fn() -> ClientBuilder,
     server: Revision,
     check: impl AsyncFn(&Client, &str),
 ) {
-    for front in Carrier::ALL {
-        for back in Carrier::ALL {
+    for front in Transport::ALL {
+        for back in Transport::ALL {
             let what = format!("{front:?} before {server} on {back:?}");
             let connected = connect_as(builder(), front, back, server).await;
-            let (connected, _running): (Client, Running) = connected
+            let connected = connected
                 .map_err(|error| format!("{what}: {error}"))
                 .unwrap();
             check(&connected, &what).await;
@@ -75,7 +74,7 @@ async fn walk(client: &Client, what: &str) {
     unknown(client, what).await;
 }
 
-/// What was called off stays called off.
+/// Checks that a cancelled task stays cancelled.
 async fn cancel(client: &Client, what: &str) {
     let slow = json!({"seconds": 50});
     let options = TaskOptions::new();
@@ -90,18 +89,18 @@ async fn cancel(client: &Client, what: &str) {
 
 async fn unknown(client: &Client, what: &str) {
     let asked = client
-        .request("tasks/get", Some(r#"{"taskId":"of nobody"}"#))
+        .request("tasks/get", Some(r#"{"taskId":"unknown"}"#))
         .await;
     let error = asked.unwrap_err();
     assert_eq!(error.code(), Some(-32602), "{what}: {error}");
 }
 
-/// BA-22, BA-23: a client of 2025-11-25 runs tools of a modern server as tasks, with questions
-/// before and in them, and failures in its own words.
+/// BA-22, BA-23: a client of 2025-11-25 runs tools of a modern server as tasks, with questions before and during them,
+/// and errors of its own revision.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn core_tasks_in_front_of_the_extension() {
+async fn core_tasks_run_on_a_server_with_the_extension() {
     let builder = || agreeing(V2025_11_25);
-    each_carrier(builder, V2026_07_28, async |client, what| {
+    each_transport(builder, V2026_07_28, async |client, what| {
         walk(client, what).await;
         let tools = client.list_tools().await.unwrap();
         let is_offered = |tool: &mcpact::model::Tool| {
@@ -112,7 +111,7 @@ async fn core_tasks_in_front_of_the_extension() {
         assert_eq!(
             greeted.unwrap(),
             "Hello, Bob!",
-            "{what}: a call that is no task"
+            "{what}: a call without a task"
         );
     })
     .await;
@@ -120,9 +119,9 @@ async fn core_tasks_in_front_of_the_extension() {
 
 /// BB-25: a client of the extension runs tools of a server of 2025-11-25 as tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_extension_in_front_of_core_tasks() {
+async fn extension_tasks_run_on_a_server_with_core_tasks() {
     let builder = || agreeing(V2026_07_28).tasks();
-    each_carrier(builder, V2025_11_25, async |client, what| {
+    each_transport(builder, V2025_11_25, async |client, what| {
         walk(client, what).await;
         let greeted = client.call_tool("greet", json!({"name": "Bob"})).await;
         assert_eq!(greeted.unwrap().all_text(), "Hello, Bob!", "{what}");
@@ -130,14 +129,14 @@ async fn the_extension_in_front_of_core_tasks() {
     .await;
 }
 
-/// BB-25: who knows no tasks calls tools that run in no other way, and waits for their result.
+/// BB-25: a client without tasks can call tools that run only as tasks; the call waits for the result.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_without_tasks_use_tools_that_need_them() {
+async fn client_without_tasks_calls_tools_that_require_them() {
     for server in [V2025_11_25, V2026_07_28] {
-        // A client of the server's own revision is told what it lacks, and by whom.
+        // A client of the revision of the server gets the error of the server instead.
         for revision in Revision::ALL.into_iter().filter(|r| *r != server) {
             let builder = || agreeing(revision);
-            each_carrier(builder, server, async |client, what| {
+            each_transport(builder, server, async |client, what| {
                 let what = format!("{revision} {what}");
                 let failed = client.call_tool("failing_job", json!({})).await.unwrap();
                 assert_eq!(failed.all_text(), "The job failed.", "{what}");
@@ -160,8 +159,7 @@ async fn clients_without_tasks_use_tools_that_need_them() {
     }
 }
 
-/// Clients that are told apart have tasks of their own and can list them; to everybody else they do not
-/// exist. Where nobody is told apart, there is no list.
+/// A principal can list its tasks, and other principals cannot use them. Clients without a principal get no list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_belong_to_their_principal() {
     let mut settings = UpstreamSettings::default();
@@ -169,16 +167,8 @@ async fn tasks_belong_to_their_principal() {
         let name = headers.get("x-name")?.to_str().ok()?;
         Some(name.to_owned())
     });
-    let target = Target::Local(Local(Arc::new(|| {
-        let (ours, theirs) = memory::pair();
-        let server = mcpact_everything::server(&[V2026_07_28]);
-        tokio::spawn(async move { server.serve(theirs).await });
-        ours
-    })));
-    let bridge = UpstreamServer::new(target, settings).unwrap();
-    let front = bridge.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let url = front.url();
-    let running = tokio::spawn(front.run(std::future::pending()));
+    let bridge = UpstreamServer::new(everything(V2026_07_28), settings).unwrap();
+    let url = listen(&bridge).await;
     let named = async |name: &str| {
         let builder = agreeing(V2025_11_25).header("x-name", name);
         builder.connect(url.clone()).await.unwrap()
@@ -200,31 +190,21 @@ async fn tasks_belong_to_their_principal() {
         assert_eq!(error.code(), Some(-32602), "{method}: {error}");
     }
     call.cancel().await.unwrap();
-    let nobody = agreeing(V2025_11_25).connect(url.clone()).await.unwrap();
-    assert!(nobody.list_tasks().await.is_err(), "everybody's tasks");
-    running.abort();
+    let anonymous = agreeing(V2025_11_25).connect(url.clone()).await.unwrap();
+    assert!(anonymous.list_tasks().await.is_err(), "no principal");
 }
 
-/// Clients on lines are told apart, although none of them says who it is: each has tasks of its own.
+/// Each stdio client has its own tasks, although clients on stdio have no principal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_on_lines_have_tasks_of_their_own() {
+async fn stdio_clients_have_separate_tasks() {
     for (revision, server) in [(V2025_11_25, V2026_07_28), (V2026_07_28, V2025_11_25)] {
-        let target = Target::Local(Local(Arc::new(move || {
-            let (ours, theirs) = memory::pair();
-            let server = mcpact_everything::server(&[server]);
-            tokio::spawn(async move { server.serve(theirs).await });
-            ours
-        })));
-        let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
+        let bridge = upstream(everything(server));
         let connect = async || {
-            let (ours, theirs) = memory::pair();
-            let bridge = Arc::clone(&bridge);
-            tokio::spawn(async move { bridge.serve(theirs).await });
             let builder = match revision {
                 V2026_07_28 => agreeing(revision).tasks(),
                 _ => agreeing(revision),
             };
-            builder.connect(ours).await.unwrap()
+            builder.connect(scripted::connect(&bridge)).await.unwrap()
         };
         let (ann, bob) = (connect().await, connect().await);
         let slow = json!({"seconds": 50});

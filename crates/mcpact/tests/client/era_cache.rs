@@ -1,16 +1,16 @@
 //! Cache of server eras.
 
 use mcpact::client::{Client, ClientError, EraCache};
+use mcpact_sim::scripted::message::initialize_result;
 use serde_json::{Value, json};
 
 use crate::http_server::{HttpServer, Reply};
-use crate::line_server::initialized;
 
 async fn legacy_server() -> HttpServer {
     HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
         ("GET" | "DELETE", _) => Reply::Empty(405, Vec::new()),
         (_, "server/discover") => Reply::error(seen, 400, -32000, Value::Null),
-        (_, "initialize") => Reply::result(seen, initialized("2025-11-25", json!({}))),
+        (_, "initialize") => Reply::result(seen, initialize_result("2025-11-25", json!({}))),
         _ => Reply::accepted(),
     })
     .await

@@ -2,18 +2,18 @@
 
 use mcpact::client::{Client, ClientBuilder, ClientError, Era, EraMode, Link, Method, Revision};
 use mcpact::model::{CreateMessageRequest, CreateMessageResult, FormRequest, Root};
+use mcpact_sim::scripted::link_server::{LinkServer, result};
+use mcpact_sim::scripted::message::{discover_result, initialize_result};
 use mcpact_spec::{Kind, Side};
 use serde_json::{Map, Value, json};
 
-use crate::line_server::{Received, discovered, initialized, result, serve};
-
 /// Server that accepts everything.
-fn server(revision: Revision, capabilities: Value) -> (Link, Received) {
-    serve(move |message| match message["method"].as_str() {
-        Some("server/discover") => result(message, discovered(capabilities.clone())),
+fn server(revision: Revision, capabilities: Value) -> (Link, LinkServer) {
+    LinkServer::start(move |message| match message["method"].as_str() {
+        Some("server/discover") => result(message, discover_result(capabilities.clone())),
         Some("initialize") => {
             let version = revision.as_str();
-            result(message, initialized(version, capabilities.clone()))
+            result(message, initialize_result(version, capabilities.clone()))
         }
         _ if message.get("id").is_some() => result(message, json!({})),
         _ => Vec::new(),
@@ -66,7 +66,7 @@ async fn nothing_undeclared_is_ever_written() {
     }
 }
 
-async fn try_everything(client: Client, received: &Received) {
+async fn try_everything(client: Client, received: &LinkServer) {
     let pact = client.pact();
     let opening = received.all().len();
     let mut expected = Vec::new();

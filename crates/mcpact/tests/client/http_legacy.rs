@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcpact::client::{Client, ClientError, EraMode};
+use mcpact_sim::scripted::message::initialize_result;
 use serde_json::{Value, json};
 
 use crate::http_server::{Event, HttpServer, Reply, Seen};
-use crate::line_server::initialized;
 
 fn hello(seen: &Seen, version: &str, session: &str) -> Reply {
-    let result = initialized(
+    let result = initialize_result(
         version,
         json!({ "tools": {}, "resources": { "subscribe": true } }),
     );

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpact::client::{CallOptions, CancelToken, Client, ClientError};
+use mcpact_sim::scripted::message::discover_result;
 use serde_json::{Map, Value, json};
 
 use crate::http_server::{Event, HttpServer, Reply, Seen};
-use crate::line_server::discovered;
 
 fn everything() -> Value {
     json!({ "tools": {}, "prompts": {}, "resources": {} })
@@ -14,7 +14,7 @@ fn everything() -> Value {
 
 fn discover(seen: &Seen) -> Reply {
     // Servers of both eras may return a session id that has no meaning.
-    let result = discovered(everything());
+    let result = discover_result(everything());
     let answer = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result });
     Reply::Json(200, vec![("Mcp-Session-Id", "ignored".to_owned())], answer)
 }

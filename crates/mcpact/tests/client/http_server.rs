@@ -1,4 +1,4 @@
-//! Scripted HTTP server on a raw socket: records requests and responds to each as told.
+//! Scripted HTTP server on a raw socket, which records requests and answers with a closure.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use mcpact::client::{Client, ClientError, EraMode, Revision};
+use mcpact_sim::scripted::message::initialize_result;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::http_server::{Event, HttpServer, Reply};
-use crate::line_server::initialized;
 
 /// Newest revision of the server.
 const NEWEST: &str = "2025-06-18";
@@ -76,7 +76,7 @@ async fn serve(
                 let result = match method.as_str() {
                     "initialize" => {
                         let revision = message["params"]["protocolVersion"].as_str().unwrap();
-                        initialized(revision.min(NEWEST), json!({ "tools": {} }))
+                        initialize_result(revision.min(NEWEST), json!({ "tools": {} }))
                     }
                     "tools/list" => json!({ "tools": [{ "name": "old", "inputSchema": {} }] }),
                     _ => continue,

@@ -7,11 +7,11 @@ use mcpact::client::{
     AnswerError, CallOptions, CancelToken, Client, ClientError, Era, EraMode, Failure,
 };
 use mcpact::model::{CreateMessageRequest, CreateMessageResult, FormRequest, LogLevel, Root};
+use mcpact_sim::scripted::link_server::{LinkServer, error, result};
+use mcpact_sim::scripted::message::initialize_result;
 use mcpact_transport::error::TransportError;
 use mcpact_wire::frame::ndjson::DEFAULT_LINE_LIMIT;
 use serde_json::{Map, Value, json};
-
-use crate::line_server::{error, initialized, legacy, modern, result, serve};
 
 fn tools() -> Value {
     json!({ "tools": {} })
@@ -25,7 +25,7 @@ fn text(text: &str) -> Value {
 #[tokio::test]
 async fn every_legacy_revision_is_negotiated() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let (link, received) = legacy(version, tools(), |message| {
+        let (link, received) = LinkServer::legacy(version, tools(), |message| {
             result(
                 message,
                 json!({ "tools": [{ "name": "t", "inputSchema": {} }] }),
@@ -52,7 +52,7 @@ async fn every_legacy_revision_is_negotiated() {
 /// T1: a modern server is negotiated by one request, and every request carries its metadata.
 #[tokio::test]
 async fn modern_server_needs_no_handshake() {
-    let (link, received) = modern(tools(), |message| {
+    let (link, received) = LinkServer::modern(tools(), |message| {
         result(message, json!({ "resultType": "complete", "tools": [] }))
     });
     let client = Client::connect(link).await.unwrap();
@@ -74,7 +74,7 @@ async fn modern_server_needs_no_handshake() {
 /// A server that answers with a version that was not offered is refused, with a reason.
 #[tokio::test]
 async fn version_that_was_not_offered_is_refused() {
-    let (link, received) = legacy("1999-01-01", tools(), |_| Vec::new());
+    let (link, received) = LinkServer::legacy("1999-01-01", tools(), |_| Vec::new());
     let failed = Client::connect(link).await.unwrap_err();
     let ClientError::Refused {
         failure,
@@ -96,7 +96,7 @@ async fn version_that_was_not_offered_is_refused() {
 /// A floor prevents a fallback.
 #[tokio::test]
 async fn modern_only_client_does_not_fall_back() {
-    let (link, received) = legacy("2025-11-25", tools(), |_| Vec::new());
+    let (link, received) = LinkServer::legacy("2025-11-25", tools(), |_| Vec::new());
     let builder = Client::builder("t", "1").mode(EraMode::Modern);
     let failed = builder.connect(link).await.unwrap_err();
     assert!(matches!(failed, ClientError::Refused { .. }), "{failed:?}");
@@ -106,8 +106,8 @@ async fn modern_only_client_does_not_fall_back() {
 /// P6: a server that does not answer the probe counts as legacy.
 #[tokio::test(start_paused = true)]
 async fn silent_server_counts_as_legacy() {
-    let (link, _) = serve(|message| match message["method"].as_str() {
-        Some("initialize") => result(message, initialized("2025-06-18", tools())),
+    let (link, _) = LinkServer::start(|message| match message["method"].as_str() {
+        Some("initialize") => result(message, initialize_result("2025-06-18", tools())),
         _ => Vec::new(),
     });
     let client = Client::connect(link).await.unwrap();
@@ -118,7 +118,7 @@ async fn silent_server_counts_as_legacy() {
 #[tokio::test]
 async fn responses_are_matched_by_id() {
     let mut held = Vec::new();
-    let (link, _) = legacy("2025-11-25", tools(), move |message| {
+    let (link, _) = LinkServer::legacy("2025-11-25", tools(), move |message| {
         let name = message["params"]["name"].as_str().unwrap();
         held.extend(result(message, text(name)));
         match held.len() {
@@ -144,7 +144,7 @@ async fn responses_are_matched_by_id() {
 /// A request that was not negotiated is not sent, and the error names the missing capability.
 #[tokio::test]
 async fn unnegotiated_request_is_not_sent() {
-    let (link, received) = legacy("2025-11-25", tools(), |_| Vec::new());
+    let (link, received) = LinkServer::legacy("2025-11-25", tools(), |_| Vec::new());
     let client = Client::connect(link).await.unwrap();
     let refused = client.list_prompts().await.unwrap_err();
     assert!(
@@ -158,7 +158,7 @@ async fn unnegotiated_request_is_not_sent() {
 /// F3 F14: cursors are followed and sent back unchanged; a repeated cursor is an error.
 #[tokio::test]
 async fn cursors_are_followed_and_loops_detected() {
-    let (link, received) = legacy("2025-11-25", tools(), |message| {
+    let (link, received) = LinkServer::legacy("2025-11-25", tools(), |message| {
         let tool = |name| json!({ "name": name, "inputSchema": { "type": "object" } });
         let page = match message["params"]["cursor"].as_str() {
             None => json!({ "tools": [tool("a")], "nextCursor": "\u{e9} 2" }),
@@ -171,9 +171,9 @@ async fn cursors_are_followed_and_loops_detected() {
     let tools = client.list_tools().await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(received.of("tools/list").len(), 2);
+    assert_eq!(received.received("tools/list").len(), 2);
 
-    let (link, _) = legacy("2025-11-25", json!({ "tools": {} }), |message| {
+    let (link, _) = LinkServer::legacy("2025-11-25", json!({ "tools": {} }), |message| {
         result(message, json!({ "tools": [], "nextCursor": "again" }))
     });
     let client = Client::connect(link).await.unwrap();
@@ -184,7 +184,7 @@ async fn cursors_are_followed_and_loops_detected() {
     );
 
     let mut page = 0;
-    let (link, _) = legacy("2025-11-25", json!({ "tools": {} }), move |message| {
+    let (link, _) = LinkServer::legacy("2025-11-25", json!({ "tools": {} }), move |message| {
         page += 1;
         result(
             message,
@@ -208,7 +208,7 @@ async fn cursors_are_followed_and_loops_detected() {
 /// F13: progress comes before the result, in order, and only to its own call.
 #[tokio::test]
 async fn progress_arrives_before_the_result() {
-    let (link, _) = legacy("2025-11-25", tools(), |message| {
+    let (link, _) = LinkServer::legacy("2025-11-25", tools(), |message| {
         let token = &message["params"]["_meta"]["progressToken"];
         let progress = |at: f64| {
             let params = json!({ "progressToken": token, "progress": at, "total": 2 });
@@ -235,8 +235,8 @@ async fn progress_arrives_before_the_result() {
 #[tokio::test(start_paused = true)]
 async fn timed_out_request_is_cancelled() {
     for (link, received) in [
-        legacy("2025-11-25", tools(), |_| Vec::new()),
-        modern(tools(), |_| Vec::new()),
+        LinkServer::legacy("2025-11-25", tools(), |_| Vec::new()),
+        LinkServer::modern(tools(), |_| Vec::new()),
     ] {
         let client = Client::connect(link).await.unwrap();
         let options = CallOptions::new().timeout(Duration::from_secs(5));
@@ -246,8 +246,8 @@ async fn timed_out_request_is_cancelled() {
             .unwrap_err();
         assert!(matches!(failed, ClientError::Timeout { .. }), "{failed:?}");
         client.close().await;
-        let call = &received.of("tools/call")[0];
-        let cancelled = &received.of("notifications/cancelled")[0];
+        let call = &received.received("tools/call")[0];
+        let cancelled = &received.received("notifications/cancelled")[0];
         assert_eq!(cancelled["params"]["requestId"], call["id"]);
     }
 }
@@ -272,8 +272,8 @@ fn answers_late() -> impl FnMut(&Value) -> Vec<Value> + Send + 'static {
 #[tokio::test(start_paused = true)]
 async fn late_response_is_dropped() {
     for (link, received) in [
-        legacy("2025-11-25", tools(), answers_late()),
-        modern(tools(), answers_late()),
+        LinkServer::legacy("2025-11-25", tools(), answers_late()),
+        LinkServer::modern(tools(), answers_late()),
     ] {
         let client = Client::connect(link).await.unwrap();
         let options = CallOptions::new().timeout(Duration::from_secs(5));
@@ -281,7 +281,7 @@ async fn late_response_is_dropped() {
         assert!(matches!(failed, Err(ClientError::Timeout { .. })));
         let second = client.call_tool("t", json!({})).await.unwrap();
         assert_eq!(second.all_text(), "second");
-        let calls = received.of("tools/call");
+        let calls = received.received("tools/call");
         assert_ne!(calls[0]["id"], calls[1]["id"]);
     }
 }
@@ -289,12 +289,12 @@ async fn late_response_is_dropped() {
 /// F13: a token and a dropped future both cancel a request.
 #[tokio::test]
 async fn token_and_drop_cancel_a_request() {
-    let (link, received) = legacy("2025-11-25", tools(), |_| Vec::new());
+    let (link, received) = LinkServer::legacy("2025-11-25", tools(), |_| Vec::new());
     let client = Client::connect(link).await.unwrap();
     let token = CancelToken::new();
     let options = CallOptions::new().cancel(token.clone());
     let (outcome, ()) = tokio::join!(client.call_tool_with("t", json!({}), options), async {
-        while received.of("tools/call").is_empty() {
+        while received.received("tools/call").is_empty() {
             tokio::task::yield_now().await;
         }
         token.cancel();
@@ -306,15 +306,15 @@ async fn token_and_drop_cancel_a_request() {
 
     let other = client.clone();
     let call = tokio::spawn(async move { other.call_tool("t", json!({})).await });
-    while received.of("tools/call").len() < 2 {
+    while received.received("tools/call").len() < 2 {
         tokio::task::yield_now().await;
     }
     call.abort();
-    while received.of("notifications/cancelled").len() < 2 {
+    while received.received("notifications/cancelled").len() < 2 {
         tokio::task::yield_now().await;
     }
     let ids = |method| -> Vec<Value> {
-        let all = received.of(method);
+        let all = received.received(method);
         all.iter()
             .map(|message| match method {
                 "tools/call" => message["id"].clone(),
@@ -342,7 +342,7 @@ async fn server_requests_are_answered_by_handlers() {
         ["roots/list", {}],
         ["tasks/list", {}],
     ]);
-    let (link, received) = legacy("2025-11-25", tools(), move |message| {
+    let (link, received) = LinkServer::legacy("2025-11-25", tools(), move |message| {
         if message["method"] != "tools/call" {
             return Vec::new();
         }
@@ -366,7 +366,7 @@ async fn server_requests_are_answered_by_handlers() {
         .connect(link)
         .await
         .unwrap();
-    let declared = &received.of("initialize")[0]["params"]["capabilities"];
+    let declared = &received.received("initialize")[0]["params"]["capabilities"];
     assert_eq!(
         *declared,
         json!({ "roots": { "listChanged": true }, "sampling": {}, "elicitation": { "form": {} } })
@@ -394,7 +394,7 @@ async fn server_requests_are_answered_by_handlers() {
 /// A failing handler answers with its own code, and a panicking one with an error.
 #[tokio::test]
 async fn failing_handler_answers_with_an_error() {
-    let (link, received) = legacy("2025-11-25", tools(), |message| {
+    let (link, received) = LinkServer::legacy("2025-11-25", tools(), |message| {
         if message["method"] != "tools/call" {
             return Vec::new();
         }
@@ -428,31 +428,31 @@ async fn failing_handler_answers_with_an_error() {
 #[tokio::test]
 async fn log_level_is_sent_per_era() {
     let capabilities = json!({ "tools": {}, "logging": {} });
-    let (link, received) = legacy("2025-11-25", capabilities.clone(), |message| {
+    let (link, received) = LinkServer::legacy("2025-11-25", capabilities.clone(), |message| {
         result(message, json!({}))
     });
     let client = Client::connect(link).await.unwrap();
     client.set_log_level(LogLevel::Warning).await.unwrap();
     assert_eq!(
-        received.of("logging/setLevel")[0]["params"]["level"],
+        received.received("logging/setLevel")[0]["params"]["level"],
         "warning"
     );
 
-    let (link, received) = modern(capabilities, |message| {
+    let (link, received) = LinkServer::modern(capabilities, |message| {
         result(message, json!({ "resultType": "complete", "tools": [] }))
     });
     let builder = Client::builder("t", "1").log_level(LogLevel::Debug);
     let client = builder.connect(link).await.unwrap();
     client.list_tools().await.unwrap();
-    let meta = &received.of("tools/list")[0]["params"]["_meta"];
+    let meta = &received.received("tools/list")[0]["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug");
-    assert!(received.of("logging/setLevel").is_empty());
+    assert!(received.received("logging/setLevel").is_empty());
 }
 
 /// F19: an error of the server keeps its code, text and data.
 #[tokio::test]
 async fn errors_keep_code_and_data() {
-    let (link, _) = legacy("2025-11-25", tools(), |message| {
+    let (link, _) = LinkServer::legacy("2025-11-25", tools(), |message| {
         error(message, -31337, json!({ "why": [1, 2] }))
     });
     let client = Client::connect(link).await.unwrap();
@@ -471,7 +471,7 @@ async fn errors_keep_code_and_data() {
 #[tokio::test]
 async fn oversized_response_fails_its_call() {
     for place in ["first", "last", "nowhere"] {
-        let (link, _) = legacy("2025-11-25", tools(), move |message| {
+        let (link, _) = LinkServer::legacy("2025-11-25", tools(), move |message| {
             let name = message["params"]["name"].as_str().unwrap_or_default();
             if name != "long" {
                 return result(message, json!({ "content": [] }));
@@ -501,11 +501,12 @@ async fn oversized_response_fails_its_call() {
 /// Closing waits for requests in flight; a disconnecting server fails them.
 #[tokio::test]
 async fn close_waits_and_disconnect_fails_requests() {
-    let (link, received) = legacy("2025-11-25", tools(), |message| result(message, text("x")));
+    let (link, received) =
+        LinkServer::legacy("2025-11-25", tools(), |message| result(message, text("x")));
     let client = Client::connect(link).await.unwrap();
     let other = client.clone();
     let call = tokio::spawn(async move { other.call_tool("t", json!({})).await });
-    while received.of("tools/call").is_empty() {
+    while received.received("tools/call").is_empty() {
         tokio::task::yield_now().await;
     }
     client.clone().close().await;
@@ -519,7 +520,7 @@ async fn close_waits_and_disconnect_fails_requests() {
         far.source.fill().await.unwrap();
         let answer = json!({
             "jsonrpc": "2.0", "id": "mcpact-open-1",
-            "result": initialized("2025-11-25", json!({ "tools": {} })),
+            "result": initialize_result("2025-11-25", json!({ "tools": {} })),
         });
         far.sink.push(&answer.to_string());
         far.sink.flush().await.unwrap();
@@ -538,7 +539,8 @@ async fn close_waits_and_disconnect_fails_requests() {
 /// Arguments other than objects are not sent.
 #[tokio::test]
 async fn non_object_arguments_are_not_sent() {
-    let (link, received) = legacy("2025-11-25", tools(), |message| result(message, text("x")));
+    let (link, received) =
+        LinkServer::legacy("2025-11-25", tools(), |message| result(message, text("x")));
     let client = Client::connect(link).await.unwrap();
     let refused = client.call_tool("t", json!([1])).await;
     assert!(
@@ -547,7 +549,7 @@ async fn non_object_arguments_are_not_sent() {
     );
     client.call_tool("t", Value::Null).await.unwrap();
     assert!(
-        received.of("tools/call")[0]["params"]
+        received.received("tools/call")[0]["params"]
             .get("arguments")
             .is_none()
     );

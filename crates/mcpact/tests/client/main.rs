@@ -13,7 +13,6 @@ mod http_legacy;
 mod http_modern;
 mod http_server;
 mod http_sse;
-mod line_server;
 mod lines;
 mod own_server;
 mod questions;

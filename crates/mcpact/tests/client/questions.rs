@@ -6,15 +6,14 @@ use mcpact::client::{Client, ClientError};
 use mcpact::model::{
     CreateMessageRequest, CreateMessageResult, ElicitResult, FormRequest, UrlRequest, UrlWarning,
 };
+use mcpact_sim::scripted::link_server::{LinkServer, error, result};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
-use crate::line_server::{Received, error, legacy, modern, result};
-
 /// Server that asks one question during a call and answers the call afterwards.
-fn asking(method: &'static str, params: Value) -> (mcpact::client::Link, Received) {
+fn asking(method: &'static str, params: Value) -> (mcpact::client::Link, LinkServer) {
     let mut call = Value::Null;
-    legacy("2025-11-25", json!({"tools": {}}), move |message| {
+    LinkServer::legacy("2025-11-25", json!({"tools": {}}), move |message| {
         if message["method"] == "tools/call" {
             call = message.clone();
             return vec![json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params})];
@@ -138,7 +137,7 @@ async fn pending_urls_are_listed() {
         {"mode": "form", "message": "no page"},
         7,
     ]});
-    let (link, _) = legacy("2025-11-25", json!({"tools": {}}), move |message| {
+    let (link, _) = LinkServer::legacy("2025-11-25", json!({"tools": {}}), move |message| {
         let code = if message["params"]["name"] == "visit" {
             -32042
         } else {
@@ -173,13 +172,14 @@ async fn call_is_repeated_once_after_visiting_urls() {
     ] {
         let listed = json!({"elicitations": [page.clone()]});
         let mut left = refusals;
-        let (link, received) = legacy("2025-11-25", json!({"tools": {}}), move |message| {
-            if left == 0 {
-                return result(message, json!({"content": []}));
-            }
-            left -= 1;
-            error(message, -32042, listed.clone())
-        });
+        let (link, received) =
+            LinkServer::legacy("2025-11-25", json!({"tools": {}}), move |message| {
+                if left == 0 {
+                    return result(message, json!({"content": []}));
+                }
+                left -= 1;
+                error(message, -32042, listed.clone())
+            });
         let visited = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&visited);
         let client = Client::builder("t", "1")
@@ -197,7 +197,7 @@ async fn call_is_repeated_once_after_visiting_urls() {
             .unwrap();
         let outcome = client.call_tool("t", Value::Null).await;
         assert_eq!(outcome.is_ok(), succeeds, "{outcome:?}");
-        assert_eq!(received.of("tools/call").len(), calls);
+        assert_eq!(received.received("tools/call").len(), calls);
         assert_eq!(*visited.lock().unwrap(), ["https://a.example"]);
         if let Err(failed) = outcome {
             assert_eq!(failed.code(), Some(-32042));
@@ -208,7 +208,7 @@ async fn call_is_repeated_once_after_visiting_urls() {
 /// F18, P14: results are never cached, whatever their hints allow, so that callers cannot see each other's data.
 #[tokio::test]
 async fn results_are_never_cached() {
-    let (link, received) = modern(json!({"tools": {}, "resources": {}}), |message| {
+    let (link, received) = LinkServer::modern(json!({"tools": {}, "resources": {}}), |message| {
         let mut body = json!({"resultType": "complete", "ttlMs": 3600000, "cacheScope": "public"});
         body["tools"] = json!([]);
         body["contents"] = json!([]);
@@ -223,6 +223,6 @@ async fn results_are_never_cached() {
         assert_eq!(read.ttl_ms, Some(3600000));
         assert_eq!(read.cache_scope.as_deref(), Some("public"));
     }
-    assert_eq!(received.of("tools/list").len(), 2);
-    assert_eq!(received.of("resources/read").len(), 2);
+    assert_eq!(received.received("tools/list").len(), 2);
+    assert_eq!(received.received("resources/read").len(), 2);
 }

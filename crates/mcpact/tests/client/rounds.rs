@@ -2,14 +2,13 @@
 
 use mcpact::client::{Client, ClientError, Link};
 use mcpact::model::{FormRequest, Root};
+use mcpact_sim::scripted::link_server::{LinkServer, result};
 use serde_json::{Map, Value, json};
 
-use crate::line_server::{Received, modern, result};
-
 /// Server with a tool that asks `rounds` times.
-fn asking(rounds: usize) -> (Link, Received) {
+fn asking(rounds: usize) -> (Link, LinkServer) {
     let mut round = 0;
-    modern(json!({ "tools": {} }), move |message| {
+    LinkServer::modern(json!({ "tools": {} }), move |message| {
         if message["params"]["name"] == "plain" {
             return result(message, json!({ "content": [] }));
         }
@@ -57,7 +56,7 @@ async fn questions_in_a_result_are_answered() {
     let answer = client.call_tool("ask", json!({ "x": 1 })).await.unwrap();
     assert_eq!(answer.all_text(), "done");
     client.call_tool("plain", json!({})).await.unwrap();
-    let calls = received.of("tools/call");
+    let calls = received.received("tools/call");
     assert_eq!(calls.len(), 4);
     let ids: std::collections::HashSet<String> =
         calls.iter().map(|call| call["id"].to_string()).collect();
@@ -93,7 +92,7 @@ async fn rounds_of_questions_are_limited() {
         matches!(failed, ClientError::Limit { limit: 10, .. }),
         "{failed:?}"
     );
-    assert_eq!(received.of("tools/call").len(), 11);
+    assert_eq!(received.received("tools/call").len(), 11);
 }
 
 /// F16: a question without a handler fails the call and gets no invented answer.
@@ -106,31 +105,32 @@ async fn question_without_handler_fails_the_call() {
         matches!(failed, ClientError::NoHandler { .. }),
         "{failed:?}"
     );
-    assert_eq!(received.of("tools/call").len(), 1);
+    assert_eq!(received.received("tools/call").len(), 1);
 }
 
 /// F16: a state without questions means retry later.
 #[tokio::test(start_paused = true)]
 async fn state_without_questions_means_retry_later() {
     let mut first = true;
-    let (link, received) = modern(
-        json!({ "resources": {} }),
-        move |message| match std::mem::take(&mut first) {
-            true => result(
-                message,
-                json!({ "resultType": "input_required", "requestState": "s" }),
-            ),
-            false => result(message, json!({ "resultType": "complete", "contents": [] })),
-        },
-    );
+    let (link, received) =
+        LinkServer::modern(
+            json!({ "resources": {} }),
+            move |message| match std::mem::take(&mut first) {
+                true => result(
+                    message,
+                    json!({ "resultType": "input_required", "requestState": "s" }),
+                ),
+                false => result(message, json!({ "resultType": "complete", "contents": [] })),
+            },
+        );
     let client = Client::connect(link).await.unwrap();
     client.read_resource("a:b").await.unwrap();
     assert_eq!(
-        received.of("resources/read")[1]["params"]["requestState"],
+        received.received("resources/read")[1]["params"]["requestState"],
         "s"
     );
 
-    let (link, _) = modern(json!({ "resources": {} }), |message| {
+    let (link, _) = LinkServer::modern(json!({ "resources": {} }), |message| {
         result(message, json!({ "resultType": "input_required" }))
     });
     let failed = Client::connect(link)

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use mcpact::client::{Client, ClientError, EraMode, Failure, HttpSettings};
+use mcpact_sim::scripted::message::{discover_result, initialize_result};
 use serde_json::{Value, json};
 
 use crate::http_server::{Event, HttpServer, Reply};
-use crate::line_server::initialized;
 
 /// Temporary statuses are no evidence for an era: the client does not fall back.
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn malformed_errors_indicate_legacy() {
         let server = HttpServer::start(move |seen| match (seen.verb.as_str(), seen.method()) {
             ("GET", _) => Reply::Empty(405, Vec::new()),
             (_, "server/discover") => refuse(),
-            (_, "initialize") => Reply::result(seen, initialized("2025-06-18", json!({}))),
+            (_, "initialize") => Reply::result(seen, initialize_result("2025-06-18", json!({}))),
             _ => Reply::accepted(),
         })
         .await;
@@ -110,7 +110,10 @@ async fn malformed_errors_indicate_legacy() {
 async fn error_without_id_reaches_its_caller() {
     let server = HttpServer::start(|seen| match (seen.verb.as_str(), seen.method()) {
         ("GET", _) => Reply::Empty(405, Vec::new()),
-        (_, "initialize") => Reply::result(seen, initialized("2025-06-18", json!({ "tools": {} }))),
+        (_, "initialize") => Reply::result(
+            seen,
+            initialize_result("2025-06-18", json!({ "tools": {} })),
+        ),
         (_, "tools/list") => Reply::Json(
             400,
             Vec::new(),
@@ -155,7 +158,7 @@ async fn protocol_headers_cannot_be_set() {
 async fn redirects_stay_within_the_origin() {
     let server = HttpServer::start(|seen| match (seen.path.as_str(), seen.method()) {
         ("/mcp", _) => Reply::Empty(307, vec![("Location", "/mcp/".to_owned())]),
-        (_, "server/discover") => Reply::result(seen, crate::line_server::discovered(json!({}))),
+        (_, "server/discover") => Reply::result(seen, discover_result(json!({}))),
         _ => Reply::accepted(),
     })
     .await;
@@ -198,9 +201,7 @@ async fn redirect_to_the_same_url_is_reported() {
 #[tokio::test]
 async fn oversized_bodies_and_events_are_errors() {
     let server = HttpServer::start(|seen| match seen.method() {
-        "server/discover" => {
-            Reply::result(seen, crate::line_server::discovered(json!({ "tools": {} })))
-        }
+        "server/discover" => Reply::result(seen, discover_result(json!({ "tools": {} }))),
         "tools/list" => Reply::result(seen, json!({ "tools": ["x".repeat(20_000)] })),
         _ => Reply::Events(vec![
             Event::Data(json!({ "jsonrpc": "2.0", "id": seen.body["id"],

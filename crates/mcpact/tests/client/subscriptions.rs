@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpact::client::{Change, Client, ClientError, Watch};
+use mcpact_sim::scripted::link_server::{LinkServer, error, result};
+use mcpact_sim::scripted::message::discover_result;
 use serde_json::{Value, json};
 
 use crate::http_server::{Event, HttpServer, Reply};
-use crate::line_server::{discovered, legacy, modern, result};
 
 fn capabilities() -> Value {
     json!({
@@ -22,7 +23,7 @@ fn note(method: &str, params: Value) -> Value {
 /// F4: a legacy resource is subscribed to once for all streams, and unsubscribed with the last.
 #[tokio::test]
 async fn legacy_resource_is_subscribed_once() {
-    let (link, received) = legacy("2025-11-25", capabilities(), |message| {
+    let (link, received) = LinkServer::legacy("2025-11-25", capabilities(), |message| {
         let mut all = result(message, json!({}));
         if message["method"] == "resources/subscribe" {
             all.push(note(
@@ -46,12 +47,12 @@ async fn legacy_resource_is_subscribed_once() {
         })
     );
     assert_eq!(tools.next().await, Some(Change::Tools));
-    assert_eq!(received.of("resources/subscribe").len(), 1);
+    assert_eq!(received.received("resources/subscribe").len(), 1);
     drop(first);
     client.ping().await.unwrap();
-    assert!(received.of("resources/unsubscribe").is_empty());
+    assert!(received.received("resources/unsubscribe").is_empty());
     client.unsubscribe(second);
-    while received.of("resources/unsubscribe").is_empty() {
+    while received.received("resources/unsubscribe").is_empty() {
         tokio::task::yield_now().await;
     }
     client.close().await;
@@ -62,7 +63,7 @@ async fn legacy_resource_is_subscribed_once() {
 /// request.
 #[tokio::test]
 async fn modern_subscription_is_an_open_request() {
-    let (link, received) = modern(capabilities(), |message| {
+    let (link, received) = LinkServer::modern(capabilities(), |message| {
         if message["method"] != "subscriptions/listen" {
             return Vec::new();
         }
@@ -97,17 +98,17 @@ async fn modern_subscription_is_an_open_request() {
             uri: "a:1".to_owned()
         })
     );
-    let asked = &received.of("subscriptions/listen")[0];
+    let asked = &received.received("subscriptions/listen")[0];
     assert_eq!(
         asked["params"]["notifications"],
         json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:1"] })
     );
     drop(changes);
-    while received.of("notifications/cancelled").is_empty() {
+    while received.received("notifications/cancelled").is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(
-        received.of("notifications/cancelled")[0]["params"]["requestId"],
+        received.received("notifications/cancelled")[0]["params"]["requestId"],
         asked["id"]
     );
     client.close().await;
@@ -118,7 +119,7 @@ async fn modern_subscription_is_an_open_request() {
 async fn lost_subscription_is_renewed() {
     let streams = AtomicUsize::new(0);
     let server = HttpServer::start(move |seen| match seen.method() {
-        "server/discover" => Reply::result(seen, discovered(capabilities())),
+        "server/discover" => Reply::result(seen, discover_result(capabilities())),
         "subscriptions/listen" => {
             let meta = json!({ "io.modelcontextprotocol/subscriptionId": seen.body["id"] });
             let params = json!({ "_meta": meta, "notifications": { "toolsListChanged": true } });
@@ -147,18 +148,19 @@ async fn lost_subscription_is_renewed() {
 /// F17: a refused subscription is an error at once.
 #[tokio::test]
 async fn refused_subscription_is_an_error() {
-    let (link, _) = modern(capabilities(), |message| {
-        crate::line_server::error(message, -32602, Value::Null)
+    let (link, _) = LinkServer::modern(capabilities(), |message| {
+        error(message, -32602, Value::Null)
     });
     let client = Client::connect(link).await.unwrap();
     let refused = client.watch(Watch::new().lists()).await.unwrap_err();
     assert_eq!(refused.code(), Some(-32602));
-    let (link, received) = legacy("2025-11-25", json!({ "resources": {} }), |_| Vec::new());
+    let (link, received) =
+        LinkServer::legacy("2025-11-25", json!({ "resources": {} }), |_| Vec::new());
     let client = Client::connect(link).await.unwrap();
     let refused = client.subscribe("a:1").await.unwrap_err();
     assert!(
         matches!(refused, ClientError::NotNegotiated(_)),
         "{refused:?}"
     );
-    assert!(received.of("resources/subscribe").is_empty());
+    assert!(received.received("resources/subscribe").is_empty());
 }

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use mcpact::client::{Client, ClientError, TaskOptions};
 use mcpact::model::{Root, TaskStatus};
+use mcpact_sim::scripted::link_server::{LinkServer, result};
 use serde_json::{Value, json};
-
-use crate::line_server::{legacy, modern, result};
 
 /// F11: a task of 2025-11-25 is requested in the call, polled and fetched.
 #[tokio::test]
@@ -17,21 +16,22 @@ async fn core_task_is_requested_and_fetched() {
     });
     let task = json!({ "taskId": "t1", "status": "working", "ttl": 5000, "pollInterval": 10,
         "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
-    let (link, received) = legacy(
-        "2025-11-25",
-        capabilities,
-        move |message| match message["method"].as_str().unwrap() {
-            "tools/call" => result(message, json!({ "task": task })),
-            "tasks/get" => result(message, task.clone()),
-            "tasks/list" => result(message, json!({ "tasks": [task] })),
-            "tasks/result" => result(
-                message,
-                json!({ "content": [{ "type": "text", "text": "ok" }] }),
-            ),
-            "tasks/cancel" => result(message, task.clone()),
-            other => panic!("{other}"),
-        },
-    );
+    let (link, received) =
+        LinkServer::legacy(
+            "2025-11-25",
+            capabilities,
+            move |message| match message["method"].as_str().unwrap() {
+                "tools/call" => result(message, json!({ "task": task })),
+                "tasks/get" => result(message, task.clone()),
+                "tasks/list" => result(message, json!({ "tasks": [task] })),
+                "tasks/result" => result(
+                    message,
+                    json!({ "content": [{ "type": "text", "text": "ok" }] }),
+                ),
+                "tasks/cancel" => result(message, task.clone()),
+                other => panic!("{other}"),
+            },
+        );
     let client = Client::connect(link).await.unwrap();
     let options = TaskOptions::new().ttl(Duration::from_secs(5));
     let mut call = client
@@ -39,7 +39,7 @@ async fn core_task_is_requested_and_fetched() {
         .await
         .unwrap();
     assert_eq!(
-        received.of("tools/call")[0]["params"]["task"],
+        received.received("tools/call")[0]["params"]["task"],
         json!({ "ttl": 5000 })
     );
     assert_eq!(call.task().unwrap().task_id, "t1");
@@ -55,7 +55,7 @@ async fn core_task_is_requested_and_fetched() {
 /// F11: without the capability the `task` member is not sent.
 #[tokio::test]
 async fn unnegotiated_task_is_not_sent() {
-    let (link, received) = legacy("2025-11-25", json!({ "tools": {} }), |_| Vec::new());
+    let (link, received) = LinkServer::legacy("2025-11-25", json!({ "tools": {} }), |_| Vec::new());
     let client = Client::connect(link).await.unwrap();
     let refused = client
         .call_tool_as_task("t", json!({}), TaskOptions::new())
@@ -64,15 +64,15 @@ async fn unnegotiated_task_is_not_sent() {
         matches!(refused, Err(ClientError::NotNegotiated(_))),
         "{refused:?}"
     );
-    assert!(received.of("tools/call").is_empty());
+    assert!(received.received("tools/call").is_empty());
 }
 
 fn extension(
     script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
-) -> (mcpact::client::Link, crate::line_server::Received) {
+) -> (mcpact::client::Link, LinkServer) {
     let capabilities =
         json!({ "tools": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
-    modern(capabilities, script)
+    LinkServer::modern(capabilities, script)
 }
 
 /// F12: a task of the extension is polled until it is done, and its questions are answered once.
@@ -112,7 +112,7 @@ async fn extension_task_is_polled_until_done() {
     let client = builder.connect(link).await.unwrap();
     let answer = client.call_tool("t", json!({})).await.unwrap();
     assert_eq!(answer.all_text(), "ok");
-    let updates = received.of("tasks/update");
+    let updates = received.received("tasks/update");
     assert_eq!(updates.len(), 1);
     assert_eq!(updates[0]["params"]["taskId"], "t1");
     let answers = &updates[0]["params"]["inputResponses"];

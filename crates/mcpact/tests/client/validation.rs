@@ -5,14 +5,14 @@ use std::error::Error as _;
 use std::sync::Arc;
 
 use mcpact::client::{Client, ClientError, EraMode, Link, Revision};
-use mcpact::memory;
 use mcpact::model::{Content, ElicitRequest, ElicitResult, FormRequest, Tool, ToolResult};
 use mcpact::server::Server;
 use mcpact::validation::{SchemaLoadError, Schemas, Validation};
+use mcpact_sim::scripted::link_server::{LinkServer, result};
+use mcpact_sim::scripted::message::{discover_result, initialize_result};
+use mcpact_sim::scripted::serve;
 use mcpact_spec::Era;
 use serde_json::{Map, Value, json};
-
-use crate::line_server::{Received, legacy, result, serve};
 
 /// Maximum number of arguments in the schema of a revision; different for each.
 fn max_arguments(revision: Revision) -> usize {
@@ -95,13 +95,11 @@ fn server(validation: Validation) -> Server {
 }
 
 async fn connect(revision: Revision, server: Server, validation: Validation) -> Client {
-    let (near, far) = memory::pair();
-    tokio::spawn(server.serve(far));
     Client::builder("t", "1")
         .mode(EraMode::Pin(revision))
         .validation(validation)
         .on_elicitation(|_: FormRequest| async { Ok(ElicitResult::accept(Map::new())) })
-        .connect(near)
+        .connect(serve(server))
         .await
         .unwrap()
 }
@@ -198,18 +196,18 @@ async fn client_validates_its_own_requests() {
         let source = error.source().unwrap().to_string();
         assert!(source.contains("`/params/arguments`"), "{error}: {source}");
         client.call_tool("echo", json!({})).await.unwrap();
-        assert_eq!(received.of("tools/call").len(), 1, "{revision}");
-        assert!(received.of("notifications/cancelled").is_empty());
+        assert_eq!(received.received("tools/call").len(), 1, "{revision}");
+        assert!(received.received("notifications/cancelled").is_empty());
     }
 }
 
-fn any_server(revision: Revision) -> (Link, Received) {
+fn any_server(revision: Revision) -> (Link, LinkServer) {
     let tools = || json!({"tools": {}});
-    serve(move |message| match message["method"].as_str() {
-        Some("server/discover") => result(message, crate::line_server::discovered(tools())),
+    LinkServer::start(move |message| match message["method"].as_str() {
+        Some("server/discover") => result(message, discover_result(tools())),
         Some("initialize") => {
             let version = revision.as_str();
-            result(message, crate::line_server::initialized(version, tools()))
+            result(message, initialize_result(version, tools()))
         }
         Some("tools/call") => result(
             message,
@@ -225,7 +223,7 @@ fn any_server(revision: Revision) -> (Link, Received) {
 async fn client_validates_requests_and_notifications_of_the_server() {
     let mut call = Value::Null;
     let capabilities = json!({"tools": {}, "logging": {}});
-    let (link, received) = legacy("2025-11-25", capabilities, move |message| {
+    let (link, received) = LinkServer::legacy("2025-11-25", capabilities, move |message| {
         let note = |params: Value| json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
         let ask = |id: &str, text: &str| {
             let form = json!({"type": "object", "properties": {}});

@@ -38,19 +38,17 @@ use std::time::Duration;
 use mcpact::client::{
     CallOptions, CancelToken, Client, ClientBuilder, ClientError, EraMode, Revision, TaskOptions,
 };
-use mcpact::memory;
 use mcpact::model::{CompletionRef, LogLevel, LogMessage};
 use mcpact::server::Server;
+use mcpact_sim::scripted::serve;
 use serde_json::{Map, json};
 
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
 /// Connects a client of this revision with the handlers of the builder.
 async fn connect(builder: ClientBuilder, server: Server, revision: Revision) -> Client {
-    let (near, far) = memory::pair();
-    tokio::spawn(server.serve(far));
     let builder = builder.mode(EraMode::Pin(revision));
-    builder.connect(near).await.unwrap()
+    builder.connect(serve(server)).await.unwrap()
 }
 
 fn plain() -> ClientBuilder {

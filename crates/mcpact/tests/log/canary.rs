@@ -5,7 +5,7 @@ use mcpact::model::Tool;
 use mcpact::server::{HandlerError, Server};
 use serde_json::{Value, json};
 
-use crate::record::{Lines, Log, initialize, modern};
+use crate::record::{Log, ask, client, initialize, modern};
 
 const CANARY: &str = "canary-f3a91c77";
 
@@ -66,20 +66,20 @@ async fn request_content_is_not_logged() {
 #[tokio::test]
 async fn refused_message_is_not_logged() {
     let (log, _guard) = Log::start();
-    let mut client = Lines::to(server());
+    let mut client = client(server());
     let mut refused = modern(1, "tools/call", "2025-06-18");
     refused["params"]["_meta"]["com.example/token"] = json!(CANARY);
     refused["params"]["arguments"] = json!({ "secret": CANARY });
-    client.ask(refused.clone()).await;
+    ask(&mut client, refused.clone()).await;
     refused["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     refused["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(CANARY);
-    client.ask(refused).await;
+    ask(&mut client, refused).await;
     let mut experimental = initialize("2025-06-18");
     experimental["params"]["capabilities"]["experimental"] = json!({ "x": { "token": CANARY } });
     experimental["params"]["capabilities"]["roots"] = json!(CANARY);
     experimental["params"]["_meta"] = json!({ "token": CANARY });
-    client.ask(experimental).await;
-    client.ask(json!(CANARY)).await;
+    ask(&mut client, experimental).await;
+    ask(&mut client, json!(CANARY)).await;
     assert_no_secret(&log);
 }
 

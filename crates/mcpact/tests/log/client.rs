@@ -3,15 +3,13 @@
 use mcpact::client::{Client, EraMode, Revision};
 use mcpact::log::{NEGOTIATION, field};
 use mcpact::server::Server;
-use mcpact_transport::memory;
+use mcpact_sim::scripted::serve;
 use tracing::Level;
 
 use crate::record::Log;
 
 fn served(revisions: &[Revision]) -> mcpact_transport::link::Link {
-    let (near, far) = memory::pair();
-    tokio::spawn(Server::new("asked", "3").revisions(revisions).serve(far));
-    near
+    serve(Server::new("asked", "3").revisions(revisions))
 }
 
 /// A client logs its request, each observation and conclusion, and the result.

@@ -6,7 +6,7 @@ use mcpact::client::{Client, Revision};
 use mcpact::log::MESSAGES;
 use mcpact::model::{LogLevel, LogMessage};
 use mcpact::server::{ClientLog, Context, NoArgs, Server};
-use mcpact_transport::memory;
+use mcpact_sim::scripted::serve;
 use serde_json::{Map, Value, json};
 use tracing::Level;
 use tracing_subscriber::layer::SubscriberExt;
@@ -29,10 +29,8 @@ async fn server_messages_reach_the_local_log() {
                 Ok("done")
             },
         );
-        let (near, far) = memory::pair();
-        tokio::spawn(server.serve(far));
         let builder = Client::builder("t", "1").log_level(LogLevel::Info);
-        let client = builder.connect(near).await.unwrap();
+        let client = builder.connect(serve(server)).await.unwrap();
         client.call_tool("talk", json!({})).await.unwrap();
         client.close().await;
         let logged: Vec<(Level, String)> = log
@@ -76,8 +74,6 @@ async fn handler_log_reaches_the_client() {
                 Ok("done")
             },
         );
-        let (near, far) = memory::pair();
-        tokio::spawn(server.serve(far));
         let received = Arc::new(Mutex::new(Vec::new()));
         let notes = Arc::clone(&received);
         let client = Client::builder("t", "1")
@@ -87,7 +83,7 @@ async fn handler_log_reaches_the_client() {
                 text.remove("_meta");
                 notes.lock().unwrap().push(Value::from(text));
             })
-            .connect(near)
+            .connect(serve(server))
             .await
             .unwrap();
         tracing::error!(target: "worker", "outside of a request");

@@ -1,13 +1,11 @@
-//! Recording subscriber, and a raw line-based client.
+//! Recording subscriber, and first messages of clients.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use mcpact::server::Server;
-use mcpact_transport::link::Link;
-use mcpact_transport::memory;
-use mcpact_wire::frame::ndjson::Line;
+use mcpact_sim::scripted::{TestClient, serve};
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -121,27 +119,15 @@ impl<S: Subscriber> Layer<S> for Log {
     }
 }
 
-/// Raw line-based client.
-pub(crate) struct Lines(Link);
+/// Sends a message to a server; returns the response.
+pub(crate) async fn ask(client: &mut TestClient, message: Value) -> Value {
+    client.send(message).await;
+    client.recv().await
+}
 
-impl Lines {
-    pub(crate) fn to(server: Server) -> Self {
-        let (near, far) = memory::pair();
-        tokio::spawn(server.serve(far));
-        Self(near)
-    }
-
-    /// Sends a message and returns the answer.
-    pub(crate) async fn ask(&mut self, message: Value) -> Value {
-        self.0.sink.push(&message.to_string());
-        self.0.sink.flush().await.unwrap();
-        loop {
-            if let Some(Line::Json(bytes)) = self.0.source.next_line() {
-                return serde_json::from_slice(bytes).unwrap();
-            }
-            assert!(self.0.source.fill().await.unwrap(), "the server went away");
-        }
-    }
+/// Connects a client to a server.
+pub(crate) fn client(server: Server) -> TestClient {
+    TestClient::on(serve(server), None)
 }
 
 pub(crate) fn initialize(version: &str) -> Value {

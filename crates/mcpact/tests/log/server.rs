@@ -5,7 +5,7 @@ use mcpact::log::field;
 use mcpact::server::{NoArgs, Server};
 use tracing::Level;
 
-use crate::record::{Entry, Lines, Log, initialize, modern};
+use crate::record::{Entry, Log, ask, client, initialize, modern};
 
 fn server() -> Server {
     Server::new("seen", "1.2").tool("ping", "p", |_: NoArgs, _| async { Ok("pong") })
@@ -22,8 +22,8 @@ fn says(entry: &Entry, expected: &[(&str, &str)]) {
 #[tokio::test]
 async fn handshake_is_logged() {
     let (log, _guard) = Log::start();
-    let mut client = Lines::to(server());
-    client.ask(initialize("2025-06-18")).await;
+    let mut client = client(server());
+    ask(&mut client, initialize("2025-06-18")).await;
     let events = log.negotiations("server");
     let spans = log.spans("server");
     assert_eq!((events.len(), spans.len()), (1, 1), "{events:?}");
@@ -63,10 +63,10 @@ async fn handshake_is_logged() {
 #[tokio::test]
 async fn modern_client_is_logged_once() {
     let (log, _guard) = Log::start();
-    let mut client = Lines::to(server());
-    client.ask(modern(1, "tools/list", "2026-07-28")).await;
-    client.ask(modern(2, "tools/list", "2026-07-28")).await;
-    client.ask(modern(3, "server/discover", "2026-07-28")).await;
+    let mut client = client(server());
+    ask(&mut client, modern(1, "tools/list", "2026-07-28")).await;
+    ask(&mut client, modern(2, "tools/list", "2026-07-28")).await;
+    ask(&mut client, modern(3, "server/discover", "2026-07-28")).await;
     let events = log.negotiations("server");
     assert_eq!(events.len(), 1, "{events:?}");
     says(
@@ -91,9 +91,9 @@ async fn modern_client_is_logged_once() {
 async fn repeated_mismatch_is_logged_once() {
     let (log, _guard) = Log::start();
     let only = server().revisions(&[Revision::V2026_07_28]);
-    let mut client = Lines::to(only);
+    let mut client = client(only);
     for _ in 0..3 {
-        client.ask(modern(4, "tools/list", "2025-06-18")).await;
+        ask(&mut client, modern(4, "tools/list", "2025-06-18")).await;
     }
     let events = log.negotiations("server");
     let loud: Vec<&Entry> = events.iter().filter(|e| e.level == Level::WARN).collect();
@@ -127,10 +127,10 @@ async fn refused_handshakes_are_logged() {
     let strict = server().settings(|settings| {
         settings.policy.required.push("elicitation".into());
     });
-    Lines::to(strict).ask(initialize("2025-06-18")).await;
+    ask(&mut client(strict), initialize("2025-06-18")).await;
     let exact = mcpact_engine::policy::Profile::McpvStrict.policy();
     let exact = server().settings(|settings| settings.policy = exact);
-    Lines::to(exact).ask(initialize("2024-11-05")).await;
+    ask(&mut client(exact), initialize("2024-11-05")).await;
     let events = log.negotiations("server");
     says(
         &events[0],

@@ -2,35 +2,34 @@
 
 use mcpact::server::PrincipalSource;
 use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use super::{accept, after_streams, bridge, code, form, key, retry, scene, suspended};
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::{ScriptedClient, tool};
+use super::{accept, after_streams, code, form, key, retry, scene, suspended, upstream};
 use crate::scripted_server::{Role, ScriptedServer};
 
-/// BB-09: a state of an ended bridge is invalid, and the tool does not run again.
+/// BB-09: a state of an ended gateway is invalid, and the tool does not run again.
 #[tokio::test(start_paused = true)]
 async fn state_of_another_bridge_is_invalid() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (_said, asked) = suspended(&mut stage, &mut peer).await;
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
+    let (_said, asked) = suspended(&mut scripted, &mut peer).await;
     let mut other = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
-    let mut later = ScriptedClient::modern(&bridge(&other), json!({"elicitation": {}}));
+    let mut later = TestClient::modern(&upstream(&other), json!({"elicitation": {}}));
     let back = retry(&tool("greet"), &asked, json!({key(&asked): accept("Ann")}));
     let answer = later.ask(2, "tools/call", back).await;
     assert_eq!(code(&answer), -32602);
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("requestState"), "{message}");
-    assert!(other.heard().is_empty(), "the tool does not run");
+    assert!(other.received().is_empty(), "the tool does not run");
 }
 
 /// MR-05, MR-07, BB-11: a state that was modified or sent with another call or other arguments is rejected, and stays
 /// valid for its own call.
 #[tokio::test(start_paused = true)]
 async fn state_is_bound_to_its_call() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (_said, asked) = suspended(&mut stage, &mut peer).await;
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
+    let (_said, asked) = suspended(&mut scripted, &mut peer).await;
     let answers = json!({key(&asked): accept("Ann")});
     let own = retry(&tool("greet"), &asked, answers.clone());
     let mut other_arguments = own.clone();
@@ -54,26 +53,29 @@ async fn state_is_bound_to_its_call() {
     }
     let read = retry(&json!({"uri": "test://r"}), &asked, answers);
     assert_eq!(code(&peer.ask(20, "resources/read", read).await), -32602);
-    assert!(stage.heard().is_empty(), "the server heard nothing of it");
+    assert!(
+        scripted.received().is_empty(),
+        "the server heard nothing of it"
+    );
     // The order of arguments is irrelevant.
     peer.request(21, "tools/call", own).await;
-    assert_eq!(stage.hear().await.message["id"], "q1");
+    assert_eq!(scripted.recv().await.message["id"], "q1");
 }
 
 /// BB-11: a state is rejected for another principal and stays valid for its own.
 #[tokio::test]
 async fn state_is_bound_to_its_principal() {
-    let mut stage = ScriptedServer::http(Role::new(Revision::V2025_11_25)).await;
+    let mut scripted = ScriptedServer::http(Role::new(Revision::V2025_11_25)).await;
     let mut settings = UpstreamSettings::default();
     settings.front.principals =
         PrincipalSource::from_fn(|headers| Some(headers.get("x-user")?.to_str().ok()?.to_owned()));
-    let bridge = UpstreamServer::new(stage.target.clone(), settings).unwrap();
-    let url = listen(&bridge).await;
+    let upstream = UpstreamServer::new(scripted.target.clone(), settings).unwrap();
+    let url = listen(&upstream).await;
     let capabilities = json!({"elicitation": {}});
     let ann = HttpTestClient::modern(&url, capabilities.clone()).with("x-user", "ann");
     let bob = HttpTestClient::modern(&url, capabilities).with("x-user", "bob");
     let (mut reply, said) = tokio::join!(ann.request(1, "tools/call", tool("greet")), async {
-        let said = after_streams(&mut stage).await;
+        let said = after_streams(&mut scripted).await;
         said.ask("q1", "elicitation/create", form("Who?"));
         said
     });
@@ -86,7 +88,7 @@ async fn state_is_bound_to_its_principal() {
         .await;
     assert_eq!(code(&refused), -32602);
     let (mut reply, ()) = tokio::join!(ann.request(2, "tools/call", back), async {
-        let answered = after_streams(&mut stage).await;
+        let answered = after_streams(&mut scripted).await;
         assert_eq!(answered.message["id"], "q1");
         said.text("hello");
     });

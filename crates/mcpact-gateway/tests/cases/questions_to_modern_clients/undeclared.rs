@@ -1,45 +1,44 @@
 //! Questions that a client did not declare or that cannot be delivered.
 
+use mcpact_sim::scripted::{HttpTestClient, TestClient, listen, message::tool};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use super::{after_streams, bridge, code, form, key, retry, scene};
-use crate::http_client::{HttpTestClient, listen};
-use crate::scripted_client::{ScriptedClient, tool};
+use super::{after_streams, code, form, key, retry, scene, upstream};
 use crate::scripted_server::{Role, ScriptedServer};
 
 /// BB-13: a question before any call of a client is refused.
 #[tokio::test(start_paused = true)]
 async fn questions_before_any_call_are_refused() {
-    let (mut stage, mut peer) = scene(json!({"roots": {}}));
+    let (mut scripted, mut peer) = scene(json!({"roots": {}}));
     // Opens the connection without a call that may be asked.
     peer.request(1, "tools/list", json!({})).await;
-    let said = stage.hear_of("tools/list").await;
+    let said = scripted.expect("tools/list").await;
     said.result(json!({"tools": []}));
-    assert_eq!(peer.hear().await["id"], 1);
+    assert_eq!(peer.recv().await["id"], 1);
     said.ask("r1", "roots/list", json!({}));
-    let refused = stage.hear().await;
+    let refused = scripted.recv().await;
     assert_eq!(
         (&refused.message["id"], code(&refused.message)),
         (&json!("r1"), -32602)
     );
-    peer.hears_nothing().await;
+    peer.expect_silence().await;
 }
 
 /// BB-30: a question during a request that cannot carry one is refused, and the request continues.
 #[tokio::test(start_paused = true)]
 async fn questions_during_lists_are_refused() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
     peer.request(1, "tools/list", json!({})).await;
-    let said = stage.hear_of("tools/list").await;
+    let said = scripted.expect("tools/list").await;
     said.ask("q1", "elicitation/create", form("Who?"));
-    let refused = stage.hear().await;
+    let refused = scripted.recv().await;
     assert_eq!(
         (&refused.message["id"], code(&refused.message)),
         (&json!("q1"), -32602)
     );
     said.result(json!({"tools": []}));
-    let answer = peer.hear().await;
+    let answer = peer.recv().await;
     assert_eq!(answer["result"]["resultType"], "complete");
 }
 
@@ -47,25 +46,25 @@ async fn questions_during_lists_are_refused() {
 /// error, the client learns the missing capability.
 #[tokio::test(start_paused = true)]
 async fn undeclared_capabilities_are_reported() {
-    let (mut stage, mut peer) = scene(json!({}));
+    let (mut scripted, mut peer) = scene(json!({}));
     for is_error in [false, true] {
         peer.request(1, "tools/call", tool("greet")).await;
-        let said = stage.hear_of("tools/call").await;
+        let said = scripted.expect("tools/call").await;
         said.ask("q1", "elicitation/create", form("Who?"));
-        let refused = stage.hear().await;
+        let refused = scripted.recv().await;
         assert_eq!(
             (&refused.message["id"], code(&refused.message)),
             (&json!("q1"), -32601)
         );
         if is_error {
             said.error(json!({"code": -32603, "message": "no form, no greeting"}));
-            let answer = peer.hear().await;
+            let answer = peer.recv().await;
             assert_eq!(code(&answer), -32021, "{answer}");
             let needed = &answer["error"]["data"]["requiredCapabilities"];
             assert_eq!(needed, &json!({"elicitation": {}}));
         } else {
             said.result(json!({"content": [], "isError": true}));
-            assert_eq!(peer.hear().await["result"]["isError"], true);
+            assert_eq!(peer.recv().await["result"]["isError"], true);
         }
     }
 }
@@ -74,11 +73,11 @@ async fn undeclared_capabilities_are_reported() {
 /// status, not the code of the server.
 #[tokio::test]
 async fn missing_url_elicitation_is_reported() {
-    let mut stage = ScriptedServer::http(Role::new(Revision::V2025_11_25)).await;
-    let url = listen(&bridge(&stage)).await;
+    let mut scripted = ScriptedServer::http(Role::new(Revision::V2025_11_25)).await;
+    let url = listen(&upstream(&scripted)).await;
     let web = HttpTestClient::modern(&url, json!({"elicitation": {}}));
     let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("pay")), async {
-        let said = after_streams(&mut stage).await;
+        let said = after_streams(&mut scripted).await;
         said.error(json!({"code": -32042, "message": "visit", "data": {"elicitations": [
             {"mode": "url", "elicitationId": "e1", "url": "https://pay.example", "message": "pay"}]}}));
     });
@@ -92,14 +91,14 @@ async fn missing_url_elicitation_is_reported() {
 /// A required URL visit becomes a question; once the server reports it as visited, the call is repeated.
 #[tokio::test(start_paused = true)]
 async fn call_is_repeated_after_a_url_visit() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {"url": {}}}));
+    let (mut scripted, mut peer) = scene(json!({"elicitation": {"url": {}}}));
     peer.request(1, "tools/call", tool("pay")).await;
-    let said = stage.hear().await;
+    let said = scripted.recv().await;
     said.error(
         json!({"code": -32042, "message": "visit", "data": {"elicitations": [
         {"mode": "url", "elicitationId": "e1", "url": "https://pay.example", "message": "pay"}]}}),
     );
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     let request = &asked["result"]["inputRequests"][key(&asked)];
     assert_eq!(request["params"]["url"], "https://pay.example");
     assert_eq!(request["params"].get("elicitationId"), None, "{request}");
@@ -113,23 +112,23 @@ async fn call_is_repeated_after_a_url_visit() {
         "notifications/elicitation/complete",
         json!({"elicitationId": "e1"}),
     );
-    let again = stage.hear_of("tools/call").await;
+    let again = scripted.expect("tools/call").await;
     assert_eq!(again.params(), &tool("pay"));
     again.text("paid");
-    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "paid");
+    assert_eq!(peer.recv().await["result"]["content"][0]["text"], "paid");
 }
 
-/// BB-24: a server of 2025-06-18 would take a client with URL elicitation for one with forms, so the bridge reconnects
+/// BB-24: a server of 2025-06-18 would take a client with URL elicitation for one with forms, so the gateway reconnects
 /// without elicitation.
 #[tokio::test(start_paused = true)]
 async fn url_only_clients_are_not_declared_for_forms() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_06_18));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"elicitation": {"url": {}}}));
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2025_06_18));
+    let mut peer = TestClient::modern(&upstream(&scripted), json!({"elicitation": {"url": {}}}));
     peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear_of("tools/call").await;
+    let said = scripted.expect("tools/call").await;
     said.text("hello");
-    assert_eq!(peer.hear().await["id"], 1);
-    let greetings = stage.greetings();
+    assert_eq!(peer.recv().await["id"], 1);
+    let greetings = scripted.handshakes();
     let openings: Vec<&Value> = greetings
         .iter()
         .filter(|message| message["method"] == "initialize")
@@ -145,17 +144,17 @@ async fn url_only_clients_are_not_declared_for_forms() {
 /// BB-28: a list with one sampled block becomes the block for a server without lists.
 #[tokio::test(start_paused = true)]
 async fn single_sampled_block_is_unwrapped() {
-    let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_06_18));
-    let mut peer = ScriptedClient::modern(&bridge(&stage), json!({"sampling": {}}));
+    let mut scripted = ScriptedServer::lines(Role::new(Revision::V2025_06_18));
+    let mut peer = TestClient::modern(&upstream(&scripted), json!({"sampling": {}}));
     peer.request(1, "tools/call", tool("think")).await;
-    let said = stage.hear().await;
+    let said = scripted.recv().await;
     said.ask(
         1,
         "sampling/createMessage",
         json!({"maxTokens": 9,
         "messages": [{"role": "user", "content": {"type": "text", "text": "capital?"}}]}),
     );
-    let asked = peer.hear().await;
+    let asked = peer.recv().await;
     let block = json!({"type": "text", "text": "Paris"});
     let answer = json!({"role": "assistant", "model": "m", "content": [block.clone()]});
     peer.request(
@@ -164,8 +163,8 @@ async fn single_sampled_block_is_unwrapped() {
         retry(&tool("think"), &asked, json!({key(&asked): answer})),
     )
     .await;
-    let answered = stage.hear().await;
+    let answered = scripted.recv().await;
     assert_eq!(answered.message["result"]["content"], block);
     said.text("Paris it is");
-    assert_eq!(peer.hear().await["id"], 2);
+    assert_eq!(peer.recv().await["id"], 2);
 }

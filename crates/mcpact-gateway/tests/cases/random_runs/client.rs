@@ -5,6 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_gateway::UpstreamServer;
+use mcpact_sim::scripted::{
+    TestClient,
+    message::{modern_request, request},
+};
 use mcpact_sim::seed::Seed;
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
@@ -12,7 +16,6 @@ use tokio::time::Instant;
 
 use super::THINKING;
 use super::record::{Conduct, Record};
-use crate::scripted_client::{ScriptedClient, modern, request};
 
 /// Longer than any call may last.
 const END: Duration = Duration::from_secs(1500);
@@ -39,7 +42,7 @@ struct Flight {
 /// Running client.
 struct Visit {
     who: Visitor,
-    peer: ScriptedClient,
+    peer: TestClient,
     capabilities: Value,
     flights: HashMap<i64, Flight>,
     /// Messages to send, with their time.
@@ -99,14 +102,14 @@ fn answer(method: &str) -> Value {
 impl Visitor {
     pub(super) async fn visit(
         mut self,
-        bridge: Arc<UpstreamServer>,
+        upstream: Arc<UpstreamServer>,
         deeds: u32,
     ) -> Result<(), String> {
         let capabilities = capabilities(self.revision, &mut self.seed);
         let peer = match self.revision.era() {
-            Era::Modern => ScriptedClient::modern(&bridge, capabilities.clone()),
+            Era::Modern => TestClient::modern(&upstream, capabilities.clone()),
             Era::Legacy => {
-                let mut peer = ScriptedClient::silent(&bridge);
+                let mut peer = TestClient::silent(&upstream);
                 let version = self.revision.as_str();
                 let opened = peer.open(version, capabilities.clone()).await;
                 if opened.get("error").is_some() {
@@ -118,7 +121,7 @@ impl Visitor {
                 peer
             }
         };
-        drop(bridge);
+        drop(upstream);
         let visit = Visit {
             who: self,
             peer,
@@ -147,9 +150,9 @@ impl Visit {
                 _ => said.map_or(next, |said| said.min(next)),
             };
             tokio::select! {
-                message = self.peer.hear_or_end() => match message {
+                message = self.peer.recv_or_end() => match message {
                     Some(message) => self.heard(&message)?,
-                    None => return Err(String::from("the bridge hung up")),
+                    None => return Err(String::from("the gateway hung up")),
                 },
                 () = tokio::time::sleep_until(wake.min(end)) => {
                     self.say_what_is_due().await;
@@ -203,11 +206,11 @@ impl Visit {
             false => self.last_id,
         };
         let message = match modern_client {
-            true => modern(id, "tools/call", params, &self.capabilities),
+            true => modern_request(id, "tools/call", params, &self.capabilities),
             false => request(id, "tools/call", params),
         };
         self.flights.insert(id, flight);
-        self.peer.tell_if_there(&message).await;
+        self.peer.try_send(&message).await;
     }
 
     async fn cancel(&mut self) {
@@ -219,7 +222,7 @@ impl Visit {
             flight.is_cancelled = true;
             let note = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                 "params": {"requestId": id}});
-            self.peer.tell_if_there(&note).await;
+            self.peer.try_send(&note).await;
         }
     }
 
@@ -231,7 +234,7 @@ impl Visit {
         self.later = later;
         for (_, what) in due {
             match what {
-                Later::Say(message) => self.peer.tell_if_there(&message).await,
+                Later::Say(message) => self.peer.try_send(&message).await,
                 Later::Retry(flight) => {
                     let params = flight.params.clone();
                     self.send(flight, params).await;

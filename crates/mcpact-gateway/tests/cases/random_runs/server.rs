@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::record::{OWN_ERROR, Record};
 use crate::scripted_server::{ReceivedMessage, ScriptedServer};
 
-/// Time limit for an answer: all questions of a call fit into the time that a bridge allows a cancelled call.
+/// Time limit for an answer: all questions of a call fit into the time that a gateway allows a cancelled call.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) struct Server {
@@ -61,10 +61,10 @@ fn question(tag: &str, seed: &mut Seed) -> (&'static str, Value) {
 }
 
 impl Server {
-    pub(super) async fn run(mut self, mut stage: ScriptedServer) {
+    pub(super) async fn run(mut self, mut scripted: ScriptedServer) {
         let questions = Questions::default();
         let mut asked = 0_u64;
-        while let Some(said) = stage.hear_more().await {
+        while let Some(said) = scripted.recv_or_end().await {
             match said.method() {
                 "tools/call" => {
                     asked += 10;

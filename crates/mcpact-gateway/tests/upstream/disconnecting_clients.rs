@@ -1,16 +1,15 @@
-//! Clients that go while their calls wait for their answers.
+//! Clients that disconnect while a question for them is open.
 
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::staged::Scene;
+use crate::scene::Scene;
 
 use Revision::V2025_11_25;
 
-/// BB-07: a client that goes with its connection cannot come back with its answers: the server is told at once, and its
-/// instance ends with the call.
+/// BB-07: when the client disconnects, the server gets the cancelled answer at once, and its instance ends with the call.
 #[tokio::test]
-async fn a_question_ends_with_the_connection() {
+async fn question_is_cancelled_when_the_client_disconnects() {
     let able = json!({
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
     });
@@ -21,20 +20,20 @@ async fn a_question_ends_with_the_connection() {
     let called = server.expect("tools/call").await;
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let question = json!({"message": "Who?", "requestedSchema": schema});
-    server.ask(9, "elicitation/create", question).await;
+    server.request(9, "elicitation/create", question).await;
     assert_eq!(client.result(1).await["resultType"], "input_required");
     assert_eq!(scene.bridge.parked(), 1);
     drop(client);
     assert_eq!(server.result(9).await, json!({"action": "cancel"}));
-    let content = json!([{"type": "text", "text": "nobody"}]);
+    let content = json!([{"type": "text", "text": "cancelled"}]);
     server.answer(&called, json!({"content": content})).await;
-    server.end().await;
+    server.closed().await;
     assert_eq!(scene.bridge.parked(), 0);
 }
 
-/// BB-07: who stays keeps its question when another one goes.
+/// BB-07: the question of a connected client stays open when another client disconnects.
 #[tokio::test]
-async fn a_question_outlives_the_connection_of_another() {
+async fn question_stays_open_when_another_client_disconnects() {
     let able = json!({
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
     });
@@ -48,12 +47,14 @@ async fn a_question_outlives_the_connection_of_another() {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let question = json!({"message": "Who?", "requestedSchema": schema});
     let called = server.expect("tools/call").await;
-    server.ask(9, "elicitation/create", question.clone()).await;
+    server
+        .request(9, "elicitation/create", question.clone())
+        .await;
     let asked = client.result(1).await;
     let other = (1, "tools/call", call.clone());
     let (mut other, mut others) = scene.modern_pair(capabilities, other, able.clone()).await;
     others.expect("tools/call").await;
-    others.ask(9, "elicitation/create", question).await;
+    others.request(9, "elicitation/create", question).await;
     other.result(1).await;
     drop(other);
     assert_eq!(others.result(9).await, json!({"action": "cancel"}));
@@ -67,7 +68,9 @@ async fn a_question_outlives_the_connection_of_another() {
     let mut again = call;
     again["requestState"] = asked["requestState"].clone();
     again["inputResponses"] = json!({name.as_str(): answer});
-    client.ask_modern(2, "tools/call", again, able).await;
+    client
+        .request_modern_with(2, "tools/call", again, able)
+        .await;
     assert_eq!(server.result(9).await["action"], "accept");
     let content = json!([{"type": "text", "text": "Ann"}]);
     server.answer(&called, json!({"content": content})).await;

@@ -1,46 +1,18 @@
 //! Raw client for tests, which writes every message itself.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a broken expectation is a failed test"
-)]
-
 use std::borrow::Borrow;
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::sync::Arc;
 
+use mcpact::server::backend::{Backend, SessionEnd, serve_link};
 use mcpact_transport::link::Link;
+use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Value, json};
 
-/// Default time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Returns a request.
-pub fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    let id: Value = id.into();
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-}
-
-/// Returns the parameters of a modern request with these client capabilities.
-pub fn modern_params(mut params: Value, capabilities: &Value) -> Value {
-    let meta = &mut params["_meta"];
-    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    meta["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
-    meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "t", "version": "1"});
-    params
-}
-
-/// Returns a request with the metadata of a modern client.
-pub fn modern_request(
-    id: impl Into<Value>,
-    method: &str,
-    params: Value,
-    capabilities: &Value,
-) -> Value {
-    request(id, method, modern_params(params, capabilities))
-}
+use super::message::{
+    error_response, initialize, modern_params, modern_request, notification, request, response,
+};
+use super::time_limit;
 
 /// One end of an in-memory stdio connection, for tests that send and check each message themselves.
 ///
@@ -50,50 +22,52 @@ pub struct TestClient {
     link: Link,
     /// Capabilities of a modern client; none for a legacy client.
     capabilities: Option<Value>,
-    patience: Duration,
     /// Messages skipped by [`response`](Self::response) and [`notification`](Self::notification).
     unread: VecDeque<Value>,
 }
 
 impl TestClient {
-    /// Creates a client whose requests are sent as given.
+    /// Creates a client on a link. With capabilities it is a modern client, which declares them in each request;
+    /// without, requests are sent as given.
     #[must_use]
-    pub const fn new(link: Link) -> Self {
+    pub const fn on(link: Link, capabilities: Option<Value>) -> Self {
         Self {
             link,
-            capabilities: None,
-            patience: PATIENCE,
+            capabilities,
             unread: VecDeque::new(),
         }
     }
 
-    /// Creates a modern client: each request carries these capabilities.
+    /// Connects a client that has sent nothing yet.
     #[must_use]
-    pub fn modern(link: Link, capabilities: Value) -> Self {
-        Self {
-            capabilities: Some(capabilities),
-            ..Self::new(link)
-        }
+    pub fn silent(backend: &Arc<impl Backend>) -> Self {
+        Self::on(connect(backend), None)
     }
 
-    /// Changes the time limit of each wait, for example on a paused clock.
+    /// Connects a modern client.
     #[must_use]
-    pub const fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
+    pub fn modern(backend: &Arc<impl Backend>, capabilities: Value) -> Self {
+        Self::on(connect(backend), Some(capabilities))
+    }
+
+    /// Connects a legacy client and initializes it.
+    pub async fn legacy(backend: &Arc<impl Backend>, version: &str, capabilities: Value) -> Self {
+        let mut client = Self::silent(backend);
+        let opened = client.open(version, capabilities).await;
+        assert_eq!(opened["result"]["protocolVersion"], version, "{opened}");
+        client
     }
 
     /// Sends `initialize` and `notifications/initialized`; returns the response.
     pub async fn open(&mut self, version: &str, capabilities: Value) -> Value {
-        let params = json!({"protocolVersion": version, "capabilities": capabilities,
-            "clientInfo": {"name": "t", "version": "1"}});
-        let opened = self.ask(0, "initialize", params).await;
+        self.send(initialize(0, version, capabilities)).await;
+        let opened = self.response(0).await;
         self.notify("notifications/initialized", json!({})).await;
         opened
     }
 
-    /// Answers the handshake of a client of this kind, as a server.
-    pub async fn accept(&mut self, method: &str, result: Value) {
+    /// Answers the handshake of a client, as a server; see [`handshake`](super::message::handshake).
+    pub async fn accept(&mut self, (method, result): (&str, Value)) {
         let opening = self.expect(method).await;
         self.answer(&opening, result).await;
         if method == "initialize" {
@@ -123,7 +97,7 @@ impl TestClient {
 
     /// Sends a notification.
     pub async fn notify(&mut self, method: &str, params: Value) {
-        self.send(json!({"method": method, "params": params})).await;
+        self.send(notification(method, params)).await;
     }
 
     /// Sends a request without waiting for the response.
@@ -135,9 +109,21 @@ impl TestClient {
         self.send(message).await;
     }
 
-    /// Sends a modern request without waiting for the response; `meta` is added to its metadata.
-    pub async fn request_modern(&mut self, id: u64, method: &str, mut params: Value, meta: Value) {
-        params = modern_params(params, &json!({}));
+    /// Sends a modern request without capabilities, without waiting for the response.
+    pub async fn request_modern(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        self.request_modern_with(id, method, params, json!({}))
+            .await;
+    }
+
+    /// Sends a modern request like [`request_modern`](Self::request_modern); `meta` is added to its metadata.
+    pub async fn request_modern_with(
+        &mut self,
+        id: impl Into<Value>,
+        method: &str,
+        params: Value,
+        meta: Value,
+    ) {
+        let mut params = modern_params(params, &json!({}));
         for (key, value) in meta.as_object().into_iter().flatten() {
             params["_meta"][key] = value.clone();
         }
@@ -167,20 +153,18 @@ impl TestClient {
 
     /// Answers a request of the other end.
     pub async fn answer(&mut self, request: &Value, result: Value) {
-        self.send(json!({"id": request["id"], "result": result}))
-            .await;
+        self.send(response(request, result)).await;
     }
 
     /// Answers a request of the other end with an error.
     pub async fn refuse(&mut self, request: &Value, code: i64) {
         let error = json!({"code": code, "message": "no"});
-        self.send(json!({"id": request["id"], "error": error}))
-            .await;
+        self.send(error_response(request, error)).await;
     }
 
     /// Returns the next message that arrives.
     pub async fn recv(&mut self) -> Value {
-        let received = tokio::time::timeout(self.patience, self.recv_or_end()).await;
+        let received = tokio::time::timeout(time_limit(), self.recv_or_end()).await;
         let received = received.unwrap_or_else(|_| panic!("only {:?} arrived", self.unread));
         received.expect("the other end is open")
     }
@@ -199,7 +183,7 @@ impl TestClient {
 
     /// Waits until the other end closes.
     pub async fn closed(&mut self) {
-        let closed = tokio::time::timeout(self.patience, async {
+        let closed = tokio::time::timeout(time_limit(), async {
             while self.recv_or_end().await.is_some() {}
         });
         closed.await.expect("the other end closes in time");
@@ -213,7 +197,7 @@ impl TestClient {
     }
 
     /// Returns the result in the next message, which must answer this request.
-    pub async fn result(&mut self, id: u64) -> Value {
+    pub async fn result(&mut self, id: i64) -> Value {
         let message = self.recv().await;
         assert_eq!(message["id"], id, "{message}");
         assert!(message.get("result").is_some(), "{message}");
@@ -221,7 +205,7 @@ impl TestClient {
     }
 
     /// Returns the error code in the next message, which must answer this request.
-    pub async fn error(&mut self, id: u64) -> i64 {
+    pub async fn error(&mut self, id: i64) -> i64 {
         let message = self.recv().await;
         assert_eq!(message["id"], id, "{message}");
         message["error"]["code"].as_i64().unwrap()
@@ -259,5 +243,34 @@ impl TestClient {
             }
             self.unread.push_back(message);
         }
+    }
+}
+
+/// Serves a client of the backend; returns the end of the client.
+#[must_use]
+pub fn connect(backend: &Arc<impl Backend>) -> Link {
+    let (near, far) = memory::pair();
+    let session_end = SessionEnd::after(backend.settings().limits.drain);
+    tokio::spawn(serve_link(Arc::clone(backend), far, session_end));
+    near
+}
+
+/// Former names, used by tests that do not change while the connection pool is rewritten.
+#[doc(hidden)]
+impl TestClient {
+    pub async fn hear(&mut self) -> Value {
+        self.recv().await
+    }
+
+    pub async fn hears_nothing(&mut self) {
+        self.expect_silence().await;
+    }
+
+    pub async fn note(&mut self, method: &str, params: Value) {
+        self.notify(method, params).await;
+    }
+
+    pub async fn say(&mut self, message: &Value) {
+        self.send(message).await;
     }
 }

@@ -1,8 +1,7 @@
-//! Servers that are shell scripts and answer what the test has written down for them.
+//! Server process that answers with the content of files.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,23 +10,26 @@ use mcpact_engine::client::EraMode;
 use mcpact_gateway::{
     Aggregator, AggregatorSettings, Cache, ServerEntry, Target, UpstreamServer, UpstreamSettings,
 };
+use mcpact_sim::scripted::message::{handshake, text_result};
+use mcpact_sim::scripted::process::signal;
+use mcpact_spec::{Era, Revision};
 use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long anything may take before the test has failed.
+/// Time limit of each wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A time after which nobody has to be idle any longer.
+/// Idle time after which a server is stopped.
 pub(crate) const SHORT: Duration = Duration::from_millis(50);
 
-/// Notes every start and every line. A request is answered with what is in the file that is called after its
-/// method: `tools/list` with `tools-list`, and with the cursor `x` with `tools-list-x`. What begins with
-/// `error ` is an error, `never` is no answer, and `silence` none as long as it is there; without a file the method is
-/// not known. It waits while there is a file `hold`, and does not start while there is a file `broken`.
+/// Records every start and every line. A request is answered with the file named after its method: `tools/list` with
+/// `tools-list`, and with the cursor `x` with `tools-list-x`. A content that begins with `error ` is an error; for `never`
+/// there is no answer, for `silence` none until the content changes. Without a file the method is unknown. The server
+/// waits while the file `hold` exists, and exits at its start while `broken` exists.
 ///
-/// It tells who listens what is in `news`: before the next answer to a call, with the id of the stream in the
-/// place of `ID`.
+/// The file `news` contains notifications, which are sent before the next answer to a call; `ID` is replaced by the id of
+/// the listen stream.
 const SERVER: &str = r#"
 echo $$ >> "$NOTES/starts"
 [ -e "$NOTES/broken" ] && { echo "it is broken" >&2; exit 3; }
@@ -58,81 +60,63 @@ while IFS= read -r line; do
 done
 "#;
 
-/// A server of one of the eras.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
-    Handshake,
-    Discover,
-}
-
-/// A script, with what it answers and what it heard.
-pub(crate) struct Script {
+/// Script with its answers and the messages that it received.
+pub(crate) struct ScriptedProcess {
     notes: TempDir,
-    pub(crate) era: Speaks,
+    pub(crate) era: Era,
 }
 
-impl Script {
-    /// A server that declares this and has one tool.
-    pub(crate) fn new(era: Speaks, capabilities: &Value) -> Self {
+impl ScriptedProcess {
+    /// Creates a server with these capabilities and one tool.
+    pub(crate) fn new(era: Era, capabilities: &Value) -> Self {
         let script = Self {
             notes: tempfile::tempdir().unwrap(),
             era,
         };
         script.introduce(capabilities);
         script.tools(&["one"]);
-        let said = json!({"content": [{"type": "text", "text": "done"}], "resultType": "complete"});
-        script.answers("tools-call", &said);
+        script.answers("tools-call", &text_result("done"));
         script
     }
 
-    /// From its next start on it declares this.
+    /// Changes the capabilities from the next start.
     pub(crate) fn introduce(&self, capabilities: &Value) {
-        let info = json!({"name": "script", "version": "1"});
-        match self.era {
-            Speaks::Handshake => self.answers(
-                "initialize",
-                &json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info}),
-            ),
-            Speaks::Discover => self.answers(
-                "server-discover",
-                &json!({
-                    "resultType": "complete",
-                    "supportedVersions": ["2026-07-28"],
-                    "capabilities": capabilities,
-                    "ttlMs": 0,
-                    "cacheScope": "private",
-                    "_meta": {"io.modelcontextprotocol/serverInfo": info},
-                }),
-            ),
-        }
+        let (method, result) = handshake(
+            match self.era {
+                Era::Legacy => Revision::V2025_11_25,
+                Era::Modern => Revision::V2026_07_28,
+            },
+            capabilities.clone(),
+        );
+        self.answers(&method.replace('/', "-"), &result);
     }
 
-    /// From now on it has these tools.
+    /// Changes the tools.
     pub(crate) fn tools(&self, names: &[&str]) {
         self.answers("tools-list", &self.page(names));
     }
 
-    /// One page with these tools.
+    /// Returns a page with these tools.
     pub(crate) fn page(&self, names: &[&str]) -> Value {
         let tools = names.iter();
         let tools: Vec<Value> = tools
             .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
             .collect();
         match self.era {
-            Speaks::Handshake => json!({"tools": tools}),
-            Speaks::Discover => {
+            Era::Legacy => json!({"tools": tools}),
+            Era::Modern => {
                 json!({"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
             }
         }
     }
 
-    /// What it answers to a method, by the name of the file.
+    /// Sets the result of a method, by the name of the file.
     pub(crate) fn answers(&self, file: &str, result: &Value) {
         self.put(file, &result.to_string());
     }
 
     pub(crate) fn put(&self, file: &str, text: &str) {
-        // The script may read at any time, so that there is never half of it.
+        // The script may read at any time, so the file is replaced at once.
         let whole = self.path("whole");
         fs::write(&whole, format!("{text}\n")).unwrap();
         fs::rename(whole, self.path(file)).unwrap();
@@ -151,35 +135,32 @@ impl Script {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// It dies at once, as it was started last.
+    /// Kills the last process.
     pub(crate) fn kill(&self) {
         let starts = self.lines("starts");
-        let killed = Command::new("kill")
-            .args(["-9", starts.last().unwrap()])
-            .status();
-        assert!(killed.unwrap().success());
+        signal(starts.last().unwrap().parse().unwrap(), "-KILL");
     }
 
-    /// How often it was started.
+    /// Returns the number of starts.
     pub(crate) fn starts(&self) -> usize {
         self.lines("starts").len()
     }
 
-    /// The requests and notifications of this method that it heard.
-    pub(crate) fn heard(&self, method: &str) -> Vec<Value> {
+    /// Returns the received messages with this method.
+    pub(crate) fn received(&self, method: &str) -> Vec<Value> {
         let lines = self.lines("heard");
-        let heard = lines.iter().map(|line| serde_json::from_str(line).unwrap());
-        heard
+        let received = lines.iter().map(|line| serde_json::from_str(line).unwrap());
+        received
             .filter(|message: &Value| message["method"] == method)
             .collect()
     }
 
-    /// It as a member of a hub, stopped as soon as it is idle.
+    /// Returns the server as an entry with a short idle time.
     pub(crate) fn member(&self, name: &str) -> Arc<ServerEntry> {
         self.member_kept(name, &Cache::disabled())
     }
 
-    /// As [`member`](Self::member), with what was kept of it.
+    /// As [`member`](Self::member), with a cache.
     pub(crate) fn member_kept(&self, name: &str, cache: &Cache) -> Arc<ServerEntry> {
         let run = RunSettings {
             idle: SHORT,
@@ -188,36 +169,36 @@ impl Script {
         self.member_run(name, cache, run)
     }
 
-    /// As [`member_kept`](Self::member_kept), run in a way of its own.
+    /// As [`member_kept`](Self::member_kept), with run settings.
     pub(crate) fn member_run(
         &self,
         name: &str,
         cache: &Cache,
         run: RunSettings,
     ) -> Arc<ServerEntry> {
-        let bridge = self.bridge(name, run);
+        let server = self.upstream(name, run);
         let tools = ToolFilter::default();
-        ServerEntry::with(name, name, Vec::new(), tools, bridge, cache)
+        ServerEntry::with(name, name, Vec::new(), tools, server, cache)
     }
 
-    /// It as a member of a hub with this before its names, which runs on.
+    /// Returns the server as an entry with this name prefix, which is not stopped.
     pub(crate) fn member_called(&self, name: &str, prefix: &str) -> Arc<ServerEntry> {
-        let bridge = self.bridge(name, RunSettings::default());
-        let (tools, nowhere) = (ToolFilter::default(), Cache::disabled());
-        ServerEntry::with(name, prefix, Vec::new(), tools, bridge, &nowhere)
+        let server = self.upstream(name, RunSettings::default());
+        let (tools, cache) = (ToolFilter::default(), Cache::disabled());
+        ServerEntry::with(name, prefix, Vec::new(), tools, server, &cache)
     }
 
-    fn bridge(&self, name: &str, run: RunSettings) -> Arc<UpstreamServer> {
+    fn upstream(&self, name: &str, run: RunSettings) -> Arc<UpstreamServer> {
         let mut command = ChildCommand::new("sh")
             .with_args(["-c", SERVER])
             .with_env("NOTES", self.notes.path());
-        // As a catalog calls it.
+        // As in a catalog.
         name.clone_into(&mut command.name);
         let settings = UpstreamSettings {
             name: Some(name.to_owned()),
             mode: match self.era {
-                Speaks::Handshake => EraMode::Legacy,
-                Speaks::Discover => EraMode::Modern,
+                Era::Legacy => EraMode::Legacy,
+                Era::Modern => EraMode::Modern,
             },
             run,
             ..UpstreamSettings::default()
@@ -226,7 +207,7 @@ impl Script {
     }
 }
 
-/// A hub that looks at lists again after a while as short as possible.
+/// Aggregator with a short lifetime of lists.
 pub(crate) fn impatient(members: Vec<Arc<ServerEntry>>) -> Arc<Aggregator> {
     let settings = AggregatorSettings {
         list_age: SHORT,
@@ -235,7 +216,7 @@ pub(crate) fn impatient(members: Vec<Arc<ServerEntry>>) -> Arc<Aggregator> {
     Aggregator::new(members, settings).unwrap()
 }
 
-/// Waits until something is true.
+/// Waits until the condition holds.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
@@ -253,7 +234,7 @@ pub(crate) async fn until_asleep(member: &ServerEntry) {
     .await;
 }
 
-/// How many files there are in a folder.
+/// Returns the number of files in a folder.
 pub(crate) fn files(folder: &Path) -> usize {
     fs::read_dir(folder).map_or(0, Iterator::count)
 }

@@ -1,19 +1,23 @@
-//! Streams that a legacy server breaks off, and that are taken up again.
+//! Streams that a legacy server ends early, and that the gateway resumes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{HeaderName, Method};
-use mcpact_gateway::{UpstreamServer, UpstreamSettings};
+use mcpact_gateway::Target;
+use mcpact_sim::scripted::TestClient;
+use mcpact_sim::scripted::http_server::{HttpScript, error, event, result, stream};
+use mcpact_sim::scripted::message::{
+    initialize_result, modern_params, request, response, text_result,
+};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::raw::Raw;
-use crate::scripted::{Scripted, error, event, result, stream};
+use crate::targets::upstream;
 
-/// A server of 2025-11-25 that asks during its call, and hangs up after the question.
+/// Server of 2025-11-25 that asks during a call and ends the stream after the question.
 #[derive(Default)]
 struct Polling {
     call: Mutex<Value>,
@@ -28,11 +32,7 @@ impl Polling {
         }
         match message["method"].as_str() {
             Some("initialize") => {
-                let hello = json!({
-                    "protocolVersion": "2025-11-25",
-                    "capabilities": {"tools": {}},
-                    "serverInfo": {"name": "polling", "version": "1"},
-                });
+                let hello = initialize_result("2025-11-25", json!({"tools": {}}));
                 result(message, hello).with(HeaderName::from_static("mcp-session-id"), "s1")
             }
             Some("tools/call") => self.call(message),
@@ -42,7 +42,7 @@ impl Polling {
         }
     }
 
-    /// The question, and the end of the stream: the client shall come back.
+    /// Sends the question and ends the stream, which the client then resumes.
     fn call(&self, message: &Value) -> HttpResponse {
         self.calls.fetch_add(1, Ordering::SeqCst);
         *self.call.lock().unwrap() = message["id"].clone();
@@ -53,8 +53,7 @@ impl Polling {
         }
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
         let params = json!({"message": "Who?", "requestedSchema": schema});
-        let question =
-            json!({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params});
+        let question = request("q1", "elicitation/create", params);
         sender.send(event(Some("c-1"), Some(20), "")).unwrap();
         sender
             .send(event(Some("c-2"), None, &question.to_string()))
@@ -73,12 +72,11 @@ impl Polling {
         answer
     }
 
-    /// The answer to the question ends the call, on the stream that was taken up.
+    /// Sends the result of the call on the resumed stream.
     fn answered(&self, message: &Value) -> HttpResponse {
         let name = message["result"]["content"]["name"].as_str().unwrap();
-        let done = json!({"content": [{"type": "text", "text": name}]});
-        let call = self.call.lock().unwrap();
-        let done = json!({"jsonrpc": "2.0", "id": *call, "result": done});
+        let call = json!({"id": *self.call.lock().unwrap()});
+        let done = response(&call, text_result(name));
         let Some(stream) = self.resumed.lock().unwrap().take() else {
             return HttpResponse::empty(500);
         };
@@ -89,48 +87,52 @@ impl Polling {
     }
 }
 
-/// BB-32: a server of 2025-11-25 may hang up while its call waits for input; the stream is taken up with
-/// `Last-Event-ID`, the parked call survives, and the tool runs once.
+/// BB-32: a server of 2025-11-25 may end the stream while its call waits for input. The stream is resumed with
+/// `Last-Event-ID`, the suspended call continues, and the tool runs once.
 #[tokio::test]
-async fn a_parked_call_survives_the_end_of_its_stream() {
+async fn suspended_call_continues_on_the_resumed_stream() {
     let polling = Arc::new(Polling::default());
     let server = Arc::clone(&polling);
-    let script = move |arrival: &HttpRequest, message: &Value| server.answer(arrival, message);
-    let (_, target) = Scripted::listen(script).await;
-    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
-    let mut client = Raw::before(&bridge);
+    let script = move |request: &HttpRequest, message: &Value| server.answer(request, message);
+    let (_, url) = HttpScript::listen(script).await;
+    let bridge = upstream(Target::url(url));
+    let mut client = TestClient::silent(&bridge);
     let declared = json!({"elicitation": {}});
     let call = json!({"name": "greet", "arguments": {}});
-    let params = client.modern(call.clone(), &declared);
-    let asked = client.ask(1, "tools/call", params).await;
+    let params = modern_params(call.clone(), &declared);
+    let asked = client.call(1, "tools/call", params).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     let requests = asked["result"]["inputRequests"].as_object().unwrap();
     let key = requests.keys().next().unwrap().clone();
     while polling.resumed.lock().unwrap().is_none() {
         tokio::task::yield_now().await;
     }
-    let mut again = client.modern(call, &declared);
+    let mut again = modern_params(call, &declared);
     again["requestState"] = asked["result"]["requestState"].clone();
     again["inputResponses"] = json!({key: {"action": "accept", "content": {"name": "Ann"}}});
-    let done = client.ask(2, "tools/call", again).await;
+    let done = client.call(2, "tools/call", again).await;
     assert_eq!(done["result"]["content"][0]["text"], "Ann", "{done}");
-    assert_eq!(polling.calls.load(Ordering::SeqCst), 1, "it ran once");
+    assert_eq!(
+        polling.calls.load(Ordering::SeqCst),
+        1,
+        "the tool runs once"
+    );
 }
 
-/// BB-32: whoever waits for an answer whose stream broke is told that, and not of the attempt to take it up.
+/// BB-32: if a stream cannot be resumed, the error of the call says that it ended without a result.
 #[tokio::test]
-async fn a_stream_that_cannot_be_taken_up_is_told() {
+async fn call_fails_if_its_stream_cannot_be_resumed() {
     let polling = Polling::default();
-    let script = move |arrival: &HttpRequest, message: &Value| polling.answer(arrival, message);
-    let (_, target) = Scripted::listen(script).await;
-    let bridge = UpstreamServer::new(target, UpstreamSettings::default()).unwrap();
-    let mut client = Raw::before(&bridge);
+    let script = move |request: &HttpRequest, message: &Value| polling.answer(request, message);
+    let (_, url) = HttpScript::listen(script).await;
+    let bridge = upstream(Target::url(url));
+    let mut client = TestClient::silent(&bridge);
     let call = json!({"name": "vanish", "arguments": {}});
-    let lost = client.ask_modern(1, "tools/call", call).await;
-    let told = lost["error"]["message"].as_str().unwrap();
+    let lost = client.call_modern(1, "tools/call", call).await;
+    let text = lost["error"]["message"].as_str().unwrap();
     assert!(
-        told.contains("ended without a result, and could not be resumed (HTTP 405)"),
-        "{told}"
+        text.contains("ended without a result, and could not be resumed (HTTP 405)"),
+        "{text}"
     );
     assert_eq!(lost["error"]["data"]["reason"], "upstream_gone", "{lost}");
 }
