@@ -209,9 +209,9 @@ impl Gateway {
         let mut state = self.state();
         let state = &mut *state;
         let changes = state.catalog.changes_to(&catalog);
-        let mut invalid = Vec::new();
-        let servers = self.servers(state, &catalog, &changes, &mut invalid)?;
-        catalog.wrong.extend(invalid);
+        let created = self.create_servers(state, &mut catalog, &changes)?;
+        // Nothing fails from here on.
+        let servers = self.servers(state, &catalog, &changes, created);
         for (server, why) in &catalog.wrong {
             tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "server skipped: invalid config");
         }
@@ -249,28 +249,23 @@ impl Gateway {
         Ok(changes)
     }
 
-    /// Returns the servers of a catalog; a lenient config skips invalid ones.
-    fn servers(
+    /// Creates the servers of a catalog that are new or have another launch; a lenient config skips invalid ones. Has no
+    /// effect on the servers in use.
+    fn create_servers(
         &self,
         state: &State,
-        catalog: &Catalog,
+        catalog: &mut Catalog,
         changes: &Changes,
-        invalid: &mut Vec<(ServerName, String)>,
-    ) -> Result<BTreeMap<ServerName, ServerRoute>, GatewayError> {
-        let mut servers = BTreeMap::new();
+    ) -> Result<BTreeMap<ServerName, Arc<UpstreamServer>>, GatewayError> {
+        let mut created = BTreeMap::new();
+        let mut invalid = Vec::new();
         for (name, config) in catalog.served() {
-            let before = state.servers.get(name);
-            let is_renamed =
-                config.prefix.is_none() && state.catalog.gateway.names != catalog.gateway.names;
-            let is_changed =
-                is_renamed || changes.changed.contains_key(name) || changes.added.contains(name);
-            let made = match before {
-                Some(before) if !is_changed => Ok(before.clone()),
-                _ => self.make(name, config, catalog.gateway.names, before, changes),
-            };
-            match made {
-                Ok(served) => {
-                    servers.insert(name.clone(), served);
+            if state.kept(name, changes).is_some() {
+                continue;
+            }
+            match build::server(name, config, self) {
+                Ok(server) => {
+                    created.insert(name.clone(), server);
                 }
                 Err(error) if catalog.gateway.lenient => {
                     invalid.push((name.clone(), error.to_string()));
@@ -278,38 +273,53 @@ impl Gateway {
                 Err(error) => return Err(error),
             }
         }
-        Ok(servers)
+        catalog.wrong.extend(invalid);
+        Ok(created)
     }
 
-    /// Creates a server that is new or changed.
-    fn make(
+    /// Returns the servers of a catalog: the created ones, and those in use with their new settings.
+    fn servers(
         &self,
-        name: &ServerName,
-        config: &mcpact_config::ServerConfig,
-        names: NameStyle,
-        before: Option<&ServerRoute>,
+        state: &State,
+        catalog: &Catalog,
         changes: &Changes,
-    ) -> Result<ServerRoute, GatewayError> {
-        let (server, route) = match before {
-            // Instances and clients stay; only names and limits change.
-            Some(before) if changes.changed.get(name) != Some(&Change::Relaunch) => {
-                before.entry.server().retune(config);
-                (Arc::clone(before.entry.server()), before.route.clone())
-            }
-            Some(_) | None => {
-                let server = build::server(name, config, self)?;
-                (Arc::clone(&server), HttpRoute::to(server))
-            }
-        };
-        let prefix = config.prefix.as_deref().unwrap_or(match names {
-            NameStyle::Prefix => name.as_str(),
-            NameStyle::Flat => "",
-        });
-        let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
-        let tools = config.tools.clone();
-        let cache = &self.env.cache;
-        let entry = ServerEntry::with(name.as_str(), prefix, tags.collect(), tools, server, cache);
-        Ok(ServerRoute { entry, route })
+        mut created: BTreeMap<ServerName, Arc<UpstreamServer>>,
+    ) -> BTreeMap<ServerName, ServerRoute> {
+        let mut servers = BTreeMap::new();
+        for (name, config) in catalog.served() {
+            let is_renamed =
+                config.prefix.is_none() && state.catalog.gateway.names != catalog.gateway.names;
+            let is_changed =
+                is_renamed || changes.changed.contains_key(name) || changes.added.contains(name);
+            let (server, route) = match (created.remove(name), state.kept(name, changes)) {
+                (Some(server), _) => (Arc::clone(&server), HttpRoute::to(server)),
+                (None, Some(kept)) if is_changed => {
+                    // Instances and clients stay; only names and limits change.
+                    let server = kept.entry.server();
+                    server.retune(config);
+                    (Arc::clone(server), kept.route.clone())
+                }
+                (None, Some(kept)) => {
+                    servers.insert(name.clone(), kept.clone());
+                    continue;
+                }
+                // Its config is invalid.
+                (None, None) => continue,
+            };
+            let prefix = config
+                .prefix
+                .as_deref()
+                .unwrap_or(match catalog.gateway.names {
+                    NameStyle::Prefix => name.as_str(),
+                    NameStyle::Flat => "",
+                });
+            let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
+            let (tags, tools) = (tags.collect(), config.tools.clone());
+            let cache = &self.env.cache;
+            let entry = ServerEntry::with(name.as_str(), prefix, tags, tools, server, cache);
+            servers.insert(name.clone(), ServerRoute { entry, route });
+        }
+        servers
     }
 
     /// Binds the configured HTTP address; requests are served while [`RoutedServer::run`] is awaited.
@@ -503,6 +513,12 @@ impl State {
     /// Returns every enabled server, valid or not.
     fn names(&self) -> impl Iterator<Item = &ServerName> {
         self.servers.keys().chain(self.catalog.wrong.keys())
+    }
+
+    /// Returns the server of this name if the changes do not replace it.
+    fn kept(&self, name: &ServerName, changes: &Changes) -> Option<&ServerRoute> {
+        let is_replaced = changes.changed.get(name) == Some(&Change::Relaunch);
+        self.servers.get(name).filter(|_| !is_replaced)
     }
 
     /// Returns the removed and replaced servers that still exist.

@@ -4,9 +4,9 @@
 //!   client ──> A ──[A.b]──> B ──[B.c, A.b]──> C ──[C.a, B.c, A.b]──> A: refused, A.b is one of its own routes
 //! ```
 //!
-//! Each HTTP server of a gateway is a route with a random id. The header `Mcpact-Via` of its requests contains this id and the ids
-//! of the gateways that used it recently. Connections and lists are shared between clients, so the ids of all recent
-//! users are in every request, not only those of one client. A request with the id of a route behind the endpoint
+//! Each HTTP server of a gateway is a route with a random id. The header `Mcpact-Via` of its requests contains this id and
+//! the ids of the gateways that used it recently. Connections and lists are shared between clients, so the ids of all
+//! recent users are in every request, not only those of one client. A request with the id of a route behind the endpoint
 //! that it was sent to is refused with 508.
 //!
 //! Processes are covered by [`start`].

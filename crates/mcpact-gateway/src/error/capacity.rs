@@ -32,9 +32,9 @@ impl CapacityLimits {
             return format!("{TURNS}, {full}; try again later, or raise {keys}`queue`");
         }
         if self.is_exclusive {
-            let guard = self.guard();
+            let in_use = self.in_use();
             return format!(
-                "{guard}, {full}; try again when another client has disconnected, or raise \
+                "{in_use}, {full}; try again when another client has disconnected, or raise \
                  `max_instances` or `queue`"
             );
         }
@@ -55,9 +55,9 @@ impl CapacityLimits {
             );
         }
         if self.is_exclusive {
-            let guard = self.guard();
+            let in_use = self.in_use();
             return format!(
-                "{guard}, and none became free within {waited:?}; try again when another client has disconnected, \
+                "{in_use}, and none became free within {waited:?}; try again when another client has disconnected, \
                  or raise `max_instances` or `queue_seconds`"
             );
         }
@@ -76,7 +76,7 @@ impl CapacityLimits {
         }
     }
 
-    fn guard(self) -> String {
+    fn in_use(self) -> String {
         match self.instances {
             1 => String::from("the only instance is used by another client"),
             number => format!("all {number} instances are used by other clients"),

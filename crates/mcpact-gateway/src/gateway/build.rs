@@ -92,7 +92,7 @@ pub(super) fn settings(
     })
 }
 
-/// Creates the server to a server.
+/// Creates an upstream server.
 pub(super) fn server(
     name: &ServerName,
     config: &ServerConfig,

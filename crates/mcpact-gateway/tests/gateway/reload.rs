@@ -235,6 +235,25 @@ async fn invalid_catalogs_change_nothing() {
     );
 }
 
+/// A catalog that cannot be served leaves the other servers as they are, also those that it would change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rejected_catalog_does_not_change_other_servers() {
+    let (gateway, origin) = gateway(CATALOG).await;
+    let hidden = "tags = [\"calm\", \"wild\"]\nhidden_tools = [\"echo\"]";
+    let next = CATALOG.replace("tags = [\"calm\", \"wild\"]", hidden);
+    let next = next.split("[servers.new]").next().unwrap();
+    gateway
+        .change(catalog(&format!("{next}{UNGUARDED}")))
+        .unwrap_err();
+    let connected = client(Revision::V2026_07_28)
+        .connect(format!("{origin}/servers/late/mcp"))
+        .await
+        .unwrap();
+    assert!(tools(&connected).await.contains(&"echo".to_owned()));
+    gateway.change(catalog(next)).unwrap();
+    assert!(!tools(&connected).await.contains(&"echo".to_owned()));
+}
+
 /// Lists and calls complete however often the config changes meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_complete_during_continuous_reloads() {
