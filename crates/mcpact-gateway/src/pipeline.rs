@@ -412,7 +412,7 @@ impl UpstreamServer {
                 AnsweredResult::Pass => {
                     let finished = exchange.finished(&reply)?;
                     modern::note_question(self, &exchange, &finished);
-                    return Ok(same_era::record_tasks(&exchange, finished));
+                    return Ok(same_era::finish_response(&exchange, finished));
                 }
                 AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
                     modern::note_question(self, &exchange, &raw);

@@ -45,7 +45,7 @@ use crate::loop_detection::Route;
 use crate::metrics::ServerMetrics;
 use crate::pins::{PinSettings, Pins};
 use crate::subscriptions::direct_clients::DirectClients;
-use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor, min_instances};
+use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor};
 use crate::suspended::modern::ModernQuestions;
 use crate::suspended::registry::SuspendedRegistry;
 use crate::target::Target;
@@ -249,8 +249,8 @@ impl UpstreamServer {
         settings: UpstreamSettings,
     ) -> Result<Arc<Self>, mcpact::error::Error> {
         let info = Implementation::new("mcpact", env!("CARGO_PKG_VERSION"));
-        let nothing = CapabilitySet::empty(Side::Server);
-        let terms = ServerTerms::new(info.clone(), nothing, settings.front.policy.clone());
+        let capabilities = CapabilitySet::empty(Side::Server);
+        let terms = ServerTerms::new(info, capabilities, settings.front.policy.clone());
         let clock = Clock {
             zero: Instant::now(),
         };
@@ -376,11 +376,6 @@ impl UpstreamServer {
     #[must_use]
     pub fn status(&self) -> ServerStatus {
         self.shared.supervisor.status()
-    }
-
-    /// Returns the configured minimum of ready instances.
-    pub(crate) fn min_instances(&self) -> usize {
-        min_instances(&self.shared.run())
     }
 
     /// Returns the backoff for list requests that failed.
