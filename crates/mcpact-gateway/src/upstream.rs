@@ -4,8 +4,6 @@ pub(crate) mod accept;
 pub(crate) mod affinity;
 pub(crate) mod binding;
 pub(crate) mod info;
-pub(crate) mod pending;
-pub(crate) mod rebind;
 pub(crate) mod saved_client;
 pub(crate) mod tool_filter;
 
@@ -315,7 +313,7 @@ impl UpstreamServer {
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&server) as Weak<dyn Starter>;
         server.shared.supervisor.set_starter(starter);
-        pending::bind_on_connection(&server);
+        saved_client::bind_on_connection(&server);
         Ok(server)
     }
 
