@@ -220,11 +220,9 @@ impl Clock {
 impl UpstreamServer {
     /// Replaces the filter for tools, and notifies clients at the server's own URL.
     pub fn serve_tools(&self, tools: ToolFilter) {
-        let mut served = lock(&self.tools);
-        let is_other = **served != tools;
-        *served = Arc::new(tools);
-        drop(served);
-        if is_other {
+        let tools = Arc::new(tools);
+        let before = std::mem::replace(&mut *lock(&self.tools), Arc::clone(&tools));
+        if before != tools {
             self.direct_clients.tell(Method::ToolsListChanged);
         }
     }
@@ -359,14 +357,13 @@ impl UpstreamServer {
     /// requests were [drained](Self::drain) before.
     pub async fn close(self: Arc<Self>) {
         // All in-flight calls were counted by the gate.
-        let shutdown_mode = match self.settings.drain_gate.is_closed() {
-            true => ShutdownMode::Immediate,
-            false => ShutdownMode::Graceful,
-        };
-        if shutdown_mode == ShutdownMode::Graceful {
+        let mode = if self.settings.drain_gate.is_closed() {
+            ShutdownMode::Immediate
+        } else {
             hosted::keep_calls(&self);
-        }
-        self.shared.supervisor.close(shutdown_mode).await;
+            ShutdownMode::Graceful
+        };
+        self.shared.supervisor.close(mode).await;
         hosted::fail_remaining(&self);
     }
 

@@ -124,17 +124,6 @@ impl Hosting {
             .collect()
     }
 
-    /// Ends the unfinished tasks of a stopped server with an error, which waiting requests receive.
-    fn fail_running(self: &Arc<Self>, server: u64, error: &ServeError) {
-        for (task, runner) in self.running(server) {
-            runner.stop();
-            let actions = self.finish(&task, Outcome::Error(error.to_wire().encode()));
-            self.perform(actions, Some(&runner));
-            self.notify_status(&task);
-            lock(&self.runners).remove(&task);
-        }
-    }
-
     /// Updates the status when the call starts or stops waiting for its client.
     pub(crate) fn set_status(&self, task: &str, status: Status) {
         self.at(|tasks, now| tasks.waits(task, status, now));
@@ -351,17 +340,25 @@ pub(crate) fn hosted(server: &UpstreamServer) -> &Arc<Hosting> {
 
 /// Gives hosted tasks the same drain time as calls when the server is about to stop.
 pub(crate) fn keep_calls(server: &UpstreamServer) {
-    let hosted = server.hosted.get();
-    for (_, runner) in hosted.map_or_else(Vec::new, |hosted| hosted.running(server.number)) {
-        runner.keep_call();
+    if let Some(hosted) = server.hosted.get() {
+        for (_, runner) in hosted.running(server.number) {
+            runner.keep_call();
+        }
     }
 }
 
-/// Reports the remaining hosted tasks as lost after the server has stopped.
+/// Ends the remaining tasks of a stopped server with an error, which waiting requests receive.
 pub(crate) fn fail_remaining(server: &UpstreamServer) {
-    if let Some(hosted) = server.hosted.get() {
-        let ended = server.shared.error(UpstreamErrorKind::Stopped).into();
-        hosted.fail_running(server.number, &ended);
+    let Some(hosted) = server.hosted.get() else {
+        return;
+    };
+    let stopped = ServeError::from(server.shared.error(UpstreamErrorKind::Stopped));
+    for (task, runner) in hosted.running(server.number) {
+        runner.stop();
+        let actions = hosted.finish(&task, stored_outcome(&Err(stopped.clone())));
+        hosted.perform(actions, Some(&runner));
+        hosted.notify_status(&task);
+        lock(&hosted.runners).remove(&task);
     }
 }
 
