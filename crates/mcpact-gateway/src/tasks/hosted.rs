@@ -520,8 +520,8 @@ fn request_in_background(runner: &Runner, method: Method, params: String) {
         let Ok(stamped) = stamped else {
             return;
         };
-        let params = stamped.as_deref().unwrap_or(&params);
-        if let Err(loss) = connection.request(method, params).await {
+        let params = stamped.unwrap_or(params);
+        if let Err(loss) = connection.request(method, &params).await {
             tracing::debug!(?loss, %method, "the server could not be told");
         }
     });

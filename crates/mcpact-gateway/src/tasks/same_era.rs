@@ -242,24 +242,20 @@ pub(crate) async fn select_instance(exchange: &mut Exchange) -> Result<Option<St
     Ok(params)
 }
 
+/// Returns the open connections to all instances that the client may share.
+fn open_connections(exchange: &Exchange) -> impl Iterator<Item = Arc<UpstreamConnection>> {
+    let pool = exchange.binding.pool().into_iter();
+    pool.flat_map(|pool| pool.open_connections(&ConnectionUser::Gateway))
+}
+
 /// Returns the open connection to the instance with this name.
 fn connection_of_instance(exchange: &Exchange, name: &str) -> Option<Arc<UpstreamConnection>> {
-    let mut connections = exchange
-        .binding
-        .pool()?
-        .open_connections(&ConnectionUser::Gateway)
-        .into_iter();
-    connections.find(|connection| *connection.name == *name)
+    open_connections(exchange).find(|connection| *connection.name == *name)
 }
 
 /// Returns true if another client started the task with this id.
 fn is_of_another(exchange: &Exchange, task: &str, owner: &str) -> bool {
-    let connections = exchange
-        .binding
-        .pool()
-        .map(|pool| pool.open_connections(&ConnectionUser::Gateway));
-    let mut connections = connections.into_iter().flatten();
-    connections.any(|connection| connection.tasks.is_of_another(task, owner))
+    open_connections(exchange).any(|connection| connection.tasks.is_of_another(task, owner))
 }
 
 /// Error for an unknown task. A task of another client gives the same error.
@@ -354,18 +350,17 @@ pub(crate) async fn select_stream_instance(
     let later = with_tasks(&params, std::iter::empty());
     let connection = ids
         .iter()
-        .find_map(|task| connection_of_instance(exchange, task.instance));
-    let Some(connection) = connection else {
-        return (later.clone(), later);
-    };
-    let here = ids.iter().filter(|task| *task.instance == *connection.name);
-    let Ok(Some(guard)) = connection.running.start_call().await else {
-        return (later.clone(), later);
-    };
-    let first = with_tasks(&params, here.map(|task| task.task));
-    exchange.connection = Arc::clone(&connection);
-    exchange.guard = Some(guard);
-    (first, later)
+        .find_map(|id| connection_of_instance(exchange, id.instance));
+    if let Some(connection) = connection
+        && let Ok(Some(guard)) = connection.running.start_call().await
+    {
+        let here = ids.iter().filter(|id| *id.instance == *connection.name);
+        let first = with_tasks(&params, here.map(|id| id.task));
+        exchange.connection = connection;
+        exchange.guard = Some(guard);
+        return (first, later);
+    }
+    (later.clone(), later)
 }
 
 /// Replaces the task ids in a notification by the client's public ids.
