@@ -12,8 +12,8 @@ use crate::sync::lock;
 use crate::tasks::hosted;
 use crate::tasks::mapped;
 use crate::tasks::same_era;
-use crate::upstream::binding;
-use crate::upstream::saved_client;
+use crate::upstream::pending;
+use crate::upstream::rebind;
 use crate::upstream::tool_filter;
 use std::future::ready;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Backend for UpstreamServer {
             return Err(draining_error());
         }
         // A server with a known profile is not started before it is needed.
-        match saved_client::accept_pending(self, &hello, identity) {
+        match pending::accept_pending(self, &hello, identity) {
             Some(welcome) => Ok(welcome),
             None => match self.admit(hello, identity).await {
                 Err(error) if error.is_retired() => {
@@ -314,7 +314,7 @@ impl UpstreamServer {
         // Report lost server state before the request has any effect.
         binding.check_kept(job.method)?;
         // Use an open connection or create a new one.
-        let (binding, connection) = binding::current(self, binding).await?;
+        let (binding, connection) = rebind::current(self, binding).await?;
         let exchange = Exchange {
             inbound: Inbound { job, sink },
             binding,
@@ -412,7 +412,7 @@ impl UpstreamServer {
                 AnsweredResult::Pass => {
                     let finished = exchange.finished(&reply)?;
                     modern::note_question(self, &exchange, &finished);
-                    return Ok(same_era::finish_response(&exchange, finished));
+                    return Ok(same_era::record_tasks(&exchange, finished));
                 }
                 AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
                     modern::note_question(self, &exchange, &raw);

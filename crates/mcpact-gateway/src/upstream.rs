@@ -4,6 +4,8 @@ pub(crate) mod accept;
 pub(crate) mod affinity;
 pub(crate) mod binding;
 pub(crate) mod info;
+pub(crate) mod pending;
+pub(crate) mod rebind;
 pub(crate) mod saved_client;
 pub(crate) mod tool_filter;
 
@@ -43,7 +45,7 @@ use crate::loop_detection::Route;
 use crate::metrics::ServerMetrics;
 use crate::pins::{PinSettings, Pins};
 use crate::subscriptions::direct_clients::DirectClients;
-use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor};
+use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor, min_instances};
 use crate::suspended::modern::ModernQuestions;
 use crate::suspended::registry::SuspendedRegistry;
 use crate::target::Target;
@@ -220,9 +222,11 @@ impl Clock {
 impl UpstreamServer {
     /// Replaces the filter for tools, and notifies clients at the server's own URL.
     pub fn serve_tools(&self, tools: ToolFilter) {
-        let tools = Arc::new(tools);
-        let before = std::mem::replace(&mut *lock(&self.tools), Arc::clone(&tools));
-        if before != tools {
+        let mut served = lock(&self.tools);
+        let is_other = **served != tools;
+        *served = Arc::new(tools);
+        drop(served);
+        if is_other {
             self.direct_clients.tell(Method::ToolsListChanged);
         }
     }
@@ -311,7 +315,7 @@ impl UpstreamServer {
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&server) as Weak<dyn Starter>;
         server.shared.supervisor.set_starter(starter);
-        saved_client::bind_on_connection(&server);
+        pending::bind_on_connection(&server);
         Ok(server)
     }
 
@@ -371,6 +375,11 @@ impl UpstreamServer {
     #[must_use]
     pub fn status(&self) -> ServerStatus {
         self.shared.supervisor.status()
+    }
+
+    /// Returns the configured minimum of ready instances.
+    pub(crate) fn min_instances(&self) -> usize {
+        min_instances(&self.shared.run())
     }
 
     /// Returns the backoff for list requests that failed.

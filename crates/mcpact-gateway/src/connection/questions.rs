@@ -279,7 +279,7 @@ impl UpstreamConnection {
                 return mapping.asked(&connection, &task, ask).await;
             }
             if sharing_policy(connection.strategy) != SharingPolicy::Exclusive
-                && let Some((sink, shown)) = same_era::question_for_owner(&connection, &ask)
+                && let Some((sink, shown)) = same_era::asked_for_task(&connection, &ask)
                 && let Some(method) = ask.method
             {
                 ask.params = shown;

@@ -268,7 +268,7 @@ pub(crate) async fn asking_along(
                 }
                 asked.outlive_call(&connection, &sink).await;
                 let finished = exchange.finished(&reply);
-                return finished.map(|raw| same_era::finish_response(&exchange, raw));
+                return finished.map(|raw| same_era::record_tasks(&exchange, raw));
             }
             CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
             CallEvent::Request(ask) => match ask.method {

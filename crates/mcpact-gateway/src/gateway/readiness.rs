@@ -5,7 +5,7 @@ use mcpact_wire::raw::ObjectWriter;
 
 use super::{Gateway, GroupTerms, State};
 use crate::error::NEXT_START_IN;
-use crate::supervisor::{InstanceState, ServerStatus, min_instances};
+use crate::supervisor::{InstanceState, ServerStatus};
 
 /// Readiness of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Gateway {
         for (name, served) in &state.servers {
             let status = served.entry.server().status();
             let failure = served.entry.failure_in_short();
-            let minimum = min_instances(&served.entry.server().shared.run());
+            let minimum = served.entry.server().min_instances();
             let ready = server_readiness(minimum, &status, failure.is_some());
             readiness.push(ready);
             servers = servers.raw(

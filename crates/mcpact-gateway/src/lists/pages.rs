@@ -22,8 +22,8 @@ use crate::lists::scope::Audience;
 use crate::lists::server_list::{ListError, ServerList};
 use crate::retry::{Attempt, Retry, RetryPolicy};
 use crate::upstream::UpstreamServer;
-use crate::upstream::binding;
 use crate::upstream::binding::ServerBinding;
+use crate::upstream::rebind;
 use mcpact::connection::{AmbiguousRefusal, CallEvent, CallFailure, ServerResponse};
 
 /// Maximum number of pages of a list.
@@ -101,7 +101,7 @@ async fn list_leased(
     fetch: ListFetch,
     refusals: &RefusalRecord,
 ) -> Result<ServerList, ListError> {
-    let current = binding::current(server, Arc::clone(binding)).await;
+    let current = rebind::current(server, Arc::clone(binding)).await;
     let (binding, _) = current.map_err(ListError::Lost)?;
     let lease = binding.acquire().await;
     let Lease { connection, guard } = lease.map_err(|error| ListError::Lost(error.into()))?;

@@ -183,7 +183,7 @@ pub(crate) fn notify_task_owner(connection: &UpstreamConnection, note: &ServerNo
 }
 
 /// Returns the client for a question about a task, and the parameters with the client's task id.
-pub(crate) fn question_for_owner(
+pub(crate) fn asked_for_task(
     connection: &UpstreamConnection,
     ask: &ServerRequest,
 ) -> Option<(ClientSink, ByteString)> {
@@ -280,7 +280,7 @@ pub(crate) fn check_same_instance(exchange: &Exchange) -> Result<(), ServeError>
 }
 
 /// Records a task in a response, and replaces its id by the public one.
-pub(crate) fn finish_response(exchange: &Exchange, raw: ByteString) -> ByteString {
+pub(crate) fn record_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
     let Some(method) = exchange.inbound.job.method else {
         return raw;
     };

@@ -34,7 +34,8 @@ use crate::supervisor::{
 };
 use crate::sync::lock;
 use crate::upstream::affinity::{AffinityGroup, AffinityKey, GROUPS, GroupTerms};
-use crate::upstream::binding::{ClientDeclaration, Rebind, ServerBinding};
+use crate::upstream::binding::{ClientDeclaration, ServerBinding};
+use crate::upstream::rebind::Rebind;
 use crate::upstream::saved_client::SavedHello;
 use crate::upstream::{UpstreamServer, tool_filter};
 

@@ -33,8 +33,13 @@ pub(crate) struct ServerProfile {
 impl ServerProfile {
     /// Returns the name that the server sent, if any.
     pub(crate) fn own_name(&self) -> Option<String> {
-        let name = self.introduction.server_info.name();
-        (self.introduction.is_named && !name.is_empty()).then(|| name.to_owned())
+        let Introduction {
+            server_info,
+            is_named,
+            ..
+        } = &self.introduction;
+        let name = server_info.name();
+        (*is_named && !name.is_empty()).then(|| name.to_owned())
     }
 }
 
