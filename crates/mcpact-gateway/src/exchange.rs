@@ -216,7 +216,7 @@ impl Exchange {
     pub(crate) async fn acquire(&mut self) -> Result<(), ServeError> {
         same_era::check_same_instance(self)?;
         let lease = match (&self.turn, self.inbound.job.method) {
-            (Some(turn), _) => self.binding.acquire_at(&turn.slot).await,
+            (Some(turn), _) => turn.slot.acquire(&self.binding.user()).await,
             // Subscriptions and the log level are set on the connection that delivers the client's notifications.
             (
                 None,
@@ -225,7 +225,7 @@ impl Exchange {
                     | Method::ResourcesUnsubscribe
                     | Method::LoggingSetLevel,
                 ),
-            ) => self.binding.acquire_at(&self.binding.slot).await,
+            ) => self.binding.slot.acquire(&self.binding.user()).await,
             (None, _) => self.binding.acquire().await,
         };
         let lease = lease.map_err(|error| match self.is_given.load(Ordering::Relaxed) {

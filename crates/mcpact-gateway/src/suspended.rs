@@ -53,8 +53,6 @@ pub(crate) struct OpenCall {
     /// Questions collected so far, and the end of the time window.
     collected: Vec<ServerQuestion>,
     window_end: Option<Instant>,
-    /// True once the original request was answered with a request for input.
-    pub(crate) is_suspended: bool,
     /// Task with the result of the call, if the tool runs only as a task.
     task: Option<StartedTask>,
 }
@@ -64,22 +62,15 @@ pub(crate) async fn serve(
     server: &Arc<UpstreamServer>,
     exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
-    let raw = &exchange.inbound.job.params;
+    let raw = exchange.inbound.job.params.clone();
     if raw.is_plain_call() {
         return call(server, exchange).await;
     }
-    let params = Object::parse(raw).unwrap_or_default();
+    let params = Object::parse(&raw).unwrap_or_default();
     match params.get_str("requestState") {
         Some(state) => {
-            let state = state.into_owned();
-            let responses = params.get_present("inputResponses").map(str::to_owned);
-            Box::pin(resume::resume(
-                server,
-                exchange,
-                &state,
-                responses.as_deref(),
-            ))
-            .await
+            let responses = params.get_present("inputResponses");
+            Box::pin(resume::resume(server, exchange, &state, responses)).await
         }
         None => call(server, exchange).await,
     }
@@ -128,7 +119,6 @@ async fn call(
         unanswered: UnansweredQuestions::default(),
         collected: Vec::new(),
         window_end: None,
-        is_suspended: false,
         task,
     };
     let mut early = early.map(CallEvent::Request);
@@ -137,7 +127,7 @@ async fn call(
             Some(early) => Some(early),
             None => open.event().await,
         };
-        let questions = match open.process(event, &mut []).await {
+        let questions = match open.process(event, None).await {
             None => continue,
             Some(CallOutcome::Ended(reply)) => return conclude(server, &open, reply),
             Some(CallOutcome::Asked(questions)) => questions,
@@ -152,7 +142,6 @@ async fn call(
         };
         if let Some(round) = open.round(outcome).await {
             let request = server.suspended.input_request(&round)?;
-            open.is_suspended = true;
             SuspendedCall::start(server, id, open);
             return Ok(request);
         }
@@ -271,11 +260,11 @@ impl OpenCall {
         }
     }
 
-    /// Processes an event; `waiters` are the requests that wait for a suspended call.
+    /// Processes an event; `waiters` are the requests that wait for the call if it is suspended.
     async fn process(
         &mut self,
         event: Option<CallEvent>,
-        waiters: &mut [Waiter],
+        waiters: Option<&mut [Waiter]>,
     ) -> Option<CallOutcome> {
         match event {
             None => {
@@ -306,7 +295,7 @@ impl OpenCall {
         None
     }
 
-    async fn forward(&mut self, note: &ServerNotification, waiters: &mut [Waiter]) {
+    async fn forward(&mut self, note: &ServerNotification, waiters: Option<&mut [Waiter]>) {
         if note.method == Method::ElicitationComplete {
             self.exchange.connection.complete(note);
         }
@@ -314,15 +303,12 @@ impl OpenCall {
             self.collected.retain(|question| question.id != withdrawn);
             self.unanswered.withdrawn(&withdrawn);
         }
-        if self.is_suspended {
-            for waiter in waiters {
-                waiter.inbound.tell(note, &mut waiter.progress).await;
-            }
-        } else {
-            let Exchange {
-                inbound, progress, ..
-            } = &mut self.exchange;
-            inbound.tell(note, progress).await;
+        let Some(waiters) = waiters else {
+            let exchange = &mut self.exchange;
+            return exchange.inbound.tell(note, &mut exchange.progress).await;
+        };
+        for waiter in waiters {
+            waiter.inbound.tell(note, &mut waiter.progress).await;
         }
     }
 

@@ -7,7 +7,6 @@
 pub(crate) mod aggregate_tasks;
 pub(crate) mod hosted;
 pub(crate) mod mapped;
-pub(crate) mod runner;
 pub(crate) mod same_era;
 pub(crate) mod waiting;
 

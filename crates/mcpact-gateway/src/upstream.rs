@@ -250,8 +250,8 @@ impl UpstreamServer {
         settings: UpstreamSettings,
     ) -> Result<Arc<Self>, mcpact::error::Error> {
         let info = Implementation::new("mcpact", env!("CARGO_PKG_VERSION"));
-        let nothing = CapabilitySet::empty(Side::Server);
-        let terms = ServerTerms::new(info.clone(), nothing, settings.front.policy.clone());
+        let capabilities = CapabilitySet::empty(Side::Server);
+        let terms = ServerTerms::new(info, capabilities, settings.front.policy.clone());
         let clock = Clock {
             zero: Instant::now(),
         };
@@ -362,14 +362,13 @@ impl UpstreamServer {
     /// requests were [drained](Self::drain) before.
     pub async fn close(self: Arc<Self>) {
         // All in-flight calls were counted by the gate.
-        let shutdown_mode = match self.settings.drain_gate.is_closed() {
-            true => ShutdownMode::Immediate,
-            false => ShutdownMode::Graceful,
-        };
-        if shutdown_mode == ShutdownMode::Graceful {
+        let mode = if self.settings.drain_gate.is_closed() {
+            ShutdownMode::Immediate
+        } else {
             hosted::keep_calls(&self);
-        }
-        self.shared.supervisor.close(shutdown_mode).await;
+            ShutdownMode::Graceful
+        };
+        self.shared.supervisor.close(mode).await;
         hosted::fail_remaining(&self);
     }
 

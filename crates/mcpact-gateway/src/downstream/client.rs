@@ -63,10 +63,7 @@ impl ModernClients {
         if let Some(known) = self.clients.iter().find(is_same) {
             return Arc::clone(known);
         }
-        let hello = SavedHello::Request {
-            capabilities: Box::from(declared),
-            info: meta.client_info.map(Box::from),
-        };
+        let hello = SavedHello::of_request(meta);
         let client = Arc::new(DownstreamClient::new(hello, declared, identity));
         self.clients.truncate(MODERN_CLIENTS - 1);
         self.clients.push_front(Arc::clone(&client));

@@ -21,7 +21,7 @@ use crate::connection::questions::{ANSWER_TIMEOUT, CallQuestions};
 use crate::exchange::DeclaredTasks;
 use crate::exchange::Exchange;
 use crate::suspended::take_turn;
-use crate::tasks::runner::Runner;
+use crate::tasks::hosted::Runner;
 use crate::tasks::waiting::SentCall;
 use crate::upstream::UpstreamServer;
 use mcpact::connection::{CallEvent, ServerResponse};

@@ -23,9 +23,6 @@ use crate::upstream::UpstreamServer;
 /// Time limit for the server to end a call after its client failed to resume it.
 pub(crate) const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Time limit for a disconnected client to return with the same answers.
-const GRACE: Duration = Duration::from_secs(2);
-
 /// Message to the background job of a suspended call.
 #[derive(Debug)]
 pub(crate) enum CallMessage {
@@ -106,7 +103,7 @@ impl SuspendedCall {
                 self.progress = Some(note.clone());
             }
         }
-        match self.open.process(event, &mut self.waiters).await {
+        match self.open.process(event, Some(&mut self.waiters)).await {
             None => true,
             Some(CallOutcome::Asked(questions)) => self.asked(questions).await,
             Some(CallOutcome::Ended(reply)) => self.ended(reply).await,
@@ -203,16 +200,6 @@ impl SuspendedCall {
         for waiter in self.waiters.drain(..) {
             // The waiting request may have been cancelled.
             let _ = waiter.response.send(response.clone());
-        }
-    }
-
-    /// Reports a cancelled request to the job, after a grace period.
-    pub(crate) fn report_cancelled(sender: mpsc::UnboundedSender<CallMessage>) {
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                tokio::time::sleep(GRACE).await;
-                let _ = sender.send(CallMessage::Left);
-            });
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, Inbound};
 use crate::handover;
-use crate::suspended::call::{CallMessage, SuspendedCall, Waiter};
+use crate::suspended::call::{CallMessage, Waiter};
 use crate::suspended::registry::SuspendedRegistry;
 use crate::suspended::{self, binding};
 use crate::tasks::stored_response;
@@ -24,6 +24,9 @@ use crate::upstream::UpstreamServer;
 
 /// Time limit for the server to report a visited URL, before the call is sent again.
 const VISIT_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// Time limit for a disconnected client to return with the same answers.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Polling interval for that report.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,8 +38,13 @@ struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(sender) = self.sender.take() {
-            SuspendedCall::report_cancelled(sender);
+        if let Some(sender) = self.sender.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move {
+                tokio::time::sleep(GRACE).await;
+                let _ = sender.send(CallMessage::Left);
+            });
         }
     }
 }

@@ -2,29 +2,35 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use bytestring::ByteString;
+use futures_util::FutureExt;
 use mcpact::server::backend::{BackendRequest, QuestionOutcome, ResponseMode, date};
-use mcpact_spec::{Capability, Era, ErrorCode, Method};
+use mcpact_engine::pact::Pact;
+use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
 use mcpact_translate::input::{Outcome, Question};
 use mcpact_translate::shape::adapt_client_result;
 use mcpact_translate::tasks::Status;
 use mcpact_translate::tasks::hosted::{Action, HostLimits, HostedTasks, ResultLookup, Timestamp};
 use mcpact_wire::raw::Object;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
 
+use crate::connection::UpstreamConnection;
+use crate::connection::questions::ANSWER_TIMEOUT;
 use crate::downstream::sink::ClientSink;
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::rounds::{CallEnd, QuestionChannel, mint};
 use crate::exchange::{DeclaredTasks, Exchange, Inbound, refuse, rounds, stamped};
+use crate::supervisor::CallGuard;
 use crate::sync::lock;
-use crate::tasks::runner::{ResultWaiter, Runner};
 use crate::tasks::{
     LONGEST, PER_OWNER, QUESTIONS, TASKS, method_not_found, new_task_id, stored_outcome,
     stored_response, task_id, task_params, waiting,
 };
+use crate::upstream::binding::ServerBinding;
 use crate::upstream::{Clock, UpstreamServer, expire_periodically};
 
 const LIMITS: HostLimits = HostLimits {
@@ -118,17 +124,6 @@ impl Hosting {
             .collect()
     }
 
-    /// Ends the unfinished tasks of a stopped server with an error, which waiting requests receive.
-    fn fail_running(self: &Arc<Self>, server: u64, error: &ServeError) {
-        for (task, runner) in self.running(server) {
-            runner.stop();
-            let actions = self.finish(&task, Outcome::Error(error.to_wire().encode()));
-            self.perform(actions, Some(&runner));
-            self.notify_status(&task);
-            lock(&self.runners).remove(&task);
-        }
-    }
-
     /// Updates the status when the call starts or stops waiting for its client.
     pub(crate) fn set_status(&self, task: &str, status: Status) {
         self.at(|tasks, now| tasks.waits(task, status, now));
@@ -214,6 +209,111 @@ impl Hosting {
     }
 }
 
+/// Background jobs of one hosted task, and the channel for questions to its client.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    /// Number of the upstream server.
+    server: u64,
+    binding: Arc<ServerBinding>,
+    pact: Arc<Pact>,
+    owner: Box<str>,
+    /// Connection on which the server runs its own task, once it has created one.
+    connection: OnceLock<Arc<UpstreamConnection>>,
+    /// Requests for the result, which can carry questions to the client.
+    waiters: watch::Sender<Vec<ResultWaiter>>,
+    jobs: Mutex<Vec<AbortHandle>>,
+    /// Call guard that lets the server's task finish during a drain.
+    drain_guard: Mutex<Option<CallGuard>>,
+}
+
+/// Pending request for the result, which can carry questions to the client.
+#[derive(Clone, Debug)]
+struct ResultWaiter {
+    number: u64,
+    sink: ClientSink,
+}
+
+impl Runner {
+    fn new(exchange: &Exchange, server: u64) -> Self {
+        Self {
+            server,
+            binding: Arc::clone(&exchange.binding),
+            pact: Arc::clone(&exchange.inbound.job.pact),
+            owner: exchange.inbound.sink.owner().into(),
+            connection: OnceLock::new(),
+            waiters: watch::Sender::new(Vec::new()),
+            jobs: Mutex::default(),
+            drain_guard: Mutex::default(),
+        }
+    }
+
+    /// Returns the revision of the server that runs the task; the newest modern one before the task exists.
+    fn upstream(&self) -> Revision {
+        let connection = self.connection.get();
+        connection.map_or(Revision::newest(Era::Modern), |connection| {
+            connection.revision()
+        })
+    }
+
+    /// Registers a background job of the task.
+    fn add_job(&self, job: AbortHandle) {
+        let mut jobs = lock(&self.jobs);
+        jobs.retain(|job| !job.is_finished());
+        jobs.push(job);
+    }
+
+    /// Gives the server's own task the same drain time as a call when the server is about to stop. Before that task
+    /// exists, the call itself is in flight.
+    fn keep_call(&self) {
+        let entered = self
+            .connection
+            .get()
+            .map(|connection| connection.running.start_call());
+        // An instance at its call limit has calls to drain anyway.
+        if let Some(Ok(Some(guard))) = entered.and_then(FutureExt::now_or_never) {
+            *lock(&self.drain_guard) = Some(guard);
+        }
+    }
+
+    /// Aborts all background jobs of the task.
+    fn stop(&self) {
+        for job in lock(&self.jobs).drain(..) {
+            job.abort();
+        }
+    }
+
+    fn add_waiter(&self, waiter: ResultWaiter) {
+        self.waiters.send_modify(|waiters| waiters.push(waiter));
+    }
+
+    fn remove_waiter(&self, number: u64) {
+        self.waiters
+            .send_modify(|waiters| waiters.retain(|waiter| waiter.number != number));
+    }
+
+    /// Sends a question to the client on a pending request for the result. If that request ends without an answer,
+    /// the question is sent again on the next one.
+    pub(crate) async fn ask(&self, method: Method, params: &str) -> QuestionOutcome {
+        let mut waiters = self.waiters.subscribe();
+        loop {
+            let waiter = match waiters.wait_for(|waiters| !waiters.is_empty()).await {
+                Ok(waiters) => waiters.last().cloned(),
+                Err(_) => None,
+            };
+            let Some(waiter) = waiter else {
+                return QuestionOutcome::Lost("no client waits for the task");
+            };
+            let has_left = |waiters: &Vec<ResultWaiter>| {
+                !waiters.iter().any(|other| other.number == waiter.number)
+            };
+            tokio::select! {
+                outcome = waiter.sink.ask(method, params, ANSWER_TIMEOUT) => return outcome,
+                _ = waiters.wait_for(has_left) => {}
+            }
+        }
+    }
+}
+
 /// Returns the raw `task` entry if the client requests this call as a task.
 pub(crate) fn requested_task(exchange: &Exchange) -> Option<String> {
     let job = &exchange.inbound.job;
@@ -240,17 +340,25 @@ pub(crate) fn hosted(server: &UpstreamServer) -> &Arc<Hosting> {
 
 /// Gives hosted tasks the same drain time as calls when the server is about to stop.
 pub(crate) fn keep_calls(server: &UpstreamServer) {
-    let hosted = server.hosted.get();
-    for (_, runner) in hosted.map_or_else(Vec::new, |hosted| hosted.running(server.number)) {
-        runner.keep_call();
+    if let Some(hosted) = server.hosted.get() {
+        for (_, runner) in hosted.running(server.number) {
+            runner.keep_call();
+        }
     }
 }
 
-/// Reports the remaining hosted tasks as lost after the server has stopped.
+/// Ends the remaining tasks of a stopped server with an error, which waiting requests receive.
 pub(crate) fn fail_remaining(server: &UpstreamServer) {
-    if let Some(hosted) = server.hosted.get() {
-        let ended = server.shared.error(UpstreamErrorKind::Stopped).into();
-        hosted.fail_running(server.number, &ended);
+    let Some(hosted) = server.hosted.get() else {
+        return;
+    };
+    let stopped = ServeError::from(server.shared.error(UpstreamErrorKind::Stopped));
+    for (task, runner) in hosted.running(server.number) {
+        runner.stop();
+        let actions = hosted.finish(&task, stored_outcome(&Err(stopped.clone())));
+        hosted.perform(actions, Some(&runner));
+        hosted.notify_status(&task);
+        lock(&hosted.runners).remove(&task);
     }
 }
 
@@ -412,8 +520,8 @@ fn request_in_background(runner: &Runner, method: Method, params: String) {
         let Ok(stamped) = stamped else {
             return;
         };
-        let params = stamped.as_deref().unwrap_or(&params);
-        if let Err(loss) = connection.request(method, params).await {
+        let params = stamped.unwrap_or(params);
+        if let Err(loss) = connection.request(method, &params).await {
             tracing::debug!(?loss, %method, "the server could not be told");
         }
     });

@@ -8,7 +8,6 @@ use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_translate::input::{Outcome, question_to_modern};
-use mcpact_translate::tasks::created_task;
 use mcpact_translate::tasks::mapped::{
     ACKNOWLEDGED, MapLimits, MappedTasks, TaskLookup, TaskOrigin, TaskView,
 };
@@ -316,19 +315,15 @@ pub(crate) async fn call_as_task(
     let owner = exchange.inbound.sink.owner().to_owned();
     mapping.tasks().room(&owner)?;
     let params = exchange.params()?;
-    let reply = waiting::send_as_task(&mut exchange, &params).await?;
-    let made = match &reply {
-        ServerResponse::Result(raw) => created_task(raw).map(|id| (id, raw)),
-        ServerResponse::Error(_) => None,
-    };
-    let Some((upstream, raw)) = made else {
+    let (reply, upstream) = waiting::send_as_task(&mut exchange, &params).await?;
+    let (ServerResponse::Result(raw), Some(upstream)) = (&reply, upstream) else {
         return exchange.finished(&reply);
     };
     let task = new_task_id(exchange.downstream())?;
     let open = Open {
         connection: Arc::clone(&exchange.connection),
         pact: Arc::clone(&exchange.inbound.job.pact),
-        upstream: Box::from(upstream.as_ref()),
+        upstream: upstream.into(),
         result: None,
         unanswered: UnansweredQuestions::default(),
     };

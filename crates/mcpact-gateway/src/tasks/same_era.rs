@@ -54,11 +54,11 @@ impl<'n> PublicTaskId<'n> {
     /// Parses a public id; `None` if it was not issued to this owner.
     pub(crate) fn parse(name: &'n str, owner: &str) -> Option<Self> {
         let (place, task) = split_id(name)?;
-        let (instance, given) = place.split_once('-')?;
-        let named = Self { instance, task };
+        let (instance, code) = place.split_once('-')?;
+        let id = Self { instance, task };
         // Comparing digests makes the timing independent of the authentication code.
-        let is_given = Sha256::digest(given) == Sha256::digest(named.code(owner));
-        is_given.then_some(named)
+        let is_valid = Sha256::digest(code) == Sha256::digest(id.code(owner));
+        is_valid.then_some(id)
     }
 
     /// Returns the public id for this owner.
@@ -110,7 +110,7 @@ impl SessionTasks {
     }
 
     /// Records the status of a task.
-    fn note(&self, task: &Object<'_>, sink: &ClientSink) {
+    fn record(&self, task: &Object<'_>, sink: &ClientSink) {
         let Some(id) = task.get_str("taskId") else {
             return;
         };
@@ -123,19 +123,19 @@ impl SessionTasks {
             return;
         }
         if tasks.len() >= TASKS {
-            // A finished task makes room for a running one.
-            let over = tasks.iter().find(|(_, task)| task.is_ended);
-            let over = over.map(|(id, _)| id.clone());
-            over.map(|id| tasks.remove(&id));
+            // An ended task is removed in favour of a running one.
+            let ended = tasks.iter().find(|(_, task)| task.is_ended);
+            let ended = ended.map(|(id, _)| id.clone());
+            ended.map(|id| tasks.remove(&id));
         }
         if tasks.len() < TASKS {
-            let lasts = ["ttl", "ttlMs"].into_iter().find_map(|key| task.get(key));
-            let lasts = lasts.and_then(|raw| raw.parse().ok());
-            let lasts = lasts.map_or(LONGEST, Duration::from_millis).min(LONGEST);
+            let ttl = ["ttl", "ttlMs"].into_iter().find_map(|key| task.get(key));
+            let ttl = ttl.and_then(|raw| raw.parse().ok());
+            let ttl = ttl.map_or(LONGEST, Duration::from_millis).min(LONGEST);
             let task = Task {
                 sink: sink.downgrade(),
                 owner: Box::from(sink.owner()),
-                until: Instant::now() + lasts,
+                until: Instant::now() + ttl,
                 is_ended,
             };
             tasks.insert(Box::from(&*id), task);
@@ -163,7 +163,7 @@ impl SessionTasks {
 }
 
 /// Returns the mapping from task ids to the public ids for this owner.
-fn named_tasks(connection: &UpstreamConnection, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
+fn public_ids(connection: &UpstreamConnection, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
     let instance = &*connection.name;
     TaskMap(move |task: &str| PublicTaskId { instance, task }.shown(owner))
 }
@@ -176,8 +176,8 @@ pub(crate) fn notify_task_owner(connection: &UpstreamConnection, note: &ServerNo
     let Some(owner) = connection.tasks.sink(&id) else {
         return;
     };
-    connection.tasks.note(&task, &owner);
-    if let Some(shown) = named_tasks(connection, owner.owner()).params(note.method, params) {
+    connection.tasks.record(&task, &owner);
+    if let Some(shown) = public_ids(connection, owner.owner()).params(note.method, params) {
         owner.try_notify(&Scope::Connection, note.method, &shown);
     }
 }
@@ -189,13 +189,13 @@ pub(crate) fn asked_for_task(
 ) -> Option<(ClientSink, ByteString)> {
     let params = &ask.params;
     let owner = connection.tasks.sink(&related_task(params)?)?;
-    let shown = named_tasks(connection, owner.owner()).params(ask.method?, params)?;
+    let shown = public_ids(connection, owner.owner()).params(ask.method?, params)?;
     Some((owner, shown.into()))
 }
 
 /// Returns true if public task ids contain the instance. That is needed if only one instance knows a task and
 /// clients share instances. With a sessionless endpoint, every connection reaches all tasks.
-fn names_tasks(exchange: &Exchange) -> bool {
+fn has_public_ids(exchange: &Exchange) -> bool {
     let (down, up) = (exchange.downstream(), exchange.upstream());
     let is_placed = match (down.era(), up.era()) {
         (Era::Legacy, Era::Legacy) => down.has(Feature::TasksCore) && up.has(Feature::TasksCore),
@@ -206,60 +206,56 @@ fn names_tasks(exchange: &Exchange) -> bool {
 }
 
 /// Returns the method if the request concerns one task at the server.
-fn about_task(exchange: &Exchange) -> Option<Method> {
+fn task_method(exchange: &Exchange) -> Option<Method> {
     let method = exchange.inbound.job.method?;
-    let is_about_one = matches!(
+    let concerns_task = matches!(
         method,
         Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate
     );
-    is_about_one.then_some(method)
+    concerns_task.then_some(method)
 }
 
 /// Selects the instance that runs the task. Returns the parameters with the task id of that instance.
 pub(crate) async fn select_instance(exchange: &mut Exchange) -> Result<Option<String>, ServeError> {
-    let Some(method) = about_task(exchange) else {
+    let Some(method) = task_method(exchange) else {
         return Ok(None);
     };
     let owner = exchange.inbound.sink.owner();
-    if !names_tasks(exchange) {
+    if !has_public_ids(exchange) {
         return match task_id(&exchange.inbound) {
             Ok(task) if is_of_another(exchange, &task, owner) => Err(unknown_task(exchange, &task)),
             Ok(_) | Err(_) => Ok(None),
         };
     }
     let task = task_id(&exchange.inbound)?;
-    let Some(named) = PublicTaskId::parse(&task, owner) else {
+    let Some(id) = PublicTaskId::parse(&task, owner) else {
         return Err(unknown_task(exchange, &task));
     };
-    let connection = connection_named(exchange, named.instance);
-    let connection = connection.ok_or_else(|| task_gone(exchange))?;
+    let connection = connection_of_instance(exchange, id.instance);
+    let connection = connection.ok_or_else(|| task_lost(exchange))?;
     let entered = connection.running.start_call().await;
     let entered = entered.map_err(|failure| exchange.binding.error(failure))?;
-    let guard = entered.ok_or_else(|| task_gone(exchange))?;
-    let params = with_subject(method, &exchange.inbound.job.params, named.task);
+    let guard = entered.ok_or_else(|| task_lost(exchange))?;
+    let params = with_subject(method, &exchange.inbound.job.params, id.task);
     exchange.connection = connection;
     exchange.guard = Some(guard);
     Ok(params)
 }
 
+/// Returns the open connections to all instances that the client may share.
+fn open_connections(exchange: &Exchange) -> impl Iterator<Item = Arc<UpstreamConnection>> {
+    let pool = exchange.binding.pool().into_iter();
+    pool.flat_map(|pool| pool.open_connections(&ConnectionUser::Gateway))
+}
+
 /// Returns the open connection to the instance with this name.
-fn connection_named(exchange: &Exchange, name: &str) -> Option<Arc<UpstreamConnection>> {
-    let mut connections = exchange
-        .binding
-        .pool()?
-        .open_connections(&ConnectionUser::Gateway)
-        .into_iter();
-    connections.find(|connection| *connection.name == *name)
+fn connection_of_instance(exchange: &Exchange, name: &str) -> Option<Arc<UpstreamConnection>> {
+    open_connections(exchange).find(|connection| *connection.name == *name)
 }
 
 /// Returns true if another client started the task with this id.
 fn is_of_another(exchange: &Exchange, task: &str, owner: &str) -> bool {
-    let connections = exchange
-        .binding
-        .pool()
-        .map(|pool| pool.open_connections(&ConnectionUser::Gateway));
-    let mut connections = connections.into_iter().flatten();
-    connections.any(|connection| connection.tasks.is_of_another(task, owner))
+    open_connections(exchange).any(|connection| connection.tasks.is_of_another(task, owner))
 }
 
 /// Error for an unknown task. A task of another client gives the same error.
@@ -268,7 +264,7 @@ fn unknown_task(exchange: &Exchange, task: &str) -> ServeError {
     refuse(ErrorCode::InvalidParams, why, exchange.downstream())
 }
 
-fn task_gone(exchange: &Exchange) -> ServeError {
+fn task_lost(exchange: &Exchange) -> ServeError {
     exchange
         .binding
         .lost_call(UpstreamErrorKind::TaskLost)
@@ -277,8 +273,8 @@ fn task_gone(exchange: &Exchange) -> ServeError {
 
 /// Refuses to resend a task request to another instance, where the id would refer to another task.
 pub(crate) fn check_same_instance(exchange: &Exchange) -> Result<(), ServeError> {
-    match about_task(exchange).filter(|_| names_tasks(exchange)) {
-        Some(_) => Err(task_gone(exchange)),
+    match task_method(exchange).filter(|_| has_public_ids(exchange)) {
+        Some(_) => Err(task_lost(exchange)),
         None => Ok(()),
     }
 }
@@ -288,12 +284,12 @@ pub(crate) fn record_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
     let Some(method) = exchange.inbound.job.method else {
         return raw;
     };
-    note_task(exchange, method, &raw);
-    if !names_tasks(exchange) {
+    record_task(exchange, method, &raw);
+    if !has_public_ids(exchange) {
         return raw;
     }
     let owner = exchange.inbound.sink.owner();
-    let shown = named_tasks(&exchange.connection, owner).result(method, &raw);
+    let shown = public_ids(&exchange.connection, owner).result(method, &raw);
     shown.map_or(raw, Into::into)
 }
 
@@ -306,7 +302,7 @@ fn may_become_task(exchange: &Exchange) -> bool {
     }
 }
 
-fn note_task(exchange: &Exchange, method: Method, raw: &str) {
+fn record_task(exchange: &Exchange, method: Method, raw: &str) {
     let (tasks, sink) = (&exchange.connection.tasks, &exchange.inbound.sink);
     match method {
         Method::ToolsCall if may_become_task(exchange) && raw.contains("taskId\"") => {
@@ -314,13 +310,13 @@ fn note_task(exchange: &Exchange, method: Method, raw: &str) {
             let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
             let is_task = result.get_str("resultType").as_deref() == Some("task");
             match created.filter(|_| result.get("content").is_none()) {
-                Some(task) => tasks.note(&task, sink),
-                None if is_task => tasks.note(&result, sink),
+                Some(task) => tasks.record(&task, sink),
+                None if is_task => tasks.record(&result, sink),
                 None => {}
             }
         }
         Method::TasksGet | Method::TasksCancel => {
-            tasks.note(&Object::parse(raw).unwrap_or_default(), sink);
+            tasks.record(&Object::parse(raw).unwrap_or_default(), sink);
         }
         Method::TasksResult => {
             if let Some(id) = related_task(raw) {
@@ -344,30 +340,27 @@ pub(crate) async fn select_stream_instance(
     let owner = exchange.inbound.sink.owner();
     let is_own = |task: &&str| !is_of_another(exchange, task, owner);
     let tasks = filter.tasks.iter().map(|task| &**task);
-    if filter.tasks.is_empty() || !names_tasks(exchange) {
+    if filter.tasks.is_empty() || !has_public_ids(exchange) {
         let first = with_tasks(&params, tasks.filter(is_own));
         return (first.clone(), first);
     }
-    let named: Vec<PublicTaskId<'_>> = tasks
+    let ids: Vec<PublicTaskId<'_>> = tasks
         .filter_map(|task| PublicTaskId::parse(task, owner))
         .collect();
     let later = with_tasks(&params, std::iter::empty());
-    let connection = named
+    let connection = ids
         .iter()
-        .find_map(|task| connection_named(exchange, task.instance));
-    let Some(connection) = connection else {
-        return (later.clone(), later);
-    };
-    let here = named
-        .iter()
-        .filter(|task| *task.instance == *connection.name);
-    let Ok(Some(guard)) = connection.running.start_call().await else {
-        return (later.clone(), later);
-    };
-    let first = with_tasks(&params, here.map(|task| task.task));
-    exchange.connection = Arc::clone(&connection);
-    exchange.guard = Some(guard);
-    (first, later)
+        .find_map(|id| connection_of_instance(exchange, id.instance));
+    if let Some(connection) = connection
+        && let Ok(Some(guard)) = connection.running.start_call().await
+    {
+        let here = ids.iter().filter(|id| *id.instance == *connection.name);
+        let first = with_tasks(&params, here.map(|id| id.task));
+        exchange.connection = connection;
+        exchange.guard = Some(guard);
+        return (first, later);
+    }
+    (later.clone(), later)
 }
 
 /// Replaces the task ids in a notification by the client's public ids.
@@ -375,15 +368,15 @@ pub(crate) fn with_public_task_ids(
     exchange: &Exchange,
     note: &ServerNotification,
 ) -> Option<String> {
-    if !names_tasks(exchange) {
+    if !has_public_ids(exchange) {
         return None;
     }
-    let names = named_tasks(&exchange.connection, exchange.inbound.sink.owner());
+    let ids = public_ids(&exchange.connection, exchange.inbound.sink.owner());
     match note.method {
         Method::SubscriptionsAcknowledged => edit_tasks(&note.params, |tasks| {
-            edit_each(tasks, |task| Some(quoted(&(names.0)(&text(task)?))))
+            edit_each(tasks, |task| Some(quoted(&(ids.0)(&text(task)?))))
         }),
-        method => names.params(method, &note.params),
+        method => ids.params(method, &note.params),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Calls that wait for a server task, for clients that do not follow tasks themselves.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -144,23 +145,26 @@ pub(crate) enum SentCall {
     Answered(ServerResponse),
 }
 
-/// Sends a call to a server of 2025-11-25 as a task. The response contains the task if the server created one.
+/// Sends a call to a server of 2025-11-25 as a task. Returns the response, and the id of the task if the server
+/// created one.
 pub(crate) async fn send_as_task(
     exchange: &mut Exchange,
     params: &str,
-) -> Result<ServerResponse, ServeError> {
+) -> Result<(ServerResponse, Option<String>), ServeError> {
     let params = with_task(params).map_err(|fault| exchange.malformed(&fault))?;
     // No task exists yet to which a question could belong.
-    suspended::send_without_questions(exchange, &params, None).await
+    let reply = suspended::send_without_questions(exchange, &params, None).await?;
+    let task = match &reply {
+        ServerResponse::Result(raw) => created_task(raw).map(Cow::into_owned),
+        ServerResponse::Error(_) => None,
+    };
+    Ok((reply, task))
 }
 
 /// Calls a tool that runs only as a task, for a client without task support.
 pub(crate) async fn begin(exchange: &mut Exchange, params: &str) -> Result<SentCall, ServeError> {
-    let reply = send_as_task(exchange, params).await?;
-    let ServerResponse::Result(raw) = &reply else {
-        return Ok(SentCall::Answered(reply));
-    };
-    let Some(id) = created_task(raw) else {
+    let (reply, task) = send_as_task(exchange, params).await?;
+    let Some(id) = task else {
         return Ok(SentCall::Answered(reply));
     };
     let started = StartedTask::new(exchange, &id)?;

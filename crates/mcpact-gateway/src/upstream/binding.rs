@@ -117,14 +117,6 @@ impl ServerBinding {
         }
     }
 
-    /// Like [`acquire`](Self::acquire), for a certain slot.
-    pub(crate) async fn acquire_at(
-        &self,
-        slot: &Arc<ConnectionSlot>,
-    ) -> Result<Lease, UpstreamError> {
-        slot.acquire(&self.user()).await
-    }
-
     /// Returns and logs an error of the server.
     pub(crate) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
         self.slot.error(kind)

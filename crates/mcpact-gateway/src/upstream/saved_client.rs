@@ -35,10 +35,14 @@ impl SavedHello {
             ClientHello::Handshake(params) => Self::Handshake {
                 params: Box::from(params.raw.unwrap_or("{}")),
             },
-            ClientHello::Request(params) => Self::Request {
-                capabilities: Box::from(params.meta.client_capabilities.unwrap_or("{}")),
-                info: params.meta.client_info.map(Box::from),
-            },
+            ClientHello::Request(params) => Self::of_request(&params.meta),
+        }
+    }
+
+    pub(crate) fn of_request(meta: &Meta<'_>) -> Self {
+        Self::Request {
+            capabilities: Box::from(meta.client_capabilities.unwrap_or("{}")),
+            info: meta.client_info.map(Box::from),
         }
     }
 
