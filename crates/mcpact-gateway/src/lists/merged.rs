@@ -217,31 +217,25 @@ struct Merge<'a> {
 impl<'a> Merge<'a> {
     /// Returns the merged list; none if the servers were replaced meanwhile.
     async fn run(self) -> Option<Arc<MergedList>> {
-        let Self {
-            aggregator,
-            server_set,
-            client,
-            kind,
-            revision,
-        } = self;
+        let (server_set, client, kind) = (self.server_set, self.client, self.kind);
+        let merges = &self.aggregator.merges;
         let (sources, audience) = self.server_lists(kind).await;
         let digests = sources.iter().map(|list| Some(list.as_ref()?.digest()));
         let digests: SourceDigests = digests.collect();
         let key = MergedViewKey {
             server_set: server_set.version,
             kind,
-            client: revision,
+            client: self.revision,
             principal: client.principal().into(),
             fingerprint: client.fingerprint.clone(),
         };
         let own = client.own_lists.merges.get(&key, &digests);
-        let shared = || aggregator.merges.shared.get(&key, &digests);
-        if let Some(list) = own.or_else(shared) {
+        if let Some(list) = own.or_else(|| merges.shared.get(&key, &digests)) {
             return Some(list);
         }
-        let mut items = items(&sources, revision);
+        let mut items = items(&sources, self.revision);
         server_set.retain(&mut items, |entry, name| entry.serves(kind, name));
-        let (list, cache) = match aggregator.merges.registry(kind) {
+        let (list, cache) = match merges.registry(kind) {
             Some(registry) => {
                 let cache = self.cache(audience);
                 let names = self.assign_names(registry, cache, &sources, &items)?;
@@ -250,7 +244,7 @@ impl<'a> Merge<'a> {
             None => self.merge_resources(&sources, audience, &items).await?,
         };
         let list = Arc::new(list);
-        let is_current = || aggregator.is_current(server_set);
+        let is_current = || self.aggregator.is_current(server_set);
         cache
             .insert(key, digests, &list, is_current)
             .then_some(list)

@@ -188,14 +188,12 @@ impl ListRequest {
         if self.scope == ListScope::Own {
             return;
         }
-        match self.entry.profile() {
-            None => self
-                .entry
-                .note_failure(Some("it has not answered yet".into())),
-            Some(_) => {
-                let why = format!("its `{}` has not come yet", self.kind.method());
-                self.entry.note_missing_list(self.kind, why);
-            }
+        if self.entry.profile().is_none() {
+            let why = "it has not answered yet".into();
+            self.entry.note_failure(Some(why));
+        } else {
+            let why = format!("its `{}` has not come yet", self.kind.method());
+            self.entry.note_missing_list(self.kind, why);
         }
     }
 }
