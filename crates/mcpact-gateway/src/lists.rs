@@ -2,6 +2,7 @@
 
 pub(crate) mod bindings;
 pub(crate) mod cache;
+pub(crate) mod cache_entry;
 pub(crate) mod merged;
 pub(crate) mod own;
 pub(crate) mod pages;

@@ -67,70 +67,37 @@ impl NameTable {
     ) -> Self {
         let mut names = Self::default();
         for (server, name) in items {
-            if let Some(origin) = origins.get(server) {
-                names.add(format, registry, server, origin, name);
-            }
+            let key = (server, Box::from(name));
+            let origin = origins.get(server);
+            let Some(origin) = origin.filter(|_| !names.public.contains_key(&key)) else {
+                continue;
+            };
+            let public = match registry.public_name(origin, name) {
+                Some(known) => Box::from(known),
+                None => {
+                    let wanted = format.join(&origin.prefix, name);
+                    let public = format.free_name(registry, origin, name, &wanted);
+                    registry.assign(origin, name, &public);
+                    if public != wanted {
+                        names.conflicts.push(NameConflict {
+                            name: wanted,
+                            instead: public.clone(),
+                            server,
+                        });
+                    }
+                    public
+                }
+            };
+            let name = Box::from(name);
+            names
+                .routes
+                .insert(public.clone(), NameRoute { server, name });
+            names.public.insert(key, public);
         }
         for (server, origin) in origins.iter().enumerate() {
             registry.trim(origin, |name| names.public_name(server, name).is_some());
         }
         names
-    }
-
-    fn add(
-        &mut self,
-        format: &NameFormat,
-        registry: &mut NameRegistry,
-        server: usize,
-        origin: &Origin,
-        name: &str,
-    ) {
-        let key = (server, Box::from(name));
-        if self.public.contains_key(&key) {
-            return;
-        }
-        let known = registry.public_name(origin, name).map(Box::from);
-        let public = known.unwrap_or_else(|| {
-            let public = self.free_name(format, registry, server, origin, name);
-            registry.assign(origin, name, &public);
-            public
-        });
-        let route = NameRoute {
-            server,
-            name: Box::from(name),
-        };
-        self.routes.insert(public.clone(), route);
-        self.public.insert(key, public);
-    }
-
-    /// Returns an unassigned name for an item.
-    fn free_name(
-        &mut self,
-        format: &NameFormat,
-        registry: &NameRegistry,
-        server: usize,
-        origin: &Origin,
-        name: &str,
-    ) -> Box<str> {
-        let wanted = format.join(&origin.prefix, name);
-        if !registry.is_taken(&wanted) {
-            return wanted;
-        }
-        let mut of = format!("{}\0{}\0{name}", origin.name, origin.prefix);
-        let instead = loop {
-            let instead = format.with_hash(&wanted, &of);
-            // An original name may equal the name with the hash.
-            if !registry.is_taken(&instead) {
-                break instead;
-            }
-            of.push('\0');
-        };
-        self.conflicts.push(NameConflict {
-            name: wanted,
-            instead: instead.clone(),
-            server,
-        });
-        instead
     }
 
     /// Returns the target of a public name.
@@ -166,6 +133,24 @@ impl NameFormat {
             .map(|c| if is_allowed(c) { c } else { '_' })
             .collect();
         self.with_hash(&clean, &whole)
+    }
+
+    /// Returns the wanted name of an item if it is free, or else one with a hash suffix.
+    fn free_name(
+        &self,
+        registry: &NameRegistry,
+        origin: &Origin,
+        name: &str,
+        wanted: &str,
+    ) -> Box<str> {
+        let mut free = Box::from(wanted);
+        let mut of = format!("{}\0{}\0{name}", origin.name, origin.prefix);
+        // An original name may equal the name with the hash.
+        while registry.is_taken(&free) {
+            free = self.with_hash(wanted, &of);
+            of.push('\0');
+        }
+        free
     }
 
     /// Returns the name truncated, with a suffix from the hash of `of`.

@@ -9,7 +9,6 @@ use mcpact_wire::raw::ObjectWriter;
 use crate::aggregate::aggregator::{ABSENT, Aggregator};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::MergedList;
-use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::server_entry::failure::Unavailability;
 use crate::error::{Explanation, ServeError};
 use crate::exchange::refusal;
@@ -46,20 +45,16 @@ fn unavailable_owner(
     name: &str,
 ) -> Option<(Box<str>, Unavailability)> {
     let server_set = aggregator.server_set();
-    let prefixes = server_set.entries.iter().map(|entry| &*entry.prefix);
-    let candidates = server_set
-        .style
-        .routes_by_prefix(name, prefixes.enumerate());
-    let candidates: Vec<&ServerEntry> = candidates
-        .iter()
-        .filter_map(|route| Some(&**server_set.entries.get(route.server)?))
-        .collect();
-    let has_prefix = |entry: &&ServerEntry| !entry.prefix.is_empty();
-    let is_prefixed = candidates.iter().any(has_prefix);
+    let candidates = server_set.by_prefix(name);
+    // Servers without a prefix come last.
+    let is_prefixed = candidates
+        .first()
+        .is_some_and(|(entry, _)| !entry.prefix.is_empty());
     let mut owners = candidates
-        .into_iter()
-        .filter(|entry| has_prefix(entry) || !is_prefixed);
-    let owner = owners.find_map(|entry| Some((entry.name.clone(), entry.unavailability(kind)?)));
+        .iter()
+        .filter(|(entry, _)| entry.prefix.is_empty() != is_prefixed);
+    let owner =
+        owners.find_map(|(entry, _)| Some((entry.name.clone(), entry.unavailability(kind)?)));
     owner.or_else(|| {
         let absent = server_set.absent.iter().map(|name| &**name).enumerate();
         let candidates = server_set.style.routes_by_prefix(name, absent);

@@ -90,26 +90,20 @@ impl Aggregator {
         method: Method,
         revision: Revision,
     ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
-        match self.server_set().entries.as_slice() {
-            [entry] => Ok((Arc::clone(entry), None)),
-            [] | [_, ..] => {
-                let servers = self.server_names();
-                let why = match subject_key(method) {
-                    Some(key) => format!(
-                        "`{method}` needs a text as `{key}` in its params: there is none. The servers are: {servers}"
-                    ),
-                    None => format!(
-                        "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
-                    ),
-                };
-                Err(refusal(
-                    ErrorCode::InvalidParams.code(),
-                    why,
-                    None,
-                    revision,
-                ))
-            }
+        if let [entry] = self.server_set().entries.as_slice() {
+            return Ok((Arc::clone(entry), None));
         }
+        let servers = self.server_names();
+        let why = match subject_key(method) {
+            Some(key) => format!(
+                "`{method}` needs a text as `{key}` in its params: there is none. The servers are: {servers}"
+            ),
+            None => format!(
+                "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
+            ),
+        };
+        let code = ErrorCode::InvalidParams.code();
+        Err(refusal(code, why, None, revision))
     }
 
     async fn by_name(
@@ -148,18 +142,12 @@ impl Aggregator {
         if may_have_hash_suffix(name) {
             return None;
         }
-        let server_set = self.server_set();
-        let prefixes = server_set.entries.iter().map(|entry| &*entry.prefix);
-        let candidates = server_set
-            .style
-            .routes_by_prefix(name, prefixes.enumerate());
-        let [only] = candidates.as_slice() else {
-            return None;
-        };
-        let entry = server_set.entries.get(only.server)?;
-        let is_served = entry.serves(kind, &only.name)
-            && self.merges.may_be(kind, name, &entry.origin(), &only.name);
-        is_served.then(|| (Arc::clone(entry), only.name.clone()))
+        let mut candidates = self.server_set().by_prefix(name).into_iter();
+        let (entry, inner) = candidates.next()?;
+        let is_served = candidates.next().is_none()
+            && entry.serves(kind, &inner)
+            && self.merges.may_be(kind, name, &entry.origin(), &inner);
+        is_served.then_some((entry, inner))
     }
 
     /// Checks that an item that its server refused is listed. The request may have been routed by the prefix, or by an
@@ -337,6 +325,17 @@ impl Aggregator {
 }
 
 impl ServerSet {
+    /// Returns the servers with a matching prefix and the original name, the longest prefix first.
+    pub(crate) fn by_prefix(&self, name: &str) -> Vec<(Arc<ServerEntry>, Box<str>)> {
+        let prefixes = self.entries.iter().map(|entry| &*entry.prefix);
+        let routes = self.style.routes_by_prefix(name, prefixes.enumerate());
+        let targets = routes.into_iter().filter_map(|route| {
+            let entry = self.entries.get(route.server)?;
+            Some((Arc::clone(entry), route.name))
+        });
+        targets.collect()
+    }
+
     /// Returns the position of the server with this number.
     pub(crate) fn position(&self, number: u64) -> Option<usize> {
         let mut entries = self.entries.iter();

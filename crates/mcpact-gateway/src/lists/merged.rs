@@ -37,18 +37,25 @@ pub(crate) type Sources = Vec<Option<Arc<ServerList>>>;
 /// Key of a merged list: clients with the same key see the same list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MergedViewKey {
+    server_set: u64,
     kind: ListKind,
     client: Revision,
     principal: Box<str>,
     fingerprint: Fingerprint,
 }
 
+/// Digests of the lists that a list was merged from.
+type SourceDigests = Vec<Option<[u8; 32]>>;
+
 /// Cached merged lists, public names and URIs.
 #[derive(Debug, Default)]
-pub(crate) struct MergeCache {
-    lists: Mutex<HashMap<MergedViewKey, (Sources, Arc<MergedList>)>>,
-    names: Mutex<HashMap<ListKind, Arc<Routes<NameTable>>>>,
-    uris: Mutex<Option<Arc<Routes<UriTable>>>>,
+pub(crate) struct MergeCache(Mutex<Merged>);
+
+#[derive(Debug, Default)]
+struct Merged {
+    lists: HashMap<MergedViewKey, (SourceDigests, Arc<MergedList>)>,
+    names: HashMap<ListKind, Arc<Routes<NameTable>>>,
+    uris: Option<Arc<Routes<UriTable>>>,
 }
 
 /// Table of names or URIs, and the servers at its positions.
@@ -69,46 +76,35 @@ impl Routes<NameTable> {
 
 impl MergeCache {
     pub(crate) fn clear(&self) {
-        lock(&self.lists).clear();
-        lock(&self.names).clear();
-        *lock(&self.uris) = None;
+        *lock(&self.0) = Merged::default();
     }
 
     /// Returns the known public names.
     pub(crate) fn names(&self, kind: ListKind) -> Option<Arc<Routes<NameTable>>> {
-        lock(&self.names).get(&kind).cloned()
+        lock(&self.0).names.get(&kind).cloned()
     }
 
     /// Returns the known URIs.
     pub(crate) fn uris(&self) -> Option<Arc<Routes<UriTable>>> {
-        lock(&self.uris).clone()
+        lock(&self.0).uris.clone()
     }
 
-    /// Returns the list merged from these sources, if its names or URIs are those of these servers.
-    fn get(
-        &self,
-        key: &MergedViewKey,
-        sources: &Sources,
-        server_set: &Arc<ServerSet>,
-    ) -> Option<Arc<MergedList>> {
-        let cached = lock(&self.lists).get(key).cloned();
-        let (_, list) = cached.filter(|(before, _)| are_same(before, sources))?;
-        let of = match key.kind {
-            ListKind::Tools | ListKind::Prompts => Arc::clone(&self.names(key.kind)?.server_set),
-            ListKind::Resources | ListKind::Templates => Arc::clone(&self.uris()?.server_set),
-        };
-        Arc::ptr_eq(&of, server_set).then_some(list)
+    /// Returns the list merged from these sources.
+    fn get(&self, key: &MergedViewKey, sources: &SourceDigests) -> Option<Arc<MergedList>> {
+        let merged = lock(&self.0);
+        let (of, list) = merged.lists.get(key)?;
+        (of == sources).then(|| Arc::clone(list))
     }
 
     /// Caches a list unless the servers were replaced, in which case it returns false.
     fn insert(
         &self,
         key: MergedViewKey,
-        sources: Sources,
+        sources: SourceDigests,
         list: &Arc<MergedList>,
         is_current: impl FnOnce() -> bool,
     ) -> bool {
-        let mut lists = lock(&self.lists);
+        let lists = &mut lock(&self.0).lists;
         if !is_current() {
             return false;
         }
@@ -118,15 +114,6 @@ impl MergeCache {
         lists.insert(key, (sources, Arc::clone(list)));
         true
     }
-}
-
-fn are_same(before: &Sources, now: &Sources) -> bool {
-    before.len() == now.len()
-        && before.iter().zip(now).all(|pair| match pair {
-            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        })
 }
 
 /// Merged lists of clients without own lists, and the public names of all items.
@@ -230,28 +217,25 @@ struct Merge<'a> {
 impl<'a> Merge<'a> {
     /// Returns the merged list; none if the servers were replaced meanwhile.
     async fn run(self) -> Option<Arc<MergedList>> {
-        let Self {
-            aggregator,
-            server_set,
-            client,
-            kind,
-            revision,
-        } = self;
+        let (server_set, client, kind) = (self.server_set, self.client, self.kind);
+        let merges = &self.aggregator.merges;
         let (sources, audience) = self.server_lists(kind).await;
+        let digests = sources.iter().map(|list| Some(list.as_ref()?.digest()));
+        let digests: SourceDigests = digests.collect();
         let key = MergedViewKey {
+            server_set: server_set.version,
             kind,
-            client: revision,
+            client: self.revision,
             principal: client.principal().into(),
             fingerprint: client.fingerprint.clone(),
         };
-        let own = client.own_lists.merges.get(&key, &sources, server_set);
-        let shared = || aggregator.merges.shared.get(&key, &sources, server_set);
-        if let Some(list) = own.or_else(shared) {
+        let own = client.own_lists.merges.get(&key, &digests);
+        if let Some(list) = own.or_else(|| merges.shared.get(&key, &digests)) {
             return Some(list);
         }
-        let mut items = items(&sources, revision);
+        let mut items = items(&sources, self.revision);
         server_set.retain(&mut items, |entry, name| entry.serves(kind, name));
-        let (list, cache) = match aggregator.merges.registry(kind) {
+        let (list, cache) = match merges.registry(kind) {
             Some(registry) => {
                 let cache = self.cache(audience);
                 let names = self.assign_names(registry, cache, &sources, &items)?;
@@ -260,9 +244,9 @@ impl<'a> Merge<'a> {
             None => self.merge_resources(&sources, audience, &items).await?,
         };
         let list = Arc::new(list);
-        let is_current = || aggregator.is_current(server_set);
+        let is_current = || self.aggregator.is_current(server_set);
         cache
-            .insert(key, sources, &list, is_current)
+            .insert(key, digests, &list, is_current)
             .then_some(list)
     }
 
@@ -314,7 +298,7 @@ impl<'a> Merge<'a> {
             server_set: Arc::clone(server_set),
             table,
         });
-        lock(&cache.names).insert(kind, Arc::clone(&names));
+        lock(&cache.0).names.insert(kind, Arc::clone(&names));
         Some(names)
     }
 
@@ -356,15 +340,15 @@ impl<'a> Merge<'a> {
             merge::register_uris(kind, &others, &mut uris);
         }
         let list = merge::merge(kind, items, &NameTable::default(), &uris);
-        let mut cached = lock(&cache.uris);
+        let mut merged = lock(&cache.0);
         if !self.aggregator.is_current(server_set) {
             return None;
         }
-        *cached = Some(Arc::new(Routes {
+        merged.uris = Some(Arc::new(Routes {
             server_set: Arc::clone(server_set),
             table: uris,
         }));
-        drop(cached);
+        drop(merged);
         Some((list, cache))
     }
 }

@@ -12,7 +12,7 @@ use crate::aggregate::server_entry::ServerEntry;
 use crate::connection::IdleGuard;
 use crate::downstream::client::DownstreamClient;
 use crate::error::ServeError;
-use crate::lists::cache::{CacheEntry, FetchOutcome, Freshness, ListVersion};
+use crate::lists::cache_entry::{CacheEntry, FetchOutcome, Freshness, ListVersion};
 use crate::lists::merged::Sources;
 use crate::lists::pages::{self, FetchMode, ListFetch};
 use crate::lists::request::ListRequest;

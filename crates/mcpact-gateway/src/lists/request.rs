@@ -9,7 +9,8 @@ use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
 use crate::error::ServeError;
-use crate::lists::cache::{CacheEntry, Freshness, ListKey, ListVersion};
+use crate::lists::cache::ListKey;
+use crate::lists::cache_entry::{CacheEntry, Freshness, ListVersion};
 use crate::lists::scope::{Audience, ListScope};
 use crate::lists::server_list::ServerList;
 use crate::upstream::binding::ServerBinding;
@@ -188,14 +189,12 @@ impl ListRequest {
         if self.scope == ListScope::Own {
             return;
         }
-        match self.entry.profile() {
-            None => self
-                .entry
-                .note_failure(Some("it has not answered yet".into())),
-            Some(_) => {
-                let why = format!("its `{}` has not come yet", self.kind.method());
-                self.entry.note_missing_list(self.kind, why);
-            }
+        if self.entry.profile().is_none() {
+            let why = "it has not answered yet".into();
+            self.entry.note_failure(Some(why));
+        } else {
+            let why = format!("its `{}` has not come yet", self.kind.method());
+            self.entry.note_missing_list(self.kind, why);
         }
     }
 }

@@ -209,14 +209,12 @@ pub(crate) fn announce(aggregator: &Arc<Aggregator>, method: Method) {
 
 /// Sends a pending notification at once.
 pub(crate) fn notify_now(aggregator: &Aggregator, method: Method) {
-    if lock(&aggregator.changes.pending).remove(method.as_str()) {
-        notify_all(aggregator, method);
+    let changes = &aggregator.changes;
+    if !lock(&changes.pending).remove(method.as_str()) {
+        return;
     }
-}
-
-fn notify_all(aggregator: &Aggregator, method: Method) {
-    aggregator.changes.legacy.notify(method);
-    for listener in lock(&aggregator.changes.listening).values() {
+    changes.legacy.notify(method);
+    for listener in lock(&changes.listening).values() {
         listener.notify(method);
     }
 }

@@ -99,9 +99,13 @@ impl Subscribers {
 
     /// Returns true if a legacy client is connected.
     pub(crate) fn has_owner(&self) -> bool {
-        lock(&self.owners)
-            .iter()
-            .any(LegacySubscriber::is_connected)
+        self.any_owner(|_| true)
+    }
+
+    fn any_owner(&self, is_it: impl Fn(&LegacySubscriber) -> bool) -> bool {
+        let owners = lock(&self.owners);
+        let mut owners = owners.iter();
+        owners.any(|owner| is_it(owner) && owner.is_connected())
     }
 
     /// Keeps a question until the client has finished its handshake; returns it if there is no handshake.
@@ -148,17 +152,12 @@ impl Subscribers {
 
     /// Returns true if this legacy client is subscribed to the resource.
     fn has_subscribed(&self, sink: &ClientSink, uri: &str) -> bool {
-        let owners = lock(&self.owners);
-        let mut own = owners.iter().filter(|owner| sink.is(&owner.sink));
-        own.any(|owner| owner.settings.wants(uri))
+        self.any_owner(|owner| sink.is(&owner.sink) && owner.settings.wants(uri))
     }
 
     /// Returns true if any client is subscribed to the resource, so that the server must stay subscribed.
     pub(crate) fn wants(&self, uri: &str) -> bool {
-        let is_subscribed = lock(&self.owners)
-            .iter()
-            .any(|owner| owner.is_connected() && owner.settings.wants(uri));
-        is_subscribed || self.listens.wants(uri)
+        self.any_owner(|owner| owner.settings.wants(uri)) || self.listens.wants(uri)
     }
 
     /// Removes disconnected legacy clients, and ends subscriptions at the server that no client needs.
@@ -183,9 +182,7 @@ impl Subscribers {
     }
 
     fn is_subscribed(&self) -> bool {
-        lock(&self.owners)
-            .iter()
-            .any(|owner| owner.settings.has_subscriptions() && owner.is_connected())
+        self.any_owner(|owner| owner.settings.has_subscriptions())
     }
 
     /// Returns true if any client listens to changes, so that a lost connection is replaced at once.
