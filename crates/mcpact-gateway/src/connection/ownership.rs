@@ -79,21 +79,23 @@ pub(crate) struct Ownership(OnceLock<ClientRef>);
 
 impl Ownership {
     /// Makes this client the owner, before its answer is sent. Returns true if it is the owner.
-    pub(crate) fn take(&self, who: &ClientRef) -> bool {
-        self.0.get_or_init(|| who.clone()) == who
+    pub(crate) fn take(&self, client: &ClientRef) -> bool {
+        self.0.get_or_init(|| client.clone()) == client
     }
 
     /// Returns the owner.
-    pub(crate) fn holder(&self) -> Option<&ClientRef> {
+    pub(crate) fn owner(&self) -> Option<&ClientRef> {
         self.0.get()
     }
 
     /// Returns the relation of the connection to a user.
     pub(crate) fn relation(&self, user: &ConnectionUser) -> OwnershipRelation {
-        match (self.holder(), user) {
+        match (self.owner(), user) {
             (None, _) | (Some(_), ConnectionUser::Gateway) => OwnershipRelation::Common,
-            (Some(holder), ConnectionUser::Client(who)) if holder == who => OwnershipRelation::Own,
-            (Some(holder), _) if holder.is_connected() => OwnershipRelation::Foreign,
+            (Some(owner), ConnectionUser::Client(client)) if owner == client => {
+                OwnershipRelation::Own
+            }
+            (Some(owner), _) if owner.is_connected() => OwnershipRelation::Foreign,
             (Some(_), _) => OwnershipRelation::Left,
         }
     }
@@ -116,10 +118,10 @@ impl UpstreamConnection {
     /// Returns the only legacy client that may have caused a question outside a call: it owns the session, or no other
     /// client has used the session. After a call of another client, a late question may belong to that call.
     pub(crate) fn only_client(&self) -> Option<ClientSink> {
-        let holder = self.ownership.holder();
-        let client = self.subscribers.owner(holder)?;
+        let owner = self.ownership.owner();
+        let client = self.subscribers.owner(owner)?;
         let sharing = sharing_policy(self.strategy);
-        if holder.is_some() || sharing == SharingPolicy::Exclusive {
+        if owner.is_some() || sharing == SharingPolicy::Exclusive {
             // The call of a modern client may have started before the session had an owner.
             return self.askable.is_empty().then_some(client);
         }
@@ -147,7 +149,8 @@ impl UpstreamConnection {
             || self.ownership.take(&sink.client_ref())
     }
 
-    /// Makes a client the owner of a shared session whose questions outlast its call. Returns false if another one is.
+    /// Makes a client the owner of a shared session whose questions outlast its call. Returns false if another client is
+    /// the owner.
     pub(crate) fn claim_for(&self, sink: &ClientSink) -> bool {
         let is_shared = sharing_policy(self.strategy) == SharingPolicy::SameAffinity;
         !is_shared || self.ownership.take(&sink.client_ref())
@@ -165,13 +168,13 @@ impl UpstreamConnection {
 
     /// Returns the legacy client that owns the session or alone has made calls.
     fn log_client(&self) -> Option<ClientSink> {
-        let holder = self.ownership.holder();
+        let owner = self.ownership.owner();
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
         let users = lock(&self.users).clone();
         match users {
-            ConnectionUsers::One(only) => self.subscribers.owner(holder.or(Some(&only))),
-            ConnectionUsers::Several if is_shared && holder.is_none() => None,
-            ConnectionUsers::None | ConnectionUsers::Several => self.subscribers.owner(holder),
+            ConnectionUsers::One(only) => self.subscribers.owner(owner.or(Some(&only))),
+            ConnectionUsers::Several if is_shared && owner.is_none() => None,
+            ConnectionUsers::None | ConnectionUsers::Several => self.subscribers.owner(owner),
         }
     }
 }
@@ -190,8 +193,8 @@ impl ConnectionUsers {
     pub(crate) fn add(&mut self, user: &ConnectionUser) {
         *self = match (&*self, user) {
             (_, ConnectionUser::Gateway) | (Self::Several, _) => return,
-            (Self::One(known), ConnectionUser::Client(who)) if known == who => return,
-            (Self::None, ConnectionUser::Client(who)) => Self::One(who.clone()),
+            (Self::One(known), ConnectionUser::Client(client)) if known == client => return,
+            (Self::None, ConnectionUser::Client(client)) => Self::One(client.clone()),
             (Self::None | Self::One(_), _) => Self::Several,
         };
     }
@@ -209,14 +212,14 @@ impl Exchange {
         ) {
             return false;
         }
-        if connection.ownership.holder().is_some() {
+        if connection.ownership.owner().is_some() {
             return true;
         }
-        let (connection, who) = (Arc::clone(connection), self.inbound.sink.client_ref());
+        let (connection, client) = (Arc::clone(connection), self.inbound.sink.client_ref());
         match &mut self.turn {
-            Some(turn) => turn.disclosed = Some((connection, who)),
+            Some(turn) => turn.next_owner = Some((connection, client)),
             None => {
-                connection.ownership.take(&who);
+                connection.ownership.take(&client);
             }
         }
         false

@@ -54,7 +54,7 @@ pub(crate) struct QuestionPermit {
     pub(crate) slot: Arc<ConnectionSlot>,
     is_running: bool,
     /// Client that becomes the owner of this connection after the call, because the server may store its answer.
-    pub(crate) disclosed: Option<(Arc<UpstreamConnection>, ClientRef)>,
+    pub(crate) next_owner: Option<(Arc<UpstreamConnection>, ClientRef)>,
 }
 
 impl QuestionPermit {
@@ -62,7 +62,7 @@ impl QuestionPermit {
         slot.take_permit().then_some(Self {
             slot,
             is_running: false,
-            disclosed: None,
+            next_owner: None,
         })
     }
 
@@ -80,8 +80,8 @@ impl QuestionPermit {
 impl Drop for QuestionPermit {
     fn drop(&mut self) {
         // The owner is set before the permit goes to another call.
-        if let Some((connection, who)) = self.disclosed.take() {
-            connection.ownership.take(&who);
+        if let Some((connection, client)) = self.next_owner.take() {
+            connection.ownership.take(&client);
         }
         let slot = Arc::clone(&self.slot);
         let runtime = tokio::runtime::Handle::try_current();

@@ -50,7 +50,7 @@ pub(super) struct InstanceSet {
     is_closed: bool,
 }
 
-/// Position of a binding relative to the queue.
+/// Position of a caller relative to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueuePosition {
     /// Not queued yet.
@@ -150,7 +150,7 @@ impl InstanceSet {
         self.records.values().map(|record| &record.instance)
     }
 
-    /// Decides whether a binding may start an instance.
+    /// Decides about the start of an instance.
     pub(super) fn admit(
         &mut self,
         sharing: InstanceSharing,
@@ -161,7 +161,7 @@ impl InstanceSet {
         if self.is_closed {
             return Admission::Refuse(Refusal::Closed);
         }
-        // Capacity first: asking the policy after a suspension commits the binding to start.
+        // Capacity first: asking the policy after a suspension commits the caller to start.
         let wait = |until, close| Admission::Wait { until, close };
         let capacity = capacity(&self.all(), &self.settings, self.others(position), now);
         match capacity {
@@ -273,7 +273,7 @@ impl InstanceSet {
         self.policy = self.policy.clone().handle(outcome, now);
     }
 
-    /// Cancels a start for which no binding waits.
+    /// Cancels a start for which no caller waits.
     pub(super) fn start_cancelled(&mut self, id: InstanceId, now: Moment) {
         let _ = self.retire(id, StopCause::Released, now);
         self.apply(Outcome::Cancelled, now);

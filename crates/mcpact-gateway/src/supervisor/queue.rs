@@ -13,11 +13,11 @@ use super::instance_set::{QueuePosition, Refusal};
 use super::placement::{SharingPolicy, max_instances, sharing_policy};
 use crate::error::{CapacityLimits, UpstreamErrorKind};
 
-/// Result of one attempt of a queued binding.
+/// Result of one attempt of a queued caller.
 pub(super) enum Attempt<T> {
-    /// The binding leaves the queue with this.
+    /// The caller leaves the queue with this.
     Done(T),
-    /// The binding waits for a change, or until this time.
+    /// The caller waits for a change, or until this time.
     Wait(Option<Moment>),
 }
 
@@ -74,7 +74,7 @@ impl Supervisor {
         Ok(Queued(self))
     }
 
-    /// Returns the reason to refuse a binding that finds the queue full: the backoff it would have waited for, if any.
+    /// Returns the reason to refuse a caller that finds the queue full: the backoff it would have waited for, if any.
     fn cause(&self, refusal: Refusal, until: Option<Moment>) -> Refusal {
         match (until, self.instances().recent_failures()) {
             (None, _) | (Some(_), 0) => refusal,

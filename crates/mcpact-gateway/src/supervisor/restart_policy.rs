@@ -127,7 +127,7 @@ impl RestartPolicy {
         }
     }
 
-    /// Decides about a start. A binding that gets [`StartDecision::Start`] must start an instance.
+    /// Decides about a start. A caller that gets [`StartDecision::Start`] must start an instance.
     pub(super) fn request_start(&mut self, now: Moment) -> StartDecision {
         match self.state {
             State::Normal | State::Probation { .. } => StartDecision::Start,
@@ -155,7 +155,7 @@ impl RestartPolicy {
             (State::Probing { .. }, Outcome::Stable) => self,
             (_, Outcome::Stable) => Self::new(self.settings),
             (State::Probing { round }, Outcome::Cancelled) => {
-                // The next binding may start at once.
+                // The next caller may start at once.
                 self.in_state(State::Suspended {
                     since: now,
                     until: now,
