@@ -168,11 +168,12 @@ impl SuspendedCall {
 
     /// Processes further questions of the server. Returns true if the job continues.
     async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
-        let (id, now) = (self.id, self.server.clock.now());
+        let (id, clock) = (self.id, self.server.clock);
         let revision = self.open.exchange.upstream();
         let binding = suspended::binding(&self.open.exchange.inbound);
-        let suspend =
-            |calls: &mut SuspendedCalls| calls.suspend(id, binding, revision, questions, now);
+        let suspend = |calls: &mut SuspendedCalls| {
+            calls.suspend(id, binding, revision, questions, clock.now())
+        };
         let Some(outcome) = self.after_messages(suspend).await else {
             return false;
         };
@@ -186,9 +187,9 @@ impl SuspendedCall {
     /// Processes the end of the call. Returns false, because the job ends.
     async fn ended(&mut self, reply: Result<ServerResponse, ServeError>) -> bool {
         let response = suspended::conclude(&self.server, &self.open, reply);
-        let (id, now) = (self.id, self.server.clock.now());
+        let (id, clock) = (self.id, self.server.clock);
         let stored = stored_outcome(&response);
-        let end = |calls: &mut SuspendedCalls| calls.ended(id, stored, now);
+        let end = |calls: &mut SuspendedCalls| calls.ended(id, stored, clock.now());
         match self.after_messages(end).await {
             Some(CallEnd::Deliver(_)) => self.respond(&response),
             Some(CallEnd::Kept | CallEnd::Dropped) | None => {}
