@@ -207,50 +207,44 @@ async fn serve_client(gateway: &Arc<Gateway>, link: Link) {
         }) => match gateway.check_server(server.as_deref()) {
             Err(fault) => ControlReply::Fault(fault),
             Ok(()) => {
-                let reader = LogReader {
-                    gateway,
-                    server,
-                    follow,
-                };
-                return reader.read(lines, &mut source, &mut sink).await;
+                send_logs(gateway, server.as_deref(), lines, follow, (source, sink)).await;
+                return;
             }
         },
     };
     let _ = send(&mut sink, &reply).await;
 }
 
-/// Client that reads the log.
-struct LogReader<'g> {
-    gateway: &'g Gateway,
-    server: Option<String>,
+/// Sends the last log lines, and with `follow` also new ones until the client disconnects.
+async fn send_logs(
+    gateway: &Gateway,
+    server: Option<&str>,
+    lines: usize,
     follow: bool,
-}
-
-impl LogReader<'_> {
-    async fn read(self, lines: usize, source: &mut LineSource, sink: &mut LineSink) {
-        let history = self.gateway.event_history();
-        let mut written = history.follow();
-        let mut cursor = *written.borrow_and_update();
-        let mut entries = history.last(self.server.as_deref(), lines.min(MAX_LOG_LINES));
-        loop {
-            for entry in entries {
-                cursor = cursor.max(entry.number);
-                sink.push(&encode(&ControlReply::Line(LogLine::from(entry))));
-            }
-            if !matches!(timeout(IO_TIMEOUT, sink.flush()).await, Ok(Ok(()))) || !self.follow {
-                return;
-            }
-            tokio::select! {
-                changed = written.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                }
-                // A following client sends nothing more: this is the end of the connection.
-                _ = next_line(source) => return,
-            }
-            entries = history.since(self.server.as_deref(), cursor);
+    (mut source, mut sink): (LineSource, LineSink),
+) {
+    let history = gateway.event_history();
+    let mut written = history.follow();
+    let mut cursor = *written.borrow_and_update();
+    let mut entries = history.last(server, lines.min(MAX_LOG_LINES));
+    loop {
+        for entry in entries {
+            cursor = cursor.max(entry.number);
+            sink.push(&encode(&ControlReply::Line(LogLine::from(entry))));
         }
+        if !matches!(timeout(IO_TIMEOUT, sink.flush()).await, Ok(Ok(()))) || !follow {
+            return;
+        }
+        tokio::select! {
+            changed = written.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            // A following client sends nothing more: this is the end of the connection.
+            _ = next_line(&mut source) => return,
+        }
+        entries = history.since(server, cursor);
     }
 }
 

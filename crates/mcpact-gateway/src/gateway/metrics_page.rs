@@ -43,7 +43,7 @@ const GAUGES: [Gauge; 4] = [
 ];
 
 /// Returns the response to `/metrics`.
-pub(super) fn metrics(gateway: &Gateway, state: &State) -> HttpResponse {
+pub(super) fn response(gateway: &Gateway, state: &State) -> HttpResponse {
     let mut out = Exposition::default();
     write_self(gateway, &mut out, state);
     let servers: Vec<ServerSample<'_>> = state

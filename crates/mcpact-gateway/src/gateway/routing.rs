@@ -220,7 +220,7 @@ fn dispatch(
         }
         Destination::Health => HttpResponse::text(200, "ok\n"),
         Destination::Readiness => readiness::response(gateway, &state),
-        Destination::Metrics => metrics_page::metrics(gateway, &state),
+        Destination::Metrics => metrics_page::response(gateway, &state),
         Destination::Unknown => HttpResponse::text(
             404,
             "not found; all servers: /mcp, one server: /servers/NAME/mcp, servers with a tag: /tags/TAG/mcp\n",
