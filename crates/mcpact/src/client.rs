@@ -14,7 +14,6 @@ mod client_error;
 mod era_cache;
 mod handlers;
 mod incoming;
-mod options;
 mod pending;
 mod requests;
 mod session;
@@ -31,6 +30,7 @@ use self::requests::Outgoing;
 use self::session::Sessions;
 use self::shared::Shared;
 
+pub use calls::{CallOptions, CancelToken};
 pub use changes::{Change, Changes, Watch};
 pub use client_builder::ClientBuilder;
 pub use client_builder::Target;
@@ -45,7 +45,6 @@ pub use mcpact_transport::http::client::{HttpSettings, Proxy, ProxyMode};
 pub use mcpact_transport::link::Link;
 #[cfg(unix)]
 pub use mcpact_transport::stdio::child::ChildCommand;
-pub use options::{CallOptions, CancelToken};
 pub use tasks::{TaskCall, TaskOptions};
 
 /// Connection to a server. Clones share the connection.

@@ -88,7 +88,7 @@ impl Binding {
     }
 }
 
-/// The kinds of states, told apart by a byte so that none passes for another.
+/// The kinds of states, distinguished by a byte so that none passes for another.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(super) enum Kind {

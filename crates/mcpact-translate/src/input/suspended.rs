@@ -165,7 +165,7 @@ impl SuspendedCalls {
         self.limits.call = call;
     }
 
-    /// Number of there.
+    /// Returns the number of suspended calls.
     #[must_use]
     pub fn len(&self) -> usize {
         self.calls.len()

@@ -21,7 +21,7 @@ pub struct Introduction {
     pub capabilities: CapabilitySet,
 }
 
-/// The version of a server that tells none; legacy schemas require one.
+/// The version of a server without one; legacy schemas require one.
 const NO_VERSION: &str = "0";
 
 impl Introduction {

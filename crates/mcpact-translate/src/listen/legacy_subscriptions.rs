@@ -81,7 +81,7 @@ pub struct LegacySubscriptions {
     offered: ListenFilter,
     may_subscribe: bool,
     uris: BTreeSet<Box<str>>,
-    /// Those of them that the client was told it has; a stream that breaks does not change that.
+    /// Resources confirmed to the client; a broken stream does not change them.
     promised: BTreeSet<Box<str>>,
     open: Option<Open>,
     opening: Option<Opening>,
@@ -113,7 +113,7 @@ struct Opening {
 
 impl LegacySubscriptions {
     /// The subscriptions of a client of this revision toward a server with these capabilities: at first
-    /// the lists that the server tells about.
+    /// the lists with change notifications of the server.
     #[must_use]
     pub fn new(client: Revision, server: &CapabilitySet, limits: SubscriptionLimits) -> Self {
         let declared = server.declared();
@@ -136,14 +136,14 @@ impl LegacySubscriptions {
         }
     }
 
-    /// The same for a client that hears of lists in another way.
+    /// Leaves out list changes, for a client that gets them in another way.
     #[must_use]
     pub fn without_lists(mut self) -> Self {
         self.offered = ListenFilter::default();
         self
     }
 
-    /// The handshake is over: the client may be told things.
+    /// The handshake is over: the client may receive notifications.
     #[must_use]
     pub fn ready(&mut self) -> Vec<Action> {
         self.adjust()
@@ -253,7 +253,7 @@ impl LegacySubscriptions {
         acts
     }
 
-    /// Lets go of a stream, and answers those who wait for it; none if it is not known.
+    /// Removes a stream and answers the requests that wait for it; none if it is unknown.
     fn without(&mut self, stream: u64) -> Option<Vec<Action>> {
         let mut acts = Vec::new();
         if let Some(opening) = self.opening.take_if(|opening| opening.stream == stream) {
@@ -272,7 +272,7 @@ impl LegacySubscriptions {
         Some(acts)
     }
 
-    /// Something may have changed of which no stream has told.
+    /// Something may have changed that no stream reported.
     #[must_use]
     pub fn resync(&mut self) -> Vec<Action> {
         let mut acts = Vec::new();
@@ -315,7 +315,7 @@ impl LegacySubscriptions {
         acts
     }
 
-    /// The client can be told things from now on: what it missed comes first.
+    /// The client can receive notifications from now on; the ones it missed come first.
     #[must_use]
     pub fn channel_opened(&mut self) -> Vec<Action> {
         self.has_channel = true;
@@ -329,7 +329,7 @@ impl LegacySubscriptions {
         lists.chain(uris.iter().map(|uri| updated(uri))).collect()
     }
 
-    /// The client cannot be told anything for now.
+    /// The client cannot receive notifications for now.
     pub const fn channel_closed(&mut self) {
         self.has_channel = false;
     }
@@ -389,7 +389,7 @@ impl LegacySubscriptions {
         self.promised.remove(uri);
     }
 
-    /// Those who asked, while a stream opened, for what is decided by it too.
+    /// Takes the queued requests that an opened stream decides, too.
     fn unqueued(&mut self, is_decided: impl Fn(&str) -> bool) -> Vec<(Id, Box<str>)> {
         let (decided, queued) = mem::take(&mut self.queued)
             .into_iter()
@@ -440,7 +440,7 @@ fn is_in(list: &[Box<str>], uri: &str) -> bool {
     list.iter().any(|listed| **listed == *uri)
 }
 
-/// The server has no such resource, or does not tell of it; which of both it does not say.
+/// The server has no such resource, or does not report its changes; it does not say which.
 fn not_granted(uri: &str, client: Revision) -> WireError {
     let message =
         format!("the server did not agree to tell of the resource `{uri}`; it may not exist");

@@ -50,7 +50,7 @@ pub enum ServerPush {
 /// Action to perform; actions come in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send the server `resources/subscribe`, and tell whether it
+    /// Send the server `resources/subscribe`, and report whether it
     /// [took it](ListenRegistry::subscribed) or [not](ListenRegistry::refused).
     Subscribe {
         /// The resource.
@@ -81,7 +81,7 @@ pub enum Action {
 
 /// Listen streams over one legacy session.
 ///
-/// A resource is subscribed to once, however many want to hear of it. A stream is acknowledged when
+/// A resource has one subscription for all streams that want it. A stream is acknowledged when
 /// the server has answered for every resource in it, and nothing goes out on it before.
 #[derive(Clone, Debug)]
 pub struct ListenRegistry {
@@ -109,7 +109,7 @@ enum Subscription {
     Asked,
     /// The server was asked again, after a session was lost; what happened meanwhile is unknown.
     AskedAgain,
-    /// The server tells of it.
+    /// The server reports its changes.
     Held,
 }
 
@@ -128,7 +128,7 @@ impl ListenRegistry {
         }
     }
 
-    /// A client opens a stream with this filter; `knows_task` tells its own tasks.
+    /// A client opens a stream with this filter; `knows_task` returns true for its own tasks.
     ///
     /// # Errors
     /// It has a stream of that id, or there is no room for more.
@@ -192,7 +192,7 @@ impl ListenRegistry {
         acts
     }
 
-    /// The server did not take a subscription: those who asked are not promised it.
+    /// The server refused a subscription: it is removed from the streams.
     #[must_use]
     pub fn refused(&mut self, uri: &str) -> Vec<Action> {
         let mut acts = Vec::new();

@@ -57,7 +57,7 @@ impl SessionSettings {
         }
     }
 
-    /// Returns whether the client waits for something that only a session can bring.
+    /// Returns whether the client has subscriptions, which need a session.
     #[must_use]
     pub fn has_subscriptions(&self) -> bool {
         !self.uris.is_empty()
@@ -81,7 +81,7 @@ impl SessionSettings {
         uri_in(Some(params)).is_some_and(|uri| wanted(&uri))
     }
 
-    /// The requests that bring a new session to where the lost one was.
+    /// Returns the requests that restore the state of the lost session in a new one.
     #[must_use]
     pub fn replay(&self) -> Vec<(Method, String)> {
         let level = self.level.iter().cloned();

@@ -53,7 +53,7 @@ pub struct Timestamp<'a> {
 /// Action to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Ask the server for its task, after this pause, and tell what it [answered](HostedTasks::polled).
+    /// Ask the server for its task, after this pause, and report its [answer](HostedTasks::polled).
     Poll {
         /// Our task.
         task: Box<str>,
@@ -62,7 +62,7 @@ pub enum Action {
         /// Pause before it.
         after: Duration,
     },
-    /// Ask the client, and tell what it [answered](HostedTasks::answered).
+    /// Ask the client, and report its [answer](HostedTasks::answered).
     Ask {
         /// Our task.
         task: Box<str>,
@@ -394,7 +394,7 @@ impl HostedTasks {
     }
 }
 
-/// Another's task is not told from none.
+/// The same error for a missing task and for one of another owner.
 fn unknown() -> WireError {
     let message = "there is no such task, or it has expired";
     wire_error(ErrorCode::InvalidParams, message, CORE)

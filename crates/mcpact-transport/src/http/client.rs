@@ -3,13 +3,11 @@
 //! It transports bodies and headers without interpreting them. An error status is not an error here; it is returned
 //! with its body.
 
-mod body_reader;
 mod connection;
 mod connector;
 mod framing;
 mod head;
 mod headers;
-mod outgoing;
 mod pool;
 mod proxy;
 mod response;
@@ -30,11 +28,9 @@ use url::Url;
 
 use crate::address::shown;
 use crate::error::TransportError;
-use body_reader::BodyReader;
-use connection::RequestFailure;
-use outgoing::OutgoingRequest;
+use connection::{OutgoingRequest, RequestFailure};
 use pool::{Pool, PooledConnection};
-use response::UnreadResponse;
+use response::{BodyReader, UnreadResponse};
 
 pub(crate) use connector::Connector;
 

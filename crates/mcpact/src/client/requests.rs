@@ -16,9 +16,9 @@ use mcpact_transport::error::TransportError;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Client;
+use super::calls::CallOptions;
 use super::changes::{ChangeQueue, uri_params};
 use super::client_error::{ClientError, RpcError};
-use super::options::CallOptions;
 use super::pending::{Pending, PendingEnd, ProgressCallback};
 use super::session::Session;
 use crate::connection::{

@@ -8,9 +8,9 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use serde_json::Value;
 
 use super::Client;
+use super::calls::CallOptions;
 use super::calls::{call_params, read};
 use super::client_error::{ClientError, RpcError};
-use super::options::CallOptions;
 use crate::model::{Task, TaskStatus, ToolResult};
 
 /// Default polling interval.

@@ -320,7 +320,7 @@ impl BoundServer {
 /// Maximum number of concurrent clients; further ones wait.
 const LIMIT: usize = 1000;
 
-/// Pause after a failed accept, for example due to too many clients files.
+/// Pause after a failed accept, for example due to too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// TCP server for line-based clients, bound to an address.

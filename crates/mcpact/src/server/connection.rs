@@ -396,7 +396,7 @@ impl<B: Backend> Connection<B> {
         self.open.values().all(|open| open.is_listening)
     }
 
-    /// The client closed its side: pending questions client unanswered, and subscriptions end.
+    /// Handles the end of input: pending questions remain unanswered, and subscriptions end.
     fn close_input(&mut self) {
         self.backend.input_closed(&self.client.identity);
         self.legacy.close_input();

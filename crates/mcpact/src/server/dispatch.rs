@@ -1,9 +1,9 @@
 //! Dispatch of requests to handlers.
 
-mod params;
 mod shaping;
 mod tools;
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
@@ -17,11 +17,12 @@ use mcpact_engine::server::listen::ListenFilter;
 use mcpact_engine::server::{Scope, ServerTerms};
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method};
+use mcpact_wire::raw::visit;
+use mcpact_wire::{scan, tree};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use self::params::Params;
 use super::backend::{Backend, BackendRequest, ClientHello, ClientSetup};
 use super::builder::Settings;
 use super::client_identity::ClientIdentity;
@@ -29,6 +30,7 @@ use super::client_log;
 use super::context::{CallScope, Context, Rounds};
 use super::handler_error::{HandlerError, Kind};
 use super::outbox::Outbox;
+use super::raw_params::RawParams;
 use super::registry::{CompletionRequest, Registry};
 use super::seal::{Binding, OpenedState, Sealer, digest, unix_now};
 use super::session::Session;
@@ -448,5 +450,99 @@ fn binding<'a>(principal: &'a str, method: Method, params: &Map<String, Value>) 
         principal,
         method: method.as_str(),
         digest: digest(params),
+    }
+}
+
+/// Parameters without `_meta`, which the engine has read. Values stay raw until a tree is needed.
+#[derive(Debug, Default)]
+struct Params<'a> {
+    members: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+impl<'a> Params<'a> {
+    fn of(raw: &'a RawParams) -> Result<Self, HandlerError> {
+        match raw.call() {
+            Some((name, arguments)) => Ok(Self {
+                members: vec![
+                    (Cow::Borrowed("name"), name),
+                    (Cow::Borrowed("arguments"), arguments),
+                ],
+            }),
+            None => Self::parse(raw),
+        }
+    }
+
+    fn parse(raw: &'a str) -> Result<Self, HandlerError> {
+        let mut members = Vec::with_capacity(4);
+        visit(raw, |key, value| {
+            if key != "_meta" {
+                members.push((key, value));
+            }
+        })
+        .map_err(|error| unreadable(&error))?;
+        Ok(Self { members })
+    }
+
+    /// Returns the raw value of a member; of duplicate names the last one counts, as in a parsed tree.
+    fn get(&self, key: &str) -> Option<&'a str> {
+        let mut members = self.members.iter().rev();
+        members.find(|(name, _)| name == key).map(|(_, raw)| *raw)
+    }
+
+    /// Returns the value of a member; `null` counts as absent.
+    fn value(&self, key: &str) -> Result<Option<Value>, HandlerError> {
+        let raw = self.get(key).filter(|raw| *raw != "null");
+        raw.map(parse_tree).transpose()
+    }
+
+    fn text(&self, key: &str) -> Result<Cow<'a, str>, HandlerError> {
+        self.get(key)
+            .and_then(scan::text)
+            .ok_or_else(|| HandlerError::invalid_params(format!("`{key}` must be a string")))
+    }
+
+    /// Parses all members.
+    fn tree(&self) -> Result<Map<String, Value>, HandlerError> {
+        let mut tree = Map::with_capacity(self.members.len());
+        for (key, raw) in &self.members {
+            tree.insert(key.clone().into_owned(), parse_tree(raw)?);
+        }
+        Ok(tree)
+    }
+}
+
+fn parse_tree(raw: &str) -> Result<Value, HandlerError> {
+    tree::tree(raw).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &scan::ScanError) -> HandlerError {
+    HandlerError::invalid_params(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_omit_metadata() {
+        let raw = r#"{"name":"a\"b","_meta":{"a":[1,{"b":2}]},"arguments":{"_meta":1},"n":null}"#;
+        let params = Params::parse(raw).unwrap();
+        let expected = serde_json::json!({"name": "a\"b", "arguments": {"_meta": 1}, "n": null});
+        assert_eq!(Value::Object(params.tree().unwrap()), expected);
+        assert_eq!(params.text("name").unwrap(), "a\"b");
+        assert_eq!(
+            params.value("arguments").unwrap().as_ref(),
+            expected.get("arguments")
+        );
+        assert_eq!(params.value("n").unwrap(), None);
+        assert!(params.text("n").is_err() && params.text("x").is_err());
+        assert!(Params::parse("[]").is_err());
+    }
+
+    #[test]
+    fn last_duplicate_member_counts() {
+        let params = Params::parse(r#"{"name":"a","name":"b"}"#).unwrap();
+        assert_eq!(params.text("name").unwrap(), "b");
+        assert_eq!(params.tree().unwrap()["name"], "b");
     }
 }

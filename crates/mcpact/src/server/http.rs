@@ -2,9 +2,8 @@
 
 mod header_fields;
 mod legacy;
+mod line_transports;
 mod modern;
-mod sse_transport;
-mod websocket;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -41,8 +40,7 @@ use crate::lock;
 use crate::log::{self, ServerNegotiationLog};
 use header_fields::header_fields;
 use legacy::RunningCalls;
-use sse_transport::SseSessions;
-use websocket::WebSockets;
+use line_transports::{SseSessions, WebSockets};
 
 /// Maximum number of queued messages of a running request.
 const BACKLOG: usize = 64;

@@ -75,7 +75,7 @@ impl TaskHandle {
         self.principal == context.principal() && self.since.elapsed() < self.ttl
     }
 
-    /// Subscribers the status, unless it is final.
+    /// Changes the status, unless it is final.
     fn advance(&self, status: TaskStatus, change: impl FnOnce(&mut TaskState)) -> bool {
         let mut state = lock(&self.state);
         if state.status.is_final() {

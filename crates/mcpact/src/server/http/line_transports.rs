@@ -1,9 +1,10 @@
-//! HTTP+SSE transport of 2024-11-05: an event stream, and a second endpoint for messages.
+//! WebSockets, and the HTTP+SSE transport of 2024-11-05: an event stream, and a second endpoint for messages.
 //!
-//! Each session is a line-based connection in memory, so that the protocol is implemented once.
+//! Both present a session as a line-based connection, so that the protocol is implemented once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -12,17 +13,16 @@ use mcpact_transport::link::{LineSink, LineSource};
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::frame::sse::{EventParts, write_event};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::random_id;
 use crate::lock;
 use crate::server::backend::Backend;
-use crate::server::connection;
-use crate::server::connection::SessionSwitches;
+use crate::server::connection::{self, SessionSwitches};
 use crate::server::sse_replay_log::sse_event;
 
 /// Maximum number of sessions.
-const LIMIT: usize = 1000;
+const MAX_SESSIONS: usize = 1000;
 
 /// Sender to a session, with its principal.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl SseSessions {
     }
 
     pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> HttpResponse {
-        let Some(id) = random_id().filter(|_| lock(&self.sessions).len() < LIMIT) else {
+        let Some(id) = random_id().filter(|_| lock(&self.sessions).len() < MAX_SESSIONS) else {
             return HttpResponse::text(503, "too many sessions");
         };
         let (ours, theirs) = memory::pair();
@@ -135,5 +135,59 @@ impl SseStream {
                 return None;
             }
         }
+    }
+}
+
+/// Maximum number of open sockets.
+const MAX_SOCKETS: usize = 1000;
+
+/// Time for the error responses of a socket that is closed by the server.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub(super) struct WebSockets {
+    permits: Arc<Semaphore>,
+    pub(super) switches: SessionSwitches,
+}
+
+impl Default for WebSockets {
+    fn default() -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(MAX_SOCKETS)),
+            switches: SessionSwitches::default(),
+        }
+    }
+}
+
+impl WebSockets {
+    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> HttpResponse {
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+            return HttpResponse::text(503, "too many sockets");
+        };
+        let backend = Arc::clone(backend);
+        let session_end = self.switches.session_end(connection::DISCONNECT_GRACE);
+        HttpResponse::socket(move |link| {
+            tokio::spawn(async move {
+                let stop_requested = session_end.clone().stop_requested();
+                let stopped = async {
+                    stop_requested.await;
+                    tokio::time::sleep(CLOSE_TIMEOUT).await;
+                };
+                tokio::select! {
+                    served = connection::run(backend, link, principal, "websocket", session_end) => {
+                        if let Err(error) = served {
+                            tracing::debug!(%error, "connection ended");
+                        }
+                    }
+                    () = stopped => {}
+                }
+                drop(permit);
+            });
+        })
+    }
+
+    /// Returns the number of open sockets.
+    pub(super) fn len(&self) -> usize {
+        MAX_SOCKETS - self.permits.available_permits()
     }
 }
