@@ -126,6 +126,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
             "downstream::sink",
             "lists::watch",
             "subscriptions::log_levels",
+            "subscriptions::reopen",
             "subscriptions::subscribers",
             "upstream::info",
         ],
@@ -135,6 +136,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
             "downstream",
             "exchange",
             "handover",
+            "lists::bindings",
             "lists::pages",
             "lists::server_list",
             "subscriptions",
@@ -142,7 +144,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
             "tasks",
             "upstream",
         ],
-        &["pipeline"],
+        &["pipeline", "upstream::single_server"],
         // Several servers as one.
         &[
             "aggregate",
@@ -160,7 +162,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
     exceptions: &[
         Exception {
             module: "connection",
-            uses: "tasks::kept",
+            uses: "tasks::same_era",
             why: "a connection holds the tasks of its server, and passes on their questions and notifications",
         },
         Exception {
@@ -170,7 +172,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
         },
         Exception {
             module: "connection",
-            uses: "tasks::tool_support::ToolTasks",
+            uses: "tasks::waiting::ToolTasks",
             why: "a connection reports that the tool list has changed",
         },
         Exception {
@@ -202,6 +204,11 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
             module: "subscriptions::subscribers",
             uses: "subscriptions::listen",
             why: "the streams of a connection, to be moved to `subscribers`",
+        },
+        Exception {
+            module: "upstream::saved_client",
+            uses: "pipeline",
+            why: "a client that is bound later gets its saved log level by a request",
         },
         Exception {
             module: "downstream",

@@ -45,7 +45,7 @@ use crate::handover::HandoverLinks;
 use crate::loop_detection::Route;
 use crate::metrics::ServerMetrics;
 use crate::pins::{PinSettings, Pins};
-use crate::subscriptions::list_changes::NotificationSinks;
+use crate::subscriptions::NotificationSinks;
 use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor, min_instances};
 use crate::suspended::modern::ModernQuestions;
 use crate::suspended::registry::SuspendedRegistry;

@@ -13,7 +13,7 @@ use mcpact_translate::plan::{Machine, Plan, with_capabilities};
 
 use super::{Exchange, level_of, refusal, rounds};
 use crate::error::{ServeError, UpstreamErrorKind};
-use crate::subscriptions::{listen, subscribers};
+use crate::subscriptions::{legacy, listen};
 use crate::suspended::{self, modern};
 use crate::tasks::{hosted, mapped, same_era};
 use crate::upstream::UpstreamServer;
@@ -59,8 +59,8 @@ fn translated(
     match (exchange.downstream().era(), exchange.upstream().era()) {
         (Era::Legacy, Era::Modern) if may_ask => Box::pin(rounds::in_rounds(server, exchange)),
         (Era::Modern, Era::Legacy) if may_ask => Box::pin(suspended::serve(server, exchange)),
-        (Era::Legacy, Era::Legacy) if subscribers::is_subscription(job.method) => {
-            Box::pin(subscribers::change_subscription(server, exchange))
+        (Era::Legacy, Era::Legacy) if legacy::is_subscription(job.method) => {
+            Box::pin(legacy::change_subscription(server, exchange))
         }
         (Era::Legacy, Era::Legacy) => Box::pin(rounds::asking_along(server, exchange)),
         (Era::Modern, Era::Legacy) => Box::pin(suspended::serve_without_questions(exchange)),

@@ -14,57 +14,12 @@ use tokio::sync::watch;
 use crate::aggregate::aggregator::Aggregator;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
+use crate::subscriptions::NotificationSinks;
+use crate::subscriptions::reopen::LIST_CHANGES;
 use crate::sync::lock;
-use crate::upstream::saved_client::SavedClient;
-
-/// Notifications of list changes.
-pub(crate) const LIST_CHANGES: [Method; 3] = [
-    Method::ToolsListChanged,
-    Method::PromptsListChanged,
-    Method::ResourcesListChanged,
-];
 
 /// Time window in which changes are combined into one notification.
 const DEBOUNCE: Duration = Duration::from_millis(100);
-
-/// Clients that are notified of changes, with the scope of their notifications.
-#[derive(Debug, Default)]
-pub(crate) struct NotificationSinks(Mutex<Vec<(WeakClientSink, Scope)>>);
-
-impl NotificationSinks {
-    /// Adds the session of a legacy client, or the stream of a modern one.
-    pub(crate) fn add(&self, sink: WeakClientSink, scope: Scope) {
-        let mut all = lock(&self.0);
-        // Remove disconnected clients before the vector grows.
-        if all.len() == all.capacity() {
-            all.retain(|(sink, _)| sink.upgrade().is_some());
-        }
-        all.push((sink, scope));
-    }
-
-    /// Returns the connected clients.
-    fn connected(&self) -> Vec<(ClientSink, Scope)> {
-        let all = lock(&self.0);
-        let connected = all.iter();
-        connected
-            .filter_map(|(sink, scope)| Some((sink.upgrade()?, scope.clone())))
-            .collect()
-    }
-
-    /// Notifies all connected clients.
-    pub(crate) fn notify(&self, method: Method) {
-        for (sink, scope) in self.connected() {
-            sink.try_notify(&scope, method, "{}");
-        }
-    }
-
-    /// Returns the bindings of initialized clients that have no connection to the server yet.
-    pub(crate) fn waiting_clients(&self) -> Vec<Arc<SavedClient>> {
-        let connected = self.connected().into_iter();
-        let bindings = connected.filter_map(|(sink, _)| sink.state()?.pending().cloned());
-        bindings.filter(|binding| binding.is_waiting()).collect()
-    }
-}
 
 /// Receivers of list changes, and the pending notifications.
 #[derive(Debug, Default)]

@@ -9,7 +9,12 @@ use mcpact_translate::input::Backoff;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::time::Instant;
 
-use crate::subscriptions::list_changes::LIST_CHANGES;
+/// Notifications of list changes.
+pub(crate) const LIST_CHANGES: [Method; 3] = [
+    Method::ToolsListChanged,
+    Method::PromptsListChanged,
+    Method::ResourcesListChanged,
+];
 
 const BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(100),

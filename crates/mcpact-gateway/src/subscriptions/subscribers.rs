@@ -5,23 +5,18 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
 
-use bytestring::ByteString;
 use mcpact::connection::{ServerRequest, ServerResponse};
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method};
 use mcpact_translate::listen::SessionSettings;
 use mcpact_translate::listen::registry::Action;
-use mcpact_wire::raw::Object;
 
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ClientRef;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
-use crate::error::ServeError;
-use crate::exchange::{Exchange, rounds};
 use crate::subscriptions::listen;
 use crate::subscriptions::listen::ListenStreams;
 use crate::sync::lock;
-use crate::upstream::UpstreamServer;
 
 /// Maximum number of subscriptions of a legacy client that a new session gets.
 const MAX_SUBSCRIPTIONS: usize = 4096;
@@ -151,7 +146,7 @@ impl Subscribers {
     }
 
     /// Returns true if this legacy client is subscribed to the resource.
-    fn has_subscribed(&self, sink: &ClientSink, uri: &str) -> bool {
+    pub(crate) fn has_subscribed(&self, sink: &ClientSink, uri: &str) -> bool {
         self.any_owner(|owner| sink.is(&owner.sink) && owner.settings.wants(uri))
     }
 
@@ -240,73 +235,4 @@ impl Subscribers {
             }
         }
     }
-}
-
-/// Returns true for a request that starts or ends a subscription.
-pub(crate) const fn is_subscription(method: Option<Method>) -> bool {
-    matches!(
-        method,
-        Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe)
-    )
-}
-
-/// Change of a subscription that counts from the request on: a client that unsubscribes meanwhile sees it. Dropping it
-/// reverts the change unless the server accepted it.
-struct SubscriptionAttempt {
-    subscribers: Arc<Subscribers>,
-    sink: ClientSink,
-    params: ByteString,
-    /// Request that reverts the change.
-    revert: Option<Method>,
-}
-
-impl SubscriptionAttempt {
-    fn begin(exchange: &Exchange, method: Method, params: ByteString, uri: &str) -> Self {
-        let subscribers = Arc::clone(exchange.binding.subscribers());
-        let sink = exchange.inbound.sink.clone();
-        let revert = match (method, subscribers.has_subscribed(&sink, uri)) {
-            (Method::ResourcesSubscribe, false) => Some(Method::ResourcesUnsubscribe),
-            (Method::ResourcesUnsubscribe, true) => Some(Method::ResourcesSubscribe),
-            _ => None,
-        };
-        subscribers.record(&sink, method, &params);
-        Self {
-            subscribers,
-            sink,
-            params,
-            revert,
-        }
-    }
-}
-
-impl Drop for SubscriptionAttempt {
-    fn drop(&mut self) {
-        if let Some(revert) = self.revert {
-            self.subscribers.record(&self.sink, revert, &self.params);
-        }
-    }
-}
-
-/// Serves `resources/subscribe` and `resources/unsubscribe` of a legacy client at a legacy server. The server gets the
-/// latter only if no other client is subscribed.
-pub(crate) async fn change_subscription(
-    server: &UpstreamServer,
-    exchange: Exchange,
-) -> Result<ByteString, ServeError> {
-    let params = exchange.params()?;
-    let named = Object::parse(&params).unwrap_or_default();
-    let uri = named.get_str("uri").unwrap_or_default();
-    let method = exchange.inbound.job.method;
-    let attempt =
-        method.map(|method| SubscriptionAttempt::begin(&exchange, method, params.clone(), &uri));
-    let is_wanted =
-        method == Some(Method::ResourcesUnsubscribe) && exchange.binding.subscribers().wants(&uri);
-    let served = match is_wanted {
-        true => Ok(ByteString::from_static("{}")),
-        false => rounds::asking_along(server, exchange).await,
-    };
-    if let (Some(mut attempt), Ok(_)) = (attempt, &served) {
-        attempt.revert = None;
-    }
-    served
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::cache::ServerProfile;
 use crate::connection::UpstreamConnection;
-use crate::subscriptions::list_changes::LIST_CHANGES;
+use crate::subscriptions::reopen::LIST_CHANGES;
 use crate::sync::lock;
 
 /// Latest profile of a server, and the listener for changes.
