@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -17,11 +18,11 @@ use tokio::time::Instant;
 
 use super::failure_log::OutageFlag;
 use super::handles::{CallGuard, StartPermit};
-use super::health::{CheckResult, Diagnosis, HealthProbe, judge, probe_request};
+use super::health::{Diagnosis, HealthProbe, has_passed, probe_request};
 use super::instance::{InstanceId, ShutdownMode, StartCause, StopCause};
-use super::instance_set::{Admission, InstanceSet, QueuePosition, Refusal};
+use super::instance_set::{Admission, InstanceSet, Refusal};
 use super::placement::{Few, InstanceSharing, Placement, PoolFacts, Purpose};
-use super::queue::{Attempt, capacity_limits};
+use super::queue::capacity_limits;
 use super::status::{ServerFailure, ServerStatus};
 use crate::error::UpstreamErrorKind;
 use crate::event_history::ServerLog;
@@ -98,7 +99,7 @@ impl Supervisor {
     ) -> Arc<Self> {
         let instances = InstanceSet::new(settings);
         let supervisor = Arc::new(Self {
-            outage: Arc::clone(instances.failures().flag()),
+            outage: Arc::clone(&instances.failures.flag),
             server,
             metrics,
             server_log,
@@ -147,7 +148,7 @@ impl Supervisor {
     /// Returns the failure that makes the server unusable until a call or a check succeeds.
     pub(crate) fn outage(&self) -> Option<ServerFailure> {
         let is_set = self.outage.is_set();
-        is_set.then(|| self.instances().failures().outage(self.now()))?
+        is_set.then(|| self.instances().failures.outage(self.now()))?
     }
 
     /// Returns the number of changes of the outage.
@@ -195,16 +196,16 @@ impl Supervisor {
         cause: StartCause,
     ) -> Result<StartPermit, UpstreamErrorKind> {
         let id = self
-            .queue_until(|position| {
+            .queue_until(|is_queued| {
                 self.update_listeners();
                 let now = self.now();
-                let admission = self.instances().admit(sharing, cause, position, now);
+                let admission = self.instances().admit(sharing, cause, is_queued, now);
                 match admission {
-                    Admission::Start(id) => Ok(Attempt::Done(id)),
+                    Admission::Start(id) => Ok(ControlFlow::Break(id)),
                     Admission::Refuse(refusal) => Err(refusal),
                     Admission::Wait { until, close } => {
                         close.into_iter().for_each(|id| self.close_one(id));
-                        Ok(Attempt::Wait(until))
+                        Ok(ControlFlow::Continue(until))
                     }
                 }
             })
@@ -216,9 +217,7 @@ impl Supervisor {
     /// Decides which connection of a pool a user gets.
     pub(crate) fn place(&self, purpose: Purpose, pool: &PoolFacts) -> Placement {
         self.prepare_placement(pool);
-        let now = self.now();
-        let position = QueuePosition::Arriving;
-        self.instances().place(purpose, pool, position, now)
+        self.instances().place(purpose, pool, false, self.now())
     }
 
     /// Starts a call on a connection of a pool, waiting for a free place. `view` returns the current facts and the open
@@ -228,11 +227,11 @@ impl Supervisor {
         purpose: Purpose,
         view: impl Fn() -> (PoolFacts, Few<Option<C>>),
     ) -> Result<Placed<C>, UpstreamErrorKind> {
-        self.queue_until(|position| {
+        self.queue_until(|is_queued| {
             let (pool, connections) = view();
             self.prepare_placement(&pool);
             let now = self.now();
-            let placement = self.instances().place_call(purpose, &pool, position, now);
+            let placement = self.instances().place_call(purpose, &pool, is_queued, now);
             // The lock is released before a connection is dropped, which takes it.
             match placement {
                 Placement::Lease(slot) => {
@@ -240,14 +239,16 @@ impl Supervisor {
                         .instance(slot)
                         .map(|id| CallGuard::new(Arc::clone(self), id));
                     let connection = connections.into_iter().nth(slot).flatten();
-                    let placed = connection.zip(guard);
-                    Ok(placed.map_or(Attempt::Wait(None), |(connection, guard)| {
-                        Attempt::Done(Placed::Call(connection, guard))
-                    }))
+                    Ok(match connection.zip(guard) {
+                        Some((connection, guard)) => {
+                            ControlFlow::Break(Placed::Call(connection, guard))
+                        }
+                        None => ControlFlow::Continue(None),
+                    })
                 }
-                Placement::Open(slot) => Ok(Attempt::Done(Placed::Open(slot))),
-                Placement::Release(slots) => Ok(Attempt::Done(Placed::Release(slots))),
-                Placement::Wait(until) => Ok(Attempt::Wait(until)),
+                Placement::Open(slot) => Ok(ControlFlow::Break(Placed::Open(slot))),
+                Placement::Release(slots) => Ok(ControlFlow::Break(Placed::Release(slots))),
+                Placement::Wait(until) => Ok(ControlFlow::Continue(until)),
                 Placement::Refuse => Err(Refusal::QueueFull),
             }
         })
@@ -274,11 +275,10 @@ impl Supervisor {
     }
 
     pub(super) fn close_one(&self, id: InstanceId) {
-        let Some(connection) = self.connection(id) else {
-            return;
-        };
-        self.log_stopping(id);
-        connection.close();
+        if let Some(connection) = self.connection(id) {
+            self.log_stopping(id);
+            connection.close();
+        }
     }
 
     fn update_listeners(&self) {
@@ -308,7 +308,7 @@ impl Supervisor {
 
     /// Shuts down, and waits until all instances have ended.
     pub(crate) async fn close(&self, mode: ShutdownMode) {
-        let timeout = self.instances().settings().drain + SHUTDOWN_GRACE;
+        let timeout = self.instances().settings.drain + SHUTDOWN_GRACE;
         let closing = self.instances().close(mode, self.now());
         closing.into_iter().for_each(|id| self.close_one(id));
         self.changed();
@@ -323,7 +323,7 @@ impl Supervisor {
 
     /// Waits until the server admits no more calls.
     pub(crate) async fn closed(&self) {
-        self.until(InstanceSet::is_closed).await;
+        self.until(|instances| instances.is_closed).await;
     }
 
     async fn until(&self, is_true: impl Fn(&InstanceSet) -> bool) {
@@ -403,25 +403,26 @@ impl Supervisor {
         };
         let supervisor = Arc::downgrade(self);
         tokio::spawn(async move {
-            let accepts = probe.accepts;
-            let result = match tokio::time::timeout(timeout, connection.probe(probe)).await {
-                Ok(Some(answer)) => judge(accepts, answer.as_deref().map_err(|error| &**error)),
-                Ok(None) | Err(_) => CheckResult::Failed,
-            };
+            let needs_success = probe.needs_success;
+            let answer = tokio::time::timeout(timeout, connection.probe(probe)).await;
+            let has_passed = answer
+                .ok()
+                .flatten()
+                .is_some_and(|answer| has_passed(needs_success, answer));
             if let Some(supervisor) = supervisor.upgrade() {
-                supervisor.check_finished(id, result);
+                supervisor.check_finished(id, has_passed);
             }
         });
     }
 
-    fn check_finished(&self, id: InstanceId, result: CheckResult) {
+    fn check_finished(&self, id: InstanceId, has_passed: bool) {
         let mut instances = self.instances();
-        let (diagnosis, effect) = instances.check_finished(id, result, random(), self.now());
+        let (diagnosis, closes) = instances.check_finished(id, has_passed, random(), self.now());
         drop(instances);
         if diagnosis != Diagnosis::Healthy {
             self.log_unhealthy(id, diagnosis);
         }
-        if effect.is_some() {
+        if closes {
             self.close_one(id);
         }
         self.changed();
@@ -435,8 +436,8 @@ impl Supervisor {
     }
 
     pub(super) fn retire(&self, id: InstanceId, cause: StopCause) {
-        let effect = self.instances().retire(id, cause, self.now());
-        if effect.is_some() {
+        let closes = self.instances().retire(id, cause, self.now());
+        if closes {
             self.close_one(id);
         }
         self.changed();
@@ -448,13 +449,13 @@ impl Supervisor {
         match refusal {
             Refusal::QueueFull => UpstreamErrorKind::QueueFull {
                 state: instances.status(self.now()).busy_word(),
-                limits: capacity_limits(instances.settings()),
+                limits: capacity_limits(&instances.settings),
             },
             Refusal::Suspended { failures, wait } => UpstreamErrorKind::Suspended {
                 failures,
                 wait,
                 why: instances
-                    .failures()
+                    .failures
                     .last_cause()
                     .cloned()
                     .unwrap_or_else(|| "the connection ended".into()),

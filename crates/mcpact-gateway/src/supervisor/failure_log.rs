@@ -13,8 +13,8 @@ use mcpact::connection::FailureText;
 pub(super) struct FailureLog {
     last: Option<(FailureText, Moment)>,
     /// Number of calls in a row that did not reach the server.
-    failed_deliveries: usize,
-    flag: Arc<OutageFlag>,
+    pub(super) failed_deliveries: usize,
+    pub(super) flag: Arc<OutageFlag>,
     /// Start of the outage, if there is one.
     since: Moment,
 }
@@ -44,10 +44,6 @@ impl OutageFlag {
 }
 
 impl FailureLog {
-    pub(super) const fn flag(&self) -> &Arc<OutageFlag> {
-        &self.flag
-    }
-
     /// Returns the last failure.
     pub(super) fn last(&self, now: Moment) -> Option<ServerFailure> {
         self.last.as_ref().map(|(why, when)| ServerFailure {
@@ -72,10 +68,6 @@ impl FailureLog {
             why: why.clone(),
             age: now.since(self.since),
         })
-    }
-
-    pub(super) const fn failed_deliveries(&self) -> usize {
-        self.failed_deliveries
     }
 
     /// Records a failure after which the next call may succeed. The cause of an outage is kept.

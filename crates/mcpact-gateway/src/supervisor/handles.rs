@@ -1,5 +1,6 @@
 //! Guards and handles of an instance that callers hold: the start, the connection, a call.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -8,9 +9,8 @@ use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
 
 use super::driver::{ManagedConnection, Supervisor};
 use super::instance::{InstanceId, StopCause};
-use super::instance_set::{CallOutcome, Refusal};
+use super::instance_set::Refusal;
 use super::placement::{CallAdmission, InstanceSharing};
-use super::queue::Attempt;
 use crate::error::UpstreamErrorKind;
 use mcpact::connection::{CallObserver, DeliveryFailure, DropReason, FailureText, Hooks};
 use mcpact_engine::negotiation::Negotiation;
@@ -64,14 +64,14 @@ impl CallObserver for DeliveryObserver {
     fn undelivered(&self, failure: DeliveryFailure, why: &str) {
         let Self { supervisor, id } = self;
         supervisor.log_delivery_failed(*id, failure, why);
+        let now = supervisor.now();
         let mut instances = supervisor.instances();
-        let failures = instances.failures_mut();
-        failures.delivery_failed(why.into(), supervisor.now());
+        instances.failures.delivery_failed(why.into(), now);
     }
 
     fn delivered(&self) {
         let Self { supervisor, id } = self;
-        if supervisor.outage.is_set() && supervisor.instances().failures_mut().clear() {
+        if supervisor.outage.is_set() && supervisor.instances().failures.clear() {
             supervisor.log_reachable(*id);
         }
     }
@@ -215,13 +215,13 @@ impl RunningInstance {
 
     /// Starts a call, waiting for a free place. Returns none if the instance accepts no more calls.
     pub(crate) async fn start_call(&self) -> Result<Option<CallGuard>, UpstreamErrorKind> {
-        let starting = self.supervisor.queue_until(|position| {
+        let starting = self.supervisor.queue_until(|is_queued| {
             let now = self.supervisor.now();
             let mut instances = self.supervisor.instances();
-            match instances.start_call(self.id, position, now) {
-                CallAdmission::Started => Ok(Attempt::Done(true)),
-                CallAdmission::Retired => Ok(Attempt::Done(false)),
-                CallAdmission::Wait => Ok(Attempt::Wait(None)),
+            match instances.start_call(self.id, is_queued, now) {
+                CallAdmission::Started => Ok(ControlFlow::Break(true)),
+                CallAdmission::Retired => Ok(ControlFlow::Break(false)),
+                CallAdmission::Wait => Ok(ControlFlow::Continue(None)),
                 CallAdmission::Refuse => Err(Refusal::QueueFull),
             }
         });
@@ -263,13 +263,13 @@ impl Drop for RunningInstance {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        let outcome = match *self.is_answered.get_mut() {
-            true => CallOutcome::Answered,
-            false => CallOutcome::Abandoned,
-        };
+        let is_answered = *self.is_answered.get_mut();
         let now = self.supervisor.now();
-        let effect = self.supervisor.instances().end_call(self.id, outcome, now);
-        if effect.is_some() {
+        let closes = self
+            .supervisor
+            .instances()
+            .end_call(self.id, is_answered, now);
+        if closes {
             self.supervisor.close_one(self.id);
         }
         self.supervisor.call_ended();

@@ -16,16 +16,9 @@ pub(crate) struct HealthProbe {
     pub(crate) method: Method,
     /// Raw parameters.
     pub(crate) params: String,
-    pub(crate) accepts: Accepts,
-}
-
-/// Answers that pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Accepts {
-    /// Any answer, even an error: a server that does not know `ping` is alive.
-    Anything,
-    /// A result without `isError`.
-    Success,
+    /// Only a result without `isError` passes. Otherwise any answer does, even an error: a server that does not know
+    /// `ping` is alive.
+    pub(crate) needs_success: bool,
 }
 
 /// Returns the request for an instance of this era, or none if checks are disabled.
@@ -33,12 +26,12 @@ pub(super) fn probe_request(probe: &Probe, era: Era) -> Option<HealthProbe> {
     let plain = |method| HealthProbe {
         method,
         params: String::from("{}"),
-        accepts: Accepts::Anything,
+        needs_success: false,
     };
     let with = |method, key, value: &str| HealthProbe {
         method,
         params: ObjectWriter::new().text(key, value).finish(),
-        accepts: Accepts::Success,
+        needs_success: true,
     };
     match (probe, era) {
         (Probe::Off, _) => None,
@@ -50,29 +43,13 @@ pub(super) fn probe_request(probe: &Probe, era: Era) -> Option<HealthProbe> {
     }
 }
 
-/// Result of one check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CheckResult {
-    /// The answer passed.
-    Passed,
-    /// The answer did not pass, or there was none.
-    Failed,
-}
-
-/// Judges a raw result or error.
-pub(super) fn judge(accepts: Accepts, answer: Result<&str, &str>) -> CheckResult {
-    let has_passed = match (accepts, answer) {
-        (Accepts::Anything, _) => true,
-        (Accepts::Success, Err(_)) => false,
-        (Accepts::Success, Ok(result)) => {
-            let result = Object::parse(result).unwrap_or_default();
-            result.get("isError") != Some("true")
-        }
+/// Returns true if a raw result or error passes.
+pub(super) fn has_passed(needs_success: bool, answer: Result<String, String>) -> bool {
+    let is_success = |result: String| {
+        let result = Object::parse(&result).unwrap_or_default();
+        result.get("isError") != Some("true")
     };
-    match has_passed {
-        true => CheckResult::Passed,
-        false => CheckResult::Failed,
-    }
+    !needs_success || answer.is_ok_and(is_success)
 }
 
 /// Schedule and failure count of the checks of one instance.
@@ -80,7 +57,8 @@ pub(super) fn judge(accepts: Accepts, answer: Result<&str, &str>) -> CheckResult
 pub(super) struct HealthCheck {
     settings: Health,
     failures: u32,
-    due: Moment,
+    /// Time of the next check.
+    pub(super) due: Moment,
 }
 
 /// Conclusion from a check.
@@ -114,11 +92,6 @@ impl HealthCheck {
         }
     }
 
-    /// Returns the time of the next check.
-    pub(super) const fn due(&self) -> Moment {
-        self.due
-    }
-
     /// Returns the timeout of a check, which ends before the next one.
     pub(super) fn timeout(&self) -> Duration {
         self.settings.interval.min(MAX_TIMEOUT)
@@ -129,40 +102,29 @@ impl HealthCheck {
         self.due = now.after(self.settings.interval.saturating_mul(2));
     }
 
-    /// Makes the next check due now.
-    pub(super) const fn check_now(&mut self, now: Moment) {
-        self.due = now;
-    }
-
     /// Schedules the next check without counting a result.
     pub(super) fn postpone(&mut self, now: Moment) {
         self.due = now.after(self.settings.interval);
     }
 
     /// Records the result of a check.
-    pub(super) fn finished(&mut self, result: CheckResult, now: Moment) -> Diagnosis {
+    pub(super) fn finished(&mut self, has_passed: bool, now: Moment) -> Diagnosis {
         self.postpone(now);
-        match result {
-            CheckResult::Passed => {
-                self.failures = 0;
-                Diagnosis::Healthy
-            }
-            CheckResult::Failed => {
-                self.failures += 1;
-                if self.failures >= self.settings.failures {
-                    Diagnosis::Failed
-                } else {
-                    Diagnosis::Suspect
-                }
-            }
+        if has_passed {
+            self.failures = 0;
+            return Diagnosis::Healthy;
+        }
+        self.failures += 1;
+        if self.failures >= self.settings.failures {
+            Diagnosis::Failed
+        } else {
+            Diagnosis::Suspect
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Accepts::{Anything, Success};
-    use super::CheckResult::{Failed, Passed};
     use super::*;
 
     #[test]
@@ -193,15 +155,16 @@ mod tests {
     #[test]
     fn any_answer_to_a_ping_passes_but_a_failing_tool_does_not() {
         let cases = [
-            (Anything, Err(r#"{"code":-32601}"#), Passed),
-            (Anything, Ok("{}"), Passed),
-            (Success, Err("{}"), Failed),
-            (Success, Ok(r#"{"isError":true}"#), Failed),
-            (Success, Ok(r#"{"isError":false}"#), Passed),
-            (Success, Ok(r#"{"contents":[]}"#), Passed),
+            (false, Err(r#"{"code":-32601}"#), true),
+            (false, Ok("{}"), true),
+            (true, Err("{}"), false),
+            (true, Ok(r#"{"isError":true}"#), false),
+            (true, Ok(r#"{"isError":false}"#), true),
+            (true, Ok(r#"{"contents":[]}"#), true),
         ];
-        for (accepts, answer, expected) in cases {
-            assert_eq!(judge(accepts, answer), expected, "{answer:?}");
+        for (needs_success, answer, expected) in cases {
+            let raw = answer.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(has_passed(needs_success, raw), expected, "{answer:?}");
         }
     }
 
@@ -214,11 +177,11 @@ mod tests {
         };
         let mut check = HealthCheck::new(settings, Moment::ZERO);
         assert_eq!(check.timeout(), Duration::from_secs(5));
-        assert_eq!(check.due(), Moment::at(Duration::from_secs(5)));
-        let results = [Failed, Passed, Failed, Failed];
+        assert_eq!(check.due, Moment::at(Duration::from_secs(5)));
+        let results = [false, true, false, false];
         let diagnoses = results.map(|result| check.finished(result, Moment::ZERO));
-        use Diagnosis::{Healthy, Suspect};
-        assert_eq!(diagnoses, [Suspect, Healthy, Suspect, Diagnosis::Failed]);
+        use Diagnosis::{Failed, Healthy, Suspect};
+        assert_eq!(diagnoses, [Suspect, Healthy, Suspect, Failed]);
     }
 
     #[test]
@@ -232,7 +195,7 @@ mod tests {
         let mut check = HealthCheck::new(every(600), Moment::ZERO);
         for (interval, now, due) in [(600, 7, 600), (1, 8, 9), (600, 9, 609), (600, 10, 609)] {
             check.update_settings(every(interval), at(now));
-            assert_eq!(check.due(), at(due), "{interval} s at {now}");
+            assert_eq!(check.due, at(due), "{interval} s at {now}");
         }
     }
 }

@@ -10,35 +10,31 @@ use super::instance::InstanceId;
 use super::placement::{InstanceSharing, min_instances};
 use super::record::InstanceRecord;
 
-/// Instances to stop, and the time of the next check.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
-    pub(super) stop: Vec<InstanceId>,
-    pub(super) next: Option<Moment>,
-}
-
 /// Returns the idle timeout of an instance; none means no limit.
 const fn timeout(settings: &RunSettings, sharing: InstanceSharing) -> Option<Duration> {
     match (settings.strategy, sharing) {
         (Strategy::Persistent, _) => None,
         // The state of its client is lost with it.
         (_, InstanceSharing::Exclusive) => Some(settings.session),
-        (
-            Strategy::Stateless | Strategy::Stateful | Strategy::Singleton,
-            InstanceSharing::Shared | InstanceSharing::Internal,
-        ) => Some(settings.idle),
+        (_, InstanceSharing::Shared | InstanceSharing::Internal) => Some(settings.idle),
     }
 }
 
-/// Finds instances past their idle timeout. The minimum number is kept: busy and recently used ones first.
-pub(super) fn plan(records: &[&InstanceRecord], settings: &RunSettings, now: Moment) -> Plan {
+/// Returns the instances past their idle timeout and the time of the next check. The minimum number is kept: busy and
+/// recently used ones first.
+pub(super) fn plan(
+    records: &[&InstanceRecord],
+    settings: &RunSettings,
+    now: Moment,
+) -> (Vec<InstanceId>, Option<Moment>) {
     let mut open: Vec<&InstanceRecord> = records
         .iter()
         .copied()
         .filter(|record| record.instance.is_open())
         .collect();
     open.sort_by_key(|record| (record.is_idle(), Reverse(record.last_used)));
-    let mut plan = Plan::default();
+    let mut stop = Vec::new();
+    let mut next: Option<Moment> = None;
     for record in open.into_iter().skip(min_instances(settings)) {
         let Some(timeout) = timeout(settings, record.sharing) else {
             continue;
@@ -48,12 +44,12 @@ pub(super) fn plan(records: &[&InstanceRecord], settings: &RunSettings, now: Mom
         let idle_since = if is_idle { record.last_used } else { now };
         let due = idle_since.after(timeout);
         if due <= now && is_idle {
-            plan.stop.push(record.instance.id);
+            stop.push(record.instance.id);
         } else {
-            plan.next = Some(plan.next.map_or(due, |next| next.min(due)));
+            next = Some(next.map_or(due, |next| next.min(due)));
         }
     }
-    plan
+    (stop, next)
 }
 
 #[cfg(test)]
@@ -88,7 +84,7 @@ mod tests {
         now: u64,
     ) -> (Vec<u64>, Option<Moment>) {
         let records: Vec<&InstanceRecord> = records.iter().collect();
-        let Plan { stop, next } = plan(&records, settings, at(now));
+        let (stop, next) = plan(&records, settings, at(now));
         let mut stop: Vec<u64> = stop.into_iter().map(|id| id.0).collect();
         stop.sort_unstable();
         (stop, next)

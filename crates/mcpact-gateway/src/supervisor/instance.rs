@@ -176,13 +176,6 @@ pub(crate) enum Event {
     Disconnected(FailureText),
 }
 
-/// Action that follows from an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// Close the connection: no calls are left.
-    Close,
-}
-
 impl Instance {
     pub(crate) const fn new(id: InstanceId, cause: StartCause, now: Moment) -> Self {
         Self {
@@ -201,11 +194,7 @@ impl Instance {
         match &self.state {
             InstanceState::Busy { calls } => calls.get(),
             InstanceState::Draining { calls, .. } => *calls,
-            InstanceState::Starting
-            | InstanceState::Handshaking
-            | InstanceState::Ready
-            | InstanceState::Stopped { .. }
-            | InstanceState::Failed { .. } => 0,
+            _ => 0,
         }
     }
 
@@ -238,49 +227,50 @@ impl Instance {
         )
     }
 
-    /// Applies an event. Events that do not fit the state are ignored.
-    pub(crate) fn handle(&mut self, event: Event, now: Moment) -> Option<Effect> {
+    /// Applies an event. Events that do not fit the state are ignored. Returns true if the connection must be closed,
+    /// because no calls are left.
+    #[must_use]
+    pub(crate) fn handle(&mut self, event: Event, now: Moment) -> bool {
         match event {
             Event::Spawned(pid) if !self.is_over() => self.pid = Some(pid),
             Event::Ready(revision) if self.is_starting() => self.revision = Some(revision),
             _ => {}
         }
-        let (state, effect) = after(self.state.clone(), event);
+        let (state, closes) = after(self.state.clone(), event);
         // A busy instance keeps the time of its first call.
         if state.as_str() != self.state.as_str() {
             self.since = now;
         }
         self.state = state;
-        effect
+        closes
     }
 }
 
-fn after(state: InstanceState, event: Event) -> (InstanceState, Option<Effect>) {
+fn after(state: InstanceState, event: Event) -> (InstanceState, bool) {
     use InstanceState as S;
     match (state, event) {
-        (S::Starting, Event::Spawned(_)) => (S::Handshaking, None),
-        (S::Starting | S::Handshaking, Event::Ready(_)) => (S::Ready, None),
-        (S::Starting | S::Handshaking, Event::StartFailed(why)) => (S::Failed { why }, None),
-        (S::Ready, Event::CallStarted) => (busy(1), None),
-        (S::Busy { calls }, Event::CallStarted) => (busy(calls.get().saturating_add(1)), None),
-        (S::Busy { calls }, Event::CallEnded) => (busy(calls.get() - 1), None),
+        (S::Starting, Event::Spawned(_)) => (S::Handshaking, false),
+        (S::Starting | S::Handshaking, Event::Ready(_)) => (S::Ready, false),
+        (S::Starting | S::Handshaking, Event::StartFailed(why)) => (S::Failed { why }, false),
+        (S::Ready, Event::CallStarted) => (busy(1), false),
+        (S::Busy { calls }, Event::CallStarted) => (busy(calls.get().saturating_add(1)), false),
+        (S::Busy { calls }, Event::CallEnded) => (busy(calls.get() - 1), false),
         (S::Draining { calls, cause }, Event::CallEnded) => {
             let calls = calls.saturating_sub(1);
-            let effect = (calls == 0).then_some(Effect::Close);
-            (S::Draining { calls, cause }, effect)
+            (S::Draining { calls, cause }, calls == 0)
         }
         (S::Ready | S::Starting | S::Handshaking, Event::Retire(cause)) => {
-            (S::Draining { calls: 0, cause }, Some(Effect::Close))
+            (S::Draining { calls: 0, cause }, true)
         }
         (S::Busy { calls }, Event::Retire(cause)) => {
             let calls = calls.get();
-            (S::Draining { calls, cause }, None)
+            (S::Draining { calls, cause }, false)
         }
-        (S::Draining { cause, .. }, Event::Disconnected(_)) => (S::Stopped { cause }, None),
+        (S::Draining { cause, .. }, Event::Disconnected(_)) => (S::Stopped { cause }, false),
         (S::Starting | S::Handshaking | S::Ready | S::Busy { .. }, Event::Disconnected(why)) => {
-            (S::Failed { why }, None)
+            (S::Failed { why }, false)
         }
-        (same, _) => (same, None),
+        (same, _) => (same, false),
     }
 }
 

@@ -1,41 +1,39 @@
 //! All instances of one server and every decision about them: facts and a time go in, actions come out. Pure.
 
 mod failures;
-mod health_checks;
-mod sizing;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use mcpact_config::RunSettings;
+use mcpact_config::{Probe, RunSettings};
 use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
-pub(crate) use self::health_checks::HEALTH_CHECKS_FAILED;
-use self::sizing::StartDemand;
 use super::failure_log::FailureLog;
-use super::health::HealthCheck;
+use super::health::{Diagnosis, HealthCheck};
 use super::idle;
 use super::instance::{
-    Effect, Event, Instance, InstanceId, InstanceState, ShutdownMode, StartCause, StopCause,
+    Event, Instance, InstanceId, InstanceState, ShutdownMode, StartCause, StopCause,
 };
 use super::placement::{
     CallAdmission, Capacity, Few, InstanceSharing, Placement, PoolFacts, Purpose, Room, admission,
-    capacity, place,
+    capacity, max_instances, min_instances, place, surplus,
 };
 use super::record::InstanceRecord;
-use super::recovery::Recovery;
-use super::restart_policy::{Outcome, RestartPolicy, STABLE_AFTER, StartDecision};
+use super::restart_policy::{RestartPolicy, STABLE_AFTER, StartDecision, State};
 use super::status::{InstanceStatus, ServerState, ServerStatus};
 use mcpact::connection::FailureText;
 
 /// Number of ended instances that are remembered.
 const MAX_ENDED: usize = 8;
 
+/// Failure of an instance that was stopped after failed health checks.
+pub(crate) const HEALTH_CHECKS_FAILED: &str = "health checks failed; instance stopped";
+
 /// The instances of one server.
 #[derive(Debug)]
 pub(super) struct InstanceSet {
-    settings: RunSettings,
+    pub(super) settings: RunSettings,
     records: BTreeMap<InstanceId, InstanceRecord>,
     /// The latest ended instances, newest first.
     ended: VecDeque<Instance>,
@@ -43,20 +41,11 @@ pub(super) struct InstanceSet {
     last_id: u64,
     /// Number of queued calls.
     queued: usize,
-    failures: FailureLog,
-    recovery: Recovery,
+    pub(super) failures: FailureLog,
     /// The server has answered a call since it was last left out of a result.
     has_served: bool,
-    is_closed: bool,
-}
-
-/// Position of a caller relative to the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QueuePosition {
-    /// Not queued yet.
-    Arriving,
-    /// Queued, and counted as such.
-    Waiting,
+    /// No more calls are admitted.
+    pub(super) is_closed: bool,
 }
 
 /// Decision about a start.
@@ -91,15 +80,6 @@ pub(super) enum Refusal {
     Closed,
 }
 
-/// End of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallOutcome {
-    /// The server has answered.
-    Answered,
-    /// The client stopped waiting.
-    Abandoned,
-}
-
 /// Actions of one maintenance run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Maintenance {
@@ -124,22 +104,9 @@ impl InstanceSet {
             last_id: 0,
             queued: 0,
             failures: FailureLog::default(),
-            recovery: Recovery::default(),
             has_served: false,
             is_closed: false,
         }
-    }
-
-    pub(super) const fn settings(&self) -> &RunSettings {
-        &self.settings
-    }
-
-    pub(super) const fn failures(&self) -> &FailureLog {
-        &self.failures
-    }
-
-    pub(super) const fn failures_mut(&mut self) -> &mut FailureLog {
-        &mut self.failures
     }
 
     fn all(&self) -> Few<&InstanceRecord> {
@@ -150,12 +117,12 @@ impl InstanceSet {
         self.records.values().map(|record| &record.instance)
     }
 
-    /// Decides about the start of an instance.
+    /// Decides about the start of an instance. A caller in the queue is counted there.
     pub(super) fn admit(
         &mut self,
         sharing: InstanceSharing,
         cause: StartCause,
-        position: QueuePosition,
+        is_queued: bool,
         now: Moment,
     ) -> Admission {
         if self.is_closed {
@@ -163,12 +130,12 @@ impl InstanceSet {
         }
         // Capacity first: asking the policy after a suspension commits the caller to start.
         let wait = |until, close| Admission::Wait { until, close };
-        let capacity = capacity(&self.all(), &self.settings, self.others(position), now);
+        let capacity = capacity(&self.all(), &self.settings, self.others(is_queued), now);
         match capacity {
             Capacity::Available => {}
             Capacity::StopFirst(id) => {
-                let effect = self.retire(id, StopCause::Room, now);
-                return wait(None, effect.map(|_| id));
+                let closes = self.retire(id, StopCause::Room, now);
+                return wait(None, closes.then_some(id));
             }
             Capacity::Wait(until) => return wait(until, None),
             Capacity::Full => return Admission::Refuse(Refusal::QueueFull),
@@ -194,20 +161,8 @@ impl InstanceSet {
     }
 
     /// Returns the number of other queued calls.
-    const fn others(&self, position: QueuePosition) -> usize {
-        match position {
-            QueuePosition::Arriving => self.queued,
-            QueuePosition::Waiting => self.queued.saturating_sub(1),
-        }
-    }
-
-    fn room<'a>(&'a self, records: &'a [&InstanceRecord], queued: usize, now: Moment) -> Room<'a> {
-        Room {
-            records,
-            settings: &self.settings,
-            queued,
-            now,
-        }
+    fn others(&self, is_queued: bool) -> usize {
+        self.queued.saturating_sub(usize::from(is_queued))
     }
 
     /// Decides which connection of a pool a user gets.
@@ -215,11 +170,15 @@ impl InstanceSet {
         &self,
         purpose: Purpose,
         pool: &PoolFacts,
-        position: QueuePosition,
+        is_queued: bool,
         now: Moment,
     ) -> Placement {
-        let records = self.all();
-        let room = self.room(&records, self.others(position), now);
+        let room = Room {
+            records: &self.all(),
+            settings: &self.settings,
+            queued: self.others(is_queued),
+            now,
+        };
         place(purpose, pool, &room)
     }
 
@@ -228,21 +187,22 @@ impl InstanceSet {
         &mut self,
         purpose: Purpose,
         pool: &PoolFacts,
-        position: QueuePosition,
+        is_queued: bool,
         now: Moment,
     ) -> Placement {
-        let placement = self.place(purpose, pool, position, now);
+        let placement = self.place(purpose, pool, is_queued, now);
         if let Placement::Lease(slot) = placement
             && let Some(id) = pool.instance(slot)
-            && self.start_call(id, position, now) != CallAdmission::Started
+            && self.start_call(id, is_queued, now) != CallAdmission::Started
         {
             return Placement::Wait(None);
         }
         placement
     }
 
-    fn handle(&mut self, id: InstanceId, event: Event, now: Moment) -> Option<Effect> {
-        self.records.get_mut(&id)?.instance.handle(event, now)
+    fn handle(&mut self, id: InstanceId, event: Event, now: Moment) -> bool {
+        let record = self.records.get_mut(&id);
+        record.is_some_and(|record| record.instance.handle(event, now))
     }
 
     /// Records the process of an instance.
@@ -259,9 +219,9 @@ impl InstanceSet {
         now: Moment,
     ) {
         let _ = self.handle(id, Event::Ready(revision), now);
-        self.apply(Outcome::Started, now);
+        self.policy.started();
         self.failures.clear();
-        self.recovery.reset();
+        self.policy.reset_recovery();
         if let Some(record) = self.records.get_mut(&id) {
             record.sharing = sharing;
             record.last_used = now;
@@ -269,23 +229,14 @@ impl InstanceSet {
         }
     }
 
-    fn apply(&mut self, outcome: Outcome, now: Moment) {
-        self.policy = self.policy.clone().handle(outcome, now);
-    }
-
     /// Cancels a start for which no caller waits.
     pub(super) fn start_cancelled(&mut self, id: InstanceId, now: Moment) {
         let _ = self.retire(id, StopCause::Released, now);
-        self.apply(Outcome::Cancelled, now);
+        self.policy.cancelled(now);
     }
 
-    /// Stops new calls on an instance. Returns an effect if its connection can be closed at once.
-    pub(super) fn retire(
-        &mut self,
-        id: InstanceId,
-        cause: StopCause,
-        now: Moment,
-    ) -> Option<Effect> {
+    /// Stops new calls on an instance. Returns true if its connection can be closed at once.
+    pub(super) fn retire(&mut self, id: InstanceId, cause: StopCause, now: Moment) -> bool {
         self.handle(id, Event::Retire(cause), now)
     }
 
@@ -317,10 +268,10 @@ impl InstanceSet {
     pub(super) fn start_call(
         &mut self,
         id: InstanceId,
-        position: QueuePosition,
+        is_queued: bool,
         now: Moment,
     ) -> CallAdmission {
-        let others = self.others(position);
+        let others = self.others(is_queued);
         let admission = admission(self.records.get(&id), &self.settings, others);
         if admission == CallAdmission::Started
             && let Some(record) = self.records.get_mut(&id)
@@ -332,26 +283,20 @@ impl InstanceSet {
         admission
     }
 
-    /// Ends a call. Returns an effect if the connection can be closed.
-    pub(super) fn end_call(
-        &mut self,
-        id: InstanceId,
-        outcome: CallOutcome,
-        now: Moment,
-    ) -> Option<Effect> {
+    /// Ends a call. Returns true if the connection can be closed.
+    pub(super) fn end_call(&mut self, id: InstanceId, is_answered: bool, now: Moment) -> bool {
         if let Some(record) = self.records.get_mut(&id) {
             record.last_used = now;
             if record.unresponsive_since.is_some() {
                 // The call may be what kept the instance from answering the health check.
-                record.health.check_now(now);
+                record.health.due = now;
             }
-            if outcome == CallOutcome::Answered {
+            if is_answered {
                 record.unresponsive_since = None;
                 self.has_served = true;
             }
         }
-        let effect = self.handle(id, Event::CallEnded, now);
-        effect.or_else(|| self.retire_surplus(id, now))
+        self.handle(id, Event::CallEnded, now) || self.retire_surplus(id, now)
     }
 
     pub(super) fn set_listeners(&mut self, id: InstanceId, has_listeners: bool) {
@@ -404,10 +349,6 @@ impl InstanceSet {
         self.records.is_empty()
     }
 
-    pub(super) const fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
     /// Adds a call to the queue, unless it is full.
     pub(super) fn enqueue(&mut self) -> Result<(), Refusal> {
         if self.queued >= self.settings.queue {
@@ -433,22 +374,26 @@ impl InstanceSet {
             }
         }
         if is_any_new {
-            self.apply(Outcome::Stable, now);
+            self.policy.stable();
         }
     }
 
     /// Finds idle instances, due health checks and missing instances.
     pub(super) fn maintain(&mut self, now: Moment) -> Maintenance {
         self.mark_stable(now);
-        let mut plan = Maintenance::default();
-        let idle::Plan { stop, next } = idle::plan(&self.all(), &self.settings, now);
-        plan.next = next;
-        plan.close = self.retire_all_surplus(now);
-        for id in stop {
-            if self.retire(id, StopCause::Idle, now).is_some() {
-                plan.close.push(id);
-            }
-        }
+        let (idle, next) = idle::plan(&self.all(), &self.settings, now);
+        // The newest instances above the limit stop first.
+        let mut close: Vec<InstanceId> = self.records.keys().rev().copied().collect();
+        close.retain(|id| self.retire_surplus(*id, now));
+        close.extend(
+            idle.into_iter()
+                .filter(|id| self.retire(*id, StopCause::Idle, now)),
+        );
+        let mut plan = Maintenance {
+            close,
+            next,
+            ..Maintenance::default()
+        };
         let mut schedule = |moment: Moment| {
             plan.next = Some(plan.next.map_or(moment, |next| next.min(moment)));
         };
@@ -468,18 +413,119 @@ impl InstanceSet {
             if !record.is_stable {
                 schedule(instance.started.after(STABLE_AFTER));
             }
-            if record.health.due() <= now {
+            if record.health.due <= now {
                 plan.check.push(*id);
             } else {
-                schedule(record.health.due());
+                schedule(record.health.due);
             }
         }
-        match self.demand(now) {
-            StartDemand::None => {}
-            StartDemand::Later(until) => schedule(until),
-            StartDemand::Now(cause) => plan.start = Some(cause),
+        let missing = self.missing();
+        match missing.and(self.start_wait(now)) {
+            Some(until) => schedule(until),
+            None => plan.start = missing,
         }
         plan
+    }
+
+    /// Returns the end of the pause before the next start without a call.
+    fn start_wait(&self, now: Moment) -> Option<Moment> {
+        self.policy.next_start().filter(|until| *until > now)
+    }
+
+    /// Returns the cause for which an instance should be started without a call.
+    fn missing(&self) -> Option<StartCause> {
+        // A queued call starts what it needs. Competing with it for the last place could stop its instance for ever.
+        if self.is_closed || self.queued > 0 {
+            return None;
+        }
+        let running = self.instances().filter(|one| one.is_running()).count();
+        if running < min_instances(&self.settings) {
+            return Some(match running < self.settings.min_ready {
+                true => StartCause::MinReady,
+                false => StartCause::Persistent,
+            });
+        }
+        let is_down = self.failures.outage_cause().is_some() || self.is_suspended();
+        (running == 0 && is_down && self.settings.recovers).then_some(StartCause::Recovery)
+    }
+
+    /// Returns true while a start after a failure is in progress. One attempt is enough to see whether the server still
+    /// fails; other callers wait for its outcome.
+    fn is_attempt_running(&self) -> bool {
+        let has_failed = matches!(self.policy.state(), State::BackingOff { .. });
+        has_failed && !self.has_open_instance() && self.instances().any(Instance::is_starting)
+    }
+
+    /// Replaces the settings. Running instances stay, up to the new limit.
+    pub(super) fn update_settings(&mut self, settings: &RunSettings, now: Moment) {
+        self.policy.update_settings(settings.restarts.clone());
+        for record in self.records.values_mut() {
+            record.health.update_settings(settings.health.clone(), now);
+        }
+        self.settings = settings.clone();
+    }
+
+    /// Retires an instance if it is idle and above the limit. Returns true if its connection can be closed.
+    fn retire_surplus(&mut self, id: InstanceId, now: Moment) -> bool {
+        self.records.len() > max_instances(&self.settings)
+            && self.records.get(&id).is_some_and(InstanceRecord::is_idle)
+            && surplus(&self.all(), &self.settings).contains(&id)
+            && self.retire(id, StopCause::Room, now)
+    }
+
+    /// Records the start of a health check. Returns the probe and its timeout.
+    pub(super) fn check_started(
+        &mut self,
+        id: InstanceId,
+        now: Moment,
+    ) -> Option<(Probe, Duration)> {
+        let record = self.records.get_mut(&id)?;
+        let is_busy = record.instance.calls() > 0;
+        record.health.started(now);
+        record.checked_while_busy = is_busy.then_some(now);
+        let probe = match &self.settings.health.probe {
+            // A busy instance is not given another call; it only shows that it is alive.
+            probe if is_busy && !probe.is_free() => Probe::Auto,
+            probe => probe.clone(),
+        };
+        Some((probe, record.health.timeout()))
+    }
+
+    /// Records the result of a health check. A failed instance is retired. Returns true if its connection can be closed.
+    pub(super) fn check_finished(
+        &mut self,
+        id: InstanceId,
+        has_passed: bool,
+        random: u32,
+        now: Moment,
+    ) -> (Diagnosis, bool) {
+        let Some(record) = self.records.get_mut(&id) else {
+            return (Diagnosis::Healthy, false);
+        };
+        let checked_while_busy = record.checked_while_busy.take();
+        record.unresponsive_since = match has_passed {
+            true => None,
+            false => record.unresponsive_since.or(checked_while_busy),
+        };
+        let limit = self.settings.call_timeout;
+        let may_be_busy = |since| now.since(since) < limit;
+        if checked_while_busy.is_some() && record.unresponsive_since.is_some_and(may_be_busy) {
+            // Many servers do one thing at a time and answer later, but no call takes longer than the limit.
+            record.health.postpone(now);
+            return (Diagnosis::Unresponsive, false);
+        }
+        if checked_while_busy.is_some() && has_passed && !self.settings.health.probe.is_free() {
+            // The busy instance got a cheaper probe, which does not show that it is healthy.
+            record.health.postpone(now);
+            return (Diagnosis::Healthy, false);
+        }
+        let diagnosis = record.health.finished(has_passed, now);
+        if diagnosis != Diagnosis::Failed || !record.instance.is_open() {
+            return (diagnosis, false);
+        }
+        let closes = self.retire(id, StopCause::Unhealthy, now);
+        self.instance_failed(&HEALTH_CHECKS_FAILED.into(), random, now);
+        (diagnosis, closes)
     }
 
     /// Refuses new and queued calls. Returns the number of queued calls.
@@ -493,7 +539,7 @@ impl InstanceSet {
         self.is_closed = true;
         let mut closing: Vec<InstanceId> = self.records.keys().copied().collect();
         closing.retain(|id| {
-            let is_drained = self.retire(*id, StopCause::Shutdown, now).is_some();
+            let is_drained = self.retire(*id, StopCause::Shutdown, now);
             is_drained || mode == ShutdownMode::Immediate
         });
         closing
@@ -501,25 +547,19 @@ impl InstanceSet {
 
     /// Returns the status of the server and its instances.
     pub(super) fn status(&self, now: Moment) -> ServerStatus {
-        let status = |instance: &Instance| InstanceStatus::of(instance, now);
+        let status = |record: &InstanceRecord| {
+            InstanceStatus::of(&record.instance, record.unresponsive_since, now)
+        };
+        let ended = |instance| InstanceStatus::of(instance, None, now);
+        let retry = self.missing().and(self.start_wait(now));
         ServerStatus {
             state: ServerState::of(self.instances(), self.policy.state(), now),
-            instances: self
-                .records
-                .values()
-                .map(|record| InstanceStatus {
-                    unresponsive: record.unresponsive_since.map(|since| now.since(since)),
-                    ..status(&record.instance)
-                })
-                .collect(),
-            ended: self.ended.iter().map(status).collect(),
+            instances: self.records.values().map(status).collect(),
+            ended: self.ended.iter().map(ended).collect(),
             queued: self.queued,
             starts: self.starts(),
-            failures: self.policy.failures() + self.failures.failed_deliveries(),
-            retry_in: match self.demand(now) {
-                StartDemand::Later(until) => Some(until.since(now)),
-                StartDemand::None | StartDemand::Now(_) => None,
-            },
+            failures: self.policy.failures() + self.failures.failed_deliveries,
+            retry_in: retry.map(|until| until.since(now)),
             last_error: self.failures.last(now),
             outage: self.failures.outage(now),
         }

@@ -1,5 +1,6 @@
 //! Queue of calls that wait for an instance: bounded in length and waiting time.
 
+use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -9,17 +10,9 @@ use mcpact_engine::time::Moment;
 use tokio::time::Instant;
 
 use super::driver::Supervisor;
-use super::instance_set::{QueuePosition, Refusal};
+use super::instance_set::Refusal;
 use super::placement::{SharingPolicy, max_instances, sharing_policy};
 use crate::error::{CapacityLimits, UpstreamErrorKind};
-
-/// Result of one attempt of a queued caller.
-pub(super) enum Attempt<T> {
-    /// The caller leaves the queue with this.
-    Done(T),
-    /// The caller waits for a change, or until this time.
-    Wait(Option<Moment>),
-}
 
 /// Place in the queue; dropping it leaves the queue.
 struct Queued<'a>(&'a Supervisor);
@@ -33,27 +26,25 @@ impl Drop for Queued<'_> {
 }
 
 impl Supervisor {
-    /// Repeats an attempt after every change, in the queue, until it succeeds or `queue_seconds` have passed.
+    /// Repeats an attempt after every change, in the queue, until it breaks or `queue_seconds` have passed. An attempt
+    /// gets true if the caller is in the queue already. It continues with a time at which it is repeated at the latest.
     pub(super) async fn queue_until<T>(
         &self,
-        mut attempt: impl FnMut(QueuePosition) -> Result<Attempt<T>, Refusal>,
+        mut attempt: impl FnMut(bool) -> Result<ControlFlow<T, Option<Moment>>, Refusal>,
     ) -> Result<T, UpstreamErrorKind> {
-        let timeout = self.instances().settings().queue_wait;
+        let timeout = self.instances().settings.queue_wait;
         let deadline = Instant::now() + timeout;
         let mut queued = None;
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            let position = match queued {
-                None => QueuePosition::Arriving,
-                Some(_) => QueuePosition::Waiting,
-            };
-            if queued.is_some() && self.instances().is_closed() {
+            if queued.is_some() && self.instances().is_closed {
                 return Err(UpstreamErrorKind::Retired);
             }
-            let until = match attempt(position).map_err(|refusal| self.refuse(refusal))? {
-                Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Wait(until) => until,
+            let attempted = attempt(queued.is_some()).map_err(|refusal| self.refuse(refusal))?;
+            let until = match attempted {
+                ControlFlow::Break(outcome) => return Ok(outcome),
+                ControlFlow::Continue(until) => until,
             };
             if queued.is_none() {
                 let place = self.enqueue();
@@ -94,7 +85,7 @@ impl Supervisor {
         if let Some(turn) = turn.as_mut().now_or_never() {
             return Ok(turn);
         }
-        let timeout = self.instances().settings().queue_wait;
+        let timeout = self.instances().settings.queue_wait;
         let _queued = self.enqueue().map_err(|refusal| self.refuse(refusal))?;
         tokio::select! {
             turn = &mut turn => Ok(turn),
@@ -106,7 +97,7 @@ impl Supervisor {
     fn queue_timeout(&self, waited: Duration) -> UpstreamErrorKind {
         UpstreamErrorKind::QueueTimeout {
             state: self.status().busy_word(),
-            limits: capacity_limits(self.instances().settings()),
+            limits: capacity_limits(&self.instances().settings),
             waited,
         }
     }

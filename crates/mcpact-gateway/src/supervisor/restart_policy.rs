@@ -22,6 +22,10 @@ pub(super) struct RestartPolicy {
     state: State,
     /// Times of recent failures, at most as many as suspend the server.
     failures: VecDeque<Moment>,
+    /// Number of skipped recovery attempts since the last start.
+    skipped: u32,
+    /// Time of the next recovery attempt, if one was scheduled or skipped.
+    recovery_due: Option<Moment>,
 }
 
 /// ```text
@@ -83,19 +87,6 @@ pub(super) enum StartDecision {
     },
 }
 
-/// Outcome of a start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// The instance is ready.
-    Started,
-    /// The instance is stable.
-    Stable,
-    /// The instance failed to start, or failed later. The random number spreads the backoff.
-    Failed(u32),
-    /// The gateway cancelled the start.
-    Cancelled,
-}
-
 impl RestartPolicy {
     /// Replaces the settings. Recorded failures still count.
     pub(super) fn update_settings(&mut self, settings: Restarts) {
@@ -107,6 +98,8 @@ impl RestartPolicy {
             settings,
             state: State::Normal,
             failures: VecDeque::new(),
+            skipped: 0,
+            recovery_due: None,
         }
     }
 
@@ -119,12 +112,13 @@ impl RestartPolicy {
         self.failures.len()
     }
 
-    /// Returns the end of the backoff or suspension.
-    pub(super) const fn next_start(&self) -> Option<Moment> {
-        match self.state {
+    /// Returns the earliest time of a start without a call.
+    pub(super) fn next_start(&self) -> Option<Moment> {
+        let pause = match self.state {
             State::BackingOff { until } | State::Suspended { until, .. } => Some(until),
             State::Normal | State::Probing { .. } | State::Probation { .. } => None,
-        }
+        };
+        pause.max(self.recovery_due)
     }
 
     /// Decides about a start. A caller that gets [`StartDecision::Start`] must start an instance.
@@ -145,75 +139,96 @@ impl RestartPolicy {
         }
     }
 
-    /// Applies an outcome.
-    pub(super) fn handle(self, outcome: Outcome, now: Moment) -> Self {
-        match (self.state, outcome) {
-            (State::Probing { round }, Outcome::Started) => {
-                self.in_state(State::Probation { round })
-            }
-            (_, Outcome::Started) => self,
-            (State::Probing { .. }, Outcome::Stable) => self,
-            (_, Outcome::Stable) => Self::new(self.settings),
-            (State::Probing { round }, Outcome::Cancelled) => {
-                // The next caller may start at once.
-                self.in_state(State::Suspended {
-                    since: now,
-                    until: now,
-                    round,
-                })
-            }
-            (_, Outcome::Cancelled) => self,
-            (State::Probing { round } | State::Probation { round }, Outcome::Failed(random)) => {
-                self.suspended(round.saturating_add(1), random, now)
+    /// Records that an instance is ready.
+    pub(super) const fn started(&mut self) {
+        if let State::Probing { round } = self.state {
+            self.state = State::Probation { round };
+        }
+    }
+
+    /// Records that an instance is stable.
+    pub(super) fn stable(&mut self) {
+        if !matches!(self.state, State::Probing { .. }) {
+            self.reset();
+        }
+    }
+
+    /// Records that the gateway cancelled a start.
+    pub(super) const fn cancelled(&mut self, now: Moment) {
+        if let State::Probing { round } = self.state {
+            // The next caller may start at once.
+            self.state = State::Suspended {
+                since: now,
+                until: now,
+                round,
+            };
+        }
+    }
+
+    /// Records that an instance failed to start, or failed later. The random number spreads the backoff.
+    pub(super) fn failed(&mut self, random: u32, now: Moment) {
+        match self.state {
+            State::Probing { round } | State::Probation { round } => {
+                self.suspend(round.saturating_add(1), random, now);
             }
             // The instance was started before the suspension.
-            (State::Suspended { .. }, Outcome::Failed(_)) => self,
-            (State::Normal | State::BackingOff { .. }, Outcome::Failed(random)) => {
-                self.failed(random, now)
+            State::Suspended { .. } => {}
+            State::Normal | State::BackingOff { .. } => {
+                let window = self.settings.window;
+                self.failures.retain(|failure| now.since(*failure) < window);
+                self.failures.push_back(now);
+                let count = u32::try_from(self.failures.len()).unwrap_or(u32::MAX);
+                if count >= self.settings.failures {
+                    return self.suspend(0, random, now);
+                }
+                let until = now.after(self.backoff(count - 1, random));
+                self.state = State::BackingOff { until };
             }
         }
     }
 
     /// Forgets all failures.
-    pub(super) fn reset(self) -> Self {
-        Self::new(self.settings)
+    pub(super) fn reset(&mut self) {
+        self.state = State::Normal;
+        self.failures.clear();
     }
 
-    fn in_state(self, state: State) -> Self {
-        Self { state, ..self }
-    }
-
-    fn failed(mut self, random: u32, now: Moment) -> Self {
-        let window = self.settings.window;
-        self.failures.retain(|failure| now.since(*failure) < window);
-        self.failures.push_back(now);
-        let count = u32::try_from(self.failures.len()).unwrap_or(u32::MAX);
-        if count >= self.settings.failures {
-            return self.suspended(0, random, now);
+    /// Schedules the first recovery attempt after a start was not allowed.
+    pub(super) fn schedule_recovery(&mut self, random: u32, now: Moment) {
+        if self.recovery_due.is_none() {
+            self.recovery_due = Some(now.after(self.backoff(0, random)));
         }
-        let until = now.after(pause(&self.settings, count - 1, random));
-        self.in_state(State::BackingOff { until })
     }
 
-    fn suspended(self, round: u32, random: u32, now: Moment) -> Self {
+    /// Records a recovery attempt that could not even start the server, such as one that is not approved yet. It
+    /// neither counts as a failure nor delays callers.
+    pub(super) fn recovery_skipped(&mut self, random: u32, now: Moment) {
+        self.skipped = self.skipped.saturating_add(1);
+        self.recovery_due = Some(now.after(self.backoff(self.skipped, random)));
+    }
+
+    /// Forgets the skipped recovery attempts after a start.
+    pub(super) const fn reset_recovery(&mut self) {
+        self.skipped = 0;
+        self.recovery_due = None;
+    }
+
+    fn suspend(&mut self, round: u32, random: u32, now: Moment) {
         let first = self.settings.suspend;
         let limit = first.saturating_mul(MAX_SUSPENSION_FACTOR);
         let pause = doubled(first, round).min(limit);
-        let until = now.after(jittered(pause, random));
-        self.in_state(State::Suspended {
+        self.state = State::Suspended {
             since: now,
-            until,
+            until: now.after(jittered(pause, random)),
             round,
-        })
+        };
     }
-}
 
-/// Returns the backoff after a number of failures.
-pub(super) fn pause(restarts: &Restarts, times: u32, random: u32) -> Duration {
-    jittered(
-        doubled(restarts.backoff, times).min(restarts.backoff_max),
-        random,
-    )
+    /// Returns the backoff after a number of failures.
+    fn backoff(&self, times: u32, random: u32) -> Duration {
+        let pause = doubled(self.settings.backoff, times);
+        jittered(pause.min(self.settings.backoff_max), random)
+    }
 }
 
 fn doubled(pause: Duration, times: u32) -> Duration {

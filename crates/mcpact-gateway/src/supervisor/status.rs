@@ -136,10 +136,7 @@ impl ServerState {
                 age: now.since(since),
                 wait: until.since(now),
             },
-            State::Normal
-            | State::BackingOff { .. }
-            | State::Probing { .. }
-            | State::Probation { .. } => Self::Asleep,
+            _ => Self::Asleep,
         }
     }
 }
@@ -168,7 +165,7 @@ pub struct InstanceStatus {
 }
 
 impl InstanceStatus {
-    pub(super) fn of(instance: &Instance, now: Moment) -> Self {
+    pub(super) fn of(instance: &Instance, unresponsive_since: Option<Moment>, now: Moment) -> Self {
         Self {
             id: instance.id,
             pid: instance.pid,
@@ -178,7 +175,7 @@ impl InstanceStatus {
             cause: instance.cause,
             revision: instance.revision,
             in_flight: instance.calls(),
-            unresponsive: None,
+            unresponsive: unresponsive_since.map(|since| now.since(since)),
         }
     }
 }

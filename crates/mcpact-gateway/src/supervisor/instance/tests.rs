@@ -61,9 +61,9 @@ fn transitions_follow_the_table() {
         .into_iter()
         .map(|state| {
             let cells = events.iter().map(|event| {
-                let (next, effect) = after(state.clone(), event.clone());
-                let mark = if effect.is_some() { "!" } else { "" };
-                if next == state && effect.is_none() {
+                let (next, closes) = after(state.clone(), event.clone());
+                let mark = if closes { "!" } else { "" };
+                if next == state && !closes {
                     String::from("-")
                 } else {
                     format!("{}{mark}", shown(&next))
@@ -99,7 +99,7 @@ fn instance_keeps_times_and_facts() {
         (Event::CallStarted, 5),
         (Event::CallEnded, 6),
     ] {
-        assert_eq!(instance.handle(event, at(second)), None);
+        assert!(!instance.handle(event, at(second)));
     }
     assert_eq!((instance.since, instance.started), (at(4), at(1)));
     assert_eq!((instance.calls(), instance.pid), (1, Some(7)));
@@ -128,7 +128,7 @@ proptest! {
         let mut calls = 0_usize;
         for event in events {
             let before = instance.clone();
-            let effect = instance.handle(event.clone(), Moment::ZERO);
+            let closes = instance.handle(event.clone(), Moment::ZERO);
             match event {
                 Event::CallStarted if before.is_open() => calls += 1,
                 Event::CallEnded => calls = calls.saturating_sub(1),
@@ -136,7 +136,7 @@ proptest! {
                 _ => {}
             }
             prop_assert_eq!(instance.calls(), calls);
-            if effect.is_some() {
+            if closes {
                 prop_assert_eq!(instance.state.as_str(), "draining");
                 prop_assert_eq!(calls, 0);
             }

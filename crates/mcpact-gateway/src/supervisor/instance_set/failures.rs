@@ -4,7 +4,7 @@ use mcpact_engine::time::Moment;
 
 use super::InstanceSet;
 use crate::supervisor::instance::{Event, InstanceId, InstanceState};
-use crate::supervisor::restart_policy::{Outcome, State};
+use crate::supervisor::restart_policy::State;
 use mcpact::connection::FailureText;
 
 impl InstanceSet {
@@ -15,7 +15,7 @@ impl InstanceSet {
 
     /// Forgets all failures.
     pub(in crate::supervisor) fn reset_failures(&mut self) {
-        self.policy = self.policy.clone().reset();
+        self.policy.reset();
     }
 
     pub(super) const fn is_suspended(&self) -> bool {
@@ -40,8 +40,8 @@ impl InstanceSet {
     ) {
         self.record_failed_start(&why, now);
         let _ = self.handle(id, Event::StartFailed(why), now);
-        self.recovery.reset();
-        self.apply(Outcome::Failed(random), now);
+        self.policy.reset_recovery();
+        self.policy.failed(random, now);
     }
 
     /// Records a start that needs approval first. A recovery attempt checks again later.
@@ -52,12 +52,12 @@ impl InstanceSet {
         now: Moment,
     ) {
         self.record_failed_start(why, now);
-        self.recovery.schedule(&self.settings.restarts, random, now);
+        self.policy.schedule_recovery(random, now);
     }
 
     /// Records a recovery attempt that did not start an instance.
     pub(in crate::supervisor) fn start_skipped(&mut self, random: u32, now: Moment) {
-        self.recovery.failed(&self.settings.restarts, random, now);
+        self.policy.recovery_skipped(random, now);
     }
 
     /// Begins an outage, unless another instance can serve.
@@ -87,7 +87,7 @@ impl InstanceSet {
     /// Records the failure of an open instance. It begins an outage if the server is suspended or has never answered a
     /// call. Otherwise the next call simply starts another instance.
     pub(super) fn instance_failed(&mut self, why: &FailureText, random: u32, now: Moment) {
-        self.apply(Outcome::Failed(random), now);
+        self.policy.failed(random, now);
         let is_useless = self.is_suspended() || !self.has_served;
         if is_useless && !self.has_open_instance() {
             self.failures.begin_outage(why.clone(), now);

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 
 use super::super::placement::{OwnershipRelation, PermitState, SlotFacts};
 use super::*;
-use crate::supervisor::health::{CheckResult, Diagnosis};
 
 /// Places a call among these instances.
 fn chosen(set: &InstanceSet, usable: &[InstanceId], now: Moment) -> Placement {
@@ -19,12 +18,18 @@ fn chosen(set: &InstanceSet, usable: &[InstanceId], now: Moment) -> Placement {
         sharing: InstanceSharing::Shared,
         max_slots: 1,
     };
-    set.place(Purpose::Call, &pool, QueuePosition::Arriving, now)
+    set.place(Purpose::Call, &pool, false, now)
 }
 
 impl InstanceSet {
     fn has_capacity(&self, now: Moment) -> bool {
-        self.room(&self.all(), 0, now).may_start()
+        let room = Room {
+            records: &self.all(),
+            settings: &self.settings,
+            queued: 0,
+            now,
+        };
+        room.may_start()
     }
 }
 
@@ -60,7 +65,7 @@ fn settings() -> RunSettings {
 }
 
 fn admit_for(set: &mut InstanceSet, cause: StartCause, now: Moment) -> Admission {
-    set.admit(InstanceSharing::Shared, cause, QueuePosition::Arriving, now)
+    set.admit(InstanceSharing::Shared, cause, false, now)
 }
 
 fn admit(set: &mut InstanceSet, now: Moment) -> Admission {
@@ -79,7 +84,7 @@ fn ready(set: &mut InstanceSet, id: InstanceId, now: Moment) {
 }
 
 fn start_call(set: &mut InstanceSet, id: InstanceId, now: Moment) -> CallAdmission {
-    set.start_call(id, QueuePosition::Arriving, now)
+    set.start_call(id, false, now)
 }
 
 /// Starts an instance that is ready for calls.
@@ -94,7 +99,7 @@ fn started(set: &mut InstanceSet, now: Moment) -> InstanceId {
 fn used(set: &mut InstanceSet, now: Moment) -> InstanceId {
     let id = started(set, now);
     assert_eq!(start_call(set, id, now), CallAdmission::Started);
-    let _ = set.end_call(id, CallOutcome::Answered, now);
+    let _ = set.end_call(id, true, now);
     id
 }
 
@@ -135,8 +140,8 @@ fn status_follows_an_instance_from_start_to_idle_stop() {
     assert_eq!(seen(&set, 2), "ready ready");
     assert_eq!(start_call(&mut set, id, at(3)), CallAdmission::Started);
     assert_eq!(seen(&set, 3), "busy busy");
-    assert_eq!(set.end_call(id, CallOutcome::Answered, at(4)), None);
-    let _ = set.check_finished(id, CheckResult::Passed, 0, at(30));
+    assert!(!set.end_call(id, true, at(4)));
+    let _ = set.check_finished(id, true, 0, at(30));
     let plan = set.maintain(at(33));
     assert_eq!((plan.close, plan.next), (vec![], Some(at(34))));
     let plan = set.maintain(at(34));
@@ -167,15 +172,9 @@ fn calls_above_the_limit_wait_until_the_queue_is_full() {
     assert_eq!(set.enqueue(), Err(Refusal::QueueFull));
     assert_eq!(set.status(at(1)).busy_word(), "busy");
     // A queued call does not count against itself.
-    assert_eq!(
-        set.start_call(id, QueuePosition::Waiting, at(1)),
-        CallAdmission::Wait
-    );
-    let _ = set.end_call(id, CallOutcome::Answered, at(2));
-    assert_eq!(
-        set.start_call(id, QueuePosition::Waiting, at(2)),
-        CallAdmission::Started
-    );
+    assert_eq!(set.start_call(id, true, at(1)), CallAdmission::Wait);
+    let _ = set.end_call(id, true, at(2));
+    assert_eq!(set.start_call(id, true, at(2)), CallAdmission::Started);
 }
 
 #[test]
@@ -201,12 +200,12 @@ fn unhealthy_instance_is_retired() {
     let id = started(&mut set, at(0));
     assert_eq!(set.maintain(at(6)).check, []);
     assert_eq!(set.maintain(at(7)).check, [id]);
-    let (suspect, _) = set.check_finished(id, CheckResult::Failed, 0, at(7));
+    let (suspect, _) = set.check_finished(id, false, 0, at(7));
     assert_eq!(start_call(&mut set, id, at(8)), CallAdmission::Started);
-    let (failed, effect) = set.check_finished(id, CheckResult::Failed, 0, at(9));
+    let (failed, closes) = set.check_finished(id, false, 0, at(9));
     assert_eq!((suspect, failed), (Diagnosis::Suspect, Diagnosis::Failed));
     // Its call may still finish.
-    assert_eq!(effect, None);
+    assert!(!closes);
     assert_eq!(set.maintain(at(13)).close, []);
     assert_eq!(set.maintain(at(14)).close, [id]);
     assert_eq!(set.status(at(14)).failures, 1);
@@ -225,8 +224,8 @@ fn busy_instance_may_be_unresponsive() {
     for now in [7, 14, 21, 28] {
         assert_eq!(set.maintain(at(now)).check, [id]);
         let _ = set.check_started(id, at(now));
-        let answered = set.check_finished(id, CheckResult::Failed, 0, at(now));
-        assert_eq!(answered, (Diagnosis::Unresponsive, None));
+        let answered = set.check_finished(id, false, 0, at(now));
+        assert_eq!(answered, (Diagnosis::Unresponsive, false));
     }
     let status = set.status(at(30));
     assert_eq!(
@@ -242,7 +241,7 @@ fn busy_instance_may_be_unresponsive() {
         assert_eq!(start_call(&mut set, other, at(31)), CallAdmission::Started);
     }
     assert_eq!(choose(&set, &both, at(31)), Placement::Lease(0));
-    assert_eq!(set.end_call(id, CallOutcome::Answered, at(32)), None);
+    assert!(!set.end_call(id, true, at(32)));
     assert_eq!(set.status(at(32)).instances[0].unresponsive, None);
     assert_eq!(set.maintain(at(32)).check, [id], "checked at once");
 }
@@ -265,15 +264,15 @@ fn busy_instance_gets_a_cheap_probe() {
         let (sent, _) = set.check_started(id, at(now)).unwrap();
         (sent, set.check_finished(id, result, 0, at(now)).0)
     };
-    let suspect = check(&mut set, CheckResult::Failed, 7);
+    let suspect = check(&mut set, false, 7);
     assert_eq!(suspect, (probe.clone(), Diagnosis::Suspect));
     assert_eq!(start_call(&mut set, id, at(8)), CallAdmission::Started);
-    let alive = check(&mut set, CheckResult::Passed, 14);
+    let alive = check(&mut set, true, 14);
     assert_eq!(alive, (Probe::Auto, Diagnosis::Healthy));
-    let stuck = check(&mut set, CheckResult::Failed, 21);
+    let stuck = check(&mut set, false, 21);
     assert_eq!(stuck, (Probe::Auto, Diagnosis::Unresponsive));
-    assert_eq!(set.end_call(id, CallOutcome::Answered, at(22)), None);
-    let failed = check(&mut set, CheckResult::Failed, 29);
+    assert!(!set.end_call(id, true, at(22)));
+    let failed = check(&mut set, false, 29);
     assert_eq!(failed, (probe, Diagnosis::Failed));
 }
 
@@ -289,12 +288,12 @@ fn unresponsive_instance_fails_after_the_call_timeout() {
     for now in [7, 14, 21, 28, 35, 42, 49] {
         assert_eq!(start_call(&mut set, id, at(now)), CallAdmission::Started);
         let _ = set.check_started(id, at(now));
-        let (diagnosis, effect) = set.check_finished(id, CheckResult::Failed, 0, at(now));
-        assert_eq!(effect, None, "has a call");
+        let (diagnosis, closes) = set.check_finished(id, false, 0, at(now));
+        assert!(!closes, "has a call");
         diagnoses.push(diagnosis);
-        let left = set.end_call(id, CallOutcome::Abandoned, at(now + 1));
+        let left = set.end_call(id, false, at(now + 1));
         if diagnosis == Diagnosis::Failed {
-            assert!(left.is_some(), "closed after the last call");
+            assert!(left, "closed after the last call");
             break;
         }
         assert!(set.status(at(now + 1)).instances[0].unresponsive.is_some());
@@ -306,24 +305,24 @@ fn unresponsive_instance_fails_after_the_call_timeout() {
     );
 }
 
-/// UnansweredQuestions health checks count only after the call has ended.
+/// Unanswered health checks count only after the call has ended.
 #[test]
 fn unresponsive_instance_is_checked_when_idle() {
     let mut set = InstanceSet::new(settings());
     let id = started(&mut set, at(0));
     assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Started);
     let _ = set.check_started(id, at(7));
-    let answered = set.check_finished(id, CheckResult::Failed, 0, at(7));
-    assert_eq!(answered, (Diagnosis::Unresponsive, None));
-    assert_eq!(set.end_call(id, CallOutcome::Abandoned, at(8)), None);
+    let answered = set.check_finished(id, false, 0, at(7));
+    assert_eq!(answered, (Diagnosis::Unresponsive, false));
+    assert!(!set.end_call(id, false, at(8)));
     let choice = chosen(&set, &[id], at(8));
     assert_eq!(choice, Placement::Open(1));
     for (now, expected) in [(8, Diagnosis::Suspect), (15, Diagnosis::Failed)] {
         assert_eq!(set.maintain(at(now)).check, [id]);
         let _ = set.check_started(id, at(now));
-        let (diagnosis, effect) = set.check_finished(id, CheckResult::Failed, 0, at(now));
+        let (diagnosis, closes) = set.check_finished(id, false, 0, at(now));
         assert_eq!(diagnosis, expected);
-        assert_eq!(effect.is_some(), diagnosis == Diagnosis::Failed);
+        assert_eq!(closes, diagnosis == Diagnosis::Failed);
     }
 }
 
@@ -530,7 +529,7 @@ proptest! {
                 Act::EndCall(which) => {
                     if let Some(at) = of(which, &model) && model[at].1 > 0 {
                         model[at].1 -= 1;
-                        let _ = set.end_call(model[at].0, CallOutcome::Answered, now);
+                        let _ = set.end_call(model[at].0, true, now);
                     }
                 }
                 Act::Remove(which) => {
@@ -541,8 +540,7 @@ proptest! {
                 }
                 Act::Check(which, good) => {
                     if let Some(at) = of(which, &model) {
-                        let result = if good { CheckResult::Passed } else { CheckResult::Failed };
-                        let _ = set.check_finished(model[at].0, result, 0, now);
+                        let _ = set.check_finished(model[at].0, good, 0, now);
                     }
                 }
                 Act::Maintain => {
@@ -591,9 +589,9 @@ fn new_limits_apply_to_running_instances() {
     assert_eq!(start_call(&mut set, id, at(2)), CallAdmission::Started);
     assert_eq!(set.status(at(2)).starts, 1);
     for _ in 0..3 {
-        assert_eq!(set.end_call(id, CallOutcome::Answered, at(3)), None);
+        assert!(!set.end_call(id, true, at(3)));
     }
-    let _ = set.check_finished(id, CheckResult::Passed, 0, at(4));
+    let _ = set.check_finished(id, true, 0, at(4));
     assert_eq!(set.maintain(at(7)).close, []);
     assert_eq!(set.maintain(at(8)).close, [id]);
 }
@@ -624,10 +622,10 @@ fn surplus_instances_stop() {
         Placement::Wait(None),
         "the third gets no calls"
     );
-    let left = set.end_call(third, CallOutcome::Answered, at(5));
-    assert_eq!(left, Some(Effect::Close));
+    let left = set.end_call(third, true, at(5));
+    assert!(left);
     for _ in 0..2 {
-        assert_eq!(set.end_call(first, CallOutcome::Answered, at(6)), None);
+        assert!(!set.end_call(first, true, at(6)));
     }
     assert_eq!(set.maintain(at(6)).close, []);
 }

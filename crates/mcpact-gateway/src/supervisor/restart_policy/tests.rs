@@ -18,6 +18,27 @@ fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
 
+/// Outcome of a start.
+#[derive(Clone, Copy, Debug)]
+enum Outcome {
+    Started,
+    Stable,
+    Failed(u32),
+    Cancelled,
+}
+
+impl RestartPolicy {
+    fn handle(mut self, outcome: Outcome, now: Moment) -> Self {
+        match outcome {
+            Outcome::Started => self.started(),
+            Outcome::Stable => self.stable(),
+            Outcome::Failed(random) => self.failed(random, now),
+            Outcome::Cancelled => self.cancelled(now),
+        }
+        self
+    }
+}
+
 fn after_failures(times: u64) -> RestartPolicy {
     (0..times).fold(RestartPolicy::new(SETTINGS), |policy, second| {
         policy.handle(Outcome::Failed(NO_JITTER), at(second))
@@ -78,9 +99,10 @@ fn one_start_is_attempted_after_a_suspension() {
     assert_eq!(probation.request_start(at(66)), Start);
     let normal = probation.clone().handle(Outcome::Stable, at(80));
     assert_eq!(normal, RestartPolicy::new(SETTINGS));
-    let failed = probation.handle(Outcome::Failed(NO_JITTER), at(70));
+    let mut failed = probation.handle(Outcome::Failed(NO_JITTER), at(70));
     assert!(matches!(failed.state(), State::Suspended { round: 1, .. }));
-    assert_eq!(failed.reset().request_start(at(70)), Start);
+    failed.reset();
+    assert_eq!(failed.request_start(at(70)), Start);
 }
 
 /// Failures outside the window do not count, and a stable instance clears them.
@@ -111,6 +133,28 @@ fn crash_loop_is_limited() {
         }
     }
     assert!((5..=12).contains(&starts), "{starts}");
+}
+
+#[test]
+fn pauses_between_recovery_attempts_double_up_to_the_limit() {
+    let mut policy = RestartPolicy::new(Restarts {
+        backoff_max: Duration::from_secs(5),
+        ..SETTINGS
+    });
+    let fresh = policy.clone();
+    assert_eq!(policy.next_start(), None);
+    policy.schedule_recovery(NO_JITTER, at(0));
+    assert_eq!(policy.next_start(), Some(at(1)));
+    policy.schedule_recovery(NO_JITTER, at(1));
+    assert_eq!(policy.next_start(), Some(at(1)), "calls do not postpone it");
+    let mut now = at(1);
+    for pause in [2, 4, 5, 5] {
+        policy.recovery_skipped(NO_JITTER, now);
+        now = now.after(Duration::from_secs(pause));
+        assert_eq!(policy.next_start(), Some(now));
+    }
+    policy.reset_recovery();
+    assert_eq!(policy, fresh);
 }
 
 #[derive(Clone, Copy, Debug)]

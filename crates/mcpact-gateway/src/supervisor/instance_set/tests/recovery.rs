@@ -97,7 +97,7 @@ fn releasing_a_failed_instance_does_not_hide_the_failure() {
     assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Started);
     set.connection_lost(id, &CRASH.into(), 0, at(1));
     assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Retired);
-    assert_eq!(set.retire(id, StopCause::Released, at(1)), None);
+    assert!(!set.retire(id, StopCause::Released, at(1)));
     let status = set.status(at(1));
     assert_eq!((status.state.as_str(), status.failures), ("pausing", 1));
     assert!(!set.has_capacity(at(1)), "the process still runs");
