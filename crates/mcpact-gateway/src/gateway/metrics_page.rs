@@ -67,30 +67,31 @@ pub(super) fn response(gateway: &Gateway, state: &State) -> HttpResponse {
 
 fn write_self(gateway: &Gateway, out: &mut Exposition, state: &State) {
     let version = env!("CARGO_PKG_VERSION");
-    out.gauge("build_info", "Version of the gateway; always 1")
-        .row(&[("version", version)], 1);
+    out.gauge("build_info", "Version of the gateway; always 1");
+    out.row(&[("version", version)], 1);
     let is_draining = gateway.drain_gate.is_closed();
-    out.gauge("draining", "1 while the gateway is shutting down")
-        .row(&[], u8::from(is_draining));
-    let mut family = out.gauge(
+    out.gauge("draining", "1 while the gateway is shutting down");
+    out.row(&[], u8::from(is_draining));
+    out.gauge(
         "sessions",
         "Client sessions and persistent connections, by endpoint",
     );
-    family.row(&[("address", "/mcp")], gateway.route.session_count());
-    let stdio = gateway.stdio_clients();
-    family.row(&[("address", "stdio")], stdio);
-    let single = state
-        .servers
-        .values()
-        .map(|served| served.route.session_count());
-    family.row(&[("address", "/servers")], single.sum::<usize>());
+    let single = state.servers.values();
+    let single = single.map(|served| served.route.session_count());
     let tagged = state.selections.values();
     let tagged = tagged.map(|selection| selection.route.session_count());
-    family.row(&[("address", "/tags")], tagged.sum::<usize>());
+    for (address, count) in [
+        ("/mcp", gateway.route.session_count()),
+        ("stdio", gateway.stdio_clients()),
+        ("/servers", single.sum()),
+        ("/tags", tagged.sum()),
+    ] {
+        out.row(&[("address", address)], count);
+    }
 }
 
 fn write_servers(out: &mut Exposition, servers: &[ServerSample<'_>]) {
-    let mut family = out.gauge("server_info", "Negotiated revision of a server; always 1");
+    out.gauge("server_info", "Negotiated revision of a server; always 1");
     for server in servers {
         let revision = server.revision;
         let labels = [
@@ -98,28 +99,28 @@ fn write_servers(out: &mut Exposition, servers: &[ServerSample<'_>]) {
             ("revision", revision.map_or("none", |it| it.as_str())),
             ("era", revision.map_or("none", |it| it.era().as_str())),
         ];
-        family.row(&labels, 1);
+        out.row(&labels, 1);
     }
-    let mut family = out.gauge("server_state", "Server state: 1 for the current state");
+    out.gauge("server_state", "Server state: 1 for the current state");
     for server in servers {
         let now = server.status.state.as_str();
         for state in SERVER_STATES.map(ServerState::as_str) {
             let labels = [("server", server.name), ("state", state)];
-            family.row(&labels, u8::from(state == now));
+            out.row(&labels, u8::from(state == now));
         }
     }
-    let mut family = out.gauge("instances", "Server instances, by state");
+    out.gauge("instances", "Server instances, by state");
     for server in servers {
         for state in RUNNING {
             let is_in = |instance: &&InstanceStatus| instance.state.as_str() == state;
             let count = server.status.instances.iter().filter(is_in).count();
-            family.row(&[("server", server.name), ("state", state)], count);
+            out.row(&[("server", server.name), ("state", state)], count);
         }
     }
     for (name, help, value) in GAUGES {
-        let mut family = out.gauge(name, help);
+        out.gauge(name, help);
         for server in servers {
-            family.row(&[("server", server.name)], value(server));
+            out.row(&[("server", server.name)], value(server));
         }
     }
 }
