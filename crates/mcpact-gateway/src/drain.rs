@@ -37,22 +37,15 @@ struct GateState {
 pub(crate) struct InFlightGuard(DrainGate);
 
 impl DrainGate {
-    /// Admits a request unless the gate is closed.
-    fn enter(&self) -> Result<InFlightGuard, WireError> {
-        let before = self.0.count.fetch_add(1, Ordering::AcqRel);
-        // A refused request is counted until the guard is dropped, too.
-        let guard = InFlightGuard(self.clone());
-        if before & CLOSED == 0 {
-            Ok(guard)
-        } else {
-            Err(draining_error())
-        }
-    }
-
     /// Admits a request of this method unless the gate is closed. `subscriptions/listen` is not counted: it lasts until
     /// the gateway ends it.
     pub(crate) fn admit(&self, method: Option<Method>) -> Result<Option<InFlightGuard>, WireError> {
-        let guard = self.enter()?;
+        let before = self.0.count.fetch_add(1, Ordering::AcqRel);
+        // A refused request is counted until the guard is dropped, too.
+        let guard = InFlightGuard(self.clone());
+        if before & CLOSED != 0 {
+            return Err(draining_error());
+        }
         Ok((method != Some(Method::SubscriptionsListen)).then_some(guard))
     }
 
@@ -150,10 +143,10 @@ mod tests {
     #[tokio::test]
     async fn admitted_requests_finish_and_new_ones_are_refused() {
         let gate = DrainGate::default();
-        let (one, other) = (gate.enter().unwrap(), gate.enter().unwrap());
+        let (one, other) = (gate.admit(None).unwrap(), gate.admit(None).unwrap());
         assert_eq!(gate.in_flight(), 2);
         gate.close();
-        assert_eq!(gate.enter().unwrap_err().http_status, 503);
+        assert_eq!(gate.admit(None).unwrap_err().http_status, 503);
         assert_eq!(gate.in_flight(), 2);
         drop(one);
         let waiting = tokio::spawn({

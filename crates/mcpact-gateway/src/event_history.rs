@@ -47,11 +47,8 @@ pub enum LogEntryKind {
 
 /// Recent entries of a gateway and its servers.
 #[derive(Clone, Debug, Default)]
-pub struct EventHistory(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    rings: Mutex<Rings>,
+pub struct EventHistory {
+    rings: Arc<Mutex<Rings>>,
     /// Number of the last entry.
     last: watch::Sender<u64>,
 }
@@ -99,7 +96,7 @@ impl EventHistory {
     /// Returns the entries after this number in order, of one server or of all.
     #[must_use]
     pub fn since(&self, server: Option<&str>, number: u64) -> Vec<LogEntry> {
-        let rings = lock(&self.0.rings);
+        let rings = lock(&self.rings);
         let selected = rings
             .iter()
             .filter(|(of, _)| server.is_none() || of.as_deref() == server);
@@ -124,13 +121,13 @@ impl EventHistory {
     /// Returns a channel with the number of the last entry.
     #[must_use]
     pub fn follow(&self) -> watch::Receiver<u64> {
-        self.0.last.subscribe()
+        self.last.subscribe()
     }
 
     /// Removes the entries of all servers but these.
     pub(crate) fn keep(&self, servers: &BTreeSet<&str>) {
         let is_kept = |of: &Option<Arc<str>>| of.as_deref().is_none_or(|of| servers.contains(of));
-        lock(&self.0.rings).retain(|of, _| is_kept(of));
+        lock(&self.rings).retain(|of, _| is_kept(of));
     }
 }
 
@@ -158,8 +155,8 @@ impl ServerLog {
         text: &str,
     ) {
         // The lock is held until readers are notified: the number never goes back.
-        let mut rings = lock(&self.history.0.rings);
-        let number = *self.history.0.last.borrow() + 1;
+        let mut rings = lock(&self.history.rings);
+        let number = *self.history.last.borrow() + 1;
         rings
             .entry(self.server.clone())
             .or_default()
@@ -171,7 +168,7 @@ impl ServerLog {
                 kind,
                 text: sanitized(text),
             });
-        self.history.0.last.send_replace(number);
+        self.history.last.send_replace(number);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
-use mcpact_config::{Approval, Approvals, FilterConfig, Launch, Stage};
+use mcpact_config::{Approvals, FilterConfig, Stage};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::stdio::child::Guard;
@@ -50,20 +50,9 @@ impl Filters {
         event_history: &EventHistory,
         metrics: &Arc<Metrics>,
     ) -> Self {
-        let filters = configs.iter().map(|config| {
-            let mut command = config.command.clone();
-            let approval = approvals.map(|approvals| {
-                command = command.found();
-                Approval {
-                    launch: Launch::Command(command.clone()),
-                    approvals: approvals.clone(),
-                }
-            });
-            let mut child = command.child(&config.name);
-            child.guard = guard.cloned();
-            child.stderr_sink = Some(process::stderr_sink(&config.name, event_history));
-            Filter::new(config.clone(), child, approval)
-        });
+        let filters = configs
+            .iter()
+            .map(|config| Filter::new(config.clone(), guard, approvals, event_history));
         Self {
             all: filters.collect(),
             metrics: Arc::clone(metrics),
@@ -72,7 +61,7 @@ impl Filters {
 
     /// Returns the configs of the filters.
     pub(crate) fn configs(&self) -> impl Iterator<Item = &FilterConfig> {
-        self.all.iter().map(Filter::config)
+        self.all.iter().map(|filter| &filter.config)
     }
 
     /// Returns the filters that are not approved, with advice.
@@ -81,8 +70,8 @@ impl Filters {
         for filter in self.all.iter() {
             if let Some(failure) = filter.unapproved().await {
                 found.push(FilterReport {
-                    name: filter.config().name.to_string(),
-                    is_required: filter.config().required,
+                    name: filter.config.name.to_string(),
+                    is_required: filter.config.required,
                     failure,
                 });
             }
@@ -102,9 +91,6 @@ impl Filters {
         &self,
         mut request: BackendRequest,
     ) -> Result<BackendRequest, WireError> {
-        if self.all.is_empty() {
-            return Ok(request);
-        }
         let client = request.pact.revision();
         let params = &request.params;
         let changed = self
@@ -140,7 +126,7 @@ impl Filters {
     ) -> Result<Option<String>, WireError> {
         let mut changed: Option<String> = None;
         for filter in self.all.iter() {
-            let config = filter.config();
+            let config = &filter.config;
             if !config.wants(stage, method) {
                 continue;
             }

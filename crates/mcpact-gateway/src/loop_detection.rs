@@ -40,20 +40,12 @@ const USER_TTL: Duration = Duration::from_mins(10);
 
 const VIA: HeaderName = HeaderName::from_static("mcpact-via");
 
-/// Id of the route from one gateway to one of its HTTP servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RouteId(u64);
+/// Random id of the route from one gateway to one of its HTTP servers.
+type RouteId = u64;
 
-impl RouteId {
-    /// Returns `None` if the system has no randomness.
-    fn random() -> Option<Self> {
-        getrandom::u64().ok().map(Self)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let is_id = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_id.then(|| u64::from_str_radix(text, 16).ok().map(Self))?
-    }
+fn parse_id(text: &str) -> Option<RouteId> {
+    let is_id = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| RouteId::from_str_radix(text, 16).ok())?
 }
 
 /// Content of a `Mcpact-Via` header: `hops=2, 0123456789abcdef, fedcba9876543210`.
@@ -74,7 +66,7 @@ impl Via {
             if let Some(hops) = element.strip_prefix("hops=") {
                 via.hops = hops.parse().unwrap_or(MAX_HOPS).max(via.hops);
             } else if via.ids.len() < MAX_IDS {
-                via.ids.extend(RouteId::parse(element));
+                via.ids.extend(parse_id(element));
             }
         }
         Some(via)
@@ -82,7 +74,7 @@ impl Via {
 
     fn encode(&self) -> Option<HeaderValue> {
         let mut text = format!("hops={}", self.hops);
-        for RouteId(id) in &self.ids {
+        for id in &self.ids {
             // Writing into a string never fails.
             let _ = write!(text, ", {id:016x}");
         }
@@ -111,12 +103,10 @@ impl LoopDetector {
 
     /// Creates the route to a server; `None` if the system has no randomness.
     pub(crate) fn route(self: &Arc<Self>, server: ServerName) -> Option<Arc<Route>> {
-        let id = RouteId::random()?;
-        let detector = Arc::clone(self);
         Some(Arc::new(Route {
-            id,
+            id: getrandom::u64().ok()?,
             server,
-            detector,
+            detector: Arc::clone(self),
         }))
     }
 
@@ -166,15 +156,11 @@ impl LoopDetector {
 #[derive(Debug)]
 pub(crate) struct Route {
     id: RouteId,
-    server: ServerName,
+    pub(crate) server: ServerName,
     detector: Arc<LoopDetector>,
 }
 
 impl Route {
-    pub(crate) const fn server(&self) -> &ServerName {
-        &self.server
-    }
-
     /// Returns true if other gateways used this server recently.
     pub(crate) fn serves_gateways(&self) -> bool {
         let now = Instant::now();
@@ -308,7 +294,7 @@ mod tests {
         for id in 0..1000 {
             let via = Via {
                 hops: 1,
-                ids: vec![RouteId(id)],
+                ids: vec![id],
             };
             gateway.detector.record(&via, [None], now);
         }
@@ -335,7 +321,7 @@ mod tests {
         };
         let via = Via {
             hops: 2,
-            ids: vec![RouteId(1), RouteId(u64::MAX)],
+            ids: vec![1, u64::MAX],
         };
         assert_eq!(parse(&[via.encode().unwrap().to_str().unwrap()]), Some(via));
         assert_eq!(parse(&[]), None);

@@ -25,17 +25,20 @@ pub(crate) use self::exposition::{CONTENT_TYPE, Exposition};
 use crate::stable::{Reason, ReloadOutcome};
 use crate::sync::lock;
 
+/// Labels of a negotiation.
+const NEGOTIATION_LABELS: [&str; 4] = ["client_revision", "server_revision", "era", "outcome"];
+
 /// Metrics of servers by name.
 type Servers = BTreeMap<Box<str>, Arc<ServerMetrics>>;
 
 /// Metrics of a gateway and its servers.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    negotiations: LabelCounter<NegotiationLabels>,
-    denials: LabelCounter<(&'static str, &'static str)>,
-    withheld: LabelCounter<(&'static str, &'static str)>,
-    dropped: LabelCounter<&'static str>,
-    reloads: LabelCounter<&'static str>,
+    negotiations: LabelCounter<4>,
+    denials: LabelCounter<2>,
+    withheld: LabelCounter<2>,
+    dropped: LabelCounter<1>,
+    reloads: LabelCounter<1>,
     servers: Mutex<Servers>,
 }
 
@@ -44,40 +47,27 @@ pub struct Metrics {
 pub struct ServerMetrics {
     calls: CallMetrics,
     translations: TranslationCounters,
-    negotiations: LabelCounter<NegotiationLabels>,
-    starts: LabelCounter<&'static str>,
+    negotiations: LabelCounter<4>,
+    starts: LabelCounter<1>,
     restarts: AtomicU64,
-    stops: LabelCounter<&'static str>,
-    failures: LabelCounter<&'static str>,
-    dropped: LabelCounter<&'static str>,
+    stops: LabelCounter<1>,
+    failures: LabelCounter<1>,
+    dropped: LabelCounter<1>,
     list_hits: AtomicU64,
     list_misses: AtomicU64,
 }
 
-/// Labels of a negotiation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct NegotiationLabels {
-    client: &'static str,
-    server: &'static str,
-    era: &'static str,
-    outcome: &'static str,
-}
-
-impl NegotiationLabels {
-    fn of(negotiation: &Negotiation) -> Self {
-        let client = match negotiation.requested.as_deref().map(Revision::parse) {
-            Some(Some(revision)) => revision.as_str(),
-            Some(None) => "other",
-            None => "none",
-        };
-        let agreed = negotiation.revision();
-        Self {
-            client,
-            server: agreed.map_or("none", Revision::as_str),
-            era: agreed.map_or("none", |revision| revision.era().as_str()),
-            outcome: negotiation.status(),
-        }
-    }
+/// Returns the values of [`NEGOTIATION_LABELS`].
+fn negotiation_labels(negotiation: &Negotiation) -> [&'static str; 4] {
+    let client = match negotiation.requested.as_deref().map(Revision::parse) {
+        Some(Some(revision)) => revision.as_str(),
+        Some(None) => "other",
+        None => "none",
+    };
+    let agreed = negotiation.revision();
+    let server = agreed.map_or("none", Revision::as_str);
+    let era = agreed.map_or("none", |revision| revision.era().as_str());
+    [client, server, era, negotiation.status()]
 }
 
 /// Returns the label value of a method.
@@ -98,7 +88,7 @@ impl Metrics {
 
     /// Counts a reload.
     pub(crate) fn reloaded(&self, outcome: ReloadOutcome) {
-        self.reloads.add(outcome.as_str());
+        self.reloads.add([outcome.as_str()]);
     }
 
     /// Counts a request for a name or URI that no server has.
@@ -108,127 +98,70 @@ impl Metrics {
 
     /// Counts a request that a filter denied or did not answer for.
     pub(crate) fn filtered(&self, method: Option<Method>, reason: Reason) {
-        self.denials.add((label(method), reason.as_str()));
+        self.denials.add([label(method), reason.as_str()]);
     }
 
     /// Writes all metrics.
     pub(crate) fn write(&self, out: &mut Exposition) {
         let servers = lock(&self.servers).clone();
-        self.write_negotiations(out, &servers);
-        let refusals = [
-            (
-                "denials_total",
-                "Client requests refused by the gateway or a filter, by reason",
-                &self.denials,
-            ),
-            (
-                "withheld_total",
-                "Messages not sent to clients, by reason",
-                &self.withheld,
-            ),
-        ];
-        for (name, help, counter) in refusals {
-            let mut family = out.counter(name, help);
-            for ((method, reason), count) in counter.all() {
-                family.row(&[("method", method), ("reason", reason)], count);
-            }
+        out.counter(
+            "negotiations_total",
+            "Negotiations with clients and servers, by requested and negotiated revision and outcome",
+        );
+        let clients = [("with", "client"), ("server", "")];
+        self.negotiations.write(out, &clients, NEGOTIATION_LABELS);
+        for (name, server) in &servers {
+            let labels = [("with", "server"), ("server", &**name)];
+            server.negotiations.write(out, &labels, NEGOTIATION_LABELS);
         }
-        let mut family = out.counter(
+        out.counter(
+            "denials_total",
+            "Client requests refused by the gateway or a filter, by reason",
+        );
+        self.denials.write(out, &[], ["method", "reason"]);
+        out.counter("withheld_total", "Messages not sent to clients, by reason");
+        self.withheld.write(out, &[], ["method", "reason"]);
+        out.counter(
             "dropped_total",
             "Received messages not forwarded, by side and reason",
         );
-        for (side, server, counter) in by_side(&self.dropped, &servers, |server| &server.dropped) {
-            for (reason, count) in counter.all() {
-                let labels = [("side", side), ("server", server), ("reason", reason)];
-                family.row(&labels, count);
-            }
+        let clients = [("side", "client"), ("server", "")];
+        self.dropped.write(out, &clients, ["reason"]);
+        for (name, server) in &servers {
+            let labels = [("side", "server"), ("server", &**name)];
+            server.dropped.write(out, &labels, ["reason"]);
         }
-        let mut family = out.counter("reloads_total", "Config reloads, by outcome");
-        for (outcome, count) in self.reloads.all() {
-            family.row(&[("outcome", outcome)], count);
-        }
+        out.counter("reloads_total", "Config reloads, by outcome");
+        self.reloads.write(out, &[], ["outcome"]);
         write_calls(out, &servers);
         write_lists(out, &servers);
         write_instances(out, &servers);
     }
-
-    fn write_negotiations(&self, out: &mut Exposition, servers: &Servers) {
-        let mut family = out.counter(
-            "negotiations_total",
-            "Negotiations with clients and servers, by requested and negotiated revision and outcome",
-        );
-        let counters = by_side(&self.negotiations, servers, |server| &server.negotiations);
-        for (with, server, counter) in counters {
-            for (negotiation, count) in counter.all() {
-                let labels = [
-                    ("with", with),
-                    ("server", server),
-                    ("client_revision", negotiation.client),
-                    ("server_revision", negotiation.server),
-                    ("era", negotiation.era),
-                    ("outcome", negotiation.outcome),
-                ];
-                family.row(&labels, count);
-            }
-        }
-    }
-}
-
-/// Returns the counter of the clients, then those of the servers, each with the side and the name of the server.
-fn by_side<'a, K>(
-    clients: &'a LabelCounter<K>,
-    servers: &'a Servers,
-    of_server: fn(&ServerMetrics) -> &LabelCounter<K>,
-) -> impl Iterator<Item = (&'static str, &'a str, &'a LabelCounter<K>)> {
-    let servers = servers
-        .iter()
-        .map(move |(name, server)| ("server", &**name, of_server(server)));
-    std::iter::once(("client", "", clients)).chain(servers)
 }
 
 fn write_calls(out: &mut Exposition, servers: &Servers) {
-    let mut family = out.counter(
+    out.counter(
         "translations_total",
         "Requests translated between revisions, by kind",
     );
     for (name, server) in servers {
-        for (down, up, kind, count) in server.translations.all() {
-            let labels = [
-                ("server", &**name),
-                ("client_revision", down.as_str()),
-                ("server_revision", up.as_str()),
-                ("kind", kind),
-            ];
-            family.row(&labels, count);
-        }
+        server.translations.write(out, name);
     }
-    let mut family = out.counter("requests_total", "Requests to servers, by outcome");
+    out.counter("requests_total", "Requests to servers, by outcome");
     for (name, server) in servers {
-        for (method, outcome, count) in server.calls.outcomes() {
-            let labels = [
-                ("server", &**name),
-                ("method", label(method)),
-                ("outcome", outcome),
-            ];
-            family.row(&labels, count);
-        }
+        server.calls.write_outcomes(out, name);
     }
-    let mut family = out.histogram(
+    out.histogram(
         "request_duration_seconds",
         "Duration of requests to servers, including gateway overhead",
     );
     for (name, server) in servers {
-        for (method, durations) in server.calls.durations() {
-            family.histogram(
-                &[("server", &**name), ("method", label(method))],
-                &durations,
-            );
-        }
+        server.calls.write_durations(out, name);
     }
 }
 
 fn write_lists(out: &mut Exposition, servers: &Servers) {
-    let mut family = out.counter(
+    out.counter(
         "list_requests_total",
         "List requests to servers, by cache hit or miss",
     );
@@ -236,13 +169,13 @@ fn write_lists(out: &mut Exposition, servers: &Servers) {
         let counts = [("hit", &server.list_hits), ("miss", &server.list_misses)];
         for (cache, count) in counts {
             let labels = [("server", &**name), ("cache", cache)];
-            family.row(&labels, count.load(Ordering::Relaxed));
+            out.row(&labels, count.load(Ordering::Relaxed));
         }
     }
 }
 
 fn write_instances(out: &mut Exposition, servers: &Servers) {
-    type Counter = fn(&ServerMetrics) -> &LabelCounter<&'static str>;
+    type Counter = fn(&ServerMetrics) -> &LabelCounter<1>;
     let counters: [(&str, &str, Counter); 3] = [
         (
             "instance_starts_total",
@@ -261,43 +194,41 @@ fn write_instances(out: &mut Exposition, servers: &Servers) {
         ),
     ];
     for (name, help, counter) in counters {
-        let mut family = out.counter(name, help);
+        out.counter(name, help);
         for (server, metrics) in servers {
-            for (cause, count) in counter(metrics).all() {
-                family.row(&[("server", server), ("cause", cause)], count);
-            }
+            counter(metrics).write(out, &[("server", server)], ["cause"]);
         }
     }
-    let mut family = out.counter(
+    out.counter(
         "instance_restarts_total",
         "Server instances started after a failure",
     );
     for (server, metrics) in servers {
         let count = metrics.restarts.load(Ordering::Relaxed);
-        family.row(&[("server", server)], count);
+        out.row(&[("server", server)], count);
     }
 }
 
 impl DecisionObserver for Metrics {
     fn negotiated(&self, negotiation: &Negotiation) {
-        self.negotiations.add(NegotiationLabels::of(negotiation));
+        self.negotiations.add(negotiation_labels(negotiation));
     }
 
     fn refused(&self, refused: Refused) {
-        self.denials.add((label(refused.method), refused.reason));
+        self.denials.add([label(refused.method), refused.reason]);
     }
 
     fn withheld(&self, misuse: &ApiMisuse) {
-        self.withheld.add((label(misuse.method()), misuse.reason()));
+        self.withheld.add([label(misuse.method()), misuse.reason()]);
     }
 
     fn dropped(&self, why: DropCause) {
-        self.dropped.add(why.as_str());
+        self.dropped.add([why.as_str()]);
     }
 
     fn missed(&self, method: Method) {
         self.withheld
-            .add((method.as_str(), Reason::ClientTooSlow.as_str()));
+            .add([method.as_str(), Reason::ClientTooSlow.as_str()]);
     }
 }
 
@@ -314,12 +245,12 @@ impl ServerMetrics {
 
     /// Counts a completed negotiation with the server.
     pub(crate) fn negotiated(&self, negotiation: &Negotiation) {
-        self.negotiations.add(NegotiationLabels::of(negotiation));
+        self.negotiations.add(negotiation_labels(negotiation));
     }
 
     /// Counts the start of an instance.
     pub(crate) fn started(&self, cause: &'static str, is_restart: bool) {
-        self.starts.add(cause);
+        self.starts.add([cause]);
         if is_restart {
             self.restarts.fetch_add(1, Ordering::Relaxed);
         }
@@ -327,12 +258,12 @@ impl ServerMetrics {
 
     /// Counts the stop of an instance.
     pub(crate) fn stopped(&self, cause: &'static str) {
-        self.stops.add(cause);
+        self.stops.add([cause]);
     }
 
     /// Counts the failure of an instance.
     pub(crate) fn failed(&self, cause: Reason) {
-        self.failures.add(cause.as_str());
+        self.failures.add([cause.as_str()]);
     }
 
     /// Counts a use of a list of the server.
@@ -347,7 +278,7 @@ impl ServerMetrics {
 
     /// Counts a message of the server that was not forwarded.
     pub(crate) fn dropped(&self, reason: &'static str) {
-        self.dropped.add(reason);
+        self.dropped.add([reason]);
     }
 }
 

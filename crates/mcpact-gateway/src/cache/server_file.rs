@@ -20,16 +20,10 @@ const MAX_FILES: usize = 512;
 #[derive(Clone, Debug)]
 pub(crate) struct ServerCacheFile {
     path: Arc<Path>,
-    /// Known content of the file; locked while writing.
-    written: Arc<Mutex<Written>>,
+    /// Known content of the file, and the ticket of its write; locked while writing.
+    written: Arc<Mutex<(Option<String>, u64)>>,
     /// Number of write tickets.
     tickets: Arc<AtomicU64>,
-}
-
-#[derive(Debug, Default)]
-struct Written {
-    text: Option<String>,
-    ticket: u64,
 }
 
 impl ServerCacheFile {
@@ -54,7 +48,7 @@ impl ServerCacheFile {
         };
         let metadata = ServerMetadata::parse(&text);
         match metadata {
-            Some(_) => lock(&self.written).text = Some(text),
+            Some(_) => lock(&self.written).0 = Some(text),
             None => {
                 let path = self.path.display();
                 tracing::warn!(%path, "cached server metadata ignored: damaged or from another version");
@@ -71,16 +65,16 @@ impl ServerCacheFile {
     /// Writes the metadata, unless it is unchanged or a later ticket was written first.
     pub(crate) fn write(&self, ticket: u64, metadata: &ServerMetadata) {
         let text = metadata.encode();
-        let mut written = lock(&self.written);
-        if ticket < written.ticket {
+        let (last_text, last_ticket) = &mut *lock(&self.written);
+        if ticket < *last_ticket {
             return;
         }
-        written.ticket = ticket;
-        if written.text.as_deref() == Some(&*text) {
+        *last_ticket = ticket;
+        if last_text.as_deref() == Some(&*text) {
             return;
         }
         match replace(&self.path, &text) {
-            Ok(()) => written.text = Some(text),
+            Ok(()) => *last_text = Some(text),
             Err(error) => {
                 let path = self.path.display();
                 tracing::warn!(%path, %error, "failed to write cached server metadata");

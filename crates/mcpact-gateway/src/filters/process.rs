@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::server::backend::date;
-use mcpact_config::{Approval, FilterConfig, ServerName, Stage};
+use mcpact_config::{Approval, Approvals, FilterConfig, Launch, Stage};
 use mcpact_transport::link::Link;
-use mcpact_transport::stdio::child::{Child, ChildCommand, Process, StderrSink};
+use mcpact_transport::stdio::child::{Child, ChildCommand, Guard, StderrSink};
 use mcpact_wire::frame::ndjson::Line;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
@@ -22,7 +22,7 @@ const BACKOFF: Duration = Duration::from_secs(1);
 /// One filter.
 #[derive(Debug)]
 pub(super) struct Filter {
-    config: FilterConfig,
+    pub(super) config: FilterConfig,
     command: ChildCommand,
     /// Approval that is needed before it is started.
     approval: Option<Approval>,
@@ -33,44 +33,41 @@ pub(super) struct Filter {
 /// State of a filter.
 #[derive(Debug, Default)]
 struct FilterState {
-    process: Option<FilterProcess>,
+    /// Process while it runs; dropping it stops the process.
+    process: Option<Child>,
     last_id: u64,
     /// Time and cause of the last failure.
     failure: Option<(Instant, String)>,
 }
 
-/// A running filter; dropping it stops the process.
-#[derive(Debug)]
-struct FilterProcess {
-    link: Link,
-    _process: Process,
-}
-
-/// Takes the lines of a filter's log.
-pub(super) fn stderr_sink(name: &ServerName, event_history: &EventHistory) -> StderrSink {
-    let (name, server_log) = (name.to_string(), event_history.gateway_log());
-    StderrSink(Arc::new(move |line| {
-        let text = format!("filter `{name}`: {line}");
-        server_log.write(date(), None, LogEntryKind::Log, &text);
-    }))
-}
-
 impl Filter {
     pub(super) fn new(
         config: FilterConfig,
-        command: ChildCommand,
-        approval: Option<Approval>,
+        guard: Option<&Guard>,
+        approvals: Option<&Approvals>,
+        event_history: &EventHistory,
     ) -> Self {
+        let mut launch = config.command.clone();
+        let approval = approvals.map(|approvals| {
+            launch = launch.found();
+            Approval {
+                launch: Launch::Command(launch.clone()),
+                approvals: approvals.clone(),
+            }
+        });
+        let mut command = launch.child(&config.name);
+        command.guard = guard.cloned();
+        let (name, log) = (config.name.to_string(), event_history.gateway_log());
+        command.stderr_sink = Some(StderrSink(Arc::new(move |line| {
+            let text = format!("filter `{name}`: {line}");
+            log.write(date(), None, LogEntryKind::Log, &text);
+        })));
         Self {
             config,
             command,
             approval,
             state: Mutex::default(),
         }
-    }
-
-    pub(super) const fn config(&self) -> &FilterConfig {
-        &self.config
     }
 
     /// Returns the reason why it is not approved, with advice.
@@ -130,14 +127,7 @@ impl FilterState {
         let id = self.last_id;
         let process = match &mut self.process {
             Some(process) => process,
-            none => {
-                let Child { link, process } =
-                    command.spawn().map_err(|error| with_causes(&error))?;
-                none.insert(FilterProcess {
-                    link,
-                    _process: process,
-                })
-            }
+            none => none.insert(command.spawn().map_err(|error| with_causes(&error))?),
         };
         let Link { source, sink } = &mut process.link;
         sink.push(&encode(id, stage, method, body));

@@ -25,10 +25,8 @@ const MASKED: &str = "***";
 pub(crate) fn bundle(gateway: &Gateway) -> Bundle {
     let catalog = gateway.state().catalog.clone();
     let masks = Masks::new(secrets(&catalog));
-    let (status, entries) = (
-        snapshot::status(gateway, None),
-        gateway.event_history.since(None, 0),
-    );
+    let status = snapshot::status(gateway, None);
+    let entries = gateway.event_history.since(None, 0);
     let attempts = attempts(&entries, &status);
     let first = entries.len().saturating_sub(MAX_LINES);
     let log = entries.into_iter().skip(first).map(LogLine::from);
@@ -62,29 +60,21 @@ fn mask(value: &mut Value, masks: &Masks) {
 
 /// Returns every secret of the config and every value from a variable.
 fn secrets(catalog: &Catalog) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    found.extend(
-        catalog
-            .gateway
-            .token
-            .as_ref()
-            .map(|token| token.reveal().to_owned()),
-    );
+    let token = catalog.gateway.token.iter();
     let servers = catalog.servers.values();
-    found.extend(servers.flat_map(|server| server.launch.secrets()));
     let filters = catalog.filters.iter();
-    found.extend(filters.flat_map(|filter| filter.command.secrets()));
-    found
+    token
+        .map(|token| token.reveal().to_owned())
+        .chain(servers.flat_map(|server| server.launch.secrets()))
+        .chain(filters.flat_map(|filter| filter.command.secrets()))
+        .collect()
 }
 
 /// Returns the config as written, with masked secrets.
 fn config(catalog: &Catalog) -> Value {
     let gateway = &catalog.gateway;
-    let servers: BTreeMap<&str, Value> = catalog
-        .servers
-        .iter()
-        .map(|(name, config)| (name.as_str(), server(config)))
-        .collect();
+    let servers = catalog.servers.iter();
+    let servers = servers.map(|(name, config)| (name.to_string(), server(config)));
     let revisions = gateway.revisions.iter();
     let revisions: Vec<&str> = revisions.map(|revision| revision.as_str()).collect();
     json!({
@@ -103,7 +93,7 @@ fn config(catalog: &Catalog) -> Value {
             "lenient": gateway.lenient,
             "require": gateway.require,
         },
-        "servers": servers,
+        "servers": Value::Object(servers.collect()),
     })
 }
 

@@ -25,21 +25,13 @@ const MESSAGE: &str = "proxy loop detected: this request would come back to the 
                        gateways from the config of the other, or use the URL of a single server (`/servers/NAME/mcp`) \
                        that does not lead back";
 
-/// Servers behind an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// All servers, also those that are added later.
-    All,
-    /// Only those listed.
-    Listed,
-}
-
-/// Passes a request on to the backend of these servers, unless it would return to one of them.
+/// Passes a request on to the backend of these servers, unless it would return to one of them. `is_for_all` says that the
+/// endpoint also serves servers that are added later.
 pub(super) fn through<'m>(
     gateway: &Gateway,
     route: &HttpRoute,
     entries: impl IntoIterator<Item = &'m Arc<ServerEntry>>,
-    scope: Scope,
+    is_for_all: bool,
     request: &HttpRequest,
 ) -> RouteDecision {
     let Some(via) = Via::parse(&request.headers) else {
@@ -52,27 +44,21 @@ pub(super) fn through<'m>(
     // The end of a session leads to no request upstream.
     if request.verb != Verb::DELETE {
         if gateway.loops.closes_loop(&via, routes.iter().copied()) {
-            report_loop(gateway);
+            let event = LogEvent::ServersInACircle;
+            let text = "proxy loop detected; request refused";
+            tracing::warn!(event = event.as_str(), "{text}");
+            gateway.record(date(), event, text);
             return RouteDecision::Respond(refused(&loop_error(), request));
         }
-        let servers = match scope {
-            Scope::All => vec![None],
-            Scope::Listed => routes
-                .iter()
-                .map(|route| Some(route.server().clone()))
-                .collect(),
+        let servers = if is_for_all {
+            vec![None]
+        } else {
+            let servers = routes.iter().map(|route| Some(route.server.clone()));
+            servers.collect()
         };
         gateway.loops.record(&via, servers, Instant::now());
     }
     RouteDecision::To(route.clone())
-}
-
-/// Reports a loop to the operators of this gateway.
-fn report_loop(gateway: &Gateway) {
-    let event = LogEvent::ServersInACircle;
-    let text = "proxy loop detected; request refused";
-    tracing::warn!(event = event.as_str(), "{text}");
-    gateway.record(date(), event, text);
 }
 
 fn loop_error() -> WireError {

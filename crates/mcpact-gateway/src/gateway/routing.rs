@@ -18,7 +18,6 @@ use mcpact_wire::raw::{ObjectWriter, member};
 use mcpact_wire::scan::text;
 use percent_encoding::percent_decode_str;
 
-use super::loop_check::Scope;
 use super::{Gateway, State, loop_check, metrics_page, readiness};
 use crate::aggregate::aggregator::ABSENT;
 use crate::stable::Reason;
@@ -85,15 +84,10 @@ enum Destination {
     Unknown,
 }
 
-/// Paths of the aggregated server.
-const AGGREGATE: [&str; 4] = ["/mcp", "/sse", "/messages", "/ws"];
-
 /// Returns the destination of a path.
 fn path_destination(path: &str) -> Destination {
-    if AGGREGATE.contains(&path) {
-        return Destination::All;
-    }
     match path {
+        "/mcp" | "/sse" | "/messages" | "/ws" => return Destination::All,
         "/healthz" => return Destination::Health,
         "/readyz" => return Destination::Readiness,
         "/metrics" => return Destination::Metrics,
@@ -170,18 +164,13 @@ fn dispatch(
     let response = match destination {
         Destination::All => {
             let all = state.servers.values().map(|served| &served.entry);
-            return loop_check::through(gateway, &gateway.route, all, Scope::All, request);
+            return loop_check::through(gateway, &gateway.route, all, true, request);
         }
         Destination::Server(name) => match state.servers.get(name.as_str()) {
             Some(served) => {
                 gateway.settings.path.clone_into(&mut request.path);
-                return loop_check::through(
-                    gateway,
-                    &served.route,
-                    [&served.entry],
-                    Scope::Listed,
-                    request,
-                );
+                let (route, entry) = (&served.route, &served.entry);
+                return loop_check::through(gateway, route, [entry], false, request);
             }
             None => refused(&unknown_server(&state, &name), request),
         },
@@ -202,13 +191,8 @@ fn dispatch(
             match known.or_else(|| gateway.selection(&mut state, tags.clone())) {
                 Some(route) => {
                     gateway.settings.path.clone_into(&mut request.path);
-                    return loop_check::through(
-                        gateway,
-                        &route,
-                        state.tagged(&tags),
-                        Scope::Listed,
-                        request,
-                    );
+                    let tagged = state.tagged(&tags);
+                    return loop_check::through(gateway, &route, tagged, false, request);
                 }
                 None => refused(&unknown_tags(&state, &tags), request),
             }
@@ -316,21 +300,16 @@ fn unknown_tags(state: &State, tags: &[String]) -> WireError {
         return error(404, Reason::TooManyChoices, text, &known);
     }
     let list = list_tags(tags.first().map_or("", String::as_str), &known);
-    let invalid = invalid_servers(state);
     let tags = tags.join(", ");
     let tags = shortened(&tags);
-    let text = format!("no server has all of these tags: {tags}; {list}{invalid}");
-    error(404, Reason::NoSuchTag, text, &known)
-}
-
-/// Lists the servers with an invalid config, which may have the tags.
-fn invalid_servers(state: &State) -> String {
-    let names = state.catalog.wrong.keys();
-    let all: Vec<String> = names.map(|name| format!("`{name}` ({ABSENT})")).collect();
-    match all.as_slice() {
-        [] => String::new(),
-        all => format!("; missing servers: {}", all.join(", ")),
+    let mut text = format!("no server has all of these tags: {tags}; {list}");
+    // Servers with an invalid config may have the tags.
+    let mut before = "; missing servers: ";
+    for name in state.catalog.wrong.keys() {
+        let _ = write!(text, "{before}`{name}` ({ABSENT})");
+        before = ", ";
     }
+    error(404, Reason::NoSuchTag, text, &known)
 }
 
 fn server_names(state: &State) -> Vec<&str> {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use mcpact_spec::{Method, Revision};
 use mcpact_translate::plan::Plan;
 
+use super::{Exposition, label};
 use crate::sync::lock;
 
 mcpact_spec::stable_strings! {
@@ -32,23 +33,22 @@ mcpact_spec::stable_strings! {
     }
 }
 
-/// Counter with few label values, for rare events.
-#[derive(Debug)]
-pub(super) struct LabelCounter<K>(Mutex<BTreeMap<K, u64>>);
+/// Counter with `N` labels of few values, for rare events.
+#[derive(Debug, Default)]
+pub(super) struct LabelCounter<const N: usize>(Mutex<BTreeMap<[&'static str; N], u64>>);
 
-impl<K> Default for LabelCounter<K> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K: Ord + Copy> LabelCounter<K> {
-    pub(super) fn add(&self, key: K) {
-        *lock(&self.0).entry(key).or_default() += 1;
+impl<const N: usize> LabelCounter<N> {
+    pub(super) fn add(&self, values: [&'static str; N]) {
+        *lock(&self.0).entry(values).or_default() += 1;
     }
 
-    pub(super) fn all(&self) -> BTreeMap<K, u64> {
-        lock(&self.0).clone()
+    /// Writes the counts with these labels before those with these names.
+    pub(super) fn write(&self, out: &mut Exposition, first: &[(&str, &str)], names: [&str; N]) {
+        for (values, count) in lock(&self.0).iter() {
+            let labels = names.into_iter().zip(values.iter().copied());
+            let labels: Vec<_> = first.iter().copied().chain(labels).collect();
+            out.row(&labels, count);
+        }
     }
 }
 
@@ -66,15 +66,6 @@ struct Histogram {
     micros: AtomicU64,
 }
 
-/// Values of a histogram at one moment.
-#[derive(Debug)]
-pub(super) struct HistogramSnapshot {
-    /// Upper bounds in seconds with cumulative counts.
-    pub(super) buckets: Vec<(f64, u64)>,
-    pub(super) count: u64,
-    pub(super) seconds: f64,
-}
-
 impl Histogram {
     fn add(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -84,18 +75,15 @@ impl Histogram {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    fn snapshot(&self) -> HistogramSnapshot {
+    fn write(&self, out: &mut Exposition, labels: &[(&str, &str)]) {
         let mut count = 0;
-        let buckets = BOUNDS.iter().zip(&self.buckets).map(|(bound, bucket)| {
+        for (bound, bucket) in BOUNDS.iter().zip(&self.buckets) {
             count += bucket.load(Ordering::Relaxed);
-            (*bound as f64 / 1e6, count)
-        });
-        let buckets = buckets.collect();
-        HistogramSnapshot {
-            buckets,
-            count: count + self.overflow.load(Ordering::Relaxed),
-            seconds: self.micros.load(Ordering::Relaxed) as f64 / 1e6,
+            out.bucket(labels, *bound as f64 / 1e6, count);
         }
+        count += self.overflow.load(Ordering::Relaxed);
+        let seconds = self.micros.load(Ordering::Relaxed) as f64 / 1e6;
+        out.total(labels, seconds, count);
     }
 }
 
@@ -160,25 +148,32 @@ impl CallMetrics {
         }
     }
 
-    fn used(&self) -> impl Iterator<Item = (Option<Method>, &MethodMetrics)> {
+    /// Returns the metrics of the called methods, with their label values.
+    fn used(&self) -> impl Iterator<Item = (&'static str, &MethodMetrics)> {
         self.0.iter().enumerate().filter_map(|(at, slot)| {
             let method = Method::ALL.get(at).copied();
-            Some((method, &**slot.get()?))
+            Some((label(method), &**slot.get()?))
         })
     }
 
-    pub(super) fn outcomes(&self) -> impl Iterator<Item = (Option<Method>, &'static str, u64)> {
-        self.used().flat_map(|(method, metrics)| {
-            let all = Outcome::ALL.iter().zip(&metrics.outcomes);
-            let all = all.map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)));
-            let all = all.filter(|(_, count)| *count > 0);
-            all.map(move |(outcome, count)| (method, outcome.as_str(), count))
-        })
+    pub(super) fn write_outcomes(&self, out: &mut Exposition, server: &str) {
+        for (method, metrics) in self.used() {
+            for (outcome, count) in Outcome::ALL.iter().zip(&metrics.outcomes) {
+                let labels = [
+                    ("server", server),
+                    ("method", method),
+                    ("outcome", outcome.as_str()),
+                ];
+                out.row_above_zero(&labels, count);
+            }
+        }
     }
 
-    pub(super) fn durations(&self) -> impl Iterator<Item = (Option<Method>, HistogramSnapshot)> {
-        self.used()
-            .map(|(method, metrics)| (method, metrics.durations.snapshot()))
+    pub(super) fn write_durations(&self, out: &mut Exposition, server: &str) {
+        for (method, metrics) in self.used() {
+            let labels = [("server", server), ("method", method)];
+            metrics.durations.write(out, &labels);
+        }
     }
 }
 
@@ -205,17 +200,19 @@ impl TranslationCounters {
         self.0[down as usize][up as usize][kind(plan)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the counters above zero.
-    pub(super) fn all(&self) -> Vec<(Revision, Revision, &'static str, u64)> {
-        let mut all = Vec::new();
+    pub(super) fn write(&self, out: &mut Exposition, server: &str) {
         for (down, row) in Revision::ALL.into_iter().zip(&self.0) {
             for (up, cells) in Revision::ALL.into_iter().zip(row) {
                 for (kind, cell) in KINDS.into_iter().zip(cells) {
-                    all.push((down, up, kind, cell.load(Ordering::Relaxed)));
+                    let labels = [
+                        ("server", server),
+                        ("client_revision", down.as_str()),
+                        ("server_revision", up.as_str()),
+                        ("kind", kind),
+                    ];
+                    out.row_above_zero(&labels, cell);
                 }
             }
         }
-        all.retain(|(.., count)| *count > 0);
-        all
     }
 }

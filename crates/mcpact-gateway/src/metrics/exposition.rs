@@ -1,8 +1,7 @@
 //! Prometheus text format, version 0.0.4.
 
 use std::fmt::{Display, Write};
-
-use super::calls::HistogramSnapshot;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Value of the `Content-Type` header.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -12,58 +11,62 @@ const PREFIX: &str = "mcpact_";
 
 /// Builder of the text, one metric family after another.
 #[derive(Debug, Default)]
-pub(crate) struct Exposition(String);
-
-/// Metric family: a name and its rows.
-#[derive(Debug)]
-pub(crate) struct Family<'a> {
-    out: &'a mut String,
-    name: &'static str,
+pub(crate) struct Exposition {
+    text: String,
+    /// Name of the current family, to which rows belong.
+    family: &'static str,
 }
 
 impl Exposition {
     /// Begins a counter.
-    pub(crate) fn counter(&mut self, name: &'static str, help: &str) -> Family<'_> {
-        self.family(name, "counter", help)
+    pub(crate) fn counter(&mut self, name: &'static str, help: &str) {
+        self.begin(name, "counter", help);
     }
 
     /// Begins a gauge.
-    pub(crate) fn gauge(&mut self, name: &'static str, help: &str) -> Family<'_> {
-        self.family(name, "gauge", help)
+    pub(crate) fn gauge(&mut self, name: &'static str, help: &str) {
+        self.begin(name, "gauge", help);
     }
 
     /// Begins a histogram.
-    pub(crate) fn histogram(&mut self, name: &'static str, help: &str) -> Family<'_> {
-        self.family(name, "histogram", help)
+    pub(super) fn histogram(&mut self, name: &'static str, help: &str) {
+        self.begin(name, "histogram", help);
     }
 
-    fn family(&mut self, name: &'static str, kind: &str, help: &str) -> Family<'_> {
-        let out = &mut self.0;
-        let _ = writeln!(out, "# HELP {PREFIX}{name} {help}");
-        let _ = writeln!(out, "# TYPE {PREFIX}{name} {kind}");
-        Family { out, name }
+    fn begin(&mut self, name: &'static str, kind: &str, help: &str) {
+        let _ = writeln!(self.text, "# HELP {PREFIX}{name} {help}");
+        let _ = writeln!(self.text, "# TYPE {PREFIX}{name} {kind}");
+        self.family = name;
     }
 
     /// Returns the text.
     pub(crate) fn finish(self) -> String {
-        self.0
+        self.text
     }
-}
 
-impl Family<'_> {
     /// Writes one value.
     pub(crate) fn row(&mut self, labels: &[(&str, &str)], value: impl Display) {
         self.write("", labels, None, &value);
     }
 
-    /// Writes the values of a histogram.
-    pub(super) fn histogram(&mut self, labels: &[(&str, &str)], values: &HistogramSnapshot) {
-        for (bound, count) in &values.buckets {
-            self.write("_bucket", labels, Some(&bound.to_string()), count);
+    /// Writes a count unless it is zero.
+    pub(super) fn row_above_zero(&mut self, labels: &[(&str, &str)], count: &AtomicU64) {
+        let count = count.load(Ordering::Relaxed);
+        if count > 0 {
+            self.row(labels, count);
         }
-        self.write("_bucket", labels, Some("+Inf"), &values.count);
-        self.write("_sum", labels, None, &values.seconds);
-        self.write("_count", labels, None, &values.count);
+    }
+
+    /// Writes the cumulative count of a bucket of a histogram.
+    pub(super) fn bucket(&mut self, labels: &[(&str, &str)], bound: f64, count: u64) {
+        self.write("_bucket", labels, Some(&bound.to_string()), &count);
+    }
+
+    /// Writes the sum and the count of a histogram.
+    pub(super) fn total(&mut self, labels: &[(&str, &str)], sum: f64, count: u64) {
+        self.write("_bucket", labels, Some("+Inf"), &count);
+        self.write("_sum", labels, None, &sum);
+        self.write("_count", labels, None, &count);
     }
 
     fn write(
@@ -73,19 +76,19 @@ impl Family<'_> {
         bound: Option<&str>,
         value: &dyn Display,
     ) {
-        let _ = write!(self.out, "{PREFIX}{}{suffix}", self.name);
+        let _ = write!(self.text, "{PREFIX}{}{suffix}", self.family);
         let bound = bound.map(|bound| ("le", bound));
         let mut before = '{';
-        for (name, text) in labels.iter().copied().chain(bound) {
-            let _ = write!(self.out, "{before}{name}=\"");
-            escape(self.out, text);
-            self.out.push('"');
+        for (name, value) in labels.iter().copied().chain(bound) {
+            let _ = write!(self.text, "{before}{name}=\"");
+            escape(&mut self.text, value);
+            self.text.push('"');
             before = ',';
         }
         if before == ',' {
-            self.out.push('}');
+            self.text.push('}');
         }
-        let _ = writeln!(self.out, " {value}");
+        let _ = writeln!(self.text, " {value}");
     }
 }
 
