@@ -268,17 +268,10 @@ impl UpstreamServer {
         ];
         let mut extensions = connection.upstream.introduction.capabilities.extensions();
         let has_tasks = extensions.any(|(id, _)| id == Extension::Tasks.id());
-        let extended = || {
-            declared
-                .each_ref()
-                .map(|set| with_tasks(set).raw().to_owned())
-        };
-        let with_tasks = has_tasks.then(extended);
-        let [capabilities, out_of_reach] = declared.map(|set| set.raw().to_owned());
+        let raw = |sets: [CapabilitySet; 2]| sets.map(|set| set.raw().to_owned());
         ClientDeclaration {
-            capabilities,
-            out_of_reach,
-            with_tasks,
+            with_tasks: has_tasks.then(|| raw(declared.each_ref().map(with_tasks))),
+            capabilities: raw(declared),
             info: hello.info.encode(upstream),
         }
     }
