@@ -34,7 +34,7 @@ use crate::sync::lock;
 use crate::upstream::affinity::{AffinityGroup, AffinityKey, GROUPS, GroupTerms};
 use crate::upstream::binding::{ClientDeclaration, ServerBinding};
 use crate::upstream::rebind::Rebind;
-use crate::upstream::saved_client::SavedHello;
+use crate::upstream::saved_client::{SavedClient, SavedHello};
 use crate::upstream::{UpstreamServer, tool_filter};
 
 /// Parsed `initialize` parameters of a legacy client.
@@ -243,7 +243,10 @@ impl UpstreamServer {
         let upstream = connection.revision();
         let stamp = (upstream.era() == Era::Modern).then(|| self.declaration(&hello, &connection));
         let saved = SavedHello::of(&ClientHello::Handshake(params));
-        let rebind = Rebind::new(upstream.era(), saved, identity);
+        let rebind = Rebind {
+            era: upstream.era(),
+            client: SavedClient::new(saved, identity),
+        };
         let binding = ServerBinding::new(reached.slot, reached.pool, stamp, Some(rebind));
         let introduction = &connection.upstream.introduction;
         let terms = self.terms_of(introduction, upstream, hello.revision, &identity.principal);

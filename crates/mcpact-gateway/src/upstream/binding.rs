@@ -53,7 +53,7 @@ impl Drop for ServerBinding {
         let is_shared = self.rebind.is_some() && self.slot.strategy() != Strategy::Stateful;
         if is_shared && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let subscribers = Arc::clone(self.subscribers());
-            // AffinityKey: whoever looks at the subscribers may be the last who held the client.
+            // In the background, because unsubscribing sends requests.
             runtime.spawn(async move { subscribers.remove_disconnected().await });
         }
     }
