@@ -6,7 +6,7 @@ pub(crate) mod sink;
 use std::sync::Arc;
 
 use crate::downstream::client::DownstreamClient;
-use crate::handover::MovedBinding;
+use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::saved_client::SavedClient;
 
@@ -17,12 +17,13 @@ pub struct ClientState(pub(crate) ClientKind);
 /// Relation of a client to its server or servers.
 #[derive(Clone, Debug)]
 pub(crate) enum ClientKind {
-    /// Bound to one server.
-    Bound(Arc<ServerBinding>),
+    /// Bound to one server, or to its successor if that accepted the client.
+    Bound {
+        binding: Arc<ServerBinding>,
+        successor: Option<Arc<UpstreamServer>>,
+    },
     /// Bound to one server when it first needs it.
     Pending(Arc<SavedClient>),
-    /// Bound to the successor of its server.
-    Moved(Arc<MovedBinding>),
     /// Client of several servers.
     Aggregate(Arc<DownstreamClient>),
 }
@@ -30,28 +31,31 @@ pub(crate) enum ClientKind {
 impl ClientState {
     pub(crate) const fn bound(&self) -> Option<&Arc<ServerBinding>> {
         match &self.0 {
-            ClientKind::Bound(binding) => Some(binding),
-            ClientKind::Pending(_) | ClientKind::Moved(_) | ClientKind::Aggregate(_) => None,
+            ClientKind::Bound { binding, .. } => Some(binding),
+            _ => None,
         }
     }
 
     pub(crate) const fn pending(&self) -> Option<&Arc<SavedClient>> {
         match &self.0 {
             ClientKind::Pending(pending) => Some(pending),
-            ClientKind::Bound(_) | ClientKind::Moved(_) | ClientKind::Aggregate(_) => None,
+            _ => None,
         }
     }
 
     pub(crate) const fn aggregate(&self) -> Option<&Arc<DownstreamClient>> {
         match &self.0 {
             ClientKind::Aggregate(client) => Some(client),
-            ClientKind::Bound(_) | ClientKind::Pending(_) | ClientKind::Moved(_) => None,
+            _ => None,
         }
     }
 }
 
 impl From<Arc<ServerBinding>> for ClientState {
     fn from(binding: Arc<ServerBinding>) -> Self {
-        Self(ClientKind::Bound(binding))
+        Self(ClientKind::Bound {
+            binding,
+            successor: None,
+        })
     }
 }

@@ -33,7 +33,7 @@ use crate::connection::pool::QuestionPermit;
 use crate::downstream::sink::ClientSink;
 use crate::error::{ServeError, UpstreamErrorKind, wire_error};
 use crate::exchange::server_change::disagreed;
-use crate::retry::{Attempt, Cause, Retry, RetryPolicy, ServerDoubt};
+use crate::retry::{Attempt, Cause, Retry, ServerDoubt};
 use crate::subscriptions::log_levels::LogLevelGuard;
 use crate::supervisor::CallGuard;
 use crate::upstream::binding::ServerBinding;
@@ -70,10 +70,10 @@ pub(crate) struct Exchange {
     pub(crate) guard: Option<CallGuard>,
     pub(crate) progress: Progress,
     /// Log level of the request at a legacy server, set once the request was sent.
-    pub(crate) hearing: Option<LogLevelGuard>,
+    pub(crate) log_level: Option<LogLevelGuard>,
     pub(crate) told: DeclaredTasks,
     /// True once the request was sent to the server.
-    pub(crate) is_given: Arc<AtomicBool>,
+    pub(crate) is_sent: Arc<AtomicBool>,
 }
 
 impl Inbound {
@@ -85,12 +85,12 @@ impl Inbound {
     pub(crate) async fn tell(&self, note: &ServerNotification, progress: &mut Progress) {
         let params = &note.params;
         let params = match note.method {
-            Method::Progress => match self.reported(params, progress) {
-                Some(params) => params,
-                None => return,
-            },
-            Method::LoggingMessage => params.to_string(),
-            _ => return,
+            Method::Progress => self.reported(params, progress),
+            Method::LoggingMessage => Some(params.to_string()),
+            _ => None,
+        };
+        let Some(params) = params else {
+            return;
         };
         let scope = Scope::Request(self.job.id.clone());
         self.sink.notify(&scope, note.method, &params).await;
@@ -99,8 +99,8 @@ impl Inbound {
     /// Translates a progress notification: client's own token, increasing values, client's revision.
     fn reported(&self, params: &str, progress: &mut Progress) -> Option<String> {
         let token = self.job.progress_token.as_deref()?;
-        let told = progress.report(params, self.revision()).ok()??;
-        with_reported_token(&told, token).ok()
+        let reported = progress.report(params, self.revision()).ok()??;
+        with_reported_token(&reported, token).ok()
     }
 }
 
@@ -117,9 +117,9 @@ impl Exchange {
             turn: None,
             guard: None,
             progress: Progress::default(),
-            hearing: None,
+            log_level: None,
             told: DeclaredTasks::AsDeclared,
-            is_given: Arc::default(),
+            is_sent: Arc::default(),
         }
     }
 
@@ -141,10 +141,8 @@ impl Exchange {
         }
         let params = request_params(job.method, raw, self.downstream(), self.upstream())
             .map_err(|fault| self.malformed(&fault))?;
-        let params = match self.cursor_keeper() {
-            Some(keeper) => {
-                cursor::request_params(&params, keeper, self.downstream())?.into_owned()
-            }
+        let params = match self.cursor_owner() {
+            Some(owner) => cursor::request_params(&params, owner, self.downstream())?.into_owned(),
             None => match params {
                 Cow::Borrowed(_) => return Ok(ByteString::clone(raw)),
                 Cow::Owned(params) => params,
@@ -154,25 +152,20 @@ impl Exchange {
     }
 
     /// Returns the owner of the pagination cursors of a list method, if the two eras differ about it.
-    fn cursor_keeper(&self) -> Option<CursorOwner<'_>> {
-        self.inbound
-            .job
-            .method
-            .filter(|method| method.is_paginated())?;
+    fn cursor_owner(&self) -> Option<CursorOwner<'_>> {
+        if !self.inbound.job.method?.is_paginated() {
+            return None;
+        }
         match (self.downstream().era(), self.upstream().era()) {
             (Era::Modern, Era::Legacy) => Some(CursorOwner::Session(&self.connection.name)),
             (Era::Legacy, Era::Modern) => Some(CursorOwner::Server),
-            (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => None,
+            _ => None,
         }
     }
 
     pub(crate) fn malformed(&self, fault: &ShapeError) -> ServeError {
-        refusal(
-            ErrorCode::InvalidParams.code(),
-            format!("Invalid params: {fault}"),
-            None,
-            self.downstream(),
-        )
+        let why = format!("Invalid params: {fault}");
+        refuse(ErrorCode::InvalidParams, why, self.downstream())
     }
 
     /// Sends the request with these parameters. If the server refused it unread, it is resent once on a new
@@ -197,7 +190,7 @@ impl Exchange {
         };
         // Here and not in the pipeline's loop: in a later input round the client must not be asked again.
         let attempt = Attempt::new(Cause::ConnectionStale, delivery);
-        if RetryPolicy::DEFAULT.decide(attempt) == Retry::FreshConnection {
+        if attempt.decide() == Retry::FreshConnection {
             let method = self.inbound.job.method;
             self.binding.check_state_on(&self.connection, method)?;
             self.guard = None;
@@ -215,20 +208,19 @@ impl Exchange {
     /// Acquires a connection with capacity for a call.
     pub(crate) async fn acquire(&mut self) -> Result<(), ServeError> {
         same_era::check_same_instance(self)?;
-        let lease = match (&self.turn, self.inbound.job.method) {
-            (Some(turn), _) => turn.slot.acquire(&self.binding.user()).await,
-            // Subscriptions and the log level are set on the connection that delivers the client's notifications.
-            (
-                None,
-                Some(
-                    Method::ResourcesSubscribe
-                    | Method::ResourcesUnsubscribe
-                    | Method::LoggingSetLevel,
-                ),
-            ) => self.binding.slot.acquire(&self.binding.user()).await,
-            (None, _) => self.binding.acquire().await,
+        // Subscriptions and the log level are set on the connection that delivers the client's notifications.
+        let is_for_client = matches!(
+            self.inbound.job.method,
+            Some(
+                Method::ResourcesSubscribe | Method::ResourcesUnsubscribe | Method::LoggingSetLevel
+            )
+        );
+        let lease = match &self.turn {
+            Some(turn) => turn.slot.acquire(&self.binding.user()).await,
+            None if is_for_client => self.binding.slot.acquire(&self.binding.user()).await,
+            None => self.binding.acquire().await,
         };
-        let lease = lease.map_err(|error| match self.is_given.load(Ordering::Relaxed) {
+        let lease = lease.map_err(|error| match self.is_sent.load(Ordering::Relaxed) {
             true => error.for_sent_call(),
             false => error,
         });
@@ -245,37 +237,34 @@ impl Exchange {
         }
         let upstream = &self.connection.upstream;
         let number = upstream.next_id();
-        if let Some(level) = job
-            .log_level
-            .filter(|_| self.upstream().era() == Era::Legacy)
+        if let Some(level) = job.log_level
+            && self.upstream().era() == Era::Legacy
         {
             let request = u64::try_from(number).unwrap_or_default();
             // Boxed: this is rare, and would otherwise enlarge the future of every call.
-            self.hearing =
-                Some(Box::pin(log_levels::raise(&self.connection, request, level)).await);
+            let raising = Box::pin(log_levels::raise(&self.connection, request, level));
+            self.log_level = Some(raising.await);
         }
-        let job = &self.inbound.job;
-        let upstream = &self.connection.upstream;
         let mut params = Cow::Borrowed(params);
         if job.progress_token.is_some() && !self.keeps_token() {
             let ours = with_progress_token(&params, &number.to_string());
             params = ours.map_err(|fault| self.malformed(&fault))?.into();
         }
         let params = self.stamped(&params)?;
-        let order = RawRequest {
+        let request = RawRequest {
             method: job.method,
             name: &job.name,
             params: Some(&params),
             trace: job.trace.as_deref(),
         };
-        self.is_given.store(true, Ordering::Relaxed);
-        Ok(upstream.call(number, order, &self.connection.book).await)
+        self.is_sent.store(true, Ordering::Relaxed);
+        Ok(upstream.call(number, request, &self.connection.book).await)
     }
 
     /// Returns the parameters with the metadata that this server needs for this client.
     pub(crate) fn stamped<'p>(&self, params: &'p str) -> Result<Cow<'p, str>, ServeError> {
-        let reach = self.inbound.job.response_mode;
-        let stamped = stamped(&self.binding, reach, self.told, self.upstream(), params);
+        let mode = self.inbound.job.response_mode;
+        let stamped = stamped(&self.binding, mode, self.told, self.upstream(), params);
         let stamped = stamped.map_err(|fault| self.malformed(&fault.into()))?;
         Ok(stamped.map_or(Cow::Borrowed(params), Cow::Owned))
     }
@@ -340,7 +329,7 @@ impl Exchange {
     }
 
     fn failed(&self, loss: &CallFailure) -> ServeError {
-        let trouble = match loss {
+        let kind = match loss {
             CallFailure::RevisionRefused => disagreed(self.upstream()),
             CallFailure::SessionLost => UpstreamErrorKind::SessionLost,
             CallFailure::ConnectionLost(_) if self.connection.is_ended() => {
@@ -362,20 +351,16 @@ impl Exchange {
                 return self.error(raw);
             }
             CallFailure::Ambiguous(AmbiguousRefusal { status, .. })
-            | CallFailure::HttpStatus(status) => self.status(*status),
+            | CallFailure::HttpStatus(status) => UpstreamErrorKind::HttpStatus {
+                status: *status,
+                has_credentials: self.binding.slot.has_credentials(),
+            },
             CallFailure::ResponseTooLarge(limit) => {
-                let trouble = UpstreamErrorKind::ResponseTooLarge { limit: *limit };
-                return self.binding.error(trouble).into();
+                let kind = UpstreamErrorKind::ResponseTooLarge { limit: *limit };
+                return self.binding.error(kind).into();
             }
         };
-        self.binding.lost_call(trouble).into()
-    }
-
-    fn status(&self, status: u16) -> UpstreamErrorKind {
-        UpstreamErrorKind::HttpStatus {
-            status,
-            has_credentials: self.binding.slot.has_credentials(),
-        }
+        self.binding.lost_call(kind).into()
     }
 
     /// Records a subscription or log level that a legacy server accepted, to restore it in a later session.
@@ -410,7 +395,11 @@ impl Exchange {
 
     pub(crate) fn result(&self, raw: &ByteString) -> Result<ByteString, ServeError> {
         if !raw.starts_with('{') {
-            return Err(self.no_result(raw));
+            // Every revision requires an object.
+            let (name, kind) = (&self.inbound.job.name, JsonKind::of(raw));
+            let why = format!("its answer to `{name}` should be `object`, and is `{kind}`");
+            let kind = UpstreamErrorKind::ProtocolViolation(why);
+            return Err(self.binding.error(kind).into());
         }
         let (down, up) = (self.downstream(), self.upstream());
         let Some(method) = self.inbound.job.method.filter(|_| down != up) else {
@@ -418,29 +407,18 @@ impl Exchange {
         };
         let shaped = result(method, raw, up, down, Some(&self.connection.server_info))
             .and_then(|shaped| self.offering_tasks(shaped));
-        let paged = shaped.and_then(|shaped| match self.cursor_keeper() {
-            Some(keeper) => cursor::result(&shaped, keeper).map(Cow::into_owned),
-            None => Ok(shaped.into_owned()),
+        let paged = shaped.and_then(|shaped| match self.cursor_owner() {
+            Some(owner) => Ok(cursor::result(&shaped, owner)?.into_owned().into()),
+            None => Ok(shaped.into_owned().into()),
         });
-        paged
-            .map(Into::into)
-            .map_err(|fault| self.unfit("result", fault))
+        paged.map_err(|fault| self.unfit("result", fault))
     }
 
     /// Error for a message that cannot be translated to the client's revision.
     pub(crate) fn unfit(&self, what: &'static str, fault: ShapeError) -> ServeError {
         let to = self.downstream();
-        let trouble = UpstreamErrorKind::Untranslatable { what, to, fault };
-        self.binding.error(trouble).into()
-    }
-
-    /// Error for a result that is not an object, as every revision requires.
-    fn no_result(&self, raw: &str) -> ServeError {
-        let (name, kind) = (&self.inbound.job.name, JsonKind::of(raw));
-        let why = format!("its answer to `{name}` should be `object`, and is `{kind}`");
-        self.binding
-            .error(UpstreamErrorKind::ProtocolViolation(why))
-            .into()
+        let kind = UpstreamErrorKind::Untranslatable { what, to, fault };
+        self.binding.error(kind).into()
     }
 
     /// Marks every tool as task-capable if the gateway hosts tasks for this client.
@@ -449,10 +427,10 @@ impl Exchange {
         let hosts = job.method == Some(Method::ToolsList)
             && self.upstream().era() == Era::Modern
             && job.pact.declares(Capability::ServerTasksToolsCall);
-        if !hosts {
-            return Ok(page);
+        match hosts {
+            true => Ok(with_task_support(&page)?.into_owned().into()),
+            false => Ok(page),
         }
-        Ok(Cow::Owned(with_task_support(&page)?.into_owned()))
     }
 
     pub(crate) fn error(&self, raw: &str) -> ServeError {
@@ -460,43 +438,35 @@ impl Exchange {
         let job = &self.inbound.job;
         let shaped = error(job.method, raw, &job.params, up, down);
         let shaped = shaped.unwrap_or(raw.into());
-        ServeError::response(match ErrorBody::parse(&shaped) {
-            Some(body) => wire_error(
-                body.code,
-                body.message.into_owned(),
-                body.data.map(str::to_owned),
-                down,
-            ),
-            None => wire_error(
-                ErrorCode::InternalError.code(),
-                String::from("The server's error cannot be read"),
-                None,
-                down,
-            ),
-        })
+        let body = ErrorBody::parse(&shaped).unwrap_or(ErrorBody {
+            code: ErrorCode::InternalError.code(),
+            message: "The server's error cannot be read".into(),
+            data: None,
+        });
+        let data = body.data.map(str::to_owned);
+        let error = wire_error(body.code, body.message.into_owned(), data, down);
+        ServeError::response(error)
     }
 }
 
 /// Adds the metadata of a legacy client that a modern server needs. Returns `None` if the client sends it itself.
 pub(crate) fn stamped(
     binding: &ServerBinding,
-    reach: ResponseMode,
-    told: DeclaredTasks,
+    mode: ResponseMode,
+    tasks: DeclaredTasks,
     upstream: Revision,
     params: &str,
 ) -> Result<Option<String>, ScanError> {
     let Some(stamp) = &binding.stamp else {
         return Ok(None);
     };
-    let following = stamp.with_tasks.as_ref();
-    // Without a stream, the client cannot be sent any request, regardless of its capabilities.
-    let capabilities = match (told, reach, following) {
-        (DeclaredTasks::WithTasks, ResponseMode::Stream, Some([following, _])) => following,
-        (DeclaredTasks::WithTasks, ResponseMode::Single, Some([_, out_of_reach])) => out_of_reach,
-        (DeclaredTasks::AsDeclared, ResponseMode::Stream, _)
-        | (DeclaredTasks::WithTasks, ResponseMode::Stream, None) => &stamp.capabilities,
-        (DeclaredTasks::AsDeclared, ResponseMode::Single, _)
-        | (DeclaredTasks::WithTasks, ResponseMode::Single, None) => &stamp.out_of_reach,
+    let [with_stream, without_stream] = match (tasks, &stamp.with_tasks) {
+        (DeclaredTasks::WithTasks, Some(with_tasks)) => with_tasks,
+        _ => &stamp.capabilities,
+    };
+    let capabilities = match mode {
+        ResponseMode::Stream => with_stream,
+        ResponseMode::Single => without_stream,
     };
     let stamp = Stamp {
         version: upstream.as_str(),
@@ -513,8 +483,7 @@ pub(crate) fn level_of(job: &BackendRequest) -> Result<LogLevel, ServeError> {
     let level = params.get_str("level").unwrap_or_default();
     LogLevel::parse(&level).ok_or_else(|| {
         let why = format!("`{level}` is not a log level");
-        let code = ErrorCode::InvalidParams.code();
-        refusal(code, why, None, job.pact.revision())
+        refuse(ErrorCode::InvalidParams, why, job.pact.revision())
     })
 }
 

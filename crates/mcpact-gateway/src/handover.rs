@@ -30,40 +30,26 @@ pub(crate) struct HandoverLinks {
     before: OnceLock<Vec<Arc<SuspendedRegistry>>>,
 }
 
-/// Binding of a client to the successor of its server.
-#[derive(Clone, Debug)]
-pub(crate) struct MovedBinding {
-    pub(crate) server: Arc<UpstreamServer>,
-    pub(crate) binding: Arc<ServerBinding>,
-}
-
-/// Successor binding of a client with a session, created on demand.
+/// Successor of a client's server and the client's binding to it, created on demand.
 #[derive(Debug, Default)]
-pub(crate) struct SuccessorBinding(Mutex<Option<MovedBinding>>);
+pub(crate) struct SuccessorBinding(Mutex<Option<(Arc<UpstreamServer>, Arc<ServerBinding>)>>);
 
 impl SuccessorBinding {
     /// Returns the binding to this server; the first call creates it.
     pub(crate) async fn to(
         &self,
         server: &Arc<UpstreamServer>,
-        meeting: impl Future<Output = Result<Arc<ServerBinding>, ServeError>>,
+        bind: impl Future<Output = Result<Arc<ServerBinding>, ServeError>>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let mut place = self.0.lock().await;
-        if let Some(place) = place.as_ref().filter(|place| place.is_at(server)) {
-            return Ok(Arc::clone(&place.binding));
+        let mut known = self.0.lock().await;
+        if let Some((successor, binding)) = &*known
+            && Arc::ptr_eq(successor, server)
+        {
+            return Ok(Arc::clone(binding));
         }
-        let binding = meeting.await?;
-        *place = Some(MovedBinding {
-            server: Arc::clone(server),
-            binding: Arc::clone(&binding),
-        });
+        let binding = bind.await?;
+        *known = Some((Arc::clone(server), Arc::clone(&binding)));
         Ok(binding)
-    }
-}
-
-impl MovedBinding {
-    fn is_at(&self, server: &Arc<UpstreamServer>) -> bool {
-        Arc::ptr_eq(&self.server, server)
     }
 }
 
@@ -99,27 +85,17 @@ pub(crate) fn is_succeeded(server: &UpstreamServer) -> bool {
     successor(server).is_some()
 }
 
-/// Accepts a new client at the successor of this server.
-pub(crate) async fn welcome_onward(
-    server: &UpstreamServer,
+/// Accepts a new client at the successor of its server.
+pub(crate) async fn admit_at(
+    next: Arc<UpstreamServer>,
     hello: ClientHello<'_>,
     identity: &ClientIdentity,
-) -> Option<Result<ClientSetup<ClientState>, ServeError>> {
-    let next = successor(server)?;
-    let welcome = match next.admit(hello, identity).await {
-        Ok(welcome) => welcome,
-        Err(error) => return Some(Err(error)),
-    };
-    let ClientSetup { terms, state } = welcome;
-    let binding = state.and_then(|state| state.bound().cloned());
-    let place = binding.map(|binding| MovedBinding {
-        server: next,
-        binding,
-    });
-    Some(Ok(ClientSetup {
-        terms,
-        state: place.map(|place| ClientState(ClientKind::Moved(Arc::new(place)))),
-    }))
+) -> Result<ClientSetup<ClientState>, ServeError> {
+    let mut setup = next.admit(hello, identity).await?;
+    if let Some(ClientState(ClientKind::Bound { successor, .. })) = &mut setup.state {
+        *successor = Some(next);
+    }
+    Ok(setup)
 }
 
 /// Returns the binding of a client of this server to the next one.
@@ -128,20 +104,17 @@ pub(crate) async fn binding_at(
     job: &BackendRequest,
     sink: &ClientSink,
 ) -> Result<Arc<ServerBinding>, ServeError> {
-    let binding = match sink.state().map(|state| &state.0) {
-        Some(ClientKind::Pending(pending)) => {
-            let bind = pending.bind_with_level(next, None);
-            return pending.successor.to(next, bind).await;
+    let state = sink.state();
+    if let Some(pending) = state.and_then(ClientState::pending) {
+        let bind = pending.bind_with_level(next, None);
+        return pending.successor.to(next, bind).await;
+    }
+    let binding = state.and_then(ClientState::bound);
+    match binding.and_then(|binding| Some((binding, binding.rebind()?))) {
+        Some((binding, rebind)) => {
+            let bind = rebind.bind(next, binding);
+            rebind.client.successor.to(next, bind).await
         }
-        Some(ClientKind::Moved(place)) => Some(Arc::clone(&place.binding)),
-        Some(ClientKind::Bound(binding)) => Some(Arc::clone(binding)),
-        Some(ClientKind::Aggregate(_)) | None => None,
-    };
-    match binding
-        .as_ref()
-        .and_then(|binding| Some((binding, binding.rebind()?)))
-    {
-        Some((binding, rebind)) => rebind.successor_binding(next, binding).await,
         None => introduced(job).bind(next, sink.identity()).await,
     }
 }

@@ -45,6 +45,32 @@ impl Attempt {
             retries: 0,
         }
     }
+
+    /// Decides what happens after this attempt.
+    pub(crate) const fn decide(self) -> Retry {
+        if self.state_lost {
+            return Retry::No;
+        }
+        let retries = self.retries;
+        match (self.cause, self.delivery) {
+            (Cause::Retired, Delivery::NotSent) if self.has_successor && retries < SUCCESSORS => {
+                Retry::Successor
+            }
+            (Cause::ConnectionStale, Delivery::NotSent | Delivery::RefusedUnread)
+                if retries < FRESH_CONNECTIONS =>
+            {
+                Retry::FreshConnection
+            }
+            // An ambiguous refusal counts as unread only if another server turns out to answer.
+            (Cause::RevisionChanged, Delivery::NotSent | Delivery::RefusedUnread)
+            | (Cause::Ambiguous, _)
+                if retries < RENEGOTIATIONS =>
+            {
+                Retry::IfServerChanged
+            }
+            _ => Retry::No,
+        }
+    }
 }
 
 /// Reason to doubt that the server is still the one negotiated with.
@@ -84,13 +110,13 @@ pub(crate) enum Retry {
     No,
 }
 
-/// Limits of retries, per kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RetryPolicy {
-    pub(crate) fresh_connections: usize,
-    pub(crate) renegotiations: usize,
-    pub(crate) successors: usize,
-}
+/// Maximum number of retries on a fresh connection.
+const FRESH_CONNECTIONS: usize = 1;
+/// Maximum number of retries after a new negotiation. Several connections to a replaced server can turn out to be
+/// stale one after the other.
+const RENEGOTIATIONS: usize = 4;
+/// Maximum number of retries at a successor.
+const SUCCESSORS: usize = 2;
 
 /// Retries of one request so far.
 #[derive(Debug, Default)]
@@ -109,55 +135,7 @@ impl Retries {
         };
         let retries = *counter;
         *counter += 1;
-        RetryPolicy::DEFAULT.decide(Attempt { retries, ..attempt })
-    }
-}
-
-impl RetryPolicy {
-    /// Several connections to a replaced server can turn out to be stale one after the other.
-    pub(crate) const DEFAULT: Self = Self {
-        fresh_connections: 1,
-        renegotiations: 4,
-        successors: 2,
-    };
-
-    /// Decides what happens after a failed attempt.
-    pub(crate) const fn decide(&self, attempt: Attempt) -> Retry {
-        let Attempt {
-            cause,
-            delivery,
-            state_lost,
-            has_successor,
-            retries,
-        } = attempt;
-        if state_lost {
-            return Retry::No;
-        }
-        match (cause, delivery) {
-            (Cause::Retired, Delivery::NotSent) if has_successor && retries < self.successors => {
-                Retry::Successor
-            }
-            (Cause::ConnectionStale, Delivery::NotSent | Delivery::RefusedUnread)
-                if retries < self.fresh_connections =>
-            {
-                Retry::FreshConnection
-            }
-            // An ambiguous refusal counts as unread only if another server turns out to answer.
-            (Cause::RevisionChanged, Delivery::NotSent | Delivery::RefusedUnread)
-            | (Cause::Ambiguous, _)
-                if retries < self.renegotiations =>
-            {
-                Retry::IfServerChanged
-            }
-            (
-                Cause::Retired
-                | Cause::ConnectionStale
-                | Cause::RevisionChanged
-                | Cause::Ambiguous
-                | Cause::Other,
-                _,
-            ) => Retry::No,
-        }
+        Attempt { retries, ..attempt }.decide()
     }
 }
 
@@ -215,25 +193,21 @@ mod tests {
                 retries,
                 ..Attempt::new(cause, delivery)
             };
-            assert_eq!(
-                RetryPolicy::DEFAULT.decide(attempt),
-                decision,
-                "{attempt:?}"
-            );
+            assert_eq!(attempt.decide(), decision, "{attempt:?}");
         }
     }
 
     #[test]
     fn lost_state_is_reported_before_anything_runs() {
         for attempt in attempts().filter(|attempt| attempt.state_lost) {
-            assert_eq!(RetryPolicy::DEFAULT.decide(attempt), No, "{attempt:?}");
+            assert_eq!(attempt.decide(), No, "{attempt:?}");
         }
     }
 
     #[test]
     fn request_that_may_have_run_is_never_sent_to_the_same_server_again() {
         for attempt in attempts().filter(|attempt| attempt.delivery == Unknown) {
-            let decision = RetryPolicy::DEFAULT.decide(attempt);
+            let decision = attempt.decide();
             let is_safe = matches!(decision, No | IfServerChanged);
             assert!(is_safe, "{attempt:?} {decision:?}");
         }
@@ -242,7 +216,7 @@ mod tests {
     #[test]
     fn retries_end() {
         for attempt in attempts().filter(|attempt| attempt.retries >= 4) {
-            assert_eq!(RetryPolicy::DEFAULT.decide(attempt), No, "{attempt:?}");
+            assert_eq!(attempt.decide(), No, "{attempt:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use mcpact_spec::{Era, ErrorCode, Method, Side};
 use mcpact_translate::input::AnsweredResult;
 use mcpact_translate::plan::{Machine, Plan, with_capabilities};
 
-use super::{Exchange, level_of, refusal, rounds};
+use super::{Exchange, level_of, refuse, rounds};
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::subscriptions::{legacy, listen};
 use crate::suspended::{self, modern};
@@ -24,10 +24,7 @@ pub(crate) async fn run(
     plan: Plan,
     exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
-    let (binding, is_sent) = (
-        Arc::clone(&exchange.binding),
-        Arc::clone(&exchange.is_given),
-    );
+    let (binding, is_sent) = (Arc::clone(&exchange.binding), Arc::clone(&exchange.is_sent));
     let flow = match plan {
         Plan::Pass | Plan::NewerServer | Plan::OlderServer => translated(server, exchange),
         Plan::Emulate(Machine::TasksExtension) => Box::pin(mapped::serve_mapped(server, exchange)),
@@ -52,8 +49,8 @@ fn translated(
     exchange: Exchange,
 ) -> BoxFuture<'_, Result<ByteString, ServeError>> {
     let job = &exchange.inbound.job;
-    if let Some(wish) = hosted::requested_task(&exchange) {
-        return Box::pin(ready(hosted::host(server, exchange, &wish)));
+    if let Some(requested) = hosted::requested_task(&exchange) {
+        return Box::pin(ready(hosted::host(server, exchange, &requested)));
     }
     let may_ask = job.method.is_some_and(Method::may_ask_for_input);
     match (exchange.downstream().era(), exchange.upstream().era()) {
@@ -73,10 +70,11 @@ async fn pass_through(
     server: &UpstreamServer,
     mut exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
-    let mut params = match same_era::select_instance(&mut exchange).await? {
-        Some(params) => with_default_capabilities(server, &exchange, params.into())?,
-        None => with_default_capabilities(server, &exchange, exchange.params()?)?,
+    let params = match same_era::select_instance(&mut exchange).await? {
+        Some(params) => params.into(),
+        None => exchange.params()?,
     };
+    let mut params = with_default_capabilities(server, &exchange, params)?;
     let _awake = modern::answered_question(server, &exchange);
     for _ in 0..=server.settings.rounds.rounds {
         let mut call = exchange.send(&params).await?;
@@ -95,9 +93,9 @@ async fn pass_through(
             AnsweredResult::Again(next) => params = next.into(),
         }
     }
-    let why = String::from("Too many input rounds: the server keeps asking");
-    let code = ErrorCode::InternalError.code();
-    Err(refusal(code, why, None, exchange.downstream()))
+    let why = "Too many input rounds: the server keeps asking";
+    let code = ErrorCode::InternalError;
+    Err(refuse(code, why, exchange.downstream()))
 }
 
 /// Returns the client's parameters. For a modern client, capabilities that default answers cover are added to its
@@ -116,7 +114,7 @@ fn with_default_capabilities(
             .declared_for(&client.capabilities),
     };
     match introduced {
-        Some(told) => with_capabilities(&params, told.raw())
+        Some(declared) => with_capabilities(&params, declared.raw())
             .map(Into::into)
             .map_err(|fault| exchange.malformed(&fault)),
         None => Ok(params),
@@ -155,13 +153,10 @@ async fn emulate(
         }
         Machine::Ping => Ok(ByteString::from_static("{}")),
         Machine::Listen => listen::serve_stream(server, exchange).await,
-        Machine::Subscribe | Machine::Unsubscribe => {
-            let emulated = exchange.binding.emulated().cloned();
-            match emulated {
-                Some(emulated) => emulated.change_subscription(&exchange).await,
-                None => Err(refused(&exchange)),
-            }
-        }
+        Machine::Subscribe | Machine::Unsubscribe => match exchange.binding.emulated() {
+            Some(emulated) => emulated.change_subscription(&exchange).await,
+            None => Err(refused(&exchange)),
+        },
         // A request for the result waits as long as the task is retained.
         Machine::TasksCore => hosted::serve_hosted(server, &exchange.inbound).await,
         _ => Err(refused(&exchange)),
@@ -170,14 +165,7 @@ async fn emulate(
 
 /// Error for a method without a counterpart at the server.
 fn refused(exchange: &Exchange) -> ServeError {
-    refusal(
-        ErrorCode::MethodNotFound.code(),
-        format!(
-            "`{}` has no counterpart at a server of {}",
-            exchange.inbound.job.name,
-            exchange.upstream()
-        ),
-        None,
-        exchange.downstream(),
-    )
+    let (name, upstream) = (&exchange.inbound.job.name, exchange.upstream());
+    let why = format!("`{name}` has no counterpart at a server of {upstream}");
+    refuse(ErrorCode::MethodNotFound, why, exchange.downstream())
 }

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::QuestionOutcome;
 use mcpact_spec::{ErrorCode, Method};
-use mcpact_translate::input::{self, NextStep, Outcome, Question, Rounds};
+use mcpact_translate::input::{ClientReply, NextStep, Outcome, Question, Rounds};
 use mcpact_translate::tasks::{CallMode, Status, related, wants_tasks};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
@@ -97,23 +97,20 @@ pub(crate) async fn through_rounds(
                 exchange.told = DeclaredTasks::WithTasks;
                 continue;
             }
-            ServerResponse::Error(_) => return exchange.finished(&reply).map(CallEnd::Answer),
-            // Not an object, so no input round.
-            ServerResponse::Result(raw) if !raw.starts_with('{') => {
-                return exchange.finished(&reply).map(CallEnd::Answer);
-            }
-            ServerResponse::Result(raw) => raw,
+            // A result that is not an object is no input round.
+            ServerResponse::Result(raw) if raw.starts_with('{') => raw,
+            _ => return exchange.finished(&reply).map(CallEnd::Answer),
         };
-        let mut turn = rounds.server_result(raw, server.clock.now(), &mut mint);
+        let mut step = rounds.server_result(raw, server.clock.now(), &mut mint);
         loop {
-            match turn {
-                NextStep::Finish => return exchange.finished(&reply).map(CallEnd::Answer),
+            match step {
                 NextStep::Task if exchange.told == DeclaredTasks::WithTasks => {
-                    let (ServerResponse::Result(raw) | ServerResponse::Error(raw)) = reply;
-                    return Ok(CallEnd::Task(raw));
+                    return Ok(CallEnd::Task(raw.clone()));
                 }
-                // Task support was not declared, so the result is passed on.
-                NextStep::Task => return exchange.finished(&reply).map(CallEnd::Answer),
+                // A task without declared support is passed on like any result.
+                NextStep::Finish | NextStep::Task => {
+                    return exchange.finished(&reply).map(CallEnd::Answer);
+                }
                 NextStep::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
                 NextStep::Fail(error) => return Err(error.into()),
                 NextStep::Again => break,
@@ -122,7 +119,7 @@ pub(crate) async fn through_rounds(
                     break;
                 }
                 NextStep::Ask(questions) => {
-                    turn = ask(server, exchange, asking, questions, &mut rounds).await;
+                    step = ask(server, exchange, asking, questions, &mut rounds).await;
                 }
             }
         }
@@ -140,14 +137,14 @@ pub(crate) async fn ask(
     if let QuestionChannel::InTask(task, _) = asking {
         hosted::hosted(server).set_status(task, Status::InputRequired);
     }
-    let turn = hear_all(server, exchange, asking, questions, rounds).await;
+    let step = collect_answers(server, exchange, asking, questions, rounds).await;
     if let QuestionChannel::InTask(task, _) = asking {
         hosted::hosted(server).set_status(task, Status::Working);
     }
-    turn
+    step
 }
 
-async fn hear_all(
+async fn collect_answers(
     server: &UpstreamServer,
     exchange: &Exchange,
     asking: QuestionChannel<'_>,
@@ -157,33 +154,27 @@ async fn hear_all(
     let mut open: FuturesUnordered<_> = questions
         .into_iter()
         .map(|question| async move {
-            let heard = put(exchange, asking, &question).await;
-            (question.key, heard)
+            let outcome = put(exchange, asking, &question).await;
+            (question.key, outcome)
         })
         .collect();
     let left = rounds.deadline().since(server.clock.now());
     let late = tokio::time::sleep(left);
     tokio::pin!(late);
     loop {
-        let (key, heard) = tokio::select! {
+        let (key, outcome) = tokio::select! {
             () = &mut late => return rounds.late(),
             Some(answer) = open.next() => answer,
             else => return rounds.late(),
         };
-        let turn = match &heard {
-            QuestionOutcome::Result(raw) => {
-                rounds.client_reply(&key, input::ClientReply::Result(raw))
-            }
-            QuestionOutcome::Error(raw) => {
-                rounds.client_reply(&key, input::ClientReply::Error(raw))
-            }
-            QuestionOutcome::Lost(why) => rounds.client_reply(&key, input::ClientReply::Lost(why)),
-            QuestionOutcome::Refused(_) => {
-                rounds.client_reply(&key, input::ClientReply::Lost("the client cannot be asked"))
-            }
+        let reply = match &outcome {
+            QuestionOutcome::Result(raw) => ClientReply::Result(raw),
+            QuestionOutcome::Error(raw) => ClientReply::Error(raw),
+            QuestionOutcome::Lost(why) => ClientReply::Lost(why),
+            QuestionOutcome::Refused(_) => ClientReply::Lost("the client cannot be asked"),
         };
-        if let Some(turn) = turn {
-            return turn;
+        if let Some(step) = rounds.client_reply(&key, reply) {
+            return step;
         }
     }
 }
@@ -194,24 +185,22 @@ pub(crate) async fn read_tools(exchange: &Exchange) -> bool {
     let Ok(Lease { connection, guard }) = exchange.binding.acquire().await else {
         return false;
     };
-    let mut page = Some(String::from("{}"));
+    let mut params = String::from("{}");
     for _ in 0..PAGES {
-        let Some(params) = page else {
-            break;
-        };
-        let Ok(params) = exchange.stamped(&params) else {
+        let Ok(stamped) = exchange.stamped(&params) else {
             return false;
         };
-        let Ok(ServerResponse::Result(raw)) = connection.request(Method::ToolsList, &params).await
+        let Ok(ServerResponse::Result(raw)) = connection.request(Method::ToolsList, &stamped).await
         else {
             return false;
         };
         guard.answered();
         connection.learn_tools(&raw);
         let result = Object::parse(&raw).unwrap_or_default();
-        page = result
-            .get_str("nextCursor")
-            .map(|cursor| ObjectWriter::new().text("cursor", &cursor).finish());
+        let Some(cursor) = result.get_str("nextCursor") else {
+            break;
+        };
+        params = ObjectWriter::new().text("cursor", &cursor).finish();
     }
     true
 }

@@ -13,31 +13,26 @@ pub(crate) const fn doubt(failure: &CallFailure, revision: Revision) -> Option<S
     match failure {
         CallFailure::RevisionRefused => Some(ServerDoubt::RefusesRevision(revision)),
         CallFailure::Ambiguous(_) => Some(ServerDoubt::Ambiguous),
-        CallFailure::SessionLost
-        | CallFailure::NotSent(_)
-        | CallFailure::Unreachable(_)
-        | CallFailure::LoopDetected
-        | CallFailure::ConnectionLost(_)
-        | CallFailure::ProtocolViolation(_)
-        | CallFailure::HttpStatus(_)
-        | CallFailure::ResponseTooLarge(_) => None,
+        _ => None,
     }
 }
 
 /// Negotiates again and returns true if the server has changed.
 pub(crate) async fn is_changed(doubt: Option<ServerDoubt>, binding: &ServerBinding) -> bool {
-    let doubt = match doubt {
-        None => return false,
-        Some(ServerDoubt::NotSent) => return true,
-        Some(doubt) => doubt,
-    };
     // Boxed: this is rare, and would otherwise enlarge the future of every call.
-    let connection = Box::pin(rebind::latest(binding).renegotiate()).await;
-    connection.is_ok_and(|connection| match doubt {
-        ServerDoubt::NotSent => true,
-        ServerDoubt::RefusesRevision(before) => connection.revision() != before,
-        ServerDoubt::Ambiguous => connection.revision().era() == Era::Legacy,
-    })
+    let renegotiate = || Box::pin(rebind::latest(binding).renegotiate());
+    match doubt {
+        None => false,
+        Some(ServerDoubt::NotSent) => true,
+        Some(ServerDoubt::RefusesRevision(before)) => {
+            let connection = renegotiate().await;
+            connection.is_ok_and(|connection| connection.revision() != before)
+        }
+        Some(ServerDoubt::Ambiguous) => {
+            let connection = renegotiate().await;
+            connection.is_ok_and(|connection| connection.revision().era() == Era::Legacy)
+        }
+    }
 }
 
 /// Error for a server that refuses its own revision and is unchanged after renegotiation.

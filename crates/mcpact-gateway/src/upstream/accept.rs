@@ -34,7 +34,7 @@ use crate::sync::lock;
 use crate::upstream::affinity::{AffinityGroup, AffinityKey, GROUPS, GroupTerms};
 use crate::upstream::binding::{ClientDeclaration, ServerBinding};
 use crate::upstream::rebind::Rebind;
-use crate::upstream::saved_client::SavedHello;
+use crate::upstream::saved_client::{SavedClient, SavedHello};
 use crate::upstream::{UpstreamServer, tool_filter};
 
 /// Parsed `initialize` parameters of a legacy client.
@@ -243,7 +243,10 @@ impl UpstreamServer {
         let upstream = connection.revision();
         let stamp = (upstream.era() == Era::Modern).then(|| self.declaration(&hello, &connection));
         let saved = SavedHello::of(&ClientHello::Handshake(params));
-        let rebind = Rebind::new(upstream.era(), saved, identity);
+        let rebind = Rebind {
+            era: upstream.era(),
+            client: SavedClient::new(saved, identity),
+        };
         let binding = ServerBinding::new(reached.slot, reached.pool, stamp, Some(rebind));
         let introduction = &connection.upstream.introduction;
         let terms = self.terms_of(introduction, upstream, hello.revision, &identity.principal);
@@ -268,17 +271,10 @@ impl UpstreamServer {
         ];
         let mut extensions = connection.upstream.introduction.capabilities.extensions();
         let has_tasks = extensions.any(|(id, _)| id == Extension::Tasks.id());
-        let extended = || {
-            declared
-                .each_ref()
-                .map(|set| with_tasks(set).raw().to_owned())
-        };
-        let with_tasks = has_tasks.then(extended);
-        let [capabilities, out_of_reach] = declared.map(|set| set.raw().to_owned());
+        let raw = |sets: [CapabilitySet; 2]| sets.map(|set| set.raw().to_owned());
         ClientDeclaration {
-            capabilities,
-            out_of_reach,
-            with_tasks,
+            with_tasks: has_tasks.then(|| raw(declared.each_ref().map(with_tasks))),
+            capabilities: raw(declared),
             info: hello.info.encode(upstream),
         }
     }

@@ -39,10 +39,9 @@ pub(crate) struct ServerBinding {
 /// Declaration of a client, as raw JSON for the `_meta` of requests.
 #[derive(Debug)]
 pub(crate) struct ClientDeclaration {
-    /// Capabilities of the client and of its default answers.
-    pub(crate) capabilities: String,
-    /// Capabilities of requests without a stream, which can carry no questions to the client.
-    pub(crate) out_of_reach: String,
+    /// Capabilities of the client and of its default answers. The second set is for requests without a stream, during
+    /// which the client cannot be asked.
+    pub(crate) capabilities: [String; 2],
     /// Both with the tasks extension, if the server has it.
     pub(crate) with_tasks: Option<[String; 2]>,
     pub(crate) info: String,
@@ -54,7 +53,7 @@ impl Drop for ServerBinding {
         let is_shared = self.rebind.is_some() && self.slot.strategy() != Strategy::Stateful;
         if is_shared && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let subscribers = Arc::clone(self.subscribers());
-            // AffinityKey: whoever looks at the subscribers may be the last who held the client.
+            // In the background, because unsubscribing sends requests.
             runtime.spawn(async move { subscribers.remove_disconnected().await });
         }
     }

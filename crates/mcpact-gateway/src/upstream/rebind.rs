@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use mcpact::server::backend::ClientIdentity;
 use mcpact_spec::Era;
 
 use crate::connection::UpstreamConnection;
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::upstream::UpstreamServer;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::saved_client::{SavedClient, SavedHello};
+use crate::upstream::saved_client::SavedClient;
 
 /// Maximum number of era changes during one request.
 const ERA_CHANGES: usize = 3;
@@ -23,24 +22,8 @@ pub(crate) struct Rebind {
 }
 
 impl Rebind {
-    pub(crate) fn new(era: Era, hello: SavedHello, identity: &ClientIdentity) -> Self {
-        Self {
-            era,
-            client: SavedClient::new(hello, identity),
-        }
-    }
-
-    /// Returns the client's binding to the successor of its server.
-    pub(crate) async fn successor_binding(
-        &self,
-        server: &Arc<UpstreamServer>,
-        before: &ServerBinding,
-    ) -> Result<Arc<ServerBinding>, ServeError> {
-        let bind = self.bind(server, before);
-        self.client.successor.to(server, bind).await
-    }
-
-    async fn bind(
+    /// Binds the client again, to its server or a successor, with the log level of the binding before.
+    pub(crate) async fn bind(
         &self,
         server: &UpstreamServer,
         before: &ServerBinding,

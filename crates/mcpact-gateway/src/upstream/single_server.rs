@@ -17,7 +17,7 @@ use crate::downstream::sink::ClientSink;
 use crate::downstream::{ClientKind, ClientState};
 use crate::drain::{DrainGate, draining_error};
 use crate::error::{ServeError, UpstreamErrorKind};
-use crate::exchange::{Inbound, level_of, refusal};
+use crate::exchange::{Inbound, level_of, refuse};
 use crate::filters::Filters;
 use crate::handover;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
@@ -46,17 +46,16 @@ impl Backend for UpstreamServer {
             return Err(draining_error());
         }
         // A server with a known profile is not started before it is needed.
-        match pending::accept_pending(self, &hello, identity) {
-            Some(welcome) => Ok(welcome),
-            None => match self.admit(hello, identity).await {
-                Err(error) if error.is_retired() => {
-                    let onward = Box::pin(handover::welcome_onward(self, hello, identity)).await;
-                    onward.unwrap_or(Err(error))
-                }
-                welcome => welcome,
-            }
-            .map_err(ServeError::into_wire),
+        if let Some(setup) = pending::accept_pending(self, &hello, identity) {
+            return Ok(setup);
         }
+        let mut setup = self.admit(hello, identity).await;
+        if setup.as_ref().is_err_and(ServeError::is_retired)
+            && let Some(next) = handover::successor(self)
+        {
+            setup = Box::pin(handover::admit_at(next, hello, identity)).await;
+        }
+        setup.map_err(ServeError::into_wire)
     }
 
     async fn serve(
@@ -70,12 +69,18 @@ impl Backend for UpstreamServer {
 
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
         let sink = ClientSink::new(Arc::clone(session), outbox);
-        self.direct_clients.add(sink.downgrade(), Scope::Connection);
-        if let Some(binding) = session.state().and_then(ClientState::bound) {
-            self.register_session(binding, &sink);
-        } else if let Some(pending) = session.state().and_then(ClientState::pending) {
-            pending.set_sink(sink.downgrade());
+        let mut server = self;
+        match session.state().map(|state| &state.0) {
+            Some(ClientKind::Bound { binding, successor }) => {
+                server = successor.as_deref().unwrap_or(self);
+                server.register_session(binding, &sink);
+            }
+            Some(ClientKind::Pending(pending)) => pending.set_sink(sink.downgrade()),
+            _ => {}
         }
+        server
+            .direct_clients
+            .add(sink.downgrade(), Scope::Connection);
     }
 
     fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
@@ -123,7 +128,9 @@ impl Router for Arc<UpstreamServer> {
         moves: usize,
     ) -> Result<Routed<SingleRoute>, ServeError> {
         let server = match (moves, sink.state().map(|state| &state.0)) {
-            (0, Some(ClientKind::Moved(moved))) => Arc::clone(&moved.server),
+            (0, Some(ClientKind::Bound { successor, .. })) => {
+                Arc::clone(successor.as_ref().unwrap_or(self))
+            }
             (0, _) => Self::clone(self),
             _ => handover::successor(self)
                 .ok_or_else(|| self.shared.error(UpstreamErrorKind::Retired))?,
@@ -148,26 +155,26 @@ impl Router for Arc<UpstreamServer> {
         // The state is set when the client is accepted.
         let binding = match sink.state().map(|state| &state.0) {
             _ if route.moves > 0 => handover::binding_at(server, request, sink).await?,
-            Some(ClientKind::Bound(binding)) => Arc::clone(binding),
+            Some(ClientKind::Bound { binding, .. }) => Arc::clone(binding),
             Some(ClientKind::Pending(pending)) => Box::pin(pending.binding_to(server)).await?,
-            Some(ClientKind::Moved(moved)) => Arc::clone(&moved.binding),
             Some(ClientKind::Aggregate(_)) | None => {
-                let code = ErrorCode::InternalError.code();
-                let why = String::from("this session has no server");
-                return Err(refusal(code, why, None, request.pact.revision()));
+                let why = "this session has no server";
+                let revision = request.pact.revision();
+                return Err(refuse(ErrorCode::InternalError, why, revision));
             }
         };
         if request.method == Some(Method::SubscriptionsListen) {
             let scope = Scope::Request(request.id.clone());
             server.direct_clients.add(sink.downgrade(), scope);
         }
+        let inbound = Inbound {
+            job: request.clone(),
+            sink: sink.clone(),
+        };
         Ok(BoundRequest {
             server: Arc::clone(server),
             binding,
-            inbound: Inbound {
-                job: request.clone(),
-                sink: sink.clone(),
-            },
+            inbound,
         })
     }
 
@@ -180,14 +187,12 @@ impl Router for Arc<UpstreamServer> {
         route: SingleRoute,
         outcome: Result<ByteString, ServeError>,
     ) -> Result<ByteString, ServeError> {
-        let SingleRoute {
-            server,
+        let (method, declared) = (route.method, route.declared);
+        Ok(tool_filter::served_only(
+            &route.server,
             method,
             declared,
-            ..
-        } = route;
-        Ok(tool_filter::served_only(
-            &server, method, declared, outcome?,
+            outcome?,
         ))
     }
 }
@@ -211,14 +216,12 @@ impl Front for Arc<UpstreamServer> {
             return None;
         }
         // The level of a client that has not met the server yet is stored.
-        match level_of(request) {
-            Ok(_) => {
-                pending.save_level(request);
-                let is_bound = pending.binding.initialized();
-                (!is_bound).then(|| Ok(ByteString::from_static("{}")))
-            }
-            Err(error) => Some(Err(error)),
+        if let Err(error) = level_of(request) {
+            return Some(Err(error));
         }
+        pending.save_level(request);
+        let is_bound = pending.binding.initialized();
+        (!is_bound).then(|| Ok(ByteString::from_static("{}")))
     }
 }
 
@@ -228,20 +231,18 @@ impl UpstreamServer {
         if let Some(rebind) = binding.rebind() {
             rebind.client.set_sink(sink.downgrade());
         }
-        let of_lane = binding
-            .open_connection()
-            .map(|connection| connection.revision().era());
-        // The server may have shut down as idle since the client was accepted.
-        match (
-            of_lane.or(binding.rebind().map(|rebind| rebind.era)),
-            self.shared.info_cache.profile(),
-        ) {
+        let era = match binding.open_connection() {
+            Some(connection) => Some(connection.revision().era()),
+            // The server may have shut down as idle since the client was accepted.
+            None => binding.rebind().map(|rebind| rebind.era),
+        };
+        match (era, self.shared.info_cache.profile()) {
             (Some(Era::Legacy), _) => binding.subscribers().add_owner(sink),
             (Some(Era::Modern), Some(profile)) => {
                 let server = &profile.introduction.capabilities;
                 binding.set_emulated(EmulatedSubscriptions::new(server, sink, self.clock));
             }
-            (Some(Era::Modern), None) | (None, _) => {}
+            _ => {}
         }
     }
 }
