@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -21,14 +21,15 @@ use crate::aggregate::rewrite::{Subject, edit};
 use crate::aggregate::rewriter::{Rewriter, with_each_uri};
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
-use crate::downstream::sink::{ClientSink, MessageRewriter};
+use crate::downstream::sink::{ClientSink, MessageRewriter, WeakClientSink};
 use crate::error::ServeError;
 use crate::handover::subscriptions;
 use crate::pipeline;
-use crate::subscriptions::list_changes;
+use crate::subscriptions::list_changes::{self, ListListener};
 use crate::subscriptions::listen::final_result;
 use crate::subscriptions::reopen::{ReopenDelay, listen_params, possible_changes};
 use crate::subscriptions::watched_uris::SubscribedUri;
+use crate::sync::lock;
 use crate::tasks::aggregate_tasks;
 use crate::upstream::saved_client::without_progress;
 
@@ -71,20 +72,40 @@ impl ListenTargets {
     }
 }
 
-/// Rewriter of the stream of one server. Acknowledgements go to the aggregator.
+/// Receiver of the first acknowledgement of a server, until that arrives.
+type FirstAcknowledgement = Arc<Mutex<Option<mpsc::UnboundedSender<ListenFilter>>>>;
+
+/// Rewriter of the stream of one server.
 #[derive(Debug)]
 struct ListenRewriter {
     rewriter: Rewriter,
     targets: ListenTargets,
-    acknowledged: mpsc::UnboundedSender<ListenFilter>,
+    first: FirstAcknowledgement,
+    /// Stream of the client.
+    sink: WeakClientSink,
+    scope: Scope,
+}
+
+impl ListenRewriter {
+    /// Processes an acknowledgement. The first one becomes part of that of the client; after a later one the client is
+    /// notified of everything that may have changed.
+    fn acknowledged(&self, accepted: &ListenFilter) {
+        let accepted = self.targets.outer(accepted);
+        if let Some(first) = lock(&self.first).take() {
+            // The client may have been sent its acknowledgement without this server.
+            let _ = first.send(accepted);
+        } else if let Some(sink) = self.sink.upgrade() {
+            for (method, params) in possible_changes(&accepted) {
+                sink.try_notify(&self.scope, method, &params);
+            }
+        }
+    }
 }
 
 impl MessageRewriter for ListenRewriter {
     fn notifications<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
         if method == Method::SubscriptionsAcknowledged {
-            let filter = ListenFilter::parse(Some(params)).unwrap_or_default();
-            // The stream of the client may have ended.
-            let _ = self.acknowledged.send(self.targets.outer(&filter));
+            self.acknowledged(&ListenFilter::parse(Some(params)).unwrap_or_default());
             return SmallVec::new();
         }
         if method == Method::ResourcesUpdated {
@@ -114,6 +135,7 @@ struct ServerStream<'a> {
     sink: &'a ClientSink,
     entry: Arc<ServerEntry>,
     targets: ListenTargets,
+    first: FirstAcknowledgement,
 }
 
 /// Serves `subscriptions/listen` until the client disconnects or the aggregator ends.
@@ -137,8 +159,9 @@ pub(crate) async fn listen(
                 sink: &sink,
                 entry,
                 targets,
+                first: Arc::new(Mutex::new(Some(first.clone()))),
             };
-            stream.run(first.clone())
+            stream.run()
         })
         .collect();
     drop(first);
@@ -146,13 +169,13 @@ pub(crate) async fn listen(
     drop(acknowledged);
     filter.uris.retain(|uri| accepted.uris.contains(uri));
     filter.tasks.retain(|task| accepted.tasks.contains(task));
-    let listener = list_changes::listen_to_lists(
-        aggregator,
-        client,
-        sink.clone(),
-        job.id.clone(),
-        filter.clone(),
-    );
+    let listener = ListListener {
+        client: Arc::clone(client),
+        sink: sink.clone(),
+        id: job.id.clone(),
+        filter: filter.clone(),
+    };
+    let _listening = list_changes::listen_to_lists(aggregator, listener);
     let scope = Scope::Request(job.id.clone());
     let method = Method::SubscriptionsAcknowledged;
     sink.notify(&scope, method, &listen_params(&filter)).await;
@@ -165,7 +188,6 @@ pub(crate) async fn listen(
         () = streaming => {}
         () = aggregator.changes.closed() => {}
     }
-    drop(listener);
     Ok(final_result(job.id.raw()).into())
 }
 
@@ -210,34 +232,21 @@ fn targets_at(
 }
 
 impl ServerStream<'_> {
-    /// Keeps the stream open while the client listens: the server may end it, stop, restart or be replaced. `first`
-    /// receives the first acknowledgement.
-    async fn run(mut self, first: mpsc::UnboundedSender<ListenFilter>) {
-        let mut first = Some(first);
+    /// Keeps the stream open while the client listens: the server may end it, stop, restart or be replaced.
+    async fn run(mut self) {
         let mut delay = ReopenDelay::new();
         loop {
             delay.reopen();
             let (aggregator, entry) = (self.aggregator, Arc::clone(&self.entry));
-            let (acknowledge, mut acknowledged) = mpsc::unbounded_channel();
-            let acknowledging = async {
-                while let Some(accepted) = acknowledged.recv().await {
-                    self.acknowledged(&mut first, accepted);
-                }
-                std::future::pending::<()>().await;
-            };
             tokio::select! {
-                _ = self.stream(acknowledge) => {}
-                () = acknowledging => {}
+                _ = self.stream() => {}
                 () = subscriptions::departed(aggregator, &entry) => {}
-            }
-            // The last acknowledgement may be unread.
-            if let Ok(accepted) = acknowledged.try_recv() {
-                self.acknowledged(&mut first, accepted);
             }
             let is_present = subscriptions::numbered(aggregator, entry.number).is_some();
             let has_server = is_present || subscriptions::named(aggregator, &entry.name).is_some();
             // The client does not expect changes of a server that never acknowledged, unless that was just replaced.
-            if first.is_some() && (is_present || !has_server) {
+            let is_acknowledged = lock(&self.first).is_none();
+            if !is_acknowledged && (is_present || !has_server) {
                 return;
             }
             if is_present {
@@ -253,14 +262,9 @@ impl ServerStream<'_> {
     }
 
     /// Streams until the server ends the stream, or it is lost.
-    async fn stream(
-        &self,
-        acknowledged: mpsc::UnboundedSender<ListenFilter>,
-    ) -> Result<ByteString, ServeError> {
-        let binding = self
-            .client
-            .binding_for(self.aggregator, &self.entry)
-            .await?;
+    async fn stream(&self) -> Result<ByteString, ServeError> {
+        let binding = self.client.binding_for(self.aggregator, &self.entry);
+        let binding = binding.await?;
         let filter = self.targets.inner();
         let params = edit(&self.job.params, "notifications", |_| Some(filter.encode()))
             .unwrap_or_else(|| listen_params(&filter));
@@ -271,28 +275,12 @@ impl ServerStream<'_> {
         let rewriter = ListenRewriter {
             rewriter: Rewriter::new(self.aggregator, &self.entry, &self.client.watched),
             targets: self.targets.clone(),
-            acknowledged,
+            first: Arc::clone(&self.first),
+            sink: self.sink.downgrade(),
+            scope: Scope::Request(self.job.id.clone()),
         };
         let sink = self.sink.clone().with_rewriter(Arc::new(rewriter));
         pipeline::forward_to(&self.entry.server, binding, job, sink).await
-    }
-
-    /// Processes an acknowledgement. The first one becomes part of that of the client; after a later one the client is
-    /// notified of everything that may have changed.
-    fn acknowledged(
-        &self,
-        first: &mut Option<mpsc::UnboundedSender<ListenFilter>>,
-        accepted: ListenFilter,
-    ) {
-        if let Some(first) = first.take() {
-            // The client may have been sent its acknowledgement without this server.
-            let _ = first.send(accepted);
-            return;
-        }
-        let scope = Scope::Request(self.job.id.clone());
-        for (method, params) in possible_changes(&accepted) {
-            self.sink.try_notify(&scope, method, &params);
-        }
     }
 }
 

@@ -6,10 +6,9 @@ use bytestring::ByteString;
 use mcpact_spec::Method;
 use mcpact_wire::raw::Object;
 
-use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, rounds};
-use crate::subscriptions::subscribers::Subscribers;
+use crate::sync::OnDrop;
 use crate::upstream::UpstreamServer;
 
 /// Returns true for a request that starts or ends a subscription.
@@ -18,43 +17,6 @@ pub(crate) const fn is_subscription(method: Option<Method>) -> bool {
         method,
         Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe)
     )
-}
-
-/// Change of a subscription that counts from the request on: a client that unsubscribes meanwhile sees it. Dropping it
-/// reverts the change unless the server accepted it.
-struct SubscriptionAttempt {
-    subscribers: Arc<Subscribers>,
-    sink: ClientSink,
-    params: ByteString,
-    /// Request that reverts the change.
-    revert: Option<Method>,
-}
-
-impl SubscriptionAttempt {
-    fn begin(exchange: &Exchange, method: Method, params: ByteString, uri: &str) -> Self {
-        let subscribers = Arc::clone(exchange.binding.subscribers());
-        let sink = exchange.inbound.sink.clone();
-        let revert = match (method, subscribers.has_subscribed(&sink, uri)) {
-            (Method::ResourcesSubscribe, false) => Some(Method::ResourcesUnsubscribe),
-            (Method::ResourcesUnsubscribe, true) => Some(Method::ResourcesSubscribe),
-            _ => None,
-        };
-        subscribers.record(&sink, method, &params);
-        Self {
-            subscribers,
-            sink,
-            params,
-            revert,
-        }
-    }
-}
-
-impl Drop for SubscriptionAttempt {
-    fn drop(&mut self) {
-        if let Some(revert) = self.revert {
-            self.subscribers.record(&self.sink, revert, &self.params);
-        }
-    }
 }
 
 /// Serves `resources/subscribe` and `resources/unsubscribe` of a legacy client at a legacy server. The server gets the
@@ -66,17 +28,30 @@ pub(crate) async fn change_subscription(
     let params = exchange.params()?;
     let named = Object::parse(&params).unwrap_or_default();
     let uri = named.get_str("uri").unwrap_or_default();
+    let subscribers = Arc::clone(exchange.binding.subscribers());
+    let sink = exchange.inbound.sink.clone();
     let method = exchange.inbound.job.method;
-    let attempt =
-        method.map(|method| SubscriptionAttempt::begin(&exchange, method, params.clone(), &uri));
-    let is_wanted =
-        method == Some(Method::ResourcesUnsubscribe) && exchange.binding.subscribers().wants(&uri);
+    let reversal = match (method, subscribers.has_subscribed(&sink, &uri)) {
+        (Some(Method::ResourcesSubscribe), false) => Some(Method::ResourcesUnsubscribe),
+        (Some(Method::ResourcesUnsubscribe), true) => Some(Method::ResourcesSubscribe),
+        _ => None,
+    };
+    // The change counts from the request on, because a client that unsubscribes meanwhile sees it.
+    if let Some(method) = method {
+        subscribers.record(&sink, method, &params);
+    }
+    let is_wanted = method == Some(Method::ResourcesUnsubscribe) && subscribers.wants(&uri);
+    let revert = OnDrop::new(|| {
+        if let Some(method) = reversal {
+            subscribers.record(&sink, method, &params);
+        }
+    });
     let served = match is_wanted {
         true => Ok(ByteString::from_static("{}")),
         false => rounds::asking_along(server, exchange).await,
     };
-    if let (Some(mut attempt), Ok(_)) = (attempt, &served) {
-        attempt.revert = None;
+    if served.is_ok() {
+        revert.disarm();
     }
     served
 }

@@ -24,7 +24,7 @@ use mcpact::connection::Call;
 use crate::connection::UpstreamConnection;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::ServeError;
-use crate::exchange::{DeclaredTasks, Exchange, refusal, stamped};
+use crate::exchange::{DeclaredTasks, Exchange, refuse, stamped};
 use crate::subscriptions::reopen::{listen_params, next_notification};
 use crate::sync::lock;
 use crate::upstream::Clock;
@@ -181,12 +181,10 @@ impl EmulatedSubscriptions {
                 outcome?;
                 Ok(ByteString::from_static("{}"))
             }
-            Err(_) => Err(refusal(
-                ErrorCode::InternalError.code(),
-                String::from("the session ended"),
-                None,
-                exchange.downstream(),
-            )),
+            Err(_) => {
+                let why = "the session ended";
+                Err(refuse(ErrorCode::InternalError, why, exchange.downstream()))
+            }
         }
     }
 }

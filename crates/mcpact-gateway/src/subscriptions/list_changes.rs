@@ -16,7 +16,7 @@ use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::subscriptions::NotificationSinks;
 use crate::subscriptions::reopen::LIST_CHANGES;
-use crate::sync::lock;
+use crate::sync::{OnDrop, lock};
 
 /// Time window in which changes are combined into one notification.
 const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -37,11 +37,11 @@ pub(crate) struct ListChanges {
 
 /// Change stream of a modern client.
 #[derive(Debug)]
-struct ListListener {
-    client: Arc<DownstreamClient>,
-    sink: ClientSink,
-    id: Id,
-    filter: ListenFilter,
+pub(crate) struct ListListener {
+    pub(crate) client: Arc<DownstreamClient>,
+    pub(crate) sink: ClientSink,
+    pub(crate) id: Id,
+    pub(crate) filter: ListenFilter,
 }
 
 impl ListListener {
@@ -50,19 +50,6 @@ impl ListListener {
             let scope = Scope::Request(self.id.clone());
             self.sink.try_notify(&scope, method, "{}");
         }
-    }
-}
-
-/// Registration of a listener; dropping it removes the listener.
-#[derive(Debug)]
-pub(crate) struct ListenerGuard {
-    aggregator: Arc<Aggregator>,
-    key: u64,
-}
-
-impl Drop for ListenerGuard {
-    fn drop(&mut self) {
-        lock(&self.aggregator.changes.listening).remove(&self.key);
     }
 }
 
@@ -91,8 +78,8 @@ impl ListChanges {
 
     /// Returns the connected legacy clients.
     pub(crate) fn legacy_clients(&self) -> Vec<ClientSink> {
-        let connected = self.legacy.connected().into_iter();
-        connected.map(|(sink, _)| sink).collect()
+        let connected = self.legacy.connected();
+        connected.into_iter().map(|(sink, _)| sink).collect()
     }
 
     /// Returns the modern clients with a stream.
@@ -119,26 +106,15 @@ impl ListChanges {
     }
 }
 
-/// Registers the stream of a modern client.
+/// Registers the stream of a modern client until the guard is dropped.
 pub(crate) fn listen_to_lists(
-    aggregator: &Arc<Aggregator>,
-    client: &Arc<DownstreamClient>,
-    sink: ClientSink,
-    id: Id,
-    filter: ListenFilter,
-) -> ListenerGuard {
-    let key = aggregator.changes.last.fetch_add(1, Ordering::Relaxed);
-    let listener = ListListener {
-        client: Arc::clone(client),
-        sink,
-        id,
-        filter,
-    };
-    lock(&aggregator.changes.listening).insert(key, listener);
-    ListenerGuard {
-        aggregator: Arc::clone(aggregator),
-        key,
-    }
+    aggregator: &Aggregator,
+    listener: ListListener,
+) -> OnDrop<impl FnOnce()> {
+    let changes = &aggregator.changes;
+    let key = changes.last.fetch_add(1, Ordering::Relaxed);
+    lock(&changes.listening).insert(key, listener);
+    OnDrop::new(move || drop(lock(&changes.listening).remove(&key)))
 }
 
 /// Announces a change of every list.

@@ -25,11 +25,9 @@ use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::{Exchange, Inbound};
 use crate::subscriptions::reopen::{ReopenDelay, possible_changes, uri_params};
-use crate::subscriptions::subscribers::Subscribers;
-use crate::sync::lock;
+use crate::sync::{OnDrop, lock};
 use crate::tasks::same_era;
 use crate::upstream::UpstreamServer;
-use crate::upstream::binding::ServerBinding;
 
 /// Limits of one session of a legacy server.
 const LIMITS: ListenLimits = ListenLimits {
@@ -45,28 +43,6 @@ pub(crate) struct ListenStreams {
     /// Sink of each stream, and the channel for its final result.
     streams: Mutex<HashMap<ListenKey, (ClientSink, oneshot::Sender<String>)>>,
     last: AtomicU64,
-}
-
-/// Guard that closes a stream when its request ends.
-struct ListenGuard {
-    subscribers: Arc<Subscribers>,
-    /// Keeps the binding of the client alive.
-    _binding: Arc<ServerBinding>,
-    key: ListenKey,
-}
-
-impl Drop for ListenGuard {
-    fn drop(&mut self) {
-        let listens = &self.subscribers.listens;
-        lock(&listens.streams).remove(&self.key);
-        let acts = listens.registry().close(&self.key);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current()
-            && let Some(connection) = self.subscribers.connection()
-            && !acts.is_empty()
-        {
-            runtime.spawn(async move { perform(&connection, acts).await });
-        }
-    }
 }
 
 impl ListenStreams {
@@ -85,16 +61,6 @@ impl ListenStreams {
     /// Returns true if any stream is open.
     pub(crate) fn is_active(&self) -> bool {
         !self.registry().is_idle()
-    }
-
-    /// Returns true if any stream covers resources.
-    pub(crate) fn covers_resources(&self) -> bool {
-        self.registry().has_subscriptions()
-    }
-
-    /// Returns true if any stream covers this resource.
-    pub(crate) fn wants(&self, uri: &str) -> bool {
-        self.registry().wants(uri)
     }
 
     /// Records the loss of the session; the streams stay open.
@@ -132,14 +98,7 @@ impl ListenStreams {
         }
     }
 
-    fn notify(&self, listen: &ListenKey, method: Method, params: &str) {
-        if let Some((sink, _)) = lock(&self.streams).get(listen) {
-            let scope = Scope::Request(listen.id.clone());
-            sink.try_notify(&scope, method, params);
-        }
-    }
-
-    fn registry(&self) -> MutexGuard<'_, ListenRegistry> {
+    pub(crate) fn registry(&self) -> MutexGuard<'_, ListenRegistry> {
         lock(&self.registry)
     }
 }
@@ -163,7 +122,8 @@ async fn serve_from_legacy(
     let Exchange {
         inbound,
         connection,
-        binding,
+        // The stream keeps the binding of the client alive.
+        binding: _binding,
         ..
     } = exchange;
     let listens = &connection.subscribers.listens;
@@ -178,18 +138,23 @@ async fn serve_from_legacy(
     })?;
     let (end, ended) = oneshot::channel();
     lock(&listens.streams).insert(key.clone(), (inbound.sink, end));
-    let _guard = ListenGuard {
-        subscribers: Arc::clone(&connection.subscribers),
-        _binding: binding,
-        key,
-    };
+    let subscribers = Arc::clone(&connection.subscribers);
+    let _closing = OnDrop::new(move || {
+        lock(&subscribers.listens.streams).remove(&key);
+        let acts = subscribers.listens.registry().close(&key);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && let Some(connection) = subscribers.connection()
+            && !acts.is_empty()
+        {
+            runtime.spawn(async move { perform(&connection, acts).await });
+        }
+    });
     perform(&connection, acts).await;
     // Another connection may replace this one while the stream is open.
     drop(connection);
     let result = ended.await;
-    Ok(result
-        .unwrap_or_else(|_| final_result(inbound.job.id.raw()))
-        .into())
+    let result = result.unwrap_or_else(|_| final_result(inbound.job.id.raw()));
+    Ok(result.into())
 }
 
 /// Sends a notification that belongs to no call to the streams that cover it.
@@ -206,9 +171,8 @@ pub(crate) async fn perform(connection: &UpstreamConnection, acts: Vec<Action>) 
     while let Some(act) = acts.pop_front() {
         match act {
             Action::Subscribe { uri } => {
-                let reply = connection
-                    .request(Method::ResourcesSubscribe, &uri_params(&uri))
-                    .await;
+                let method = Method::ResourcesSubscribe;
+                let reply = connection.request(method, &uri_params(&uri)).await;
                 let mut registry = listens.registry();
                 acts.extend(match reply {
                     Ok(ServerResponse::Result(_)) => registry.subscribed(&uri),
@@ -220,17 +184,20 @@ pub(crate) async fn perform(connection: &UpstreamConnection, acts: Vec<Action>) 
             // A legacy client or a new stream still needs the subscription.
             Action::Unsubscribe { uri } if connection.subscribers.wants(&uri) => {}
             Action::Unsubscribe { uri } => {
-                let params = uri_params(&uri);
+                let method = Method::ResourcesUnsubscribe;
                 // The session works without it.
-                let _ = connection
-                    .request(Method::ResourcesUnsubscribe, &params)
-                    .await;
+                let _ = connection.request(method, &uri_params(&uri)).await;
             }
             Action::Notify {
                 listen,
                 method,
                 params,
-            } => listens.notify(&listen, method, &params),
+            } => {
+                if let Some((sink, _)) = lock(&listens.streams).get(&listen) {
+                    let scope = Scope::Request(listen.id);
+                    sink.try_notify(&scope, method, &params);
+                }
+            }
             Action::End { listen, result } => listens.end_one(&listen, result),
         }
     }
@@ -258,39 +225,35 @@ struct RelayedStream {
 async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<ByteString, ServeError> {
     let params = exchange.params()?;
     let (first, later) = same_era::select_stream_instance(&mut exchange, params).await;
-    let mut call = exchange.send(&first).await?;
+    let mut opened = exchange.send(&first).await;
     let mut stream = RelayedStream {
         is_acknowledged: false,
         unacknowledged: 0,
         delay: ReopenDelay::new(),
     };
     loop {
-        let mut error = match stream.forward(&mut exchange, call).await {
-            ControlFlow::Break(outcome) => return outcome,
-            // The client has no acknowledged stream yet.
-            ControlFlow::Continue(error) if !stream.is_acknowledged => return Err(error),
-            ControlFlow::Continue(error) => error,
+        let error = match opened {
+            Ok(call) => match stream.forward(&mut exchange, call).await {
+                ControlFlow::Break(outcome) => return outcome,
+                ControlFlow::Continue(error) => error,
+            },
+            Err(error) => error,
         };
-        call = loop {
-            stream.unacknowledged += 1;
-            if stream.unacknowledged > MAX_RECONNECTS {
-                return Err(error);
-            }
-            tokio::select! {
-                () = tokio::time::sleep(stream.delay.next()) => {}
-                () = server.shared.supervisor.closed() => return Err(error),
-            }
-            stream.delay.reopen();
-            let before = exchange.upstream();
-            let reopened = match exchange.acquire().await {
-                Ok(()) if exchange.upstream() != before => return Err(exchange.changed()),
-                Ok(()) => exchange.send(&later).await,
-                Err(error) => Err(error),
-            };
-            match reopened {
-                Ok(call) => break call,
-                Err(failed) => error = failed,
-            }
+        // Without an acknowledgement, the client has no stream to restore.
+        if !stream.is_acknowledged || stream.unacknowledged >= MAX_RECONNECTS {
+            return Err(error);
+        }
+        stream.unacknowledged += 1;
+        tokio::select! {
+            () = tokio::time::sleep(stream.delay.next()) => {}
+            () = server.shared.supervisor.closed() => return Err(error),
+        }
+        stream.delay.reopen();
+        let before = exchange.upstream();
+        opened = match exchange.acquire().await {
+            Ok(()) if exchange.upstream() != before => return Err(exchange.changed()),
+            Ok(()) => exchange.send(&later).await,
+            Err(error) => Err(error),
         };
     }
 }

@@ -123,7 +123,7 @@ impl Subscribers {
     /// resource.
     pub(crate) fn notify(&self, method: Method, params: &str) {
         let is_update = method == Method::ResourcesUpdated;
-        let has_streams = is_update && self.listens.covers_resources();
+        let has_streams = is_update && self.listens.registry().has_subscriptions();
         let owners = lock(&self.owners);
         let is_shared = owners.len() > 1 || has_streams;
         let sinks: Vec<ClientSink> = owners
@@ -152,7 +152,7 @@ impl Subscribers {
 
     /// Returns true if any client is subscribed to the resource, so that the server must stay subscribed.
     pub(crate) fn wants(&self, uri: &str) -> bool {
-        self.any_owner(|owner| owner.settings.wants(uri)) || self.listens.wants(uri)
+        self.any_owner(|owner| owner.settings.wants(uri)) || self.listens.registry().wants(uri)
     }
 
     /// Removes disconnected legacy clients, and ends subscriptions at the server that no client needs.
@@ -187,7 +187,7 @@ impl Subscribers {
 
     /// Returns true if any client listens to resources, which only a running server can report.
     pub(crate) fn are_listening_to_resources(&self) -> bool {
-        self.listens.covers_resources() || self.is_subscribed()
+        self.is_subscribed() || self.listens.registry().has_subscriptions()
     }
 
     /// Moves the subscribers to a new connection: replays their settings, and notifies them of everything that may have

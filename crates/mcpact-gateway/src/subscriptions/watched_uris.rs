@@ -285,7 +285,7 @@ mod tests {
         assert!(watched.reassign(with(1)).is_empty(), "nothing has changed");
         assert!(
             watched.reassign(only_b).is_empty(),
-            "there is nobody to ask"
+            "no server has the name"
         );
         assert!(watched.public_uris(1, "x://1").is_empty());
         assert_eq!(watched.get("x://1").unwrap().server(), None);

@@ -1,6 +1,6 @@
 //! Tasks of 2025-11-25, hosted in front of a modern server.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::rounds::{CallEnd, QuestionChannel, mint};
 use crate::exchange::{DeclaredTasks, Exchange, Inbound, refuse, rounds, stamped};
 use crate::supervisor::CallGuard;
-use crate::sync::lock;
+use crate::sync::{OnDrop, lock};
 use crate::tasks::{
     LONGEST, PER_OWNER, QUESTIONS, TASKS, method_not_found, new_task_id, stored_outcome,
     stored_response, task_id, task_params, waiting,
@@ -51,29 +51,6 @@ pub(crate) struct Hosting {
     waiting: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
     last: AtomicU64,
     clock: Clock,
-}
-
-/// Id of the server's task, and the delay until its next poll.
-struct NextPoll {
-    upstream: Box<str>,
-    after: Duration,
-}
-
-/// Registration of a request for a result; dropping it removes the registration.
-struct Waiting<'a> {
-    hosted: &'a Hosting,
-    runner: Option<Arc<Runner>>,
-    number: u64,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.hosted.tasks().left(self.number);
-        lock(&self.hosted.waiting).remove(&self.number);
-        if let Some(runner) = &self.runner {
-            runner.remove_waiter(self.number);
-        }
-    }
 }
 
 impl Hosting {
@@ -141,18 +118,19 @@ impl Hosting {
         }
     }
 
-    /// Performs the actions of the state machine. Polling is left to the caller of this function.
+    /// Performs the actions of the state machine. Returns the id of the server's task and the delay if it is to be
+    /// polled again.
     fn perform(
         self: &Arc<Self>,
         actions: Vec<Action>,
         runner: Option<&Arc<Runner>>,
-    ) -> Option<NextPoll> {
+    ) -> Option<(Box<str>, Duration)> {
         let mut next_poll = None;
         for action in actions {
             match action {
                 Action::Poll {
                     upstream, after, ..
-                } => next_poll = Some(NextPoll { upstream, after }),
+                } => next_poll = Some((upstream, after)),
                 Action::Ask { task, question } => {
                     if let Some(runner) = self.runner(&task) {
                         self.ask(task, question, &runner);
@@ -193,13 +171,13 @@ impl Hosting {
                 method,
                 params,
             } = question;
-            let answer = match asker.ask(method, &params).await {
-                QuestionOutcome::Result(raw) => adapt_client_result(method, &raw, asker.upstream())
-                    .ok()
-                    .map(std::borrow::Cow::into_owned),
-                QuestionOutcome::Error(_)
-                | QuestionOutcome::Lost(_)
-                | QuestionOutcome::Refused(_) => None,
+            let outcome = asker.ask(method, &params).await;
+            // The connection is known once the server's task exists.
+            let connection = asker.connection.get();
+            let upstream = connection.map_or(Revision::newest(Era::Modern), |one| one.revision());
+            let answer = match &outcome {
+                QuestionOutcome::Result(raw) => adapt_client_result(method, raw, upstream).ok(),
+                _ => None,
             };
             let actions =
                 hosted.at(|tasks, now| tasks.answered(&task, &key, answer.as_deref(), now));
@@ -219,60 +197,19 @@ pub(crate) struct Runner {
     owner: Box<str>,
     /// Connection on which the server runs its own task, once it has created one.
     connection: OnceLock<Arc<UpstreamConnection>>,
-    /// Requests for the result, which can carry questions to the client.
-    waiters: watch::Sender<Vec<ResultWaiter>>,
+    /// Requests for the result, by number, which can carry questions to the client.
+    waiters: watch::Sender<BTreeMap<u64, ClientSink>>,
     jobs: Mutex<Vec<AbortHandle>>,
     /// Call guard that lets the server's task finish during a drain.
     drain_guard: Mutex<Option<CallGuard>>,
 }
 
-/// Pending request for the result, which can carry questions to the client.
-#[derive(Clone, Debug)]
-struct ResultWaiter {
-    number: u64,
-    sink: ClientSink,
-}
-
 impl Runner {
-    fn new(exchange: &Exchange, server: u64) -> Self {
-        Self {
-            server,
-            binding: Arc::clone(&exchange.binding),
-            pact: Arc::clone(&exchange.inbound.job.pact),
-            owner: exchange.inbound.sink.owner().into(),
-            connection: OnceLock::new(),
-            waiters: watch::Sender::new(Vec::new()),
-            jobs: Mutex::default(),
-            drain_guard: Mutex::default(),
-        }
-    }
-
-    /// Returns the revision of the server that runs the task; the newest modern one before the task exists.
-    fn upstream(&self) -> Revision {
-        let connection = self.connection.get();
-        connection.map_or(Revision::newest(Era::Modern), |connection| {
-            connection.revision()
-        })
-    }
-
     /// Registers a background job of the task.
     fn add_job(&self, job: AbortHandle) {
         let mut jobs = lock(&self.jobs);
         jobs.retain(|job| !job.is_finished());
         jobs.push(job);
-    }
-
-    /// Gives the server's own task the same drain time as a call when the server is about to stop. Before that task
-    /// exists, the call itself is in flight.
-    fn keep_call(&self) {
-        let entered = self
-            .connection
-            .get()
-            .map(|connection| connection.running.start_call());
-        // An instance at its call limit has calls to drain anyway.
-        if let Some(Ok(Some(guard))) = entered.and_then(FutureExt::now_or_never) {
-            *lock(&self.drain_guard) = Some(guard);
-        }
     }
 
     /// Aborts all background jobs of the task.
@@ -282,33 +219,21 @@ impl Runner {
         }
     }
 
-    fn add_waiter(&self, waiter: ResultWaiter) {
-        self.waiters.send_modify(|waiters| waiters.push(waiter));
-    }
-
-    fn remove_waiter(&self, number: u64) {
-        self.waiters
-            .send_modify(|waiters| waiters.retain(|waiter| waiter.number != number));
-    }
-
     /// Sends a question to the client on a pending request for the result. If that request ends without an answer,
     /// the question is sent again on the next one.
     pub(crate) async fn ask(&self, method: Method, params: &str) -> QuestionOutcome {
         let mut waiters = self.waiters.subscribe();
         loop {
             let waiter = match waiters.wait_for(|waiters| !waiters.is_empty()).await {
-                Ok(waiters) => waiters.last().cloned(),
+                Ok(waiters) => waiters.last_key_value().map(|(k, sink)| (*k, sink.clone())),
                 Err(_) => None,
             };
-            let Some(waiter) = waiter else {
+            let Some((number, sink)) = waiter else {
                 return QuestionOutcome::Lost("no client waits for the task");
             };
-            let has_left = |waiters: &Vec<ResultWaiter>| {
-                !waiters.iter().any(|other| other.number == waiter.number)
-            };
             tokio::select! {
-                outcome = waiter.sink.ask(method, params, ANSWER_TIMEOUT) => return outcome,
-                _ = waiters.wait_for(has_left) => {}
+                outcome = sink.ask(method, params, ANSWER_TIMEOUT) => return outcome,
+                _ = waiters.wait_for(|waiters| !waiters.contains_key(&number)) => {}
             }
         }
     }
@@ -338,11 +263,16 @@ pub(crate) fn hosted(server: &UpstreamServer) -> &Arc<Hosting> {
     })
 }
 
-/// Gives hosted tasks the same drain time as calls when the server is about to stop.
+/// Gives hosted tasks the same drain time as calls when the server is about to stop. Before the server's own task
+/// exists, the call itself is in flight.
 pub(crate) fn keep_calls(server: &UpstreamServer) {
-    if let Some(hosted) = server.hosted.get() {
-        for (_, runner) in hosted.running(server.number) {
-            runner.keep_call();
+    let hosted = server.hosted.get();
+    for (_, runner) in hosted.map_or_else(Vec::new, |hosted| hosted.running(server.number)) {
+        let connection = runner.connection.get();
+        let entered = connection.map(|connection| connection.running.start_call());
+        // An instance at its call limit has calls to drain anyway.
+        if let Some(Ok(Some(guard))) = entered.and_then(FutureExt::now_or_never) {
+            *lock(&runner.drain_guard) = Some(guard);
         }
     }
 }
@@ -372,10 +302,8 @@ pub(crate) fn is_hosted(server: &UpstreamServer, job: &BackendRequest, sink: &Cl
         return false;
     }
     let params = Object::parse(&job.params).unwrap_or_default();
-    match (server.hosted.get(), params.get_str("taskId")) {
-        (Some(hosted), Some(task)) => hosted.tasks().get(&task, sink.owner()).is_ok(),
-        (None, _) | (_, None) => false,
-    }
+    let known = server.hosted.get().zip(params.get_str("taskId"));
+    known.is_some_and(|(hosted, task)| hosted.tasks().get(&task, sink.owner()).is_ok())
 }
 
 /// Creates a task for a call and returns before the call is sent to the server.
@@ -390,7 +318,16 @@ pub(crate) fn host(
         return Err(refuse(ErrorCode::InvalidParams, why, client));
     }
     let task = new_task_id(client)?;
-    let runner = Arc::new(Runner::new(&exchange, server.number));
+    let runner = Arc::new(Runner {
+        server: server.number,
+        binding: Arc::clone(&exchange.binding),
+        pact: Arc::clone(&exchange.inbound.job.pact),
+        owner: exchange.inbound.sink.owner().into(),
+        connection: OnceLock::new(),
+        waiters: watch::Sender::default(),
+        jobs: Mutex::default(),
+        drain_guard: Mutex::default(),
+    });
     let hosted = Arc::clone(hosted(server));
     let created =
         hosted.at(|tasks, now| tasks.create(&task, &runner.owner, Some(requested), now))?;
@@ -422,7 +359,7 @@ async fn run(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner
     };
     // No call is in flight between two polls; the guard prevents idle shutdown while the server's task runs.
     let _awake = exchange.connection.hold();
-    while let Some(NextPoll { upstream, after }) = hosted.perform(actions, Some(runner)) {
+    while let Some((upstream, after)) = hosted.perform(actions, Some(runner)) {
         actions = match waiting::poll(&exchange, &upstream, after).await {
             Ok(detailed) => {
                 hosted.at(|tasks, now| tasks.polled(task, &detailed, &runner.pact, now, &mut mint))
@@ -472,23 +409,24 @@ async fn hosted_result(
     let number = hosted.last.fetch_add(1, Ordering::Relaxed);
     let (sender, outcome) = oneshot::channel();
     lock(&hosted.waiting).insert(number, sender);
-    let waiting = Waiting {
-        hosted,
-        runner: hosted.runner(task),
-        number,
-    };
+    let runner = hosted.runner(task);
+    let _waiting = OnDrop::new(|| {
+        hosted.tasks().left(number);
+        lock(&hosted.waiting).remove(&number);
+        if let Some(runner) = &runner {
+            runner.waiters.send_modify(|all| drop(all.remove(&number)));
+        }
+    });
     let lookup = hosted.tasks().result(task, sink.owner(), number)?;
     let outcome = match lookup {
         ResultLookup::Now(outcome) => outcome,
         ResultLookup::Later(actions) => {
             // Without a stream, this request cannot carry questions.
-            if let Some(runner) = &waiting.runner
+            if let Some(runner) = &runner
                 && inbound.job.response_mode == ResponseMode::Stream
             {
-                runner.add_waiter(ResultWaiter {
-                    number,
-                    sink: sink.clone(),
-                });
+                let add = |all: &mut BTreeMap<_, _>| drop(all.insert(number, sink.clone()));
+                runner.waiters.send_modify(add);
             }
             hosted.perform(actions, None);
             outcome.await.map_err(|_| {

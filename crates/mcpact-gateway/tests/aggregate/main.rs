@@ -30,21 +30,3 @@ mod unknown_names;
 mod unresponsive_servers;
 mod uri_aliases;
 mod wire;
-
-/// Names for the tests that do not change while the connection pool is rewritten.
-mod house {
-    pub(crate) use crate::in_process::{aggregator as hub, everything};
-}
-mod scripted {
-    use mcpact_spec::Era;
-
-    pub(crate) use crate::scripted_process::{PATIENCE, ScriptedProcess as Script, until};
-
-    pub(crate) struct Speaks;
-
-    #[expect(non_upper_case_globals, reason = "former names of variants")]
-    impl Speaks {
-        pub(crate) const Handshake: Era = Era::Legacy;
-        pub(crate) const Discover: Era = Era::Modern;
-    }
-}

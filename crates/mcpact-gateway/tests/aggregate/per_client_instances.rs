@@ -10,8 +10,8 @@ use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::house::hub;
-use crate::scripted::{PATIENCE, until};
+use crate::in_process::aggregator;
+use crate::scripted_process::{PATIENCE, until};
 use crate::wire::Wire;
 
 /// Each process has the tool `login`, or what is in the file `names`, and what it is told to `add`, of which it tells. If the client has roots, it asks
@@ -85,7 +85,7 @@ impl Keeper {
     }
 
     fn hub(&self, strategy: Strategy) -> Arc<Aggregator> {
-        hub(vec![self.member(strategy, &Cache::disabled())])
+        aggregator(vec![self.member(strategy, &Cache::disabled())])
     }
 
     fn starts(&self) -> usize {
@@ -121,9 +121,9 @@ async fn call(wire: &mut Wire, name: &str, arguments: Value) -> Value {
 /// Until the client is told that the tools have changed.
 async fn told(wire: &mut Wire) {
     let hearing =
-        async { while wire.hear().await["method"] != "notifications/tools/list_changed" {} };
+        async { while wire.recv().await["method"] != "notifications/tools/list_changed" {} };
     let heard = tokio::time::timeout(PATIENCE, hearing).await;
-    assert!(heard.is_ok(), "nobody tells of the change");
+    assert!(heard.is_ok(), "the change is not announced");
 }
 
 /// What a client's own instance lists is shown to that client and no other, and can be called by it; others are not
@@ -173,7 +173,7 @@ async fn what_an_instance_lists_is_its_clients_alone() {
     }
 }
 
-/// A client is told that its own instance has changed, and nobody else is.
+/// A client is notified that its own instance has changed, and no other client is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_its_client_is_told_of_a_change() {
     let keeper = Keeper::new();
@@ -196,7 +196,7 @@ async fn only_its_client_is_told_of_a_change() {
     let add = json!({"name": "s__login", "arguments": {"add": "y"}});
     modern.begin("tools/call", add).await;
     let heard = loop {
-        let message = modern.hear().await;
+        let message = modern.recv().await;
         if message["method"] == "notifications/tools/list_changed" {
             break message;
         }
@@ -206,7 +206,7 @@ async fn only_its_client_is_told_of_a_change() {
     // What was said to it before it is answered has been heard by then.
     let id = b.begin("ping", json!({})).await;
     loop {
-        let message = b.hear().await;
+        let message = b.recv().await;
         assert_ne!(message["method"], "notifications/tools/list_changed");
         if message["id"] == id {
             break;
@@ -214,12 +214,13 @@ async fn only_its_client_is_told_of_a_change() {
     }
 }
 
-/// Nobody's list is kept for later runs, a client's is not; many who only list start one process.
+/// The list of the shared instance is kept for later runs, that of a client is not. Clients that only list start one
+/// process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_nobodys_list_is_kept() {
     let (keeper, folder) = (Keeper::new(), tempfile::tempdir().unwrap());
     let cache = Cache::in_dir(folder.path());
-    let first = hub(vec![keeper.member(Strategy::Stateful, &cache)]);
+    let first = aggregator(vec![keeper.member(Strategy::Stateful, &cache)]);
     let mut a = come(&first, false, &json!({})).await;
     listed(&mut a).await;
     call(&mut a, "s__login", json!({"add": "secret_of_a"})).await;
@@ -229,7 +230,10 @@ async fn only_nobodys_list_is_kept() {
         assert_eq!(names(&listed(&mut other).await), ["s__login"]);
     }
     let starts = keeper.starts();
-    assert_eq!(starts, 3, "it was met, nobody's, and that of who called");
+    assert_eq!(
+        starts, 3,
+        "the first, the shared one, and that of the caller"
+    );
     let written = || {
         let files = fs::read_dir(folder.path()).into_iter().flatten().flatten();
         let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
@@ -238,25 +242,25 @@ async fn only_nobodys_list_is_kept() {
     until("it is written down", || written().contains("login")).await;
     assert!(!written().contains("secret_of_a"), "{}", written());
 
-    let later = hub(vec![keeper.member(Strategy::Stateful, &cache)]);
+    let later = aggregator(vec![keeper.member(Strategy::Stateful, &cache)]);
     let mut b = come(&later, false, &json!({})).await;
     assert_eq!(names(&listed(&mut b).await), ["s__login"]);
-    assert_eq!(keeper.starts(), starts, "nobody is started for it");
+    assert_eq!(keeper.starts(), starts, "no process is started for it");
 }
 
-/// Nobody's list of an earlier run is looked at again when an instance of a client has something else; the client
-/// is told, and so are others.
+/// The list of the shared instance from an earlier run is read again when the instance of a client has another one. That
+/// client is notified, and so are the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_list_of_nobody_is_looked_at_again() {
     let (keeper, folder) = (Keeper::new(), tempfile::tempdir().unwrap());
     let cache = Cache::in_dir(folder.path());
-    let before = hub(vec![keeper.member(Strategy::Stateful, &cache)]);
+    let before = aggregator(vec![keeper.member(Strategy::Stateful, &cache)]);
     listed(&mut come(&before, false, &json!({})).await).await;
     let is_written = || fs::read_dir(folder.path()).is_ok_and(|files| files.count() > 0);
     until("it is written down", is_written).await;
 
     fs::write(keeper.notes.path().join("names"), "login new").unwrap();
-    let later = hub(vec![keeper.member(Strategy::Stateful, &cache)]);
+    let later = aggregator(vec![keeper.member(Strategy::Stateful, &cache)]);
     let mut a = come(&later, false, &json!({})).await;
     let mut b = come(&later, false, &json!({})).await;
     for client in [&mut a, &mut b] {
@@ -284,7 +288,7 @@ async fn no_answer_of_a_client_is_in_what_others_see() {
         for _ in 0..2 {
             let mut client = come(&hub, false, &roots).await;
             let id = client.begin("tools/list", json!({})).await;
-            let shown = client.hear().await;
+            let shown = client.recv().await;
             assert_eq!(shown["id"], id, "it is asked nothing: {shown}");
             assert_eq!(names(&shown), ["s__login", "s__nobody"], "{strategy:?}");
         }
@@ -298,9 +302,9 @@ async fn no_answer_of_a_client_is_in_what_others_see() {
     let (mut is_told, mut is_answered) = (false, false);
     let hearing = async {
         while !is_told || !is_answered {
-            let message = client.hear().await;
+            let message = client.recv().await;
             match message["method"].as_str() {
-                Some("roots/list") => client.say(&answer(&message, "home")).await,
+                Some("roots/list") => client.send(&answer(&message, "home")).await,
                 Some("notifications/tools/list_changed") => is_told = true,
                 _ => is_answered |= message["id"] == id,
             }
@@ -318,9 +322,9 @@ async fn no_answer_of_a_client_is_in_what_others_see() {
     let params = json!({"name": "s__in_home", "arguments": {}});
     let id = other.begin("tools/call", params).await;
     let called = loop {
-        let message = other.hear().await;
+        let message = other.recv().await;
         if message["method"] == "roots/list" {
-            other.say(&answer(&message, "home")).await;
+            other.send(&answer(&message, "home")).await;
         } else if message["id"] == id {
             break message;
         }

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact::server::PrincipalSource;
 use mcpact_gateway::{Aggregator, AggregatorSettings};
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 use mcpact_transport::http::client::{ClientResponseBody, HttpClient, HttpSettings};
 use serde_json::{Value, json};
 
-use crate::house::everything;
-use crate::scripted::{Script, Speaks};
+use crate::in_process::everything;
+use crate::scripted_process::ScriptedProcess;
 
 /// A hub that believes a header; a token stands for it in real life.
 async fn listening(members: Vec<Arc<mcpact_gateway::ServerEntry>>) -> String {
@@ -25,7 +25,7 @@ async fn listening(members: Vec<Arc<mcpact_gateway::ServerEntry>>) -> String {
     url
 }
 
-/// Somebody who says who it is.
+/// HTTP client with the name of a user.
 #[derive(Clone)]
 struct User {
     http: HttpClient,
@@ -232,12 +232,12 @@ async fn what_a_client_carries_is_nobody_elses() {
     }
 }
 
-/// P14, P15: a list that was fetched for one principal is shown to no other: the server is asked anew
-/// for each.
+/// P14, P15: a list that was fetched for one principal is shown to no other: the server is asked
+/// again for each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_is_kept_for_its_principal() {
-    for speaks in [Speaks::Handshake, Speaks::Discover] {
-        let script = Script::new(speaks, &json!({"tools": {}}));
+    for speaks in [Era::Legacy, Era::Modern] {
+        let script = ScriptedProcess::new(speaks, &json!({"tools": {}}));
         let list = |tool: &str| {
             let tools = json!([{"name": tool, "inputSchema": {"type": "object"}}]);
             let scope = json!({"resultType": "complete", "ttlMs": 60000, "cacheScope": "public"});
@@ -246,7 +246,7 @@ async fn a_list_is_kept_for_its_principal() {
             script.answers("tools-list", &list);
         };
         let url = listening(vec![script.member("s")]).await;
-        // Nobody is told that the list has changed, so who is shown the other one was not shown a kept one.
+        // The change is not announced, so a user with a new list did not get a cached one.
         for (user, tool) in [("ann", "first"), ("bob", "second"), ("eve", "third")] {
             list(tool);
             let listed = User::new(&url, user)
@@ -263,11 +263,11 @@ async fn a_list_is_kept_for_its_principal() {
 /// principal was shown it there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_does_not_lead_anothers_addresses_elsewhere() {
-    for speaks in [Speaks::Handshake, Speaks::Discover] {
+    for speaks in [Era::Legacy, Era::Modern] {
         let complete =
             |member: &str, value: Value| json!({"resultType": "complete", member: value});
         let scripts = ["a", "b"].map(|text| {
-            let script = Script::new(speaks, &json!({"tools": {}, "resources": {}}));
+            let script = ScriptedProcess::new(speaks, &json!({"tools": {}, "resources": {}}));
             let contents = json!([{"uri": "note://x", "text": text}]);
             script.answers("resources-read", &complete("contents", contents));
             script.answers(
@@ -276,7 +276,7 @@ async fn a_list_does_not_lead_anothers_addresses_elsewhere() {
             );
             script
         });
-        let list = |script: &Script, uris: &[&str]| {
+        let list = |script: &ScriptedProcess, uris: &[&str]| {
             let items = uris.iter().map(|uri| json!({"uri": uri, "name": uri}));
             let items = Value::Array(items.collect());
             script.answers("resources-list", &complete("resources", items));

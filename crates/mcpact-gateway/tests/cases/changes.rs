@@ -23,12 +23,12 @@ fn filter(said: &ReceivedMessage) -> Value {
 fn acknowledge(said: &ReceivedMessage) {
     let params =
         json!({"_meta": {SUBSCRIPTION: said.message["id"]}, "notifications": filter(said)});
-    said.note("notifications/subscriptions/acknowledged", params);
+    said.notify("notifications/subscriptions/acknowledged", params);
 }
 
 fn tell(said: &ReceivedMessage, method: &str, mut params: Value) {
     params["_meta"] = json!({SUBSCRIPTION: said.message["id"]});
-    said.note(method, params);
+    said.notify(method, params);
 }
 
 /// BA-13, BA-14: the listen request of a legacy client grows with its subscriptions, the old one ends once the new one
@@ -116,7 +116,7 @@ async fn rejected_uris_are_not_subscribed() {
     let said = scripted.recv().await;
     let params = json!({"_meta": {SUBSCRIPTION: said.message["id"]},
         "notifications": {"toolsListChanged": true}});
-    said.note("notifications/subscriptions/acknowledged", params);
+    said.notify("notifications/subscriptions/acknowledged", params);
     assert_eq!(peer.recv().await["error"]["code"], -32602);
 }
 
@@ -144,12 +144,12 @@ async fn listeners_share_a_subscription() {
     assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], 9);
     assert!(scripted.received().is_empty(), "one subscription is enough");
 
-    subscribed.note(
+    subscribed.notify(
         "notifications/resources/updated",
         json!({"uri": "test://1"}),
     );
-    subscribed.note("notifications/prompts/list_changed", json!({}));
-    subscribed.note("notifications/tools/list_changed", json!({}));
+    subscribed.notify("notifications/prompts/list_changed", json!({}));
+    subscribed.notify("notifications/tools/list_changed", json!({}));
     for (peer, id) in [(&mut one, json!("L1")), (&mut two, json!(9))] {
         let updated = peer.expect("notifications/resources/updated").await;
         assert_eq!(updated["params"]["_meta"][SUBSCRIPTION], id);

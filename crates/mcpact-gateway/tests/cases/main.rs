@@ -30,12 +30,3 @@ use self::scripted_server::ScriptedServer;
 fn upstream(scripted: &ScriptedServer) -> Arc<UpstreamServer> {
     UpstreamServer::new(scripted.target.clone(), UpstreamSettings::default()).unwrap()
 }
-
-/// Names for the tests that do not change while the connection pool is rewritten.
-mod http_client {
-    pub(crate) use mcpact_sim::scripted::{HttpTestClient, Reply, listen};
-}
-mod scripted_client {
-    pub(crate) use mcpact_sim::scripted::TestClient as ScriptedClient;
-    pub(crate) use mcpact_sim::scripted::message::tool;
-}

@@ -87,7 +87,7 @@ async fn questions_of_ended_calls_can_be_withdrawn() {
     said.text("done");
     let asked = peer.expect("elicitation/create").await;
     assert_eq!(peer.recv().await["id"], 1);
-    said.note("notifications/cancelled", json!({"requestId": "q1"}));
+    said.notify("notifications/cancelled", json!({"requestId": "q1"}));
     let told = peer.expect("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], asked["id"]);
     peer.request(2, "tools/call", tool("greet")).await;
@@ -102,7 +102,7 @@ async fn cancelled_call_refuses_questions(mut scripted: ScriptedServer) {
     said.ask("q1", "elicitation/create", form());
     let asked = peer.expect("elicitation/create").await;
     let call = json!({"requestId": 1});
-    peer.note("notifications/cancelled", call).await;
+    peer.notify("notifications/cancelled", call).await;
     let told = peer.expect("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], asked["id"]);
     is_refused(&mut scripted, &[-32603]).await;
@@ -152,7 +152,7 @@ async fn questions_of_disconnected_modern_clients_are_refused() {
     let said = called(&mut scripted, &mut peer).await;
     said.ask("q1", "elicitation/create", form());
     let call = json!({"requestId": 1});
-    peer.note("notifications/cancelled", call).await;
+    peer.notify("notifications/cancelled", call).await;
     // The call may end before the question is assigned to it.
     is_refused(&mut scripted, &[-32603, -32602]).await;
 }

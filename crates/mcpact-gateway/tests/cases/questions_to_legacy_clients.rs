@@ -285,7 +285,7 @@ async fn cancelled_calls_withdraw_their_questions() {
         if said.params().get("inputResponses").is_none() {
             peer.answer(&asked, accept("Ann")).await;
         } else {
-            peer.note("notifications/cancelled", json!({"requestId": 1}))
+            peer.notify("notifications/cancelled", json!({"requestId": 1}))
                 .await;
             let withdrawn = peer.expect("notifications/cancelled").await;
             assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
@@ -325,7 +325,7 @@ async fn cancellation_reaches_the_server_in_a_later_round() {
         let asked = peer.expect("elicitation/create").await;
         peer.answer(&asked, accept("Ann")).await;
         let second = scripted.expect("tools/call").await;
-        peer.note("notifications/cancelled", json!({"requestId": 1}))
+        peer.notify("notifications/cancelled", json!({"requestId": 1}))
             .await;
         if is_http {
             second.closed().await;
@@ -347,7 +347,7 @@ async fn progress_increases_over_rounds() {
     peer.request(1, "tools/call", params).await;
     let first = scripted.recv().await;
     let token = first.params()["_meta"]["progressToken"].clone();
-    first.note(
+    first.notify(
         "notifications/progress",
         json!({"progressToken": token, "progress": 0.5}),
     );
@@ -364,7 +364,7 @@ async fn progress_increases_over_rounds() {
     let second = scripted.recv().await;
     let token = second.params()["_meta"]["progressToken"].clone();
     for progress in [0.1, 0.2, 0.7] {
-        second.note(
+        second.notify(
             "notifications/progress",
             json!({"progressToken": token, "progress": progress}),
         );

@@ -273,7 +273,7 @@ async fn withdrawn_questions_are_not_answered() {
     said.ask(101, "elicitation/create", form("Who?"));
     said.ask(102, "roots/list", json!({}));
     let asked = peer.recv().await;
-    said.note("notifications/cancelled", json!({"requestId": 101}));
+    said.notify("notifications/cancelled", json!({"requestId": 101}));
     tokio::time::sleep(Duration::from_secs(1)).await;
     let requests = asked["result"]["inputRequests"].as_object().unwrap();
     let answers: Value = requests
@@ -365,7 +365,7 @@ async fn progress_is_delivered_on_retry() {
     let token = said.params()["_meta"]["progressToken"].clone();
     let report = |progress: u32| {
         let params = json!({"progressToken": token, "progress": progress});
-        said.note("notifications/progress", params);
+        said.notify("notifications/progress", params);
     };
     said.ask("q1", "elicitation/create", form("Who?"));
     let asked = peer.recv().await;

@@ -7,9 +7,8 @@ use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::http_client::{HttpTestClient, Reply, listen};
-use crate::scripted_client::ScriptedClient;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
+use mcpact_sim::scripted::{HttpTestClient, Reply, TestClient, listen};
 
 /// Number of pairs of clients; as many calls that may be asked questions need their own connections.
 const PAIRS: u64 = 16;
@@ -44,7 +43,7 @@ struct Mirror {
 
 impl Mirror {
     async fn run(mut self, mut stage: ScriptedServer) {
-        while let Some(said) = stage.hear_more().await {
+        while let Some(said) = stage.recv_or_end().await {
             match said.method() {
                 "tools/call" => self.called(said),
                 "GET" | "notifications/cancelled" => {}
@@ -134,13 +133,13 @@ fn retry(params: &Value, result: &Value, expected: &str) -> Value {
 }
 
 /// Makes calls on stdio, all with id 1.
-async fn on_stdio(mut peer: ScriptedClient, pair: u64, side: &str, turns: u64) {
+async fn on_stdio(mut peer: TestClient, pair: u64, side: &str, turns: u64) {
     for turn in 0..turns {
         let params = call(pair, side, turn);
         let expected = params["arguments"].to_string();
         peer.request(1, "tools/call", params.clone()).await;
         loop {
-            let message = peer.hear().await;
+            let message = peer.recv().await;
             if message["method"] == "elicitation/create" {
                 let answer = accept(&message["params"], &expected);
                 peer.answer(&message, answer).await;
@@ -215,9 +214,9 @@ async fn overlapping_calls_with_equal_ids_on_stdio() {
                     clients.spawn(async move {
                         let declared = json!({"elicitation": {}});
                         let peer = match client.era() {
-                            Era::Modern => ScriptedClient::modern(&bridge, declared),
+                            Era::Modern => TestClient::modern(&bridge, declared),
                             Era::Legacy => {
-                                ScriptedClient::legacy(&bridge, client.as_str(), declared).await
+                                TestClient::legacy(&bridge, client.as_str(), declared).await
                             }
                         };
                         on_stdio(peer, pair, side, turns).await;

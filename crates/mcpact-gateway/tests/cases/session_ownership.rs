@@ -7,8 +7,9 @@ use mcpact_gateway::{UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::scripted_client::{ScriptedClient, tool};
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
+use mcpact_sim::scripted::TestClient;
+use mcpact_sim::scripted::message::tool;
 
 fn sharing(stage: &ScriptedServer) -> Arc<UpstreamServer> {
     let run = RunSettings {
@@ -22,13 +23,13 @@ fn sharing(stage: &ScriptedServer) -> Arc<UpstreamServer> {
     UpstreamServer::new(stage.target.clone(), settings).unwrap()
 }
 
-async fn client(bridge: &Arc<UpstreamServer>) -> ScriptedClient {
-    ScriptedClient::legacy(bridge, "2025-11-25", json!({"roots": {}})).await
+async fn client(bridge: &Arc<UpstreamServer>) -> TestClient {
+    TestClient::legacy(bridge, "2025-11-25", json!({"roots": {}})).await
 }
 
 /// Returns the number of opened sessions.
 fn sessions(stage: &ScriptedServer) -> usize {
-    let greetings = stage.greetings();
+    let greetings = stage.handshakes();
     let opened = greetings
         .iter()
         .filter(|said| said["method"] == "initialize");
@@ -38,7 +39,7 @@ fn sessions(stage: &ScriptedServer) -> usize {
 /// Returns the next message that does not open the stream of a session.
 async fn after_streams(stage: &mut ScriptedServer) -> ReceivedMessage {
     loop {
-        let said = stage.hear().await;
+        let said = stage.recv().await;
         if said.method() != "GET" {
             return said;
         }
@@ -46,12 +47,12 @@ async fn after_streams(stage: &mut ScriptedServer) -> ReceivedMessage {
 }
 
 /// Makes a call.
-async fn call(stage: &mut ScriptedServer, peer: &mut ScriptedClient) -> ReceivedMessage {
+async fn call(stage: &mut ScriptedServer, peer: &mut TestClient) -> ReceivedMessage {
     peer.request(1, "tools/call", tool("t")).await;
     let said = after_streams(stage).await;
     assert_eq!(said.method(), "tools/call");
     said.text("done");
-    let answer = peer.hear().await;
+    let answer = peer.recv().await;
     assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
     said
 }
@@ -60,10 +61,10 @@ async fn call(stage: &mut ScriptedServer, peer: &mut ScriptedClient) -> Received
 async fn ask_outside_of_calls(
     stage: &mut ScriptedServer,
     stream: &ReceivedMessage,
-    peer: &mut ScriptedClient,
+    peer: &mut TestClient,
 ) -> Value {
     stream.ask("q", "roots/list", json!({}));
-    let question = peer.hear().await;
+    let question = peer.recv().await;
     assert_eq!(question["method"], "roots/list");
     let roots = json!({"roots": [{"uri": "file:///ann"}]});
     peer.answer(&question, roots).await;
@@ -76,7 +77,7 @@ async fn http_sessions_become_exclusive_after_an_answer() {
     let mut stage = ScriptedServer::http(Role::new(Revision::V2025_11_25)).await;
     let bridge = sharing(&stage);
     let mut ann = client(&bridge).await;
-    let stream = stage.hear_of("GET").await;
+    let stream = stage.expect("GET").await;
     call(&mut stage, &mut ann).await;
     let heard = ask_outside_of_calls(&mut stage, &stream, &mut ann).await;
     assert_eq!(heard["result"]["roots"][0]["uri"], "file:///ann", "{heard}");
@@ -87,8 +88,8 @@ async fn http_sessions_become_exclusive_after_an_answer() {
     assert_eq!(sessions(&stage), 2);
     call(&mut stage, &mut ann).await;
     let log = json!({"level": "error", "data": "file:///ann"});
-    stream.note("notifications/message", log.clone());
-    assert_eq!(ann.hear().await["params"], log);
+    stream.notify("notifications/message", log.clone());
+    assert_eq!(ann.recv().await["params"], log);
     call(&mut stage, &mut bob).await;
     assert_eq!(sessions(&stage), 2, "both have what they need");
     // The owner can be asked again, even with other clients.
@@ -102,7 +103,7 @@ async fn shared_sessions_are_not_asked_outside_of_calls() {
     let mut stage = ScriptedServer::http(Role::new(Revision::V2025_11_25)).await;
     let bridge = sharing(&stage);
     let mut ann = client(&bridge).await;
-    let stream = stage.hear_of("GET").await;
+    let stream = stage.expect("GET").await;
     let mut bob = client(&bridge).await;
     stream.ask("q", "roots/list", json!({}));
     let answer = after_streams(&mut stage).await.message;
@@ -120,27 +121,27 @@ async fn ambiguous_log_messages_are_dropped() {
     let mut stage = ScriptedServer::lines(Role::new(Revision::V2025_11_25));
     let bridge = sharing(&stage);
     // Clients without capabilities need not wait for a turn.
-    let silent = || ScriptedClient::legacy(&bridge, "2025-11-25", json!({}));
+    let silent = || TestClient::legacy(&bridge, "2025-11-25", json!({}));
     let [mut ann, mut bob, mut idle] = [silent().await, silent().await, silent().await];
     let said = call(&mut stage, &mut ann).await;
     let log = json!({"level": "error", "data": "about ann"});
-    said.note("notifications/message", log.clone());
-    assert_eq!(ann.hear().await["params"], log);
+    said.notify("notifications/message", log.clone());
+    assert_eq!(ann.recv().await["params"], log);
 
     let mut open = Vec::new();
     for peer in [&mut ann, &mut bob] {
         peer.request(2, "tools/call", tool("t")).await;
-        open.push(stage.hear().await);
+        open.push(stage.recv().await);
     }
-    open[0].note("notifications/message", log.clone());
+    open[0].notify("notifications/message", log.clone());
     for (said, peer) in open.iter().zip([&mut ann, &mut bob]) {
         said.text("done");
-        let answer = peer.hear().await;
+        let answer = peer.recv().await;
         assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
     }
-    open[0].note("notifications/message", log);
+    open[0].notify("notifications/message", log);
     open[0].ask("p", "ping", json!({}));
-    let pong = stage.hear().await;
+    let pong = stage.recv().await;
     assert_eq!(pong.message["id"], "p", "what was said before was heard");
     for _ in 0..2 {
         for peer in [&mut ann, &mut bob, &mut idle] {

@@ -294,7 +294,7 @@ async fn unknown_members_are_not_sent_to_older_peers() {
     peer.request(1, "tools/call", params).await;
     let said = scripted.recv().await;
     let token = meta_token(said.params());
-    said.note(
+    said.notify(
         "notifications/progress",
         json!({"progressToken": token, "progress": 1, "message": "half"}),
     );

@@ -20,8 +20,3 @@ mod reload;
 mod resting;
 mod rig;
 mod sweep;
-
-/// Names for the tests that do not change while the connection pool is rewritten.
-mod scripted_client {
-    pub(crate) use mcpact_sim::scripted::TestClient as ScriptedClient;
-}

@@ -399,7 +399,7 @@ fn update(said: &ReceivedMessage) {
         }
         _ => json!({"uri": URI}),
     };
-    said.note("notifications/resources/updated", params);
+    said.notify("notifications/resources/updated", params);
 }
 
 /// The gateway renews the subscription at the second server, notifies the client that the resource may have changed, and

@@ -17,7 +17,7 @@ const REST: Duration = Duration::from_secs(2);
 
 async fn cancel(peer: &mut TestClient, id: u64) {
     let params = json!({"requestId": id});
-    peer.note("notifications/cancelled", params).await;
+    peer.notify("notifications/cancelled", params).await;
 }
 
 /// For two seconds after a cancelled call that allows input requests, the connection accepts no other such call, and a late

@@ -108,7 +108,7 @@ pub(crate) fn is_listed(said: &ReceivedMessage) -> bool {
 pub(crate) fn acknowledge(said: &ReceivedMessage) {
     let filter = &said.params()["notifications"];
     let params = json!({"_meta": {SUBSCRIPTION: said.message["id"]}, "notifications": filter});
-    said.note("notifications/subscriptions/acknowledged", params);
+    said.notify("notifications/subscriptions/acknowledged", params);
 }
 
 /// Config of a server `s` in memory, with more keys.

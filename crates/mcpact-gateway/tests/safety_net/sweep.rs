@@ -19,8 +19,8 @@ use tokio::sync::Notify;
 
 use crate::cut::{Cutting, DROPPED, Moment, VICTIM};
 use crate::rig::{ERAS, URI, acknowledge, form, is_listed};
-use crate::scripted_client::ScriptedClient;
 use crate::scripted_server::{ReceivedMessage, Role, ScriptedServer};
+use mcpact_sim::scripted::TestClient;
 
 /// Maximum number of polls of a request.
 const MOST_POLLS: usize = 200;
@@ -92,7 +92,7 @@ struct Script {
 
 impl Script {
     async fn run(mut self, mut stage: ScriptedServer) {
-        while let Some(said) = stage.hear_more().await {
+        while let Some(said) = stage.recv_or_end().await {
             match said.method() {
                 _ if is_listed(&said) => {}
                 "tools/call" => self.called(said),
@@ -147,7 +147,7 @@ async fn report(said: ReceivedMessage) {
     for progress in 1..4 {
         tokio::time::sleep(STEP).await;
         let params = json!({"progressToken": token, "progress": progress});
-        said.note("notifications/progress", params);
+        said.notify("notifications/progress", params);
     }
     tokio::time::sleep(STEP).await;
     said.text("done");
@@ -162,20 +162,20 @@ struct Scene<B> {
 }
 
 impl<B: Backend> Scene<B> {
-    async fn client(&self) -> ScriptedClient {
+    async fn client(&self) -> TestClient {
         let (ours, theirs) = memory::pair();
         let ending = SessionEnd::after(Duration::ZERO);
         tokio::spawn(serve_link(Arc::clone(&self.backend), theirs, ending));
         let can = json!({"elicitation": {}});
         match self.case.client.era() {
             Era::Modern => {
-                let mut peer = ScriptedClient::on(ours, Some(can));
+                let mut peer = TestClient::on(ours, Some(can));
                 // A connection without a message is closed.
-                peer.hears_nothing().await;
+                peer.expect_silence().await;
                 peer
             }
             Era::Legacy => {
-                let mut peer = ScriptedClient::on(ours, None);
+                let mut peer = TestClient::on(ours, None);
                 peer.open(self.case.client.as_str(), can).await;
                 peer
             }
@@ -207,7 +207,7 @@ impl<B: Backend> Scene<B> {
     }
 
     /// Sends the request and continues until it is answered or dropped.
-    async fn attempt(&self, peer: &mut ScriptedClient) {
+    async fn attempt(&self, peer: &mut TestClient) {
         let (method, params) = self.request();
         peer.request(VICTIM, method, params.clone()).await;
         if self.case.request == Request::Queued {
@@ -218,7 +218,7 @@ impl<B: Backend> Scene<B> {
         }
         let accept = json!({"action": "accept", "content": {}});
         loop {
-            let message = peer.hear().await;
+            let message = peer.recv().await;
             match message["method"].as_str() {
                 Some("elicitation/create") => peer.answer(&message, accept.clone()).await,
                 // It stays open until it is dropped or cancelled.
@@ -226,7 +226,7 @@ impl<B: Backend> Scene<B> {
                     tokio::time::sleep(STEP).await;
                     if !self.backend.is_cut() {
                         let params = json!({"requestId": VICTIM});
-                        peer.note("notifications/cancelled", params).await;
+                        peer.notify("notifications/cancelled", params).await;
                         return;
                     }
                 }
@@ -253,9 +253,9 @@ impl<B: Backend> Scene<B> {
     }
 
     /// Waits for the answer to a request that is not dropped.
-    async fn answered(&self, peer: &mut ScriptedClient, id: &str) {
+    async fn answered(&self, peer: &mut TestClient, id: &str) {
         loop {
-            let message = peer.hear().await;
+            let message = peer.recv().await;
             if message["id"] == id {
                 assert_eq!(message["result"]["content"][0]["text"], "done", "{message}");
                 return;

@@ -6,7 +6,7 @@ use mcpact_sim::scripted::{HttpTestClient, TestClient, listen};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::scene::{Peer, Scene};
+use crate::scene::Scene;
 
 use Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
 
@@ -51,7 +51,7 @@ async fn progress(client: &mut TestClient, token: &str) -> f64 {
     report["params"]["progress"].as_f64().unwrap()
 }
 
-async fn elicited(scene: &mut Scene) -> (Peer, Peer) {
+async fn elicited(scene: &mut Scene) -> (TestClient, TestClient) {
     let client = json!({"elicitation": {}});
     let server = json!({"tools": {}});
     scene.legacy_pair(V2025_06_18, client, server).await

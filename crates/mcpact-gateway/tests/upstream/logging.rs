@@ -1,9 +1,10 @@
 //! Log levels: of a session on one side, of a request on the other.
 
+use mcpact_sim::scripted::TestClient;
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::staged::{Peer, Scene};
+use crate::scene::Scene;
 
 use Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
 
@@ -17,12 +18,12 @@ fn done() -> Value {
     json!({"content": []})
 }
 
-async fn log(server: &mut Peer, level: &str) {
+async fn log(server: &mut TestClient, level: &str) {
     let message = json!({"level": level, "data": level});
-    server.tell("notifications/message", message).await;
+    server.notify("notifications/message", message).await;
 }
 
-async fn hears(client: &mut Peer, level: &str) {
+async fn hears(client: &mut TestClient, level: &str) {
     let heard = client.expect("notifications/message").await;
     assert_eq!(heard["params"]["level"], level);
 }
@@ -51,14 +52,18 @@ async fn a_requests_level_is_set_at_a_legacy_server() {
     client.result(1).await;
 
     // The session stays as verbose as it is; who asked for nothing hears nothing.
-    client.ask_modern(2, "tools/call", call(), json!({})).await;
+    client
+        .request_modern_with(2, "tools/call", call(), json!({}))
+        .await;
     let called = server.expect("tools/call").await;
     log(&mut server, "emergency").await;
     server.answer(&called, done()).await;
     client.result(2).await;
 
     let quiet = json!({ LEVEL: "warning" });
-    client.ask_modern(3, "tools/call", call(), quiet).await;
+    client
+        .request_modern_with(3, "tools/call", call(), quiet)
+        .await;
     let called = server.expect("tools/call").await;
     for level in ["info", "warning"] {
         log(&mut server, level).await;
@@ -68,18 +73,20 @@ async fn a_requests_level_is_set_at_a_legacy_server() {
     client.result(3).await;
 
     let loud = json!({ LEVEL: "debug" });
-    client.ask_modern(4, "tools/call", call(), loud).await;
+    client
+        .request_modern_with(4, "tools/call", call(), loud)
+        .await;
     let set = server.expect("logging/setLevel").await;
     assert_eq!(set["params"]["level"], "debug");
     server
-        .say(json!({"id": set["id"], "error": {"code": -32603, "message": "no"}}))
+        .send(json!({"id": set["id"], "error": {"code": -32603, "message": "no"}}))
         .await;
     let called = server.expect("tools/call").await;
     server.answer(&called, done()).await;
     client.result(4).await;
 }
 
-/// BB-22: a message that could be anybody's is nobody's.
+/// BB-22: a message that may belong to several clients goes to none.
 #[tokio::test]
 async fn messages_that_could_be_anybodys_are_dropped() {
     let mut scene = Scene::new(V2025_11_25);
@@ -90,7 +97,9 @@ async fn messages_that_could_be_anybodys_are_dropped() {
     let set = server.expect("logging/setLevel").await;
     server.answer(&set, json!({})).await;
     let one = server.expect("tools/call").await;
-    client.ask_modern(2, "tools/call", call(), loud).await;
+    client
+        .request_modern_with(2, "tools/call", call(), loud)
+        .await;
     let two = server.expect("tools/call").await;
     log(&mut server, "error").await;
     server.answer(&one, done()).await;
@@ -124,22 +133,22 @@ async fn a_sessions_level_goes_with_each_request() {
     let (mut client, mut server) = pair.await;
     let modern_done = json!({"resultType": "complete", "content": []});
 
-    client.ask(2, "tools/call", call()).await;
+    client.request(2, "tools/call", call()).await;
     let called = server.expect("tools/call").await;
     assert_eq!(called["params"]["_meta"][LEVEL], Value::Null);
     server.answer(&called, modern_done.clone()).await;
     client.result(2).await;
 
     client
-        .ask(3, "logging/setLevel", json!({"level": "loud"}))
+        .request(3, "logging/setLevel", json!({"level": "loud"}))
         .await;
     assert_eq!(client.error(3).await, -32602);
     client
-        .ask(4, "logging/setLevel", json!({"level": "warning"}))
+        .request(4, "logging/setLevel", json!({"level": "warning"}))
         .await;
     client.result(4).await;
 
-    client.ask(5, "tools/call", call()).await;
+    client.request(5, "tools/call", call()).await;
     let called = server.expect("tools/call").await;
     assert_eq!(called["params"]["_meta"][LEVEL], "warning");
     log(&mut server, "error").await;

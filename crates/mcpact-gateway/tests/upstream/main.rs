@@ -25,8 +25,3 @@ mod shared_tasks;
 #[path = "../common/targets.rs"]
 mod targets;
 mod tasks;
-
-/// Name for a test that does not change while the connection pool is rewritten.
-mod staged {
-    pub(crate) use crate::scene::{Peer, Scene};
-}

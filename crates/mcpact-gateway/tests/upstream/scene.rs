@@ -1,6 +1,5 @@
 //! Upstream server with connections that the test serves message by message.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,12 +46,12 @@ impl Scene {
     }
 
     /// Waits for the next connection and answers its handshake; returns the end of the server.
-    pub(crate) async fn server(&mut self, capabilities: Value) -> Peer {
+    pub(crate) async fn server(&mut self, capabilities: Value) -> TestClient {
         let link = tokio::time::timeout(PATIENCE, self.connections.recv()).await;
         let mut server = TestClient::on(link.unwrap().unwrap(), None);
         let handshake = handshake(self.revision, capabilities);
         server.accept(handshake).await;
-        Peer(server)
+        server
     }
 
     /// Connects a legacy client; returns it and the server, both after the handshake.
@@ -61,14 +60,14 @@ impl Scene {
         revision: Revision,
         client_capabilities: Value,
         server_capabilities: Value,
-    ) -> (Peer, Peer) {
+    ) -> (TestClient, TestClient) {
         let mut client = TestClient::silent(&self.bridge);
         let opening = initialize(1, revision.as_str(), client_capabilities);
         client.send(opening).await;
         let server = self.server(server_capabilities).await;
         client.result(1).await;
         client.notify("notifications/initialized", json!({})).await;
-        (Peer(client), server)
+        (client, server)
     }
 
     /// Connects a modern client that has sent this request; returns it and the server after the handshake.
@@ -77,46 +76,10 @@ impl Scene {
         capabilities: Value,
         (id, method, params): (i64, &str, Value),
         meta: Value,
-    ) -> (Peer, Peer) {
+    ) -> (TestClient, TestClient) {
         let mut client = TestClient::silent(&self.bridge);
         client.request_modern_with(id, method, params, meta).await;
         let server = self.server(capabilities).await;
-        (Peer(client), server)
-    }
-}
-
-/// Client or server, with the former names of some methods for tests that do not change while the connection pool is
-/// rewritten.
-pub(crate) struct Peer(TestClient);
-
-impl Peer {
-    pub(crate) async fn say(&mut self, message: Value) {
-        self.0.send(message).await;
-    }
-
-    pub(crate) async fn tell(&mut self, method: &str, params: Value) {
-        self.0.notify(method, params).await;
-    }
-
-    pub(crate) async fn ask(&mut self, id: i64, method: &str, params: Value) {
-        self.0.request(id, method, params).await;
-    }
-
-    pub(crate) async fn ask_modern(&mut self, id: i64, method: &str, params: Value, meta: Value) {
-        self.0.request_modern_with(id, method, params, meta).await;
-    }
-}
-
-impl Deref for Peer {
-    type Target = TestClient;
-
-    fn deref(&self) -> &TestClient {
-        &self.0
-    }
-}
-
-impl DerefMut for Peer {
-    fn deref_mut(&mut self) -> &mut TestClient {
-        &mut self.0
+        (client, server)
     }
 }

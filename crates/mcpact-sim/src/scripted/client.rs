@@ -254,23 +254,3 @@ pub fn connect(backend: &Arc<impl Backend>) -> Link {
     tokio::spawn(serve_link(Arc::clone(backend), far, session_end));
     near
 }
-
-/// Former names, used by tests that do not change while the connection pool is rewritten.
-#[doc(hidden)]
-impl TestClient {
-    pub async fn hear(&mut self) -> Value {
-        self.recv().await
-    }
-
-    pub async fn hears_nothing(&mut self) {
-        self.expect_silence().await;
-    }
-
-    pub async fn note(&mut self, method: &str, params: Value) {
-        self.notify(method, params).await;
-    }
-
-    pub async fn say(&mut self, message: &Value) {
-        self.send(message).await;
-    }
-}

@@ -404,31 +404,3 @@ fn events(first: Option<Value>, outputs: mpsc::UnboundedReceiver<Output>) -> Htt
         }
     }))
 }
-
-/// Former names, used by tests that do not change while the connection pool is rewritten.
-#[doc(hidden)]
-impl ScriptedServer {
-    pub async fn hear(&mut self) -> ReceivedMessage {
-        self.recv().await
-    }
-
-    pub async fn hear_more(&mut self) -> Option<ReceivedMessage> {
-        self.recv_or_end().await
-    }
-
-    pub async fn hear_of(&mut self, method: &str) -> ReceivedMessage {
-        self.expect(method).await
-    }
-
-    #[must_use]
-    pub fn greetings(&self) -> Vec<Value> {
-        self.handshakes()
-    }
-}
-
-#[doc(hidden)]
-impl ReceivedMessage {
-    pub fn note(&self, method: &str, params: Value) {
-        self.notify(method, params);
-    }
-}

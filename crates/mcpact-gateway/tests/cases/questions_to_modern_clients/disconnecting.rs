@@ -75,7 +75,7 @@ async fn disconnecting_after_a_retry_cancels_the_call() {
     let back = retry(&tool("greet"), &asked, json!({key(&asked): accept("Ann")}));
     peer.request(2, "tools/call", back.clone()).await;
     assert_eq!(scripted.recv().await.message["id"], "q1");
-    peer.note("notifications/cancelled", json!({"requestId": 2}))
+    peer.notify("notifications/cancelled", json!({"requestId": 2}))
         .await;
     let cancelled = scripted.expect("notifications/cancelled").await;
     assert_eq!(cancelled.params()["requestId"], said.message["id"]);
@@ -88,7 +88,7 @@ async fn questions_of_cancelled_calls_reach_no_other_call() {
     let (mut scripted, mut peer) = scene(json!({"elicitation": {}}));
     peer.request(1, "tools/call", tool("greet")).await;
     let first = scripted.expect("tools/call").await;
-    peer.note("notifications/cancelled", json!({"requestId": 1}))
+    peer.notify("notifications/cancelled", json!({"requestId": 1}))
         .await;
     scripted.expect("notifications/cancelled").await;
     peer.request(2, "tools/call", tool("other")).await;

@@ -108,7 +108,7 @@ async fn call_is_repeated_after_a_url_visit() {
         json!({key(&asked): {"action": "accept"}}),
     );
     peer.request(2, "tools/call", back).await;
-    said.note(
+    said.notify(
         "notifications/elicitation/complete",
         json!({"elicitationId": "e1"}),
     );

@@ -119,7 +119,7 @@ impl Run {
         let token = &self.said.params()["_meta"]["progressToken"];
         if !token.is_null() {
             let params = json!({"progressToken": token, "progress": self.seed.below(100)});
-            self.said.note("notifications/progress", params);
+            self.said.notify("notifications/progress", params);
         }
     }
 
@@ -145,7 +145,7 @@ impl Run {
             let heard = tokio::time::timeout(PATIENCE, answered).await;
             if heard.is_err() && self.seed.happens(500) {
                 self.said
-                    .note("notifications/cancelled", json!({"requestId": id}));
+                    .notify("notifications/cancelled", json!({"requestId": id}));
             }
         }
         self.finish().await;

@@ -69,7 +69,7 @@ impl Script {
             state: Mutex::default(),
         });
         tokio::spawn(async move {
-            while let Some(said) = stage.hear_more().await {
+            while let Some(said) = stage.recv_or_end().await {
                 script
                     .ledger
                     .note(format!("  server {} <- {}", said.connection, said.message));
@@ -171,12 +171,12 @@ impl Script {
                     let token = &said.params()["_meta"]["progressToken"];
                     if !token.is_null() {
                         let params = json!({"progressToken": token, "progress": 1, "message": who});
-                        said.note("notifications/progress", params);
+                        said.notify("notifications/progress", params);
                     }
                 }
                 "log" => {
                     let params = json!({"level": "error", "logger": "l", "data": who});
-                    said.note("notifications/message", params);
+                    said.notify("notifications/message", params);
                 }
                 "elicit" | "sample" | "roots" if self.era() == Era::Legacy => {
                     self.ask(&said, &who, deed).await;
@@ -356,12 +356,12 @@ impl Script {
         match said.method() {
             "subscriptions/listen" => {
                 let meta = json!({SUBSCRIPTION: said.message["id"]});
-                said.note(method, json!({"uri": uri, "_meta": meta}));
+                said.notify(method, json!({"uri": uri, "_meta": meta}));
             }
-            _ if !self.case.is_http => said.note(method, json!({"uri": uri})),
+            _ if !self.case.is_http => said.notify(method, json!({"uri": uri})),
             _ => {
                 if let Some(stream) = stream() {
-                    stream.note(method, json!({"uri": uri}));
+                    stream.notify(method, json!({"uri": uri}));
                 }
             }
         }
@@ -393,7 +393,7 @@ impl Script {
                 let mut status = task;
                 status["status"] = json!("completed");
                 if !self.case.is_http {
-                    said.note("notifications/tasks/status", status);
+                    said.notify("notifications/tasks/status", status);
                 }
             }
             Era::Modern => said.result(task),
