@@ -121,9 +121,9 @@ pub(crate) async fn lease(
                 slot(number).connection_because(StartCause::Request).await?;
             }
             Placed::Release(numbers) => {
-                numbers
-                    .into_iter()
-                    .for_each(|number| slot(number).release_foreign(user));
+                for number in numbers {
+                    slot(number).release_foreign(user);
+                }
             }
         }
     }
@@ -246,21 +246,18 @@ impl ConnectionPool {
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
         loop {
-            let (facts, connections) = self.view(user);
+            if let Some(connection) = self.open_connection_for(user) {
+                return Ok(connection);
+            }
+            let (facts, _) = self.view(user);
             let number = match self.shared.supervisor.place(Purpose::Description, &facts) {
-                Placement::Lease(number) => {
-                    if let Some(connection) = connections.into_iter().nth(number).flatten() {
-                        return Ok(connection);
-                    }
-                    number
-                }
+                Placement::Lease(number) | Placement::Open(number) => number,
                 Placement::Release(numbers) => {
                     for number in numbers {
                         self.slot(number).release_foreign(user);
                     }
                     continue;
                 }
-                Placement::Open(number) => number,
                 // Only calls wait.
                 Placement::Wait(_) | Placement::Refuse => 0,
             };
@@ -299,10 +296,7 @@ impl ConnectionPool {
 
     /// Returns all open connections that this user may use.
     pub(crate) fn open_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
-        let slots = self.slots();
-        slots
-            .iter()
-            .filter_map(|slot| slot.live_for(user))
-            .collect()
+        let slots = self.slots().into_iter();
+        slots.filter_map(|slot| slot.live_for(user)).collect()
     }
 }

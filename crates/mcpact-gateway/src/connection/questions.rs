@@ -207,14 +207,9 @@ impl UpstreamConnection {
         ask.answer(&Outcome::Error(answer)).await;
     }
 
-    /// Answers a question during a call that cannot carry one, by default or with an error.
+    /// Answers a question that belongs to no call, or to a call that cannot carry one, by default or with an error.
     pub(crate) async fn refuse_during(&self, ask: ServerRequest, method: Option<Method>) {
         let orphan = method.map_or(AttributionFailure::NoCall, AttributionFailure::CannotAsk);
-        self.answer_orphan(ask, orphan).await;
-    }
-
-    /// Answers a question without a known owner, by default or with an error.
-    async fn answer_orphan(&self, ask: ServerRequest, orphan: AttributionFailure) {
         let outcome = self.answer_unless(&ask, orphan, self.declared);
         ask.answer(&outcome).await;
     }
@@ -258,9 +253,8 @@ impl UpstreamConnection {
     }
 
     fn answer_for(&self, client: &Pact, ask: &ServerRequest, method: Method) -> Option<Outcome> {
-        let outcome = self
-            .default_answers
-            .answer_for(client, method, &ask.params)?;
+        let answers = &self.default_answers;
+        let outcome = answers.answer_for(client, method, &ask.params)?;
         tracing::debug!(%method, "answered in the place of a client that cannot be asked");
         Some(outcome)
     }
@@ -308,9 +302,7 @@ impl UpstreamConnection {
                         false => Some(ask),
                     };
                     if let Some(ask) = unsent {
-                        connection
-                            .answer_orphan(ask, AttributionFailure::NoCall)
-                            .await;
+                        connection.refuse_during(ask, None).await;
                     }
                 }
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use mcpact::client::EraCache;
 use mcpact::log::event;
 use mcpact_config::{Approval, RunSettings, Strategy};
-use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
+use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
 use mcpact_translate::input::DefaultAnswers;
@@ -35,8 +35,7 @@ use crate::target::Target;
 use crate::tasks::mapped::Mapping;
 use crate::tasks::waiting::ToolTasks;
 use crate::upstream::info::ServerInfoCache;
-use mcpact::connection::FailureText;
-use mcpact::connection::{Connected, Offer, ToolHeaders};
+use mcpact::connection::{Connected, FailureText, Offer, ToolHeaders};
 
 /// Maximum time to restore the subscriptions of a lost session in a new one.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -217,17 +216,17 @@ impl ConnectionSlot {
         if !self.is_own() {
             return None;
         }
-        let connection = self
-            .current()
-            .clone()
-            .filter(|connection| !connection.is_open());
+        let current = self.current().clone();
+        let connection = current.filter(|connection| !connection.is_open());
         let before = lock(&self.unreported_loss).take();
         before.or_else(|| self.report_loss_of(&*connection?))
     }
 
     /// Returns true if the server may hold state of one client on this connection.
     pub(crate) fn has_state_on(&self, connection: &UpstreamConnection) -> bool {
-        self.may_hold_state(connection.revision().era()) && connection.stateful_use.is_any()
+        self.is_own()
+            && self.sharing_at(connection.era()) == InstanceSharing::Exclusive
+            && connection.stateful_use.is_any()
     }
 
     /// Returns the cause of the loss of the client's state on a connection, unless it was reported before.
@@ -251,11 +250,6 @@ impl ConnectionSlot {
         }
     }
 
-    /// Returns true if an instance of this era may hold state of one client.
-    pub(crate) fn may_hold_state(&self, era: Era) -> bool {
-        self.is_own() && self.sharing_at(era) == InstanceSharing::Exclusive
-    }
-
     /// Returns the receivers of messages that belong to no call.
     pub(crate) const fn subscribers(&self) -> &Arc<Subscribers> {
         &self.subscribers
@@ -269,7 +263,7 @@ impl ConnectionSlot {
         let live = self.live();
         let open = live
             .as_ref()
-            .map(|connection| (connection.running.id(), connection.ownership.relation(user)));
+            .map(|connection| (connection.running.id, connection.ownership.relation(user)));
         let is_other = open.is_some_and(|(_, relation)| !relation.is_admitted());
         let facts = SlotFacts {
             open,
@@ -355,12 +349,11 @@ impl ConnectionSlot {
         }
         // The first caller may leave while others wait for the same start.
         let opening = tokio::spawn(Arc::clone(self).open(cause, last_failure));
-        match opening.await {
-            Ok(opened) => {
-                opened.map_err(|same| self.error_of(cause, UpstreamErrorKind::Shared(same)))
-            }
-            Err(_) => Err(self.error_of(cause, UpstreamErrorKind::Retired)),
-        }
+        let opened = match opening.await {
+            Ok(opened) => opened.map_err(UpstreamErrorKind::Shared),
+            Err(_) => Err(UpstreamErrorKind::Retired),
+        };
+        opened.map_err(|kind| self.error_of(cause, kind))
     }
 
     async fn open(
@@ -409,7 +402,7 @@ impl ConnectionSlot {
         let start = supervisor.admit(self.sharing, cause).await?;
         let limit = self.shared.run().start_timeout;
         let connected = tokio::select! {
-            connected = tokio::time::timeout(limit, self.negotiate(start.guard())) => {
+            connected = tokio::time::timeout(limit, self.negotiate(&start.guard)) => {
                 connected.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
             }
             // No client waits for it.
@@ -424,29 +417,23 @@ impl ConnectionSlot {
         };
         let revision = connected.connection.revision();
         let running = start.ready(revision, self.sharing_at(revision.era()));
-        let subscribers = Arc::clone(&self.subscribers);
-        let connection = Arc::new(UpstreamConnection::new(
-            connected,
-            self.declared(),
-            &self.shared,
-            subscribers,
-            running,
-        ));
-        let managed: Weak<dyn ManagedConnection> =
-            Arc::downgrade(&connection) as Weak<dyn ManagedConnection>;
-        connection.running.attach(managed);
-        connection.serve_unsolicited(Arc::downgrade(self));
-        Ok(connection)
-    }
-
-    /// Returns the capabilities that the clients of the connection declare.
-    fn declared(&self) -> CapabilityBits {
-        match self.sharing {
+        let declared = match self.sharing {
             InstanceSharing::Exclusive | InstanceSharing::Shared => {
                 self.offer.capabilities.declared()
             }
             InstanceSharing::Internal => CapabilitySet::empty(Side::Client).declared(),
-        }
+        };
+        let connection = Arc::new(UpstreamConnection::new(
+            connected.connection,
+            declared,
+            &self.shared,
+            Arc::clone(&self.subscribers),
+            running,
+        ));
+        let managed = Arc::downgrade(&connection) as Weak<dyn ManagedConnection>;
+        connection.running.attach(managed);
+        connection.serve_unsolicited(connected.unsolicited, Arc::downgrade(self));
+        Ok(connection)
     }
 
     /// Replaces a lost connection if a client listens, with a limited number of attempts.
@@ -537,9 +524,8 @@ impl ConnectionSlot {
         let target = &self.shared.target;
         let mut connected = connect(target, &offer, guard).await;
         if prior.is_some()
-            && connected
-                .as_ref()
-                .is_err_and(UpstreamErrorKind::is_negotiation_failure)
+            && let Err(error) = &connected
+            && error.is_negotiation_failure()
         {
             // The cached verdict may be wrong.
             lookup.forget();

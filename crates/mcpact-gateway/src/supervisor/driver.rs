@@ -169,7 +169,7 @@ impl Supervisor {
 
     /// Forgets all failures: the next call starts the server.
     pub(crate) fn reset_failures(&self) {
-        self.update(|instances, _| instances.reset_failures());
+        self.update(|instances, _| instances.policy.reset());
     }
 
     /// Applies a change to the instances and notifies waiting callers.
@@ -380,7 +380,9 @@ impl Supervisor {
                 // The server may need approval first.
                 let mut instances = supervisor.instances();
                 if instances.starts() == before {
-                    instances.start_skipped(random(), supervisor.now());
+                    instances
+                        .policy
+                        .recovery_skipped(random(), supervisor.now());
                 }
                 drop(instances);
                 supervisor.is_starting.store(false, Ordering::Relaxed);

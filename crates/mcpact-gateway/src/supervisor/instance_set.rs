@@ -37,7 +37,7 @@ pub(super) struct InstanceSet {
     records: BTreeMap<InstanceId, InstanceRecord>,
     /// The latest ended instances, newest first.
     ended: VecDeque<Instance>,
-    policy: RestartPolicy,
+    pub(super) policy: RestartPolicy,
     last_id: u64,
     /// Number of queued calls.
     queued: usize,

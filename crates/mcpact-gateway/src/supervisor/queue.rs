@@ -67,7 +67,7 @@ impl Supervisor {
 
     /// Returns the reason to refuse a caller that finds the queue full: the backoff it would have waited for, if any.
     fn cause(&self, refusal: Refusal, until: Option<Moment>) -> Refusal {
-        match (until, self.instances().recent_failures()) {
+        match (until, self.instances().policy.failures()) {
             (None, _) | (Some(_), 0) => refusal,
             (Some(until), failures) => Refusal::Suspended {
                 failures,

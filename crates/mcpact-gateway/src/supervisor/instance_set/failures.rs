@@ -8,16 +8,6 @@ use crate::supervisor::restart_policy::State;
 use mcpact::connection::FailureText;
 
 impl InstanceSet {
-    /// Returns the number of recent failures.
-    pub(in crate::supervisor) fn recent_failures(&self) -> usize {
-        self.policy.failures()
-    }
-
-    /// Forgets all failures.
-    pub(in crate::supervisor) fn reset_failures(&mut self) {
-        self.policy.reset();
-    }
-
     pub(super) const fn is_suspended(&self) -> bool {
         matches!(self.policy.state(), State::Suspended { .. })
     }
@@ -53,11 +43,6 @@ impl InstanceSet {
     ) {
         self.record_failed_start(why, now);
         self.policy.schedule_recovery(random, now);
-    }
-
-    /// Records a recovery attempt that did not start an instance.
-    pub(in crate::supervisor) fn start_skipped(&mut self, random: u32, now: Moment) {
-        self.policy.recovery_skipped(random, now);
     }
 
     /// Begins an outage, unless another instance can serve.
