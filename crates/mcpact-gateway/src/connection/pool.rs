@@ -139,7 +139,7 @@ impl ConnectionPool {
     ) -> Self {
         let subscribers = Subscribers::of_many();
         let first = ConnectionSlot::new(Arc::clone(&shared), offer, sharing, subscribers);
-        Self::with_first(shared, first, sharing, max_slots)
+        Self::with_first(shared, Arc::new(first), sharing, max_slots)
     }
 
     /// Creates a pool around an existing slot.
@@ -224,14 +224,6 @@ impl ConnectionPool {
         permit.map_err(|kind| self.first.error(kind.in_turn()))
     }
 
-    /// Returns a connection for something other than a call, opened if there is none.
-    pub(crate) async fn connection(
-        &self,
-        user: &ConnectionUser,
-    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.connection_for(user, StartCause::Request).await
-    }
-
     /// Returns any connection, opened for this cause if there is none.
     pub(crate) async fn connection_because(
         &self,
@@ -240,7 +232,8 @@ impl ConnectionPool {
         self.connection_for(&ConnectionUser::Gateway, cause).await
     }
 
-    async fn connection_for(
+    /// Returns a connection for something other than a call, opened for this cause if there is none.
+    pub(crate) async fn connection_for(
         &self,
         user: &ConnectionUser,
         cause: StartCause,

@@ -107,10 +107,7 @@ impl ServerShared {
             return Ok(());
         };
         let checked = check(approval).await;
-        if let Err(error) = &checked {
-            self.supervisor.start_not_allowed(error);
-        }
-        checked
+        checked.inspect_err(|error| self.supervisor.start_not_allowed(error))
     }
 
     /// Replaces the settings for instances.
@@ -146,37 +143,34 @@ impl ConnectionSlot {
         offer: Offer,
         sharing: InstanceSharing,
         subscribers: Subscribers,
-    ) -> Arc<Self> {
-        Self::with(shared, offer, sharing, subscribers, Arc::default())
-    }
-
-    fn with(
-        shared: Arc<ServerShared>,
-        offer: Offer,
-        sharing: InstanceSharing,
-        subscribers: Subscribers,
-        own_changes: Arc<OwnListChanges>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Self {
+        Self {
             shared,
             offer,
             sharing,
-            own_changes,
+            own_changes: Arc::default(),
             current: Mutex::default(),
             subscribers: Arc::new(subscribers),
             permit: Mutex::new(PermitState::Free),
             opening: Arc::default(),
             attempts: AtomicU64::new(0),
             unreported_loss: Mutex::default(),
-        })
+        }
     }
 
     /// Creates another slot for the same clients.
     pub(crate) fn another(&self) -> Arc<Self> {
         let (shared, offer) = (Arc::clone(&self.shared), self.offer.clone());
-        let own_changes = Arc::clone(&self.own_changes);
-        let (sharing, subscribers) = (InstanceSharing::Shared, Subscribers::of_many());
-        Self::with(shared, offer, sharing, subscribers, own_changes)
+        let slot = Self::new(
+            shared,
+            offer,
+            InstanceSharing::Shared,
+            Subscribers::of_many(),
+        );
+        Arc::new(Self {
+            own_changes: Arc::clone(&self.own_changes),
+            ..slot
+        })
     }
 
     pub(crate) fn current(&self) -> MutexGuard<'_, Option<Arc<UpstreamConnection>>> {
@@ -311,14 +305,6 @@ impl ConnectionSlot {
         self.shared.run().strategy
     }
 
-    /// Returns the connection, opened if there is none that the user may use.
-    pub(crate) async fn connection(
-        self: &Arc<Self>,
-        user: &ConnectionUser,
-    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.connection_for(user, StartCause::Request).await
-    }
-
     /// Returns the connection, also of another client; opened for this cause if there is none.
     pub(crate) async fn connection_because(
         self: &Arc<Self>,
@@ -327,7 +313,8 @@ impl ConnectionSlot {
         self.connection_for(&ConnectionUser::Gateway, cause).await
     }
 
-    async fn connection_for(
+    /// Returns the connection, opened for this cause if there is none that the user may use.
+    pub(crate) async fn connection_for(
         self: &Arc<Self>,
         user: &ConnectionUser,
         cause: StartCause,
