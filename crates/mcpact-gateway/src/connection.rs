@@ -41,7 +41,7 @@ use crate::tasks::mapped::Mapping;
 use crate::tasks::same_era::SessionTasks;
 use crate::tasks::waiting::ToolTasks;
 use mcpact::connection::{
-    AmbiguousRefusal, Call, CallEvent, CallFailure, Connected, Connection, FailureText, RawRequest,
+    AmbiguousRefusal, Call, CallEvent, CallFailure, Connection, FailureText, RawRequest,
     ServerNotification, ServerResponse, ToolHeaders, Unsolicited,
 };
 
@@ -77,7 +77,6 @@ pub(crate) struct UpstreamConnection {
     /// Calls of modern clients that may receive questions.
     pub(crate) askable: AskableCalls,
     completions: Mutex<Completions>,
-    unsolicited: Mutex<Option<mpsc::Receiver<Unsolicited>>>,
     pub(crate) strategy: Strategy,
     /// Number of [`IdleGuard`]s.
     holders: AtomicUsize,
@@ -138,7 +137,7 @@ impl ManagedConnection for UpstreamConnection {
         self: Arc<Self>,
         probe: HealthProbe,
     ) -> BoxFuture<'static, Option<Result<String, String>>> {
-        let answer = async move {
+        async move {
             let stamp = Stamp {
                 version: self.revision().as_str(),
                 capabilities: "{}",
@@ -153,14 +152,14 @@ impl ManagedConnection for UpstreamConnection {
                 ServerResponse::Result(raw) => Some(Ok(raw.to_string())),
                 ServerResponse::Error(raw) => Some(Err(raw.to_string())),
             }
-        };
-        answer.boxed()
+        }
+        .boxed()
     }
 }
 
 impl UpstreamConnection {
     pub(crate) fn new(
-        connected: Connected,
+        upstream: Connection,
         declared: CapabilityBits,
         shared: &ServerShared,
         subscribers: Arc<Subscribers>,
@@ -176,13 +175,12 @@ impl UpstreamConnection {
             holders: AtomicUsize::new(0),
             session,
             name: format!("{session:x}").into(),
-            server_info: connected
-                .connection
+            server_info: upstream
                 .introduction
                 .server_info
                 .encode(Revision::newest(Era::Modern))
                 .into(),
-            upstream: connected.connection,
+            upstream,
             book: Arc::clone(&shared.book),
             subscribers,
             log_levels: LogLevels::default(),
@@ -197,7 +195,6 @@ impl UpstreamConnection {
             tasks: SessionTasks::default(),
             askable: AskableCalls::default(),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
-            unsolicited: Mutex::new(Some(connected.unsolicited)),
             question_registry: QuestionRegistry::default(),
             stateful_use: StatefulUse::default(),
             watching: OnceLock::new(),
@@ -301,46 +298,47 @@ impl UpstreamConnection {
 
     /// Receives messages that belong to no call until the connection is dropped. Notifies `slot` of list changes and of
     /// the loss of the connection.
-    pub(crate) fn serve_unsolicited(self: &Arc<Self>, slot: Weak<ConnectionSlot>) {
-        let unsolicited = lock(&self.unsolicited).take();
+    pub(crate) fn serve_unsolicited(
+        self: &Arc<Self>,
+        mut unsolicited: mpsc::Receiver<Unsolicited>,
+        slot: Weak<ConnectionSlot>,
+    ) {
         let connection = Arc::downgrade(self);
-        if let Some(mut unsolicited) = unsolicited {
-            tokio::spawn(async move {
-                while let Some(message) = unsolicited.recv().await {
-                    let Some(connection) = connection.upgrade() else {
-                        return;
-                    };
-                    match message {
-                        Unsolicited::Notification(note) => {
-                            connection.notify_owner(&note);
-                            if let Some(slot) = slot.upgrade() {
-                                slot.notify_list_change(note.method, connection.era());
-                            }
-                            connection.notify_task_listeners(&note).await;
-                            listen::notify(&connection, note.method, &note.params).await;
-                        }
-                        Unsolicited::Request(ask) => connection.dispatch_question(ask),
-                    }
-                }
-                let Some(connection) = connection
-                    .upgrade()
-                    .filter(|connection| connection.upstream.is_gone())
-                else {
+        tokio::spawn(async move {
+            while let Some(message) = unsolicited.recv().await {
+                let Some(connection) = connection.upgrade() else {
                     return;
                 };
-                let was_retired = connection.running.stop_cause().is_some();
-                let slot = slot
-                    .upgrade()
-                    .filter(|slot| !slot.has_replaced(&connection));
-                drop(connection);
-                match slot {
-                    // Listeners do not restart a server that was stopped as idle.
-                    Some(slot) if was_retired => slot.subscribers().listens.session_lost(),
-                    Some(slot) => slot.reconnect_for_listeners().await,
-                    None => {}
+                match message {
+                    Unsolicited::Notification(note) => {
+                        connection.notify_owner(&note);
+                        if let Some(slot) = slot.upgrade() {
+                            slot.notify_list_change(note.method, connection.era());
+                        }
+                        connection.notify_task_listeners(&note).await;
+                        listen::notify(&connection, note.method, &note.params).await;
+                    }
+                    Unsolicited::Request(ask) => connection.dispatch_question(ask),
                 }
-            });
-        }
+            }
+            let Some(connection) = connection
+                .upgrade()
+                .filter(|connection| connection.upstream.is_gone())
+            else {
+                return;
+            };
+            let was_retired = connection.running.stop_cause().is_some();
+            let slot = slot
+                .upgrade()
+                .filter(|slot| !slot.has_replaced(&connection));
+            drop(connection);
+            match slot {
+                // Listeners do not restart a server that was stopped as idle.
+                Some(slot) if was_retired => slot.subscribers().listens.session_lost(),
+                Some(slot) => slot.reconnect_for_listeners().await,
+                None => {}
+            }
+        });
     }
 
     /// Sends the status of a task to the modern clients that listen to it.

@@ -3,9 +3,9 @@
 //! An *instance* is one connection to a server, including its process if it has one.
 //!
 //! Decisions are pure: they take facts and a time, and return actions. `instance` is the state machine of one
-//! instance; `placement`, `idle`, `health` and `restart_policy` hold one rule each; `instance_set` combines
-//! them for a server. `driver` executes the actions, `queue` makes calls wait, `events` writes logs and metrics, and
-//! `handles` holds the guards that callers keep.
+//! instance; `placement`, `idle`, `health` and `restart_policy` hold one rule each; `instance_set` combines them for a
+//! server. `driver` executes the actions and makes calls wait, `events` writes logs and metrics, and `handles` holds
+//! the guards that callers keep.
 
 mod driver;
 mod events;
@@ -16,7 +16,6 @@ mod idle;
 mod instance;
 mod instance_set;
 mod placement;
-mod queue;
 mod record;
 mod restart_policy;
 mod status;

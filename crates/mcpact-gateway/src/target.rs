@@ -56,26 +56,22 @@ impl Target {
 
     /// Returns true if requests carry an `Authorization` header.
     pub(crate) fn has_credentials(&self) -> bool {
-        match self {
-            Self::Url { settings, .. } => {
-                let mut names = settings.headers.iter().map(|(name, _)| name);
-                names.any(|name| name.eq_ignore_ascii_case("authorization"))
-            }
-            Self::Command(_) | Self::Local(_) => false,
-        }
+        let Self::Url { settings, .. } = self else {
+            return false;
+        };
+        let mut names = settings.headers.iter().map(|(name, _)| name);
+        names.any(|name| name.eq_ignore_ascii_case("authorization"))
     }
 
     /// Returns the secrets that an HTTP server receives and may repeat: header values and query values.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
-        match self {
-            Self::Url { url, settings } => {
-                let values = settings.headers.iter().map(|(_, value)| value);
-                let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
-                with_words(values.chain(query_values(url).map(str::to_owned)).collect())
-            }
-            Self::Command(_) | Self::Local(_) => Vec::new(),
-        }
+        let Self::Url { url, settings } = self else {
+            return Vec::new();
+        };
+        let values = settings.headers.iter().map(|(_, value)| value);
+        let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
+        with_words(values.chain(query_values(url).map(str::to_owned)).collect())
     }
 
     /// Returns the key of cached era verdicts. Arguments and queries may be secrets, so the key has only their digest.

@@ -121,9 +121,9 @@ pub(crate) async fn lease(
                 slot(number).connection_because(StartCause::Request).await?;
             }
             Placed::Release(numbers) => {
-                numbers
-                    .into_iter()
-                    .for_each(|number| slot(number).release_foreign(user));
+                for number in numbers {
+                    slot(number).release_foreign(user);
+                }
             }
         }
     }
@@ -139,7 +139,7 @@ impl ConnectionPool {
     ) -> Self {
         let subscribers = Subscribers::of_many();
         let first = ConnectionSlot::new(Arc::clone(&shared), offer, sharing, subscribers);
-        Self::with_first(shared, first, sharing, max_slots)
+        Self::with_first(shared, Arc::new(first), sharing, max_slots)
     }
 
     /// Creates a pool around an existing slot.
@@ -224,14 +224,6 @@ impl ConnectionPool {
         permit.map_err(|kind| self.first.error(kind.in_turn()))
     }
 
-    /// Returns a connection for something other than a call, opened if there is none.
-    pub(crate) async fn connection(
-        &self,
-        user: &ConnectionUser,
-    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.connection_for(user, StartCause::Request).await
-    }
-
     /// Returns any connection, opened for this cause if there is none.
     pub(crate) async fn connection_because(
         &self,
@@ -240,27 +232,25 @@ impl ConnectionPool {
         self.connection_for(&ConnectionUser::Gateway, cause).await
     }
 
-    async fn connection_for(
+    /// Returns a connection for something other than a call, opened for this cause if there is none.
+    pub(crate) async fn connection_for(
         &self,
         user: &ConnectionUser,
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
         loop {
-            let (facts, connections) = self.view(user);
+            if let Some(connection) = self.open_connection_for(user) {
+                return Ok(connection);
+            }
+            let (facts, _) = self.view(user);
             let number = match self.shared.supervisor.place(Purpose::Description, &facts) {
-                Placement::Lease(number) => {
-                    if let Some(connection) = connections.into_iter().nth(number).flatten() {
-                        return Ok(connection);
-                    }
-                    number
-                }
+                Placement::Lease(number) | Placement::Open(number) => number,
                 Placement::Release(numbers) => {
                     for number in numbers {
                         self.slot(number).release_foreign(user);
                     }
                     continue;
                 }
-                Placement::Open(number) => number,
                 // Only calls wait.
                 Placement::Wait(_) | Placement::Refuse => 0,
             };
@@ -299,10 +289,7 @@ impl ConnectionPool {
 
     /// Returns all open connections that this user may use.
     pub(crate) fn open_connections(&self, user: &ConnectionUser) -> Few<Arc<UpstreamConnection>> {
-        let slots = self.slots();
-        slots
-            .iter()
-            .filter_map(|slot| slot.live_for(user))
-            .collect()
+        let slots = self.slots().into_iter();
+        slots.filter_map(|slot| slot.live_for(user)).collect()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{AbortHandle, Abortable, BoxFuture};
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use mcpact::connection::{ServerNotification, ServerRequest};
 use mcpact::server::backend::QuestionOutcome;
@@ -114,31 +114,24 @@ impl UnansweredQuestions {
 
 /// Questions in flight to legacy clients on one connection, by the server's request ids.
 #[derive(Debug, Default)]
-pub(crate) struct QuestionRegistry(Mutex<HashMap<Id, AbortHandle>>);
+pub(crate) struct QuestionRegistry(Mutex<HashMap<Id, oneshot::Sender<()>>>);
 
 impl QuestionRegistry {
-    fn all(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
-        lock(&self.0)
+    /// Registers a question until the returned receiver is dropped. It receives a message if the server cancels.
+    fn enter(&self, id: Id) -> oneshot::Receiver<()> {
+        let (sender, cancelled) = oneshot::channel();
+        let mut questions = lock(&self.0);
+        questions.retain(|_, question| !question.is_closed());
+        questions.insert(id, sender);
+        cancelled
     }
 
     /// Cancels the question that a notification of the server names.
     pub(crate) fn withdraw(&self, note: &ServerNotification) {
         let question = note.cancelled_request();
-        if let Some(asking) = question.and_then(|id| self.all().remove(&id)) {
-            asking.abort();
+        if let Some(asking) = question.and_then(|id| lock(&self.0).remove(&id)) {
+            let _ = asking.send(());
         }
-    }
-}
-
-/// Registration of a question that the server may cancel. Dropping it ends the registration.
-struct RegisteredQuestion<'a> {
-    registry: &'a QuestionRegistry,
-    id: Id,
-}
-
-impl Drop for RegisteredQuestion<'_> {
-    fn drop(&mut self) {
-        self.registry.all().remove(&self.id);
     }
 }
 
@@ -207,14 +200,9 @@ impl UpstreamConnection {
         ask.answer(&Outcome::Error(answer)).await;
     }
 
-    /// Answers a question during a call that cannot carry one, by default or with an error.
+    /// Answers a question that belongs to no call, or to a call that cannot carry one, by default or with an error.
     pub(crate) async fn refuse_during(&self, ask: ServerRequest, method: Option<Method>) {
         let orphan = method.map_or(AttributionFailure::NoCall, AttributionFailure::CannotAsk);
-        self.answer_orphan(ask, orphan).await;
-    }
-
-    /// Answers a question without a known owner, by default or with an error.
-    async fn answer_orphan(&self, ask: ServerRequest, orphan: AttributionFailure) {
         let outcome = self.answer_unless(&ask, orphan, self.declared);
         ask.answer(&outcome).await;
     }
@@ -258,9 +246,8 @@ impl UpstreamConnection {
     }
 
     fn answer_for(&self, client: &Pact, ask: &ServerRequest, method: Method) -> Option<Outcome> {
-        let outcome = self
-            .default_answers
-            .answer_for(client, method, &ask.params)?;
+        let answers = &self.default_answers;
+        let outcome = answers.answer_for(client, method, &ask.params)?;
         tracing::debug!(%method, "answered in the place of a client that cannot be asked");
         Some(outcome)
     }
@@ -308,9 +295,7 @@ impl UpstreamConnection {
                         false => Some(ask),
                     };
                     if let Some(ask) = unsent {
-                        connection
-                            .answer_orphan(ask, AttributionFailure::NoCall)
-                            .await;
+                        connection.refuse_during(ask, None).await;
                     }
                 }
             }
@@ -334,16 +319,13 @@ impl UpstreamConnection {
         context: QuestionContext,
         sending: Option<oneshot::Sender<()>>,
     ) {
-        let (abort, registration) = AbortHandle::new_pair();
-        self.question_registry.all().insert(ask.id.clone(), abort);
-        let _registered = RegisteredQuestion {
-            registry: &self.question_registry,
-            id: ask.id.clone(),
-        };
-        let answer = self.ask_client(sink, &ask, method, context, sending);
-        match Abortable::new(answer, registration).await {
-            Ok(outcome) => ask.answer(&outcome).await,
-            Err(_) => ask.cancelled(),
+        let cancelled = self.question_registry.enter(ask.id.clone());
+        tokio::select! {
+            biased;
+            Ok(()) = cancelled => ask.cancelled(),
+            outcome = self.ask_client(sink, &ask, method, context, sending) => {
+                ask.answer(&outcome).await;
+            }
         }
     }
 

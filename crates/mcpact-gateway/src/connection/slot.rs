@@ -9,7 +9,7 @@ use std::time::Duration;
 use mcpact::client::EraCache;
 use mcpact::log::event;
 use mcpact_config::{Approval, RunSettings, Strategy};
-use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
+use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
 use mcpact_translate::input::DefaultAnswers;
@@ -35,8 +35,7 @@ use crate::target::Target;
 use crate::tasks::mapped::Mapping;
 use crate::tasks::waiting::ToolTasks;
 use crate::upstream::info::ServerInfoCache;
-use mcpact::connection::FailureText;
-use mcpact::connection::{Connected, Offer, ToolHeaders};
+use mcpact::connection::{Connected, FailureText, Offer, ToolHeaders};
 
 /// Maximum time to restore the subscriptions of a lost session in a new one.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -108,10 +107,7 @@ impl ServerShared {
             return Ok(());
         };
         let checked = check(approval).await;
-        if let Err(error) = &checked {
-            self.supervisor.start_not_allowed(error);
-        }
-        checked
+        checked.inspect_err(|error| self.supervisor.start_not_allowed(error))
     }
 
     /// Replaces the settings for instances.
@@ -147,37 +143,34 @@ impl ConnectionSlot {
         offer: Offer,
         sharing: InstanceSharing,
         subscribers: Subscribers,
-    ) -> Arc<Self> {
-        Self::with(shared, offer, sharing, subscribers, Arc::default())
-    }
-
-    fn with(
-        shared: Arc<ServerShared>,
-        offer: Offer,
-        sharing: InstanceSharing,
-        subscribers: Subscribers,
-        own_changes: Arc<OwnListChanges>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Self {
+        Self {
             shared,
             offer,
             sharing,
-            own_changes,
+            own_changes: Arc::default(),
             current: Mutex::default(),
             subscribers: Arc::new(subscribers),
             permit: Mutex::new(PermitState::Free),
             opening: Arc::default(),
             attempts: AtomicU64::new(0),
             unreported_loss: Mutex::default(),
-        })
+        }
     }
 
     /// Creates another slot for the same clients.
     pub(crate) fn another(&self) -> Arc<Self> {
         let (shared, offer) = (Arc::clone(&self.shared), self.offer.clone());
-        let own_changes = Arc::clone(&self.own_changes);
-        let (sharing, subscribers) = (InstanceSharing::Shared, Subscribers::of_many());
-        Self::with(shared, offer, sharing, subscribers, own_changes)
+        let slot = Self::new(
+            shared,
+            offer,
+            InstanceSharing::Shared,
+            Subscribers::of_many(),
+        );
+        Arc::new(Self {
+            own_changes: Arc::clone(&self.own_changes),
+            ..slot
+        })
     }
 
     pub(crate) fn current(&self) -> MutexGuard<'_, Option<Arc<UpstreamConnection>>> {
@@ -217,17 +210,17 @@ impl ConnectionSlot {
         if !self.is_own() {
             return None;
         }
-        let connection = self
-            .current()
-            .clone()
-            .filter(|connection| !connection.is_open());
+        let current = self.current().clone();
+        let connection = current.filter(|connection| !connection.is_open());
         let before = lock(&self.unreported_loss).take();
         before.or_else(|| self.report_loss_of(&*connection?))
     }
 
     /// Returns true if the server may hold state of one client on this connection.
     pub(crate) fn has_state_on(&self, connection: &UpstreamConnection) -> bool {
-        self.may_hold_state(connection.revision().era()) && connection.stateful_use.is_any()
+        self.is_own()
+            && self.sharing_at(connection.era()) == InstanceSharing::Exclusive
+            && connection.stateful_use.is_any()
     }
 
     /// Returns the cause of the loss of the client's state on a connection, unless it was reported before.
@@ -251,11 +244,6 @@ impl ConnectionSlot {
         }
     }
 
-    /// Returns true if an instance of this era may hold state of one client.
-    pub(crate) fn may_hold_state(&self, era: Era) -> bool {
-        self.is_own() && self.sharing_at(era) == InstanceSharing::Exclusive
-    }
-
     /// Returns the receivers of messages that belong to no call.
     pub(crate) const fn subscribers(&self) -> &Arc<Subscribers> {
         &self.subscribers
@@ -269,7 +257,7 @@ impl ConnectionSlot {
         let live = self.live();
         let open = live
             .as_ref()
-            .map(|connection| (connection.running.id(), connection.ownership.relation(user)));
+            .map(|connection| (connection.running.id, connection.ownership.relation(user)));
         let is_other = open.is_some_and(|(_, relation)| !relation.is_admitted());
         let facts = SlotFacts {
             open,
@@ -317,14 +305,6 @@ impl ConnectionSlot {
         self.shared.run().strategy
     }
 
-    /// Returns the connection, opened if there is none that the user may use.
-    pub(crate) async fn connection(
-        self: &Arc<Self>,
-        user: &ConnectionUser,
-    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.connection_for(user, StartCause::Request).await
-    }
-
     /// Returns the connection, also of another client; opened for this cause if there is none.
     pub(crate) async fn connection_because(
         self: &Arc<Self>,
@@ -333,7 +313,8 @@ impl ConnectionSlot {
         self.connection_for(&ConnectionUser::Gateway, cause).await
     }
 
-    async fn connection_for(
+    /// Returns the connection, opened for this cause if there is none that the user may use.
+    pub(crate) async fn connection_for(
         self: &Arc<Self>,
         user: &ConnectionUser,
         cause: StartCause,
@@ -355,12 +336,11 @@ impl ConnectionSlot {
         }
         // The first caller may leave while others wait for the same start.
         let opening = tokio::spawn(Arc::clone(self).open(cause, last_failure));
-        match opening.await {
-            Ok(opened) => {
-                opened.map_err(|same| self.error_of(cause, UpstreamErrorKind::Shared(same)))
-            }
-            Err(_) => Err(self.error_of(cause, UpstreamErrorKind::Retired)),
-        }
+        let opened = match opening.await {
+            Ok(opened) => opened.map_err(UpstreamErrorKind::Shared),
+            Err(_) => Err(UpstreamErrorKind::Retired),
+        };
+        opened.map_err(|kind| self.error_of(cause, kind))
     }
 
     async fn open(
@@ -409,7 +389,7 @@ impl ConnectionSlot {
         let start = supervisor.admit(self.sharing, cause).await?;
         let limit = self.shared.run().start_timeout;
         let connected = tokio::select! {
-            connected = tokio::time::timeout(limit, self.negotiate(start.guard())) => {
+            connected = tokio::time::timeout(limit, self.negotiate(&start.guard)) => {
                 connected.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
             }
             // No client waits for it.
@@ -424,29 +404,23 @@ impl ConnectionSlot {
         };
         let revision = connected.connection.revision();
         let running = start.ready(revision, self.sharing_at(revision.era()));
-        let subscribers = Arc::clone(&self.subscribers);
-        let connection = Arc::new(UpstreamConnection::new(
-            connected,
-            self.declared(),
-            &self.shared,
-            subscribers,
-            running,
-        ));
-        let managed: Weak<dyn ManagedConnection> =
-            Arc::downgrade(&connection) as Weak<dyn ManagedConnection>;
-        connection.running.attach(managed);
-        connection.serve_unsolicited(Arc::downgrade(self));
-        Ok(connection)
-    }
-
-    /// Returns the capabilities that the clients of the connection declare.
-    fn declared(&self) -> CapabilityBits {
-        match self.sharing {
+        let declared = match self.sharing {
             InstanceSharing::Exclusive | InstanceSharing::Shared => {
                 self.offer.capabilities.declared()
             }
             InstanceSharing::Internal => CapabilitySet::empty(Side::Client).declared(),
-        }
+        };
+        let connection = Arc::new(UpstreamConnection::new(
+            connected.connection,
+            declared,
+            &self.shared,
+            Arc::clone(&self.subscribers),
+            running,
+        ));
+        let managed = Arc::downgrade(&connection) as Weak<dyn ManagedConnection>;
+        connection.running.attach(managed);
+        connection.serve_unsolicited(connected.unsolicited, Arc::downgrade(self));
+        Ok(connection)
     }
 
     /// Replaces a lost connection if a client listens, with a limited number of attempts.
@@ -537,9 +511,8 @@ impl ConnectionSlot {
         let target = &self.shared.target;
         let mut connected = connect(target, &offer, guard).await;
         if prior.is_some()
-            && connected
-                .as_ref()
-                .is_err_and(UpstreamErrorKind::is_negotiation_failure)
+            && let Err(error) = &connected
+            && error.is_negotiation_failure()
         {
             // The cached verdict may be wrong.
             lookup.forget();

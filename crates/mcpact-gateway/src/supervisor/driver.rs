@@ -1,4 +1,5 @@
 //! Executes the decisions of the instance set: the only file here with a clock, random numbers and background jobs.
+//! Calls that wait for an instance are queued, with a limited number and waiting time.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact_config::RunSettings;
 use mcpact_engine::time::Moment;
@@ -21,10 +23,12 @@ use super::handles::{CallGuard, StartPermit};
 use super::health::{Diagnosis, HealthProbe, has_passed, probe_request};
 use super::instance::{InstanceId, ShutdownMode, StartCause, StopCause};
 use super::instance_set::{Admission, InstanceSet, Refusal};
-use super::placement::{Few, InstanceSharing, Placement, PoolFacts, Purpose};
-use super::queue::capacity_limits;
+use super::placement::{
+    Few, InstanceSharing, Placement, PoolFacts, Purpose, SharingPolicy, max_instances,
+    sharing_policy,
+};
 use super::status::{ServerFailure, ServerStatus};
-use crate::error::UpstreamErrorKind;
+use crate::error::{CapacityLimits, UpstreamErrorKind};
 use crate::event_history::ServerLog;
 use crate::metrics::ServerMetrics;
 use crate::sync::lock;
@@ -84,9 +88,20 @@ pub(crate) struct Supervisor {
     /// The starter is running.
     is_starting: AtomicBool,
     /// Notified when an instance or a call starts or ends.
-    pub(super) changed: Notify,
+    changed: Notify,
     /// Notified when maintenance is needed earlier than planned.
-    pub(super) wake: Arc<Notify>,
+    wake: Arc<Notify>,
+}
+
+/// Place in the queue; dropping it leaves the queue.
+struct Queued<'a>(&'a Supervisor);
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.instances().dequeue();
+        // The minimum number of instances is not kept while calls are queued.
+        self.0.wake.notify_one();
+    }
 }
 
 impl Supervisor {
@@ -169,7 +184,7 @@ impl Supervisor {
 
     /// Forgets all failures: the next call starts the server.
     pub(crate) fn reset_failures(&self) {
-        self.update(|instances, _| instances.reset_failures());
+        self.update(|instances, _| instances.policy.reset());
     }
 
     /// Applies a change to the instances and notifies waiting callers.
@@ -312,8 +327,9 @@ impl Supervisor {
         let closing = self.instances().close(mode, self.now());
         closing.into_iter().for_each(|id| self.close_one(id));
         self.changed();
+        let ended = self.until_some(|| self.instances().is_empty().then_some(()));
         // Processes that are left after that are killed with the runtime.
-        let _ = tokio::time::timeout(timeout, self.until(InstanceSet::is_empty)).await;
+        let _ = tokio::time::timeout(timeout, ended).await;
     }
 
     /// Refuses new and queued calls; in-flight calls continue. Returns the number of queued calls.
@@ -323,11 +339,7 @@ impl Supervisor {
 
     /// Waits until the server admits no more calls.
     pub(crate) async fn closed(&self) {
-        self.until(|instances| instances.is_closed).await;
-    }
-
-    async fn until(&self, is_true: impl Fn(&InstanceSet) -> bool) {
-        self.until_some(|| is_true(&self.instances()).then_some(()))
+        self.until_some(|| self.instances().is_closed.then_some(()))
             .await;
     }
 
@@ -380,7 +392,9 @@ impl Supervisor {
                 // The server may need approval first.
                 let mut instances = supervisor.instances();
                 if instances.starts() == before {
-                    instances.start_skipped(random(), supervisor.now());
+                    instances
+                        .policy
+                        .recovery_skipped(random(), supervisor.now());
                 }
                 drop(instances);
                 supervisor.is_starting.store(false, Ordering::Relaxed);
@@ -443,9 +457,86 @@ impl Supervisor {
         self.changed();
     }
 
+    /// Repeats an attempt after every change, in the queue, until it breaks or `queue_seconds` have passed. An attempt
+    /// gets true if the caller is in the queue already. It continues with a time at which it is repeated at the latest.
+    pub(super) async fn queue_until<T>(
+        &self,
+        mut attempt: impl FnMut(bool) -> Result<ControlFlow<T, Option<Moment>>, Refusal>,
+    ) -> Result<T, UpstreamErrorKind> {
+        let timeout = self.instances().settings.queue_wait;
+        let deadline = Instant::now() + timeout;
+        let mut queued = None;
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if queued.is_some() && self.instances().is_closed {
+                return Err(UpstreamErrorKind::Retired);
+            }
+            let attempted = attempt(queued.is_some()).map_err(|refusal| self.refuse(refusal))?;
+            let until = match attempted {
+                ControlFlow::Break(outcome) => return Ok(outcome),
+                ControlFlow::Continue(until) => until,
+            };
+            if queued.is_none() {
+                let place = self.enqueue();
+                queued = Some(place.map_err(|refusal| self.refuse(self.cause(refusal, until)))?);
+            }
+            let until = until.map_or(deadline, |until| {
+                deadline.min(Instant::now() + until.since(self.now()))
+            });
+            let has_timed_out = tokio::time::timeout_at(until, changed).await.is_err();
+            if has_timed_out && Instant::now() >= deadline {
+                return Err(self.queue_timeout(timeout));
+            }
+        }
+    }
+
+    fn enqueue(&self) -> Result<Queued<'_>, Refusal> {
+        self.instances().enqueue()?;
+        Ok(Queued(self))
+    }
+
+    /// Returns the reason to refuse a caller that finds the queue full: the backoff it would have waited for, if any.
+    fn cause(&self, refusal: Refusal, until: Option<Moment>) -> Refusal {
+        match (until, self.instances().policy.failures()) {
+            (None, _) | (Some(_), 0) => refusal,
+            (Some(until), failures) => Refusal::Suspended {
+                failures,
+                wait: until.since(self.now()),
+            },
+        }
+    }
+
+    /// Waits for a future in the queue, for at most `queue_seconds`.
+    pub(crate) async fn wait_in_queue<T>(
+        &self,
+        turn: impl Future<Output = T>,
+    ) -> Result<T, UpstreamErrorKind> {
+        let mut turn = pin!(turn);
+        if let Some(turn) = turn.as_mut().now_or_never() {
+            return Ok(turn);
+        }
+        let timeout = self.instances().settings.queue_wait;
+        let _queued = self.enqueue().map_err(|refusal| self.refuse(refusal))?;
+        tokio::select! {
+            turn = &mut turn => Ok(turn),
+            () = tokio::time::sleep(timeout) => Err(self.queue_timeout(timeout)),
+            () = self.closed() => Err(UpstreamErrorKind::Retired),
+        }
+    }
+
+    fn queue_timeout(&self, waited: Duration) -> UpstreamErrorKind {
+        UpstreamErrorKind::QueueTimeout {
+            state: self.status().busy_word(),
+            limits: capacity_limits(&self.instances().settings),
+            waited,
+        }
+    }
+
     /// Returns the error for a refused call.
-    pub(super) fn refuse(&self, refusal: Refusal) -> UpstreamErrorKind {
+    fn refuse(&self, refusal: Refusal) -> UpstreamErrorKind {
         let instances = self.instances();
+        let last_cause = instances.failures.last_cause().cloned();
         match refusal {
             Refusal::QueueFull => UpstreamErrorKind::QueueFull {
                 state: instances.status(self.now()).busy_word(),
@@ -454,14 +545,21 @@ impl Supervisor {
             Refusal::Suspended { failures, wait } => UpstreamErrorKind::Suspended {
                 failures,
                 wait,
-                why: instances
-                    .failures
-                    .last_cause()
-                    .cloned()
-                    .unwrap_or_else(|| "the connection ended".into()),
+                why: last_cause.unwrap_or_else(|| "the connection ended".into()),
             },
             Refusal::Closed => UpstreamErrorKind::Retired,
         }
+    }
+}
+
+/// Returns the limits that the error of a call without an instance names.
+fn capacity_limits(settings: &RunSettings) -> CapacityLimits {
+    CapacityLimits {
+        is_exclusive: sharing_policy(settings.strategy) == SharingPolicy::Exclusive,
+        takes_turns: false,
+        instances: max_instances(settings),
+        calls: settings.max_concurrent,
+        queue: settings.queue,
     }
 }
 

@@ -16,22 +16,6 @@ use crate::event_history::LogEntryKind;
 use crate::stable::{LogEvent, Reason};
 use mcpact::connection::{DeliveryFailure, FailureText};
 
-/// Returns the reason, the text of the server log and the log message of a failure.
-const fn delivery_texts(failure: DeliveryFailure) -> (Reason, &'static str, &'static str) {
-    match failure {
-        DeliveryFailure::Unreachable => (
-            Reason::UpstreamUnreachable,
-            "unreachable",
-            "call not delivered: server unreachable",
-        ),
-        DeliveryFailure::InvalidResponse => (
-            Reason::UpstreamMisbehaved,
-            "invalid response",
-            "invalid response from the server",
-        ),
-    }
-}
-
 impl Supervisor {
     fn write(&self, id: InstanceId, event: &'static str, text: &str) {
         let kind = LogEntryKind::Event(event);
@@ -47,7 +31,7 @@ impl Supervisor {
     }
 
     pub(super) fn log_starting(&self, id: InstanceId, cause: StartCause) {
-        let is_restart = self.instances().recent_failures() > 0;
+        let is_restart = self.instances().policy.failures() > 0;
         self.metrics.started(cause.as_str(), is_restart);
         tracing::info!(
             event = event::START_ATTEMPT,
@@ -70,11 +54,8 @@ impl Supervisor {
             duration_ms = self.age_of(id),
             "process started"
         );
-        self.write(
-            id,
-            LogEvent::Spawned.as_str(),
-            &format!("process started: pid {pid}"),
-        );
+        let text = format!("process started: pid {pid}");
+        self.write(id, LogEvent::Spawned.as_str(), &text);
     }
 
     pub(super) fn log_ready(&self, id: InstanceId, revision: Revision) {
@@ -135,7 +116,18 @@ impl Supervisor {
     }
 
     pub(super) fn log_delivery_failed(&self, id: InstanceId, failure: DeliveryFailure, why: &str) {
-        let (reason, entry, message) = delivery_texts(failure);
+        let (reason, entry, message) = match failure {
+            DeliveryFailure::Unreachable => (
+                Reason::UpstreamUnreachable,
+                "unreachable",
+                "call not delivered: server unreachable",
+            ),
+            DeliveryFailure::InvalidResponse => (
+                Reason::UpstreamMisbehaved,
+                "invalid response",
+                "invalid response from the server",
+            ),
+        };
         self.metrics.failed(reason);
         tracing::warn!(
             event = event::ROUTE_ERROR,

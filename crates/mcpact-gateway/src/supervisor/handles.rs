@@ -18,7 +18,8 @@ use mcpact_engine::negotiation::Negotiation;
 /// Permission to start one instance. Dropping it without an outcome cancels the start.
 #[derive(Debug)]
 pub(crate) struct StartPermit {
-    guard: InstanceGuard,
+    /// Guard that the connection holds.
+    pub(crate) guard: InstanceGuard,
     is_settled: bool,
 }
 
@@ -38,7 +39,7 @@ struct InstanceHandle {
 #[derive(Debug)]
 pub(crate) struct RunningInstance {
     supervisor: Arc<Supervisor>,
-    id: InstanceId,
+    pub(crate) id: InstanceId,
 }
 
 /// A call on an instance. Dropping the guard ends the call.
@@ -87,11 +88,6 @@ impl StartPermit {
             })),
             is_settled: false,
         }
-    }
-
-    /// Returns the guard that the connection holds.
-    pub(crate) const fn guard(&self) -> &InstanceGuard {
-        &self.guard
     }
 
     /// Records a failed start.
@@ -194,10 +190,6 @@ impl Drop for InstanceHandle {
 }
 
 impl RunningInstance {
-    pub(crate) const fn id(&self) -> InstanceId {
-        self.id
-    }
-
     /// Gives the supervisor access to the connection.
     pub(crate) fn attach(&self, connection: Weak<dyn ManagedConnection>) {
         self.supervisor.connect(self.id, connection);

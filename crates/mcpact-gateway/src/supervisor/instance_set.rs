@@ -1,7 +1,5 @@
 //! All instances of one server and every decision about them: facts and a time go in, actions come out. Pure.
 
-mod failures;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -37,7 +35,7 @@ pub(super) struct InstanceSet {
     records: BTreeMap<InstanceId, InstanceRecord>,
     /// The latest ended instances, newest first.
     ended: VecDeque<Instance>,
-    policy: RestartPolicy,
+    pub(super) policy: RestartPolicy,
     last_id: u64,
     /// Number of queued calls.
     queued: usize,
@@ -364,17 +362,13 @@ impl InstanceSet {
     }
 
     fn mark_stable(&mut self, now: Moment) {
-        let mut is_any_new = false;
         for record in self.records.values_mut() {
             let instance = &record.instance;
             let is_old = now.since(instance.started) >= STABLE_AFTER;
             if !record.is_stable && instance.is_open() && is_old {
                 record.is_stable = true;
-                is_any_new = true;
+                self.policy.stable();
             }
-        }
-        if is_any_new {
-            self.policy.stable();
         }
     }
 
@@ -526,6 +520,90 @@ impl InstanceSet {
         let closes = self.retire(id, StopCause::Unhealthy, now);
         self.instance_failed(&HEALTH_CHECKS_FAILED.into(), random, now);
         (diagnosis, closes)
+    }
+
+    const fn is_suspended(&self) -> bool {
+        matches!(self.policy.state(), State::Suspended { .. })
+    }
+
+    /// Returns the failure that ended an instance.
+    pub(super) fn failure(&self, id: InstanceId) -> Option<FailureText> {
+        match &self.find(id)?.state {
+            InstanceState::Failed { why } => Some(why.clone()),
+            _ => None,
+        }
+    }
+
+    /// Records a failed start.
+    pub(super) fn start_failed(
+        &mut self,
+        id: InstanceId,
+        why: FailureText,
+        random: u32,
+        now: Moment,
+    ) {
+        self.record_failed_start(&why, now);
+        let _ = self.handle(id, Event::StartFailed(why), now);
+        self.policy.reset_recovery();
+        self.policy.failed(random, now);
+    }
+
+    /// Records a start that needs approval first. A recovery attempt checks again later.
+    pub(super) fn start_not_allowed(&mut self, why: &FailureText, random: u32, now: Moment) {
+        self.record_failed_start(why, now);
+        self.policy.schedule_recovery(random, now);
+    }
+
+    /// Begins an outage, unless another instance can serve.
+    fn record_failed_start(&mut self, why: &FailureText, now: Moment) {
+        if self.has_open_instance() {
+            self.failures.record(why, now);
+        } else {
+            self.failures.begin_outage(why.clone(), now);
+        }
+    }
+
+    /// Records the unexpected end of a connection. The failure counts at once: the process may take longer to exit, and
+    /// callers could release the instance meanwhile.
+    pub(super) fn connection_lost(
+        &mut self,
+        id: InstanceId,
+        why: &FailureText,
+        random: u32,
+        now: Moment,
+    ) {
+        if self.is_open(id) {
+            self.disconnect(id, why, now);
+            self.instance_failed(why, random, now);
+        }
+    }
+
+    /// Records the failure of an open instance. It begins an outage if the server is suspended or has never answered a
+    /// call. Otherwise the next call simply starts another instance.
+    fn instance_failed(&mut self, why: &FailureText, random: u32, now: Moment) {
+        self.policy.failed(random, now);
+        let is_useless = self.is_suspended() || !self.has_served;
+        if is_useless && !self.has_open_instance() {
+            self.failures.begin_outage(why.clone(), now);
+        } else {
+            self.failures.record(why, now);
+        }
+    }
+
+    /// Turns the last failure into an outage, so that the server is retried without another call.
+    fn begin_outage(&mut self) {
+        if !self.has_open_instance() {
+            self.failures.begin_outage_from_last();
+        }
+    }
+
+    /// Records that a result was served without this server. Its client does not ask again, so the server is retried if
+    /// it has failed, or as soon as it fails.
+    pub(super) fn left_out(&mut self) {
+        self.has_served = false;
+        if self.policy.state() != State::Normal {
+            self.begin_outage();
+        }
     }
 
     /// Refuses new and queued calls. Returns the number of queued calls.

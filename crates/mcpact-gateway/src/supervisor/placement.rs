@@ -46,7 +46,7 @@ pub(crate) const fn sharing_policy(strategy: Strategy) -> SharingPolicy {
 pub(crate) const fn max_instances(settings: &RunSettings) -> usize {
     match settings.strategy {
         Strategy::Singleton => 1,
-        Strategy::Stateless | Strategy::Stateful | Strategy::Persistent => settings.max_instances,
+        _ => settings.max_instances,
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) const fn max_instances(settings: &RunSettings) -> usize {
 pub(crate) fn min_instances(settings: &RunSettings) -> usize {
     let wanted = match settings.strategy {
         Strategy::Persistent => settings.min_ready.max(1),
-        Strategy::Stateless | Strategy::Stateful | Strategy::Singleton => settings.min_ready,
+        _ => settings.min_ready,
     };
     wanted.min(max_instances(settings))
 }
@@ -369,13 +369,12 @@ fn released(pool: &PoolFacts, room: &Room<'_>) -> Few<usize> {
         return Few::new();
     }
     let has_capacity = room.may_start();
-    let is_released = |slot: &SlotFacts| {
-        let relation = slot.relation();
-        relation.is_some_and(|relation| relation.is_released(has_capacity)) && !slot.has_tasks
-    };
+    let is_released = |relation: OwnershipRelation| relation.is_released(has_capacity);
     let slots = pool.slots.iter().enumerate();
-    let released = slots.filter(|(_, facts)| is_released(facts));
-    released.map(|(slot, _)| slot).collect()
+    slots
+        .filter(|(_, facts)| !facts.has_tasks && facts.relation().is_some_and(is_released))
+        .map(|(slot, _)| slot)
+        .collect()
 }
 
 /// Decision about a call on one instance.
@@ -423,21 +422,13 @@ fn choose(usable: &[(usize, &InstanceRecord)], closed: usize, room: &Room<'_>) -
         .min_by_key(|(_, instance, is_unresponsive)| {
             (*is_unresponsive, instance.calls(), instance.id)
         });
-    let is_starting = usable
-        .iter()
-        .any(|(_, record)| record.instance.is_starting());
-    let capacity = capacity(room.records, settings, 0, room.now);
-    let may_start =
-        !is_starting && matches!(capacity, Capacity::Available | Capacity::StopFirst(_));
-    match (free, capacity) {
+    match (free, capacity(room.records, settings, 0, room.now)) {
+        (Some((slot, _, false)), _) => Placement::Lease(slot),
         // A new instance is better than one that may hang.
-        (Some((slot, _, is_unresponsive)), _) if !is_unresponsive || !may_start => {
-            Placement::Lease(slot)
-        }
-        _ if may_start => Placement::Open(closed),
-        _ if room.queued >= settings.queue => Placement::Refuse,
-        (_, Capacity::Wait(until)) => Placement::Wait(until),
-        _ => Placement::Wait(None),
+        (_, Capacity::Available | Capacity::StopFirst(_)) => Placement::Open(closed),
+        (Some((slot, _, true)), _) => Placement::Lease(slot),
+        (None, Capacity::Wait(until)) if room.queued < settings.queue => Placement::Wait(until),
+        (None, Capacity::Wait(_) | Capacity::Full) => Placement::Refuse,
     }
 }
 

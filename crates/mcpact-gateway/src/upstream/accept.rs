@@ -289,7 +289,7 @@ impl UpstreamServer {
             SharingPolicy::Exclusive => {
                 let (shared, sharing) = (Arc::clone(&self.shared), InstanceSharing::Exclusive);
                 let slot = ConnectionSlot::new(shared, offer, sharing, Subscribers::of_one());
-                return (slot, None);
+                return (Arc::new(slot), None);
             }
             SharingPolicy::SameAffinity => {
                 let capabilities = offer.capabilities.raw().to_owned();

@@ -17,6 +17,7 @@ use crate::downstream::sink::ClientSink;
 use crate::error::{UpstreamError, UpstreamErrorKind};
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
 use crate::subscriptions::subscribers::Subscribers;
+use crate::supervisor::StartCause;
 use crate::upstream::rebind::Rebind;
 
 /// One client at one server.
@@ -93,11 +94,11 @@ impl ServerBinding {
 
     /// Returns a connection, opened if necessary.
     pub(crate) async fn connection(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        let user = self.user();
+        let (user, cause) = (self.user(), StartCause::Request);
         match (self.connection_of(&user), &self.pool) {
             (Some(connection), _) => Ok(connection),
-            (None, Some(pool)) => Box::pin(pool.connection(&user)).await,
-            (None, None) => Box::pin(self.slot.connection(&user)).await,
+            (None, Some(pool)) => Box::pin(pool.connection_for(&user, cause)).await,
+            (None, None) => Box::pin(self.slot.connection_for(&user, cause)).await,
         }
     }
 
@@ -105,7 +106,7 @@ impl ServerBinding {
     pub(crate) async fn renegotiate(&self) -> Result<Arc<UpstreamConnection>, UpstreamError> {
         let closed = self.pool.as_ref().and_then(|pool| pool.closed());
         let slot = closed.as_ref().unwrap_or(&self.slot);
-        slot.connection(&self.user()).await
+        slot.connection_for(&self.user(), StartCause::Request).await
     }
 
     /// Returns a connection with capacity for a call.

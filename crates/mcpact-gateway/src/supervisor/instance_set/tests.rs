@@ -342,7 +342,7 @@ fn crash_loop_suspends_the_server() {
     };
     assert_eq!(admission, Admission::Refuse(suspended));
     assert_eq!(set.status(at(15)).state.as_str(), "suspended");
-    set.reset_failures();
+    set.policy.reset();
     started(&mut set, at(15));
 }
 
@@ -421,8 +421,8 @@ fn failed_start_is_retried() {
         assert_eq!((plan.start, plan.next), (None, Some(at(next))));
         assert_eq!(set.status(at(now)).state.as_str(), state, "{now}");
     }
-    assert_eq!(set.recent_failures(), 3);
-    set.start_skipped(u32::MAX, at(183));
+    assert_eq!(set.policy.failures(), 3);
+    set.policy.recovery_skipped(u32::MAX, at(183));
     assert_eq!(set.maintain(at(183)).start, None, "not started");
     let id = started(&mut set, at(190));
     assert_eq!(set.maintain(at(190)).start, None);

@@ -96,8 +96,6 @@ fn call_goes_to_the_least_busy_instance() {
             0,
             Placement::Wait(None),
         ),
-        (&[InstanceState::Starting], 0, Placement::Wait(None)),
-        (&[InstanceState::Handshaking], 1, Placement::Refuse),
         (&[busy(2), busy(2)], 0, Placement::Wait(None)),
         (&[busy(2), busy(2)], 1, Placement::Refuse),
         (&[draining()], 0, NEW),
