@@ -142,14 +142,8 @@ impl Filters {
                 Err(why) => {
                     let note = note(stage);
                     let (filter, stage) = (config.name.as_str(), stage.as_str());
-                    tracing::warn!(
-                        event = LogEvent::FilterFailure.as_str(),
-                        filter,
-                        stage,
-                        method,
-                        why,
-                        "filter failed"
-                    );
+                    let event = LogEvent::FilterFailure.as_str();
+                    tracing::warn!(event, filter, stage, method, why, "filter failed");
                     if config.required {
                         let why = format!("filter `{filter}` failed: {why}{note}");
                         return Err(self.refuse(method, Reason::FilterFailed, why, client));

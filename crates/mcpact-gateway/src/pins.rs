@@ -67,14 +67,14 @@ impl Pin {
 
 impl Pins {
     pub(crate) fn new(server: String, settings: PinSettings) -> Self {
-        let PinSettings { changed, file } = settings;
+        let state = State {
+            changed: settings.changed,
+            ..State::default()
+        };
         Self {
             server,
-            file,
-            state: Mutex::new(State {
-                changed,
-                ..State::default()
-            }),
+            file: settings.file,
+            state: Mutex::new(state),
         }
     }
 
@@ -162,8 +162,15 @@ impl Pins {
         let server = self.server.as_str();
         let page = Object::parse(page).unwrap_or_default();
         let tools = page.get("tools").and_then(|raw| elements(raw).ok());
-        if self.load_or_reset(&mut state) {
-            tracing::info!(server, "tool pins reset");
+        if let Some(file) = &self.file {
+            if !state.is_loaded {
+                state.is_loaded = true;
+                state.tools = read(file);
+            } else if !state.tools.is_empty() && !file.exists() {
+                // The user has deleted the file.
+                state.tools.clear();
+                tracing::info!(server, "tool pins reset");
+            }
         }
         let mut is_any_new = false;
         for tool in tools.unwrap_or_default() {
@@ -172,23 +179,6 @@ impl Pins {
         if is_any_new {
             self.save(&state);
         }
-    }
-
-    /// Loads the pins once. Later, returns true and resets them if the user has deleted the file.
-    fn load_or_reset(&self, state: &mut State) -> bool {
-        let Some(file) = &self.file else {
-            return false;
-        };
-        if !state.is_loaded {
-            state.is_loaded = true;
-            state.tools = read(file);
-            return false;
-        }
-        let was_deleted = !state.tools.is_empty() && !file.exists();
-        if was_deleted {
-            state.tools.clear();
-        }
-        was_deleted
     }
 }
 
@@ -204,21 +194,24 @@ impl State {
             Some(pin) if pin.approved == current => pin.changed = None,
             Some(pin) if pin.changed.as_deref() == Some(&*current) => {}
             Some(pin) => {
+                let (event, tool) = (LogEvent::ToolChanged.as_str(), &*name);
                 tracing::warn!(
-                    event = LogEvent::ToolChanged.as_str(),
+                    event,
                     server,
-                    tool = &*name,
+                    tool,
                     "tool definition changed; run `mcpact approve --tools` to approve it"
                 );
                 pin.changed = Some(current);
             }
             None => {
                 if let Some(found) = invisible_char(raw) {
+                    let (event, tool) = (LogEvent::ToolHiddenText.as_str(), &*name);
+                    let letter = format!("U+{:04X}", u32::from(found));
                     tracing::warn!(
-                        event = LogEvent::ToolHiddenText.as_str(),
+                        event,
                         server,
-                        tool = &*name,
-                        letter = format!("U+{:04X}", u32::from(found)),
+                        tool,
+                        letter,
                         "tool definition contains invisible characters"
                     );
                 }
@@ -251,12 +244,10 @@ fn write(path: &Path, tools: &BTreeMap<Box<str>, Pin>) -> io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     // A name with a line break would become two lines.
-    let tools = tools
-        .iter()
-        .filter(|(tool, _)| !tool.contains(['\n', '\r']));
-    let text: String = tools
-        .map(|(tool, pin)| format!("{} {tool}\n", pin.approved))
-        .collect();
+    let tools = tools.iter();
+    let tools = tools.filter(|(tool, _)| !tool.contains(['\n', '\r']));
+    let lines = tools.map(|(tool, pin)| format!("{} {tool}\n", pin.approved));
+    let text: String = lines.collect();
     let temporary = path.with_extension("new");
     fs::write(&temporary, text)?;
     fs::rename(&temporary, path)

@@ -80,6 +80,13 @@ fn process_id(process: Option<u32>) -> String {
 }
 
 impl ControlError {
+    fn socket(path: &Path) -> impl Fn(TransportError) -> Self {
+        |source| Self::Socket {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// Applies a timeout.
     async fn with_timeout<T>(
         path: &Path,
@@ -120,12 +127,9 @@ impl Control {
     /// # Errors
     /// The socket is in use or cannot be opened.
     pub async fn open(path: &Path) -> Result<Self, ControlError> {
-        let socket_error = |source| ControlError::Socket {
-            path: path.to_owned(),
-            source,
-        };
+        let socket_error = ControlError::socket(path);
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
-            unix::private_folder(folder).map_err(socket_error)?;
+            unix::private_folder(folder).map_err(&socket_error)?;
         }
         match unix::listen(path).await {
             Ok(listener) => Ok(Self { listener }),
@@ -287,11 +291,8 @@ impl ControlClient {
     }
 
     async fn send_request(path: &Path, request: &ControlRequest) -> Result<Self, ControlError> {
-        let socket_error = |source| ControlError::Socket {
-            path: path.to_owned(),
-            source,
-        };
-        let mut link = unix::connect(path).await.map_err(socket_error)?;
+        let socket_error = ControlError::socket(path);
+        let mut link = unix::connect(path).await.map_err(&socket_error)?;
         link.sink.push(&encode(request));
         link.sink.flush().await.map_err(socket_error)?;
         Ok(Self {
@@ -299,10 +300,7 @@ impl ControlClient {
             link,
             timeout: match request {
                 ControlRequest::Reload {} => RELOAD_TIMEOUT,
-                ControlRequest::Status { .. }
-                | ControlRequest::Logs { .. }
-                | ControlRequest::ApproveTools { .. }
-                | ControlRequest::Bundle {} => REPLY_TIMEOUT,
+                _ => REPLY_TIMEOUT,
             },
         })
     }

@@ -16,8 +16,7 @@ use super::{Gateway, GatewayEnv, routing};
 use crate::metrics::Metrics;
 use crate::pins::PinSettings;
 use crate::target::Target;
-use crate::upstream::UpstreamServer;
-use crate::upstream::UpstreamSettings;
+use crate::upstream::{UpstreamServer, UpstreamSettings};
 
 /// Error of a catalog that cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -72,11 +71,8 @@ pub(super) fn settings(
     for origin in &config.allow_origins {
         guard = guard.allow_origin(origin);
     }
-    let token = config
-        .token
-        .as_ref()
-        .map(|token| Token::new(token.reveal()));
-    let token = token.transpose();
+    let token = config.token.as_ref();
+    let token = token.map(|token| Token::new(token.reveal())).transpose();
     let tls = config.tls.as_ref();
     let tls = tls.map(|(chain, key)| TlsIdentity::from_files(chain, key));
     Ok(Settings {
@@ -103,7 +99,8 @@ pub(super) fn server(
         (Launch::Command(command), Some(_)) => Launch::Command(command.found()),
         (launch, _) => launch.clone(),
     };
-    let mut target = match &launch {
+    let mut route = None;
+    let target = match &launch {
         Launch::Command(launch) => {
             let mut command = launch.child(name);
             command.guard = guard(launch, env, name)?;
@@ -111,10 +108,13 @@ pub(super) fn server(
             Target::Command(command)
         }
         Launch::Url(launch) => {
-            let settings = launch.settings().map_err(|source| GatewayError::Target {
+            let settings = launch.settings();
+            let mut settings = settings.map_err(|source| GatewayError::Target {
                 server: name.to_string(),
                 source,
             })?;
+            route = gateway.loops.route(name.clone());
+            settings.request_header = route.clone().map(|route| route as Arc<dyn RequestHeader>);
             Target::Url {
                 url: launch.url.value().to_owned(),
                 settings: Box::new(settings),
@@ -130,14 +130,8 @@ pub(super) fn server(
             })?)
         }
     };
-    let route = match &mut target {
-        Target::Url { settings, .. } => {
-            let route = gateway.loops.route(name.clone());
-            settings.request_header = route.clone().map(|route| route as Arc<dyn RequestHeader>);
-            route
-        }
-        Target::Command(_) | Target::Local(_) => None,
-    };
+    let pin_dir = env.tools.as_ref();
+    let pin_file = pin_dir.map(|dir| dir.join(config.cache_file_stem(name)));
     let settings = UpstreamSettings {
         name: Some(name.to_string()),
         metrics: gateway.metrics.server(name.as_str()),
@@ -159,10 +153,7 @@ pub(super) fn server(
         }),
         pins: PinSettings {
             changed: config.changed_tools,
-            file: env
-                .tools
-                .as_ref()
-                .map(|dir| dir.join(config.cache_file_stem(name))),
+            file: pin_file,
         },
         ..UpstreamSettings::default()
     };

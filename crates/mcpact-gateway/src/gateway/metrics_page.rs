@@ -67,7 +67,7 @@ fn write_self(gateway: &Gateway, out: &mut Exposition, state: &State) {
     let single = state.servers.values();
     let single = single.map(|served| served.route.session_count());
     let tagged = state.selections.values();
-    let tagged = tagged.map(|selection| selection.route.session_count());
+    let tagged = tagged.map(|(_, route)| route.session_count());
     for (address, count) in [
         ("/mcp", gateway.route.session_count()),
         ("stdio", gateway.stdio_clients()),
