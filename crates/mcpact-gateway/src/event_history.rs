@@ -131,18 +131,11 @@ impl EventHistory {
     }
 }
 
-/// Writer of the entries of one server.
-#[derive(Clone, Debug)]
+/// Writer of the entries of one server. The default has no readers.
+#[derive(Clone, Debug, Default)]
 pub struct ServerLog {
     history: EventHistory,
     server: Option<Arc<str>>,
-}
-
-impl Default for ServerLog {
-    /// Returns a log without readers.
-    fn default() -> Self {
-        EventHistory::default().gateway_log()
-    }
 }
 
 impl ServerLog {

@@ -194,24 +194,21 @@ impl State {
             Some(pin) if pin.approved == current => pin.changed = None,
             Some(pin) if pin.changed.as_deref() == Some(&*current) => {}
             Some(pin) => {
-                let (event, tool) = (LogEvent::ToolChanged.as_str(), &*name);
                 tracing::warn!(
-                    event,
+                    event = LogEvent::ToolChanged.as_str(),
                     server,
-                    tool,
+                    tool = &*name,
                     "tool definition changed; run `mcpact approve --tools` to approve it"
                 );
                 pin.changed = Some(current);
             }
             None => {
                 if let Some(found) = invisible_char(raw) {
-                    let (event, tool) = (LogEvent::ToolHiddenText.as_str(), &*name);
-                    let letter = format!("U+{:04X}", u32::from(found));
                     tracing::warn!(
-                        event,
+                        event = LogEvent::ToolHiddenText.as_str(),
                         server,
-                        tool,
-                        letter,
+                        tool = &*name,
+                        letter = format!("U+{:04X}", u32::from(found)),
                         "tool definition contains invisible characters"
                     );
                 }

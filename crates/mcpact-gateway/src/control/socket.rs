@@ -8,7 +8,7 @@ use mcpact_transport::error::TransportError;
 use mcpact_transport::link::{LineSink, LineSource, Link};
 use mcpact_transport::unix::{self, Listener};
 use mcpact_wire::frame::ndjson::Line;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -158,16 +158,8 @@ impl Control {
                 }
             };
             let gateway = Arc::clone(&gateway);
-            match Arc::clone(&permits).try_acquire_owned() {
-                Ok(permit) => clients.spawn(async move {
-                    serve_client(&gateway, link).await;
-                    drop(permit);
-                }),
-                Err(_) => clients.spawn(async move {
-                    let Link { mut sink, .. } = link;
-                    let _ = send(&mut sink, &ControlReply::Fault(ControlFault::Busy)).await;
-                }),
-            };
+            let permit = Arc::clone(&permits).try_acquire_owned();
+            clients.spawn(async move { serve_client(&gateway, link, permit.ok()).await });
         }
     }
 }
@@ -182,12 +174,16 @@ async fn holder(path: &Path) -> Option<(u32, Option<String>)> {
     }
 }
 
-/// Reads a request and replies; stops when the client disconnects.
-async fn serve_client(gateway: &Arc<Gateway>, link: Link) {
+/// Reads a request and replies; stops when the client disconnects. A client without a permit is refused.
+async fn serve_client(gateway: &Gateway, link: Link, permit: Option<OwnedSemaphorePermit>) {
     let Link {
         mut source,
         mut sink,
     } = link;
+    if permit.is_none() {
+        let _ = send(&mut sink, &ControlReply::Fault(ControlFault::Busy)).await;
+        return;
+    }
     let Ok(Some(line)) = timeout(IO_TIMEOUT, next_line(&mut source)).await else {
         return;
     };

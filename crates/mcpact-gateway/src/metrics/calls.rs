@@ -140,9 +140,8 @@ impl Drop for CallTimer<'_> {
 impl CallMetrics {
     pub(super) fn start(&self, method: Option<Method>) -> CallTimer<'_> {
         let at = method.map_or(Method::ALL.len(), |method| method as usize);
-        let slot = self.0.get(at);
         CallTimer {
-            metrics: slot.map(|slot| &**slot.get_or_init(Box::default)),
+            metrics: Some(&**self.0[at].get_or_init(Box::default)),
             since: Instant::now(),
             outcome: Outcome::Cancelled,
         }
