@@ -65,10 +65,9 @@ impl Ring {
     fn push(&mut self, entry: LogEntry) {
         self.bytes += entry.text.len();
         self.entries.push_back(entry);
-        while self.entries.len() > ENTRIES || self.bytes > BYTES {
-            let Some(first) = self.entries.pop_front() else {
-                return;
-            };
+        while (self.entries.len() > ENTRIES || self.bytes > BYTES)
+            && let Some(first) = self.entries.pop_front()
+        {
             self.bytes -= first.text.len();
         }
     }

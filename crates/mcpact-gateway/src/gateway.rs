@@ -203,9 +203,7 @@ impl Gateway {
         let mut state = self.state();
         let state = &mut *state;
         let changes = state.catalog.changes_to(&catalog);
-        let created = self.create_servers(state, &mut catalog, &changes)?;
-        // Nothing fails from here on.
-        let servers = self.servers(state, &catalog, &changes, created);
+        let servers = self.servers(state, &mut catalog, &changes)?;
         for (server, why) in &catalog.wrong {
             tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "server skipped: invalid config");
         }
@@ -242,14 +240,14 @@ impl Gateway {
         Ok(changes)
     }
 
-    /// Creates the servers of a catalog that are new or have another launch; a lenient config skips invalid ones. Has no
-    /// effect on the servers in use.
-    fn create_servers(
+    /// Returns the servers of a catalog: created ones if they are new or have another launch, and those in use with their
+    /// new settings. A lenient config skips invalid ones. An error has no effect on the servers in use.
+    fn servers(
         &self,
         state: &State,
         catalog: &mut Catalog,
         changes: &Changes,
-    ) -> Result<BTreeMap<ServerName, Arc<UpstreamServer>>, GatewayError> {
+    ) -> Result<BTreeMap<ServerName, ServerRoute>, GatewayError> {
         let mut created = BTreeMap::new();
         let mut invalid = Vec::new();
         for (name, config) in catalog.served() {
@@ -267,17 +265,7 @@ impl Gateway {
             }
         }
         catalog.wrong.extend(invalid);
-        Ok(created)
-    }
-
-    /// Returns the servers of a catalog: the created ones, and those in use with their new settings.
-    fn servers(
-        &self,
-        state: &State,
-        catalog: &Catalog,
-        changes: &Changes,
-        mut created: BTreeMap<ServerName, Arc<UpstreamServer>>,
-    ) -> BTreeMap<ServerName, ServerRoute> {
+        // Nothing fails from here on.
         let mut servers = BTreeMap::new();
         for (name, config) in catalog.served() {
             let is_renamed =
@@ -310,7 +298,7 @@ impl Gateway {
             let entry = ServerEntry::with(name.as_str(), prefix, tags, tools, server, cache);
             servers.insert(name.clone(), ServerRoute { entry, route });
         }
-        servers
+        Ok(servers)
     }
 
     /// Binds the configured HTTP address; requests are served while [`RoutedServer::run`] is awaited.

@@ -146,10 +146,9 @@ impl LoopDetector {
         users.retain(|_, user| now.duration_since(user.last_request) < USER_TTL);
         while users.len() > MAX_USERS {
             let oldest = users.iter().min_by_key(|(_, user)| user.last_request);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
-                break;
-            };
-            users.remove(&oldest);
+            if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+                users.remove(&key);
+            }
         }
     }
 }

@@ -144,10 +144,9 @@ impl Pins {
     }
 
     fn save(&self, state: &State) {
-        let Some(file) = &self.file else {
-            return;
-        };
-        if let Err(error) = write(file, &state.tools) {
+        if let Some(file) = &self.file
+            && let Err(error) = write(file, &state.tools)
+        {
             let server = self.server.as_str();
             tracing::warn!(server, %error, "failed to save tool pins");
         }

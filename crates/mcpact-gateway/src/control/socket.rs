@@ -95,14 +95,14 @@ impl ControlError {
     ) -> Result<T, Self> {
         match timeout(within, work).await {
             Ok(done) => done,
-            Err(_) => Err(Self::Timeout {
-                path: path.to_owned(),
-                process: timeout(REPLY_TIMEOUT, unix::owner(path))
-                    .await
-                    .ok()
-                    .flatten(),
-                within,
-            }),
+            Err(_) => {
+                let process = timeout(REPLY_TIMEOUT, unix::owner(path)).await;
+                Err(Self::Timeout {
+                    path: path.to_owned(),
+                    process: process.ok().flatten(),
+                    within,
+                })
+            }
         }
     }
 }

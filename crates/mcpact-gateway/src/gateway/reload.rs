@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use mcpact::server::backend::date;
 use mcpact_config::{
-    CatalogError, Change, Changes, ConfigDigest, ConfigWatcher, GatewayConfig, LoadedConfig,
-    Problem, ServerName, Severity, Source, load,
+    Catalog, CatalogError, Change, Changes, ConfigDigest, ConfigWatcher, GatewayConfig,
+    LoadedConfig, Problem, ServerName, Severity, Source, load,
 };
 
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::Gateway;
@@ -77,7 +78,9 @@ impl Gateway {
                 continue;
             }
             let last = self.state().digest.clone();
-            let now = current_digest(&file.path, last.clone()).await;
+            let (path, known) = (file.path.clone(), last.clone());
+            let read = spawn_blocking(move || ConfigDigest::now(&path, known.as_ref()));
+            let now = read.await.ok().flatten();
             let since = missing.take().unwrap_or_else(Instant::now);
             if must_reload(last.as_ref(), now.as_ref(), since.elapsed()) {
                 self.reload(ReloadCause::File).await;
@@ -114,7 +117,7 @@ impl Gateway {
     async fn reload_file(&self, file: ConfigFile, report: &mut ReloadReport) {
         let path = file.path.clone();
         report.config = Some(path.display().to_string());
-        let loaded = tokio::task::spawn_blocking(move || file.load()).await;
+        let loaded = spawn_blocking(move || file.load()).await;
         let source = match &loaded {
             Ok(Ok(loaded)) => Some(&loaded.source),
             Ok(Err(CatalogError::Refused { source_text, .. })) => Some(&**source_text),
@@ -153,8 +156,7 @@ impl Gateway {
             Ok(changes) => {
                 report.applied = true;
                 let applied = &self.state().catalog;
-                let names: Vec<ServerName> = applied.served().into_keys().cloned().collect();
-                report_changes(&changes, &names, report);
+                report_changes(&changes, applied, report);
                 report.wrong = applied.wrong.keys().map(ToString::to_string).collect();
                 report.gateway = changed(&at_once(&before, &gateway));
                 report.at_next_start = changed(&at_next_start(&self.first, &gateway));
@@ -188,7 +190,7 @@ impl Gateway {
     }
 }
 
-fn report_changes(changes: &Changes, names: &[ServerName], report: &mut ReloadReport) {
+fn report_changes(changes: &Changes, applied: &Catalog, report: &mut ReloadReport) {
     let text = |name: &ServerName| name.to_string();
     report.started = changes.added.iter().map(text).collect();
     report.stopped = changes.removed.iter().map(text).collect();
@@ -198,9 +200,10 @@ fn report_changes(changes: &Changes, names: &[ServerName], report: &mut ReloadRe
             Change::Settings => report.adjusted.push(text(name)),
         }
     }
-    let is_same =
-        |name: &&ServerName| !changes.added.contains(*name) && !changes.changed.contains_key(*name);
-    report.unchanged = names.iter().filter(is_same).map(text).collect();
+    let mut unchanged = applied.served();
+    unchanged
+        .retain(|name, _| !changes.added.contains(*name) && !changes.changed.contains_key(*name));
+    report.unchanged = unchanged.into_keys().map(text).collect();
 }
 
 /// Returns the keys with changed values.
@@ -293,16 +296,9 @@ fn file_error(message: &str, remedy: Option<&str>) -> Notice {
     }
 }
 
-async fn current_digest(path: &Path, last: Option<ConfigDigest>) -> Option<ConfigDigest> {
-    let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || ConfigDigest::now(&path, last.as_ref()));
-    read.await.ok()?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcpact_config::Catalog;
     use mcpact_config::keys::GATEWAY;
 
     /// Every key of `[gateway]` takes effect either at once or after a restart.
