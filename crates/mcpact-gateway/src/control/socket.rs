@@ -283,17 +283,16 @@ impl ControlClient {
     /// # Errors
     /// The socket cannot be connected in time.
     pub async fn connect(path: &Path, request: &ControlRequest) -> Result<Self, ControlError> {
-        ControlError::with_timeout(path, REPLY_TIMEOUT, Self::send_request(path, request)).await
-    }
-
-    async fn send_request(path: &Path, request: &ControlRequest) -> Result<Self, ControlError> {
         let socket_error = ControlError::socket(path);
-        let mut link = unix::connect(path).await.map_err(&socket_error)?;
-        link.sink.push(&encode(request));
-        link.sink.flush().await.map_err(socket_error)?;
+        let connecting = async {
+            let mut link = unix::connect(path).await.map_err(&socket_error)?;
+            link.sink.push(&encode(request));
+            link.sink.flush().await.map_err(&socket_error)?;
+            Ok(link)
+        };
         Ok(Self {
             path: path.to_owned(),
-            link,
+            link: ControlError::with_timeout(path, REPLY_TIMEOUT, connecting).await?,
             timeout: match request {
                 ControlRequest::Reload {} => RELOAD_TIMEOUT,
                 _ => REPLY_TIMEOUT,

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use mcpact::server::{DecisionObserver, Guard as HostGuard, Settings, TlsIdentity, Token};
-use mcpact_config::{
-    Approval, CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName, listed,
-};
+use mcpact_config::{Approval, GatewayConfig, Launch, ServerConfig, ServerName, listed};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Side};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::RequestHeader;
-use mcpact_transport::stdio::child::{Confinement, Guard, Masks};
+use mcpact_transport::stdio::child::{Confinement, Masks};
 
-use super::{Gateway, GatewayEnv, routing};
+use super::{Gateway, routing};
 use crate::metrics::Metrics;
 use crate::pins::PinSettings;
 use crate::target::Target;
@@ -62,15 +60,12 @@ pub(super) fn settings(
     config: &GatewayConfig,
     metrics: &Arc<Metrics>,
 ) -> Result<Settings, GatewayError> {
-    let mut guard = HostGuard::default()
+    let guard = HostGuard::default()
         .allow_header(routing::SERVER.as_str())
         .allow_header(routing::TAGS.as_str());
-    for name in &config.allow_hosts {
-        guard = guard.allow_host(name);
-    }
-    for origin in &config.allow_origins {
-        guard = guard.allow_origin(origin);
-    }
+    let (hosts, origins) = (config.allow_hosts.iter(), config.allow_origins.iter());
+    let guard = hosts.fold(guard, |guard, name| guard.allow_host(name));
+    let guard = origins.fold(guard, |guard, origin| guard.allow_origin(origin));
     let token = config.token.as_ref();
     let token = token.map(|token| Token::new(token.reveal())).transpose();
     let tls = config.tls.as_ref();
@@ -103,7 +98,14 @@ pub(super) fn server(
     let target = match &launch {
         Launch::Command(launch) => {
             let mut command = launch.child(name);
-            command.guard = guard(launch, env, name)?;
+            command.guard = match &env.guard {
+                Some(guard) => Some(guard.clone().confining(launch.confinement)),
+                None if launch.confinement == Confinement::default() => None,
+                None => {
+                    let server = name.to_string();
+                    return Err(GatewayError::Unguarded { server });
+                }
+            };
             command.via = env.parents.encode().map(Box::from);
             Target::Command(command)
         }
@@ -158,22 +160,6 @@ pub(super) fn server(
         ..UpstreamSettings::default()
     };
     UpstreamServer::with_route(route, target, settings).map_err(GatewayError::UpstreamServer)
-}
-
-/// Returns the guard of a child process, with its confinement.
-fn guard(
-    launch: &CommandLaunch,
-    env: &GatewayEnv,
-    name: &ServerName,
-) -> Result<Option<Guard>, GatewayError> {
-    let confinement = launch.confinement;
-    match &env.guard {
-        Some(guard) => Ok(Some(guard.clone().confining(confinement))),
-        None if confinement == Confinement::default() => Ok(None),
-        None => Err(GatewayError::Unguarded {
-            server: name.to_string(),
-        }),
-    }
 }
 
 /// Returns the client capabilities with these paths.
