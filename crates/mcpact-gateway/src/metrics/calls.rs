@@ -42,7 +42,7 @@ impl<const N: usize> LabelCounter<N> {
         *lock(&self.0).entry(values).or_default() += 1;
     }
 
-    /// Writes the counts with these labels before those with these names.
+    /// Writes a row per combination of values: the labels `first`, then the values under `names`.
     pub(super) fn write(&self, out: &mut Exposition, first: &[(&str, &str)], names: [&str; N]) {
         for (values, count) in lock(&self.0).iter() {
             let labels = names.into_iter().zip(values.iter().copied());
