@@ -346,11 +346,9 @@ impl UpstreamError {
     #[must_use]
     pub fn on_wire(&self) -> WireError {
         let explanation = self.current_explanation();
-        let data = ObjectWriter::new().text("reason", self.kind.reason().as_str());
-        let data = match &explanation.hint {
-            None => data,
-            Some(advice) => data.text("advice", advice),
-        };
+        let data = ObjectWriter::new()
+            .text("reason", self.kind.reason().as_str())
+            .maybe_text("advice", explanation.hint.as_deref());
         WireError {
             code: Self::CODE,
             message: format!("{}: {explanation}", self.target),

@@ -65,10 +65,9 @@ impl Ring {
     fn push(&mut self, entry: LogEntry) {
         self.bytes += entry.text.len();
         self.entries.push_back(entry);
-        while self.entries.len() > ENTRIES || self.bytes > BYTES {
-            let Some(first) = self.entries.pop_front() else {
-                return;
-            };
+        while (self.entries.len() > ENTRIES || self.bytes > BYTES)
+            && let Some(first) = self.entries.pop_front()
+        {
             self.bytes -= first.text.len();
         }
     }
@@ -131,18 +130,11 @@ impl EventHistory {
     }
 }
 
-/// Writer of the entries of one server.
-#[derive(Clone, Debug)]
+/// Writer of the entries of one server. The default has no readers.
+#[derive(Clone, Debug, Default)]
 pub struct ServerLog {
     history: EventHistory,
     server: Option<Arc<str>>,
-}
-
-impl Default for ServerLog {
-    /// Returns a log without readers.
-    fn default() -> Self {
-        EventHistory::default().gateway_log()
-    }
 }
 
 impl ServerLog {

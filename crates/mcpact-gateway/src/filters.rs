@@ -131,48 +131,35 @@ impl Filters {
                 continue;
             }
             let current = changed.as_deref().unwrap_or(body);
-            match filter.ask(stage, method, current).await {
-                Ok(Verdict::Pass) => {}
-                Ok(Verdict::Replace(body)) => changed = Some(body),
+            let (reason, mut why) = match filter.ask(stage, method, current).await {
+                Ok(Verdict::Pass) => continue,
+                Ok(Verdict::Replace(body)) => {
+                    changed = Some(body);
+                    continue;
+                }
                 Ok(Verdict::Deny(why)) => {
-                    let note = note(stage);
-                    let why = format!("denied by filter `{}`: {why}{note}", config.name);
-                    return Err(self.refuse(method, Reason::FilterDenied, why, client));
+                    let why = format!("denied by filter `{}`: {why}", config.name);
+                    (Reason::FilterDenied, why)
                 }
                 Err(why) => {
-                    let note = note(stage);
                     let (filter, stage) = (config.name.as_str(), stage.as_str());
-                    tracing::warn!(
-                        event = LogEvent::FilterFailure.as_str(),
-                        filter,
-                        stage,
-                        method,
-                        why,
-                        "filter failed"
-                    );
-                    if config.required {
-                        let why = format!("filter `{filter}` failed: {why}{note}");
-                        return Err(self.refuse(method, Reason::FilterFailed, why, client));
+                    let event = LogEvent::FilterFailure.as_str();
+                    tracing::warn!(event, filter, stage, method, why, "filter failed");
+                    if !config.required {
+                        continue;
                     }
+                    let why = format!("filter `{filter}` failed: {why}");
+                    (Reason::FilterFailed, why)
                 }
+            };
+            if stage == Stage::Response {
+                why += "; only the result is withheld: the call may have had its effect";
             }
+            self.metrics.filtered(Method::parse(method), reason);
+            let data = ObjectWriter::new().text("reason", reason.as_str()).finish();
+            let code = ErrorCode::InvalidRequest.code();
+            return Err(wire_error(code, why, Some(data), client));
         }
         Ok(changed)
-    }
-
-    /// Counts a denied message and returns the error for the client.
-    fn refuse(&self, method: &str, reason: Reason, why: String, client: Revision) -> WireError {
-        self.metrics.filtered(Method::parse(method), reason);
-        let data = ObjectWriter::new().text("reason", reason.as_str()).finish();
-        let code = ErrorCode::InvalidRequest.code();
-        wire_error(code, why, Some(data), client)
-    }
-}
-
-/// Returns a note about the effect of a denied request.
-const fn note(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Request => "",
-        Stage::Response => "; only the result is withheld: the call may have had its effect",
     }
 }

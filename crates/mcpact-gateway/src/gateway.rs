@@ -105,7 +105,8 @@ pub struct Gateway {
 struct State {
     catalog: Catalog,
     servers: BTreeMap<ServerName, ServerRoute>,
-    selections: HashMap<Vec<String>, TagSelection>,
+    /// Servers by their tags, and the HTTP routes to them.
+    selections: HashMap<Vec<String>, (Arc<Aggregator>, HttpRoute)>,
     last_reload: Option<ReloadReport>,
     /// Removed or replaced servers, which may still finish calls.
     draining: Vec<(ServerName, Weak<UpstreamServer>)>,
@@ -117,13 +118,6 @@ struct State {
 #[derive(Clone, Debug)]
 struct ServerRoute {
     entry: Arc<ServerEntry>,
-    route: HttpRoute,
-}
-
-/// Servers with the same tags, and the HTTP route to them.
-#[derive(Debug)]
-struct TagSelection {
-    aggregator: Arc<Aggregator>,
     route: HttpRoute,
 }
 
@@ -200,8 +194,8 @@ impl Gateway {
     /// Removes the metrics of servers that are no longer served.
     fn prune_metrics(&self) {
         let state = self.state();
-        let is_served = |name: &str| state.servers.contains_key(name);
-        self.metrics.keep_only(is_served);
+        let servers = &state.servers;
+        self.metrics.keep_only(|name| servers.contains_key(name));
     }
 
     fn apply(&self, mut catalog: Catalog) -> Result<Changes, GatewayError> {
@@ -209,9 +203,7 @@ impl Gateway {
         let mut state = self.state();
         let state = &mut *state;
         let changes = state.catalog.changes_to(&catalog);
-        let created = self.create_servers(state, &mut catalog, &changes)?;
-        // Nothing fails from here on.
-        let servers = self.servers(state, &catalog, &changes, created);
+        let servers = self.servers(state, &mut catalog, &changes)?;
         for (server, why) in &catalog.wrong {
             tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "server skipped: invalid config");
         }
@@ -221,9 +213,8 @@ impl Gateway {
         let names = previous.keys().chain(state.servers.keys());
         self.event_history
             .keep(&names.map(ServerName::as_str).collect());
-        state
-            .draining
-            .retain(|(_, server)| server.strong_count() > 0);
+        let draining = &mut state.draining;
+        draining.retain(|(_, server)| server.strong_count() > 0);
         let mut replaced = Vec::new();
         for (name, served) in previous {
             let server = served.entry.server();
@@ -232,16 +223,16 @@ impl Gateway {
                 Some(next) => handover::succeeded_by(server, next),
                 None => {}
             }
-            state.draining.push((name, Arc::downgrade(server)));
+            draining.push((name, Arc::downgrade(server)));
             replaced.push(served);
         }
         let separator = &state.catalog.gateway.separator;
         self.aggregator
             .set_absent(state.catalog.wrong.keys().map(ServerName::as_str));
         self.aggregator.replace(state.entries(), separator);
-        for (tags, selection) in &state.selections {
+        for (tags, (aggregator, _)) in &state.selections {
             let entries = state.tagged(tags).cloned().collect();
-            selection.aggregator.replace(entries, separator);
+            aggregator.replace(entries, separator);
         }
         for served in replaced {
             tokio::spawn(served.end());
@@ -249,14 +240,14 @@ impl Gateway {
         Ok(changes)
     }
 
-    /// Creates the servers of a catalog that are new or have another launch; a lenient config skips invalid ones. Has no
-    /// effect on the servers in use.
-    fn create_servers(
+    /// Returns the servers of a catalog: created ones if they are new or have another launch, and those in use with their
+    /// new settings. A lenient config skips invalid ones. An error has no effect on the servers in use.
+    fn servers(
         &self,
         state: &State,
         catalog: &mut Catalog,
         changes: &Changes,
-    ) -> Result<BTreeMap<ServerName, Arc<UpstreamServer>>, GatewayError> {
+    ) -> Result<BTreeMap<ServerName, ServerRoute>, GatewayError> {
         let mut created = BTreeMap::new();
         let mut invalid = Vec::new();
         for (name, config) in catalog.served() {
@@ -274,17 +265,7 @@ impl Gateway {
             }
         }
         catalog.wrong.extend(invalid);
-        Ok(created)
-    }
-
-    /// Returns the servers of a catalog: the created ones, and those in use with their new settings.
-    fn servers(
-        &self,
-        state: &State,
-        catalog: &Catalog,
-        changes: &Changes,
-        mut created: BTreeMap<ServerName, Arc<UpstreamServer>>,
-    ) -> BTreeMap<ServerName, ServerRoute> {
+        // Nothing fails from here on.
         let mut servers = BTreeMap::new();
         for (name, config) in catalog.served() {
             let is_renamed =
@@ -306,20 +287,18 @@ impl Gateway {
                 // Its config is invalid.
                 (None, None) => continue,
             };
-            let prefix = config
-                .prefix
-                .as_deref()
-                .unwrap_or(match catalog.gateway.names {
-                    NameStyle::Prefix => name.as_str(),
-                    NameStyle::Flat => "",
-                });
+            let prefix = match (config.prefix.as_deref(), catalog.gateway.names) {
+                (Some(prefix), _) => prefix,
+                (None, NameStyle::Prefix) => name.as_str(),
+                (None, NameStyle::Flat) => "",
+            };
             let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
             let (tags, tools) = (tags.collect(), config.tools.clone());
             let cache = &self.env.cache;
             let entry = ServerEntry::with(name.as_str(), prefix, tags, tools, server, cache);
             servers.insert(name.clone(), ServerRoute { entry, route });
         }
-        servers
+        Ok(servers)
     }
 
     /// Binds the configured HTTP address; requests are served while [`RoutedServer::run`] is awaited.
@@ -351,17 +330,14 @@ impl Gateway {
         };
         let servers = || entries.iter().map(|entry| entry.server());
         let abandon = || join_all(servers().map(|server| server.suspended.abandon()));
-        let turn_away = || {
-            servers()
-                .map(|server| server.shared.supervisor.stop_admitting())
-                .sum()
-        };
+        let supervisors = || servers().map(|server| &server.shared.supervisor);
+        let turn_away = || supervisors().map(|one| one.stop_admitting()).sum();
         self.drain_gate.drain(limit, abandon, turn_away).await
     }
 
     fn routes<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a HttpRoute> {
         let servers = state.servers.values().map(|served| &served.route);
-        let selections = state.selections.values().map(|selection| &selection.route);
+        let selections = state.selections.values().map(|(_, route)| route);
         servers.chain(selections).chain([&self.route])
     }
 
@@ -450,12 +426,8 @@ impl Gateway {
         let approved = entries.iter().map(|entry| {
             let tools = entry.approve_tools();
             let server = entry.name().to_owned();
-            tracing::info!(
-                event = LogEvent::ToolsAgreed.as_str(),
-                server,
-                ?tools,
-                "changed tools approved"
-            );
+            let event = LogEvent::ToolsAgreed.as_str();
+            tracing::info!(event, server, ?tools, "changed tools approved");
             ApprovedTools { server, tools }
         });
         approved.collect()
@@ -473,8 +445,8 @@ impl Gateway {
         /// Maximum number of selections; each has its own sessions.
         const MAX_SELECTIONS: usize = 256;
         state.tagged(&tags).next()?;
-        if let Some(selection) = state.selections.get(&tags) {
-            return Some(selection.route.clone());
+        if let Some((_, route)) = state.selections.get(&tags) {
+            return Some(route.clone());
         }
         if state.selections.len() >= MAX_SELECTIONS {
             return None;
@@ -487,11 +459,7 @@ impl Gateway {
         };
         let aggregator = Aggregator::new(entries, settings).ok()?;
         let route = HttpRoute::to(Arc::clone(&aggregator));
-        let selection = TagSelection {
-            aggregator,
-            route: route.clone(),
-        };
-        state.selections.insert(tags, selection);
+        state.selections.insert(tags, (aggregator, route.clone()));
         Some(route)
     }
 }
@@ -530,9 +498,8 @@ impl State {
     /// Returns the instances of replaced servers of this name.
     fn draining_instances(&self, name: &ServerName) -> Vec<InstanceStatus> {
         let replaced = self.draining().filter(|(of, _)| *of == name);
-        replaced
-            .flat_map(|(_, server)| server.status().instances)
-            .collect()
+        let instances = replaced.flat_map(|(_, server)| server.status().instances);
+        instances.collect()
     }
 
     /// Returns the removed servers that still have instances.

@@ -89,15 +89,17 @@ struct RecentUser {
     hops: usize,
 }
 
+/// Users by id and the server that was used; `None` stands for all servers, also those that are added later.
+type RecentUsers = BTreeMap<(RouteId, Option<ServerName>), RecentUser>;
+
 /// Loop detection of one gateway.
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
-    /// By id and the server that was used; `None` stands for all servers, also those that are added later.
-    users: Mutex<BTreeMap<(RouteId, Option<ServerName>), RecentUser>>,
+    users: Mutex<RecentUsers>,
 }
 
 impl LoopDetector {
-    fn users(&self) -> MutexGuard<'_, BTreeMap<(RouteId, Option<ServerName>), RecentUser>> {
+    fn users(&self) -> MutexGuard<'_, RecentUsers> {
         lock(&self.users)
     }
 
@@ -144,10 +146,9 @@ impl LoopDetector {
         users.retain(|_, user| now.duration_since(user.last_request) < USER_TTL);
         while users.len() > MAX_USERS {
             let oldest = users.iter().min_by_key(|(_, user)| user.last_request);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
-                break;
-            };
-            users.remove(&oldest);
+            if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+                users.remove(&key);
+            }
         }
     }
 }
@@ -163,35 +164,32 @@ pub(crate) struct Route {
 impl Route {
     /// Returns true if other gateways used this server recently.
     pub(crate) fn serves_gateways(&self) -> bool {
-        let now = Instant::now();
-        let users = self.detector.users();
-        users
-            .iter()
-            .any(|(key, user)| self.concerns(key, user, now))
+        !self
+            .users(&self.detector.users(), Instant::now())
+            .is_empty()
     }
 
-    fn concerns(
-        &self,
-        key: &(RouteId, Option<ServerName>),
-        user: &RecentUser,
-        now: Instant,
-    ) -> bool {
-        let is_recent = now.saturating_duration_since(user.last_request) < USER_TTL;
-        is_recent && key.1.as_ref().is_none_or(|server| *server == self.server)
+    /// Returns the recent users of this server.
+    fn users<'u>(&self, users: &'u RecentUsers, now: Instant) -> Vec<(RouteId, &'u RecentUser)> {
+        let mut found = Vec::new();
+        for ((id, server), user) in users {
+            let is_recent = now.saturating_duration_since(user.last_request) < USER_TTL;
+            if is_recent && server.as_ref().is_none_or(|server| *server == self.server) {
+                found.push((*id, user));
+            }
+        }
+        found
     }
 
     fn via(&self, now: Instant) -> Via {
         let users = self.detector.users();
-        let mut recent: Vec<_> = users
-            .iter()
-            .filter(|(key, user)| self.concerns(key, user, now))
-            .collect();
+        let mut recent = self.users(&users, now);
         recent.sort_by_key(|(_, user)| std::cmp::Reverse(user.last_request));
         let hops = recent.iter().map(|(_, user)| user.hops).max();
         let mut ids = vec![self.id];
-        for ((id, _), _) in recent {
-            if ids.len() < MAX_IDS && !ids.contains(id) {
-                ids.push(*id);
+        for (id, _) in recent {
+            if ids.len() < MAX_IDS && !ids.contains(&id) {
+                ids.push(id);
             }
         }
         Via {

@@ -175,29 +175,25 @@ fn write_lists(out: &mut Exposition, servers: &Servers) {
 }
 
 fn write_instances(out: &mut Exposition, servers: &Servers) {
-    type Counter = fn(&ServerMetrics) -> &LabelCounter<1>;
-    let counters: [(&str, &str, Counter); 3] = [
-        (
-            "instance_starts_total",
-            "Server instances started, by cause",
-            |server| &server.starts,
-        ),
-        (
-            "instance_stops_total",
-            "Server instances stopped, by cause",
-            |server| &server.stops,
-        ),
-        (
-            "instance_failures_total",
-            "Failed starts, failed negotiations and lost server instances, by cause",
-            |server| &server.failures,
-        ),
-    ];
-    for (name, help, counter) in counters {
-        out.counter(name, help);
-        for (server, metrics) in servers {
-            counter(metrics).write(out, &[("server", server)], ["cause"]);
-        }
+    out.counter(
+        "instance_starts_total",
+        "Server instances started, by cause",
+    );
+    for (server, metrics) in servers {
+        metrics.starts.write(out, &[("server", server)], ["cause"]);
+    }
+    out.counter("instance_stops_total", "Server instances stopped, by cause");
+    for (server, metrics) in servers {
+        metrics.stops.write(out, &[("server", server)], ["cause"]);
+    }
+    out.counter(
+        "instance_failures_total",
+        "Failed starts, failed negotiations and lost server instances, by cause",
+    );
+    for (server, metrics) in servers {
+        metrics
+            .failures
+            .write(out, &[("server", server)], ["cause"]);
     }
     out.counter(
         "instance_restarts_total",

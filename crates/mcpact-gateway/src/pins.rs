@@ -67,14 +67,14 @@ impl Pin {
 
 impl Pins {
     pub(crate) fn new(server: String, settings: PinSettings) -> Self {
-        let PinSettings { changed, file } = settings;
+        let state = State {
+            changed: settings.changed,
+            ..State::default()
+        };
         Self {
             server,
-            file,
-            state: Mutex::new(State {
-                changed,
-                ..State::default()
-            }),
+            file: settings.file,
+            state: Mutex::new(state),
         }
     }
 
@@ -144,10 +144,9 @@ impl Pins {
     }
 
     fn save(&self, state: &State) {
-        let Some(file) = &self.file else {
-            return;
-        };
-        if let Err(error) = write(file, &state.tools) {
+        if let Some(file) = &self.file
+            && let Err(error) = write(file, &state.tools)
+        {
             let server = self.server.as_str();
             tracing::warn!(server, %error, "failed to save tool pins");
         }
@@ -162,8 +161,15 @@ impl Pins {
         let server = self.server.as_str();
         let page = Object::parse(page).unwrap_or_default();
         let tools = page.get("tools").and_then(|raw| elements(raw).ok());
-        if self.load_or_reset(&mut state) {
-            tracing::info!(server, "tool pins reset");
+        if let Some(file) = &self.file {
+            if !state.is_loaded {
+                state.is_loaded = true;
+                state.tools = read(file);
+            } else if !state.tools.is_empty() && !file.exists() {
+                // The user has deleted the file.
+                state.tools.clear();
+                tracing::info!(server, "tool pins reset");
+            }
         }
         let mut is_any_new = false;
         for tool in tools.unwrap_or_default() {
@@ -172,23 +178,6 @@ impl Pins {
         if is_any_new {
             self.save(&state);
         }
-    }
-
-    /// Loads the pins once. Later, returns true and resets them if the user has deleted the file.
-    fn load_or_reset(&self, state: &mut State) -> bool {
-        let Some(file) = &self.file else {
-            return false;
-        };
-        if !state.is_loaded {
-            state.is_loaded = true;
-            state.tools = read(file);
-            return false;
-        }
-        let was_deleted = !state.tools.is_empty() && !file.exists();
-        if was_deleted {
-            state.tools.clear();
-        }
-        was_deleted
     }
 }
 
@@ -251,12 +240,10 @@ fn write(path: &Path, tools: &BTreeMap<Box<str>, Pin>) -> io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     // A name with a line break would become two lines.
-    let tools = tools
-        .iter()
-        .filter(|(tool, _)| !tool.contains(['\n', '\r']));
-    let text: String = tools
-        .map(|(tool, pin)| format!("{} {tool}\n", pin.approved))
-        .collect();
+    let tools = tools.iter();
+    let tools = tools.filter(|(tool, _)| !tool.contains(['\n', '\r']));
+    let lines = tools.map(|(tool, pin)| format!("{} {tool}\n", pin.approved));
+    let text: String = lines.collect();
     let temporary = path.with_extension("new");
     fs::write(&temporary, text)?;
     fs::rename(&temporary, path)

@@ -22,13 +22,9 @@ pub(crate) struct ServerProfile {
 impl ServerProfile {
     /// Returns the name and version that the server reports.
     pub(crate) fn own_name(&self) -> Option<String> {
-        let Introduction {
-            server_info,
-            is_named,
-            ..
-        } = &self.introduction;
-        let name = server_info.name();
-        (*is_named && !name.is_empty()).then(|| name.to_owned())
+        let introduction = &self.introduction;
+        let name = introduction.server_info.name();
+        (introduction.is_named && !name.is_empty()).then(|| name.to_owned())
     }
 }
 
@@ -53,20 +49,15 @@ pub(crate) struct CachedList {
 
 impl ServerMetadata {
     pub(crate) fn encode(&self) -> String {
-        let Introduction {
-            server_info,
-            is_named,
-            instructions,
-            capabilities,
-        } = &self.profile.introduction;
+        let introduction = &self.profile.introduction;
         let lists: Vec<Value> = self.lists.iter().map(CachedList::encode).collect();
         json!({
             "version": VERSION,
             "revision": self.profile.revision.as_str(),
-            "serverInfo": server_info.raw(),
-            "isNamed": is_named,
-            "instructions": instructions.as_deref(),
-            "capabilities": capabilities.raw(),
+            "serverInfo": introduction.server_info.raw(),
+            "isNamed": introduction.is_named,
+            "instructions": introduction.instructions.as_deref(),
+            "capabilities": introduction.capabilities.raw(),
             "lists": lists,
         })
         .to_string()

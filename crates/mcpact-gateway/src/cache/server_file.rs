@@ -37,22 +37,20 @@ impl ServerCacheFile {
 
     /// Reads the metadata. Returns none if the file is missing or invalid.
     pub(crate) fn read(&self) -> Option<ServerMetadata> {
+        let path = self.path.display();
         let text = match read(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return None,
             Err(error) => {
-                let path = self.path.display();
                 tracing::warn!(%path, %error, "failed to read cached server metadata");
                 return None;
             }
         };
         let metadata = ServerMetadata::parse(&text);
-        match metadata {
-            Some(_) => lock(&self.written).0 = Some(text),
-            None => {
-                let path = self.path.display();
-                tracing::warn!(%path, "cached server metadata ignored: damaged or from another version");
-            }
+        if metadata.is_some() {
+            lock(&self.written).0 = Some(text);
+        } else {
+            tracing::warn!(%path, "cached server metadata ignored: damaged or from another version");
         }
         metadata
     }
@@ -95,15 +93,11 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     if text.len() as u64 > MAX_BYTES {
         return Err(io::Error::from(ErrorKind::FileTooLarge));
     }
-    let Some(folder) = path.parent() else {
-        return Err(io::Error::from(ErrorKind::InvalidInput));
-    };
+    let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
     // Other gateways may write at the same time.
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut file = create_private(&temporary)?;
-    file.write_all(text.as_bytes())?;
-    drop(file);
+    create_private(&temporary)?.write_all(text.as_bytes())?;
     fs::rename(&temporary, path)?;
     remove_oldest(folder, MAX_FILES);
     Ok(())

@@ -8,7 +8,7 @@ use mcpact_transport::error::TransportError;
 use mcpact_transport::link::{LineSink, LineSource, Link};
 use mcpact_transport::unix::{self, Listener};
 use mcpact_wire::frame::ndjson::Line;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -80,6 +80,13 @@ fn process_id(process: Option<u32>) -> String {
 }
 
 impl ControlError {
+    fn socket(path: &Path) -> impl Fn(TransportError) -> Self {
+        |source| Self::Socket {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// Applies a timeout.
     async fn with_timeout<T>(
         path: &Path,
@@ -88,14 +95,14 @@ impl ControlError {
     ) -> Result<T, Self> {
         match timeout(within, work).await {
             Ok(done) => done,
-            Err(_) => Err(Self::Timeout {
-                path: path.to_owned(),
-                process: timeout(REPLY_TIMEOUT, unix::owner(path))
-                    .await
-                    .ok()
-                    .flatten(),
-                within,
-            }),
+            Err(_) => {
+                let process = timeout(REPLY_TIMEOUT, unix::owner(path)).await;
+                Err(Self::Timeout {
+                    path: path.to_owned(),
+                    process: process.ok().flatten(),
+                    within,
+                })
+            }
         }
     }
 }
@@ -120,12 +127,9 @@ impl Control {
     /// # Errors
     /// The socket is in use or cannot be opened.
     pub async fn open(path: &Path) -> Result<Self, ControlError> {
-        let socket_error = |source| ControlError::Socket {
-            path: path.to_owned(),
-            source,
-        };
+        let socket_error = ControlError::socket(path);
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
-            unix::private_folder(folder).map_err(socket_error)?;
+            unix::private_folder(folder).map_err(&socket_error)?;
         }
         match unix::listen(path).await {
             Ok(listener) => Ok(Self { listener }),
@@ -154,16 +158,8 @@ impl Control {
                 }
             };
             let gateway = Arc::clone(&gateway);
-            match Arc::clone(&permits).try_acquire_owned() {
-                Ok(permit) => clients.spawn(async move {
-                    serve_client(&gateway, link).await;
-                    drop(permit);
-                }),
-                Err(_) => clients.spawn(async move {
-                    let Link { mut sink, .. } = link;
-                    let _ = send(&mut sink, &ControlReply::Fault(ControlFault::Busy)).await;
-                }),
-            };
+            let permit = Arc::clone(&permits).try_acquire_owned();
+            clients.spawn(async move { serve_client(&gateway, link, permit.ok()).await });
         }
     }
 }
@@ -178,12 +174,16 @@ async fn holder(path: &Path) -> Option<(u32, Option<String>)> {
     }
 }
 
-/// Reads a request and replies; stops when the client disconnects.
-async fn serve_client(gateway: &Arc<Gateway>, link: Link) {
+/// Reads a request and replies; stops when the client disconnects. A client without a permit is refused.
+async fn serve_client(gateway: &Gateway, link: Link, permit: Option<OwnedSemaphorePermit>) {
     let Link {
         mut source,
         mut sink,
     } = link;
+    if permit.is_none() {
+        let _ = send(&mut sink, &ControlReply::Fault(ControlFault::Busy)).await;
+        return;
+    }
     let Ok(Some(line)) = timeout(IO_TIMEOUT, next_line(&mut source)).await else {
         return;
     };
@@ -283,26 +283,19 @@ impl ControlClient {
     /// # Errors
     /// The socket cannot be connected in time.
     pub async fn connect(path: &Path, request: &ControlRequest) -> Result<Self, ControlError> {
-        ControlError::with_timeout(path, REPLY_TIMEOUT, Self::send_request(path, request)).await
-    }
-
-    async fn send_request(path: &Path, request: &ControlRequest) -> Result<Self, ControlError> {
-        let socket_error = |source| ControlError::Socket {
-            path: path.to_owned(),
-            source,
+        let socket_error = ControlError::socket(path);
+        let connecting = async {
+            let mut link = unix::connect(path).await.map_err(&socket_error)?;
+            link.sink.push(&encode(request));
+            link.sink.flush().await.map_err(&socket_error)?;
+            Ok(link)
         };
-        let mut link = unix::connect(path).await.map_err(socket_error)?;
-        link.sink.push(&encode(request));
-        link.sink.flush().await.map_err(socket_error)?;
         Ok(Self {
             path: path.to_owned(),
-            link,
+            link: ControlError::with_timeout(path, REPLY_TIMEOUT, connecting).await?,
             timeout: match request {
                 ControlRequest::Reload {} => RELOAD_TIMEOUT,
-                ControlRequest::Status { .. }
-                | ControlRequest::Logs { .. }
-                | ControlRequest::ApproveTools { .. }
-                | ControlRequest::Bundle {} => REPLY_TIMEOUT,
+                _ => REPLY_TIMEOUT,
             },
         })
     }

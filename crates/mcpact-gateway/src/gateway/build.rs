@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use mcpact::server::{DecisionObserver, Guard as HostGuard, Settings, TlsIdentity, Token};
-use mcpact_config::{
-    Approval, CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName, listed,
-};
+use mcpact_config::{Approval, GatewayConfig, Launch, ServerConfig, ServerName, listed};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Side};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::RequestHeader;
-use mcpact_transport::stdio::child::{Confinement, Guard, Masks};
+use mcpact_transport::stdio::child::{Confinement, Masks};
 
-use super::{Gateway, GatewayEnv, routing};
+use super::{Gateway, routing};
 use crate::metrics::Metrics;
 use crate::pins::PinSettings;
 use crate::target::Target;
-use crate::upstream::UpstreamServer;
-use crate::upstream::UpstreamSettings;
+use crate::upstream::{UpstreamServer, UpstreamSettings};
 
 /// Error of a catalog that cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -63,20 +60,14 @@ pub(super) fn settings(
     config: &GatewayConfig,
     metrics: &Arc<Metrics>,
 ) -> Result<Settings, GatewayError> {
-    let mut guard = HostGuard::default()
+    let guard = HostGuard::default()
         .allow_header(routing::SERVER.as_str())
         .allow_header(routing::TAGS.as_str());
-    for name in &config.allow_hosts {
-        guard = guard.allow_host(name);
-    }
-    for origin in &config.allow_origins {
-        guard = guard.allow_origin(origin);
-    }
-    let token = config
-        .token
-        .as_ref()
-        .map(|token| Token::new(token.reveal()));
-    let token = token.transpose();
+    let (hosts, origins) = (config.allow_hosts.iter(), config.allow_origins.iter());
+    let guard = hosts.fold(guard, |guard, name| guard.allow_host(name));
+    let guard = origins.fold(guard, |guard, origin| guard.allow_origin(origin));
+    let token = config.token.as_ref();
+    let token = token.map(|token| Token::new(token.reveal())).transpose();
     let tls = config.tls.as_ref();
     let tls = tls.map(|(chain, key)| TlsIdentity::from_files(chain, key));
     Ok(Settings {
@@ -103,18 +94,29 @@ pub(super) fn server(
         (Launch::Command(command), Some(_)) => Launch::Command(command.found()),
         (launch, _) => launch.clone(),
     };
-    let mut target = match &launch {
+    let mut route = None;
+    let target = match &launch {
         Launch::Command(launch) => {
             let mut command = launch.child(name);
-            command.guard = guard(launch, env, name)?;
+            command.guard = match &env.guard {
+                Some(guard) => Some(guard.clone().confining(launch.confinement)),
+                None if launch.confinement == Confinement::default() => None,
+                None => {
+                    let server = name.to_string();
+                    return Err(GatewayError::Unguarded { server });
+                }
+            };
             command.via = env.parents.encode().map(Box::from);
             Target::Command(command)
         }
         Launch::Url(launch) => {
-            let settings = launch.settings().map_err(|source| GatewayError::Target {
+            let settings = launch.settings();
+            let mut settings = settings.map_err(|source| GatewayError::Target {
                 server: name.to_string(),
                 source,
             })?;
+            route = gateway.loops.route(name.clone());
+            settings.request_header = route.clone().map(|route| route as Arc<dyn RequestHeader>);
             Target::Url {
                 url: launch.url.value().to_owned(),
                 settings: Box::new(settings),
@@ -130,14 +132,8 @@ pub(super) fn server(
             })?)
         }
     };
-    let route = match &mut target {
-        Target::Url { settings, .. } => {
-            let route = gateway.loops.route(name.clone());
-            settings.request_header = route.clone().map(|route| route as Arc<dyn RequestHeader>);
-            route
-        }
-        Target::Command(_) | Target::Local(_) => None,
-    };
+    let pin_dir = env.tools.as_ref();
+    let pin_file = pin_dir.map(|dir| dir.join(config.cache_file_stem(name)));
     let settings = UpstreamSettings {
         name: Some(name.to_string()),
         metrics: gateway.metrics.server(name.as_str()),
@@ -159,30 +155,11 @@ pub(super) fn server(
         }),
         pins: PinSettings {
             changed: config.changed_tools,
-            file: env
-                .tools
-                .as_ref()
-                .map(|dir| dir.join(config.cache_file_stem(name))),
+            file: pin_file,
         },
         ..UpstreamSettings::default()
     };
     UpstreamServer::with_route(route, target, settings).map_err(GatewayError::UpstreamServer)
-}
-
-/// Returns the guard of a child process, with its confinement.
-fn guard(
-    launch: &CommandLaunch,
-    env: &GatewayEnv,
-    name: &ServerName,
-) -> Result<Option<Guard>, GatewayError> {
-    let confinement = launch.confinement;
-    match &env.guard {
-        Some(guard) => Ok(Some(guard.clone().confining(confinement))),
-        None if confinement == Confinement::default() => Ok(None),
-        None => Err(GatewayError::Unguarded {
-            server: name.to_string(),
-        }),
-    }
 }
 
 /// Returns the client capabilities with these paths.

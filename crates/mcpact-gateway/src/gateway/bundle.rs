@@ -143,23 +143,21 @@ fn attempts(entries: &[LogEntry], status: &Status) -> Vec<Attempt> {
             continue;
         };
         let is_it = |attempt: &Attempt| attempt.server == **server && attempt.instance == instance;
-        let at = found.iter().rposition(is_it).unwrap_or_else(|| {
-            found.push(new_attempt(server, instance, status));
-            found.len() - 1
-        });
-        if let Some(attempt) = found.get_mut(at) {
-            attempt.steps.push(Step {
-                time: entry.time.clone(),
-                event: event.to_owned(),
-                text: entry.text.clone(),
-            });
+        let step = Step {
+            time: entry.time.clone(),
+            event: event.to_owned(),
+            text: entry.text.clone(),
+        };
+        match found.iter_mut().rfind(|attempt| is_it(attempt)) {
+            Some(attempt) => attempt.steps.push(step),
+            None => found.push(new_attempt(server, instance, status, step)),
         }
     }
     found.drain(..found.len().saturating_sub(MAX_ATTEMPTS));
     found
 }
 
-fn new_attempt(server: &str, instance: u64, status: &Status) -> Attempt {
+fn new_attempt(server: &str, instance: u64, status: &Status, first: Step) -> Attempt {
     let line = status.servers.iter().find(|line| line.name == server);
     let known = line.and_then(|line| line.instances.iter().find(|one| one.id == instance));
     Attempt {
@@ -167,6 +165,6 @@ fn new_attempt(server: &str, instance: u64, status: &Status) -> Attempt {
         instance,
         state: known.map(|one| one.state.clone()),
         state_seconds: known.map(|one| one.state_seconds),
-        steps: Vec::new(),
+        steps: vec![first],
     }
 }

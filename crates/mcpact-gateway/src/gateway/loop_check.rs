@@ -48,7 +48,14 @@ pub(super) fn through<'m>(
             let text = "proxy loop detected; request refused";
             tracing::warn!(event = event.as_str(), "{text}");
             gateway.record(date(), event, text);
-            return RouteDecision::Respond(refused(&loop_error(), request));
+            let data = ObjectWriter::new().text("reason", Reason::ServersInACircle.as_str());
+            let error = WireError {
+                code: ErrorCode::InvalidRequest.code(),
+                message: String::from(MESSAGE),
+                data: Some(data.finish()),
+                http_status: LOOP_DETECTED,
+            };
+            return RouteDecision::Respond(refused(&error, request));
         }
         let servers = if is_for_all {
             vec![None]
@@ -59,16 +66,6 @@ pub(super) fn through<'m>(
         gateway.loops.record(&via, servers, Instant::now());
     }
     RouteDecision::To(route.clone())
-}
-
-fn loop_error() -> WireError {
-    let data = ObjectWriter::new().text("reason", Reason::ServersInACircle.as_str());
-    WireError {
-        code: ErrorCode::InvalidRequest.code(),
-        message: String::from(MESSAGE),
-        data: Some(data.finish()),
-        http_status: LOOP_DETECTED,
-    }
 }
 
 /// Records the listen address, and skips servers with the URL of this gateway.

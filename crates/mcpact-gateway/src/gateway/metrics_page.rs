@@ -15,14 +15,11 @@ use crate::upstream::UpstreamServer;
 /// States of a running instance.
 const RUNNING: [&str; 5] = ["starting", "handshaking", "ready", "busy", "draining"];
 
-/// Name, help text and value of a gauge per server.
-type Gauge = (
-    &'static str,
-    &'static str,
-    fn(&UpstreamServer, &ServerStatus) -> usize,
-);
+/// Value of a gauge of a server.
+type Gauge = fn(&UpstreamServer, &ServerStatus) -> usize;
 
-const GAUGES: [Gauge; 4] = [
+/// Gauges per server: name, help text and value.
+const GAUGES: [(&str, &str, Gauge); 4] = [
     ("in_flight", "Calls in flight at servers", |_, status| {
         let instances = status.instances.iter();
         instances.map(|instance| instance.in_flight).sum()
@@ -67,7 +64,7 @@ fn write_self(gateway: &Gateway, out: &mut Exposition, state: &State) {
     let single = state.servers.values();
     let single = single.map(|served| served.route.session_count());
     let tagged = state.selections.values();
-    let tagged = tagged.map(|selection| selection.route.session_count());
+    let tagged = tagged.map(|(_, route)| route.session_count());
     for (address, count) in [
         ("/mcp", gateway.route.session_count()),
         ("stdio", gateway.stdio_clients()),

@@ -51,10 +51,8 @@ pub(super) fn response(gateway: &Gateway, state: &State) -> HttpResponse {
         let minimum = served.entry.server().min_instances();
         let ready = server_readiness(minimum, &status, failure.is_some());
         readiness.push(ready);
-        servers = servers.raw(
-            name.as_str(),
-            &describe(served, ready, &status, failure.as_deref()),
-        );
+        let described = describe(served, ready, &status, failure.as_deref());
+        servers = servers.raw(name.as_str(), &described);
     }
     for name in state.catalog.wrong.keys() {
         readiness.push(Readiness::Unavailable);
@@ -62,8 +60,8 @@ pub(super) fn response(gateway: &Gateway, state: &State) -> HttpResponse {
     }
     let is_ready = is_ready(is_draining, &readiness);
     let body = ObjectWriter::new()
-        .raw("ready", json_bool(is_ready))
-        .raw("draining", json_bool(is_draining))
+        .raw("ready", &is_ready.to_string())
+        .raw("draining", &is_draining.to_string())
         .raw("servers", &servers.finish())
         .finish();
     HttpResponse::json(if is_ready { 200 } else { 503 }, format!("{body}\n"))
@@ -73,10 +71,6 @@ pub(super) fn response(gateway: &Gateway, state: &State) -> HttpResponse {
 const WRONG: &str =
     r#"{"ready":false,"state":"wrong","why":"invalid config; run `mcpact status` for the cause"}"#;
 
-const fn json_bool(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
-}
-
 /// Returns the entry of one server.
 fn describe(
     served: &ServerRoute,
@@ -84,13 +78,14 @@ fn describe(
     status: &ServerStatus,
     failure: Option<&str>,
 ) -> String {
+    let is_ready = readiness == Readiness::Usable;
     let mut out = ObjectWriter::new()
-        .raw("ready", json_bool(readiness == Readiness::Usable))
+        .raw("ready", &is_ready.to_string())
         .text("state", status.word(failure.is_some()));
     if let Some(revision) = served.entry.report().revision {
         out = out.text("revision", revision.as_str());
     }
-    if readiness != Readiness::Usable {
+    if !is_ready {
         // Without stderr lines, which are for the operator.
         let last = status.last_error.as_ref();
         let last = last.map(|last| last.why.in_short());

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use mcpact::server::backend::date;
 use mcpact_config::{
-    CatalogError, Change, Changes, ConfigDigest, ConfigWatcher, GatewayConfig, LoadedConfig,
-    Problem, ServerName, Severity, Source, load,
+    Catalog, CatalogError, Change, Changes, ConfigDigest, ConfigWatcher, GatewayConfig,
+    LoadedConfig, Problem, ServerName, Severity, Source, load,
 };
 
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::Gateway;
@@ -29,30 +30,9 @@ pub struct ConfigFile {
 /// Time after which a missing file is reported.
 const MISSING: Duration = Duration::from_secs(2);
 
-/// Reaction to a check of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FileChange {
-    /// Nothing changed.
-    None,
-    /// The file is missing and may reappear.
-    Missing,
-    /// The config must be reloaded.
-    Reload,
-}
-
-/// Compares the digest of the last read with the current one; `missing` is how long the file has been missing.
-fn file_change(
-    last: Option<&ConfigDigest>,
-    now: Option<&ConfigDigest>,
-    missing: Duration,
-) -> FileChange {
-    match (last, now) {
-        (Some(last), Some(now)) if last == now => FileChange::None,
-        (None, None) => FileChange::None,
-        (_, Some(_)) => FileChange::Reload,
-        (Some(_), None) if missing < MISSING => FileChange::Missing,
-        (Some(_), None) => FileChange::Reload,
-    }
+/// Returns true if the config must be reloaded: its digest differs from the last one, or the file has been missing so long.
+fn must_reload(last: Option<&ConfigDigest>, now: Option<&ConfigDigest>, missing: Duration) -> bool {
+    last != now && (now.is_some() || missing >= MISSING)
 }
 
 mcpact_spec::stable_strings! {
@@ -89,7 +69,7 @@ impl Gateway {
         let Some(file) = self.file.get() else {
             return;
         };
-        let last = self.last_digest();
+        let last = self.state().digest.clone();
         let mut watcher = ConfigWatcher::new(file.path.clone(), last.as_ref());
         let mut missing: Option<Instant> = None;
         loop {
@@ -97,29 +77,20 @@ impl Gateway {
             if !self.state().catalog.gateway.watch {
                 continue;
             }
-            let last = self.last_digest();
-            let now = current_digest(&file.path, last.clone()).await;
-            match &now {
-                Some(_) => missing = None,
-                None => {
-                    missing.get_or_insert_with(Instant::now);
-                }
+            let last = self.state().digest.clone();
+            let (path, known) = (file.path.clone(), last.clone());
+            let read = spawn_blocking(move || ConfigDigest::now(&path, known.as_ref()));
+            let now = read.await.ok().flatten();
+            let since = missing.take().unwrap_or_else(Instant::now);
+            if must_reload(last.as_ref(), now.as_ref(), since.elapsed()) {
+                self.reload(ReloadCause::File).await;
+            } else if last != now {
+                // The file may reappear.
+                missing = Some(since);
             }
-            let missing_for = missing.map_or(Duration::ZERO, |since| since.elapsed());
-            match file_change(last.as_ref(), now.as_ref(), missing_for) {
-                FileChange::None => missing = None,
-                FileChange::Missing => {}
-                FileChange::Reload => {
-                    self.reload(ReloadCause::File).await;
-                    missing = None;
-                }
-            }
-            watcher.update(self.last_digest().as_ref());
+            let last = self.state().digest.clone();
+            watcher.update(last.as_ref());
         }
-    }
-
-    fn last_digest(&self) -> Option<ConfigDigest> {
-        self.state().digest.clone()
     }
 
     /// Reloads the config. An invalid config is reported and changes nothing.
@@ -131,55 +102,52 @@ impl Gateway {
             cause: cause.as_str().to_owned(),
             ..ReloadReport::default()
         };
-        match self.file.get().cloned() {
+        match self.file.get() {
             None => report.problems.push(file_error(
                 "this gateway serves built-in servers and has no config",
                 Some("start it with `--config FILE`"),
             )),
-            Some(file) => {
-                report.config = Some(file.path.display().to_string());
-                let path = file.path.clone();
-                let loaded = tokio::task::spawn_blocking(move || file.load()).await;
-                self.state().digest = match &loaded {
-                    Ok(Ok(loaded)) => Some(ConfigDigest::of(&loaded.source)),
-                    Ok(Err(CatalogError::Refused { source_text, .. })) => {
-                        Some(ConfigDigest::of(source_text))
-                    }
-                    Ok(Err(CatalogError::Unreadable { .. })) | Err(_) => None,
-                };
-                match loaded {
-                    // Some editors truncate a file before writing it, which must not stop all servers.
-                    Ok(Ok(loaded)) if loaded.source.text.trim().is_empty() => {
-                        self.metrics.reloaded(ReloadOutcome::Refused);
-                        report.problems.push(file_error(
-                            "the config is empty",
-                            Some("add servers, or a comment to run without servers"),
-                        ));
-                    }
-                    Ok(Ok(loaded)) => self.apply_loaded(loaded, &mut report),
-                    Ok(Err(error)) => {
-                        self.metrics.reloaded(ReloadOutcome::Refused);
-                        report.problems = notices(&path, error);
-                    }
-                    Err(error) => report.problems.push(file_error(&error.to_string(), None)),
-                }
-            }
+            Some(file) => self.reload_file(file.clone(), &mut report).await,
         }
         self.log_reload(&report);
         self.state().last_reload = Some(report.clone());
         report
     }
 
+    async fn reload_file(&self, file: ConfigFile, report: &mut ReloadReport) {
+        let path = file.path.clone();
+        report.config = Some(path.display().to_string());
+        let loaded = spawn_blocking(move || file.load()).await;
+        let source = match &loaded {
+            Ok(Ok(loaded)) => Some(&loaded.source),
+            Ok(Err(CatalogError::Refused { source_text, .. })) => Some(&**source_text),
+            Ok(Err(CatalogError::Unreadable { .. })) | Err(_) => None,
+        };
+        self.state().digest = source.map(ConfigDigest::of);
+        match loaded {
+            // Some editors truncate a file before writing it, which must not stop all servers.
+            Ok(Ok(loaded)) if loaded.source.text.trim().is_empty() => {
+                self.metrics.reloaded(ReloadOutcome::Refused);
+                let remedy = "add servers, or a comment to run without servers";
+                report
+                    .problems
+                    .push(file_error("the config is empty", Some(remedy)));
+            }
+            Ok(Ok(loaded)) => self.apply_loaded(loaded, report),
+            Ok(Err(error)) => {
+                self.metrics.reloaded(ReloadOutcome::Refused);
+                report.problems = notices(&path, error);
+            }
+            Err(error) => report.problems.push(file_error(&error.to_string(), None)),
+        }
+    }
+
     fn apply_loaded(&self, loaded: LoadedConfig, report: &mut ReloadReport) {
-        let LoadedConfig {
-            catalog,
-            source,
-            problems,
-        } = loaded;
-        let warnings = problems
-            .iter()
-            .filter(|problem| problem.severity >= Severity::Warning);
-        report.problems = warnings.map(|problem| notice(problem, &source)).collect();
+        let catalog = loaded.catalog;
+        let warnings = loaded.problems.iter();
+        let warnings = warnings.filter(|problem| problem.severity >= Severity::Warning);
+        let warnings = warnings.map(|problem| notice(problem, &loaded.source));
+        report.problems = warnings.collect();
         let before = self.state().catalog.gateway.clone();
         let gateway = catalog.gateway.clone();
         let are_filters_changed = !self.filters.configs().eq(&catalog.filters);
@@ -188,8 +156,7 @@ impl Gateway {
             Ok(changes) => {
                 report.applied = true;
                 let applied = &self.state().catalog;
-                let names: Vec<ServerName> = applied.served().into_keys().cloned().collect();
-                report_changes(&changes, &names, report);
+                report_changes(&changes, applied, report);
                 report.wrong = applied.wrong.keys().map(ToString::to_string).collect();
                 report.gateway = changed(&at_once(&before, &gateway));
                 report.at_next_start = changed(&at_next_start(&self.first, &gateway));
@@ -205,38 +172,25 @@ impl Gateway {
         let cause = report.cause.as_str();
         let keys = report.at_next_start.join(", ");
         if !keys.is_empty() {
-            tracing::warn!(
-                event = LogEvent::ReloadWaiting.as_str(),
-                cause,
-                keys,
-                "config changes need a gateway restart"
-            );
+            let event = LogEvent::ReloadWaiting.as_str();
+            tracing::warn!(event, cause, keys, "config changes need a gateway restart");
         }
-        let event = if report.applied {
-            let event = LogEvent::ReloadSuccess;
-            tracing::info!(
-                event = event.as_str(),
-                cause,
-                outcome = summary,
-                "config reloaded"
-            );
-            event
-        } else {
-            let event = LogEvent::ReloadFailure;
-            tracing::warn!(
-                event = event.as_str(),
-                cause,
-                outcome = summary,
-                "config rejected"
-            );
-            event
-        };
         let text = format!("config reload ({cause}): {summary}");
-        self.record(report.time.clone(), event, &text);
+        let outcome = summary;
+        let logged = if report.applied {
+            let event = LogEvent::ReloadSuccess.as_str();
+            tracing::info!(event, cause, outcome, "config reloaded");
+            LogEvent::ReloadSuccess
+        } else {
+            let event = LogEvent::ReloadFailure.as_str();
+            tracing::warn!(event, cause, outcome, "config rejected");
+            LogEvent::ReloadFailure
+        };
+        self.record(report.time.clone(), logged, &text);
     }
 }
 
-fn report_changes(changes: &Changes, names: &[ServerName], report: &mut ReloadReport) {
+fn report_changes(changes: &Changes, applied: &Catalog, report: &mut ReloadReport) {
     let text = |name: &ServerName| name.to_string();
     report.started = changes.added.iter().map(text).collect();
     report.stopped = changes.removed.iter().map(text).collect();
@@ -246,9 +200,10 @@ fn report_changes(changes: &Changes, names: &[ServerName], report: &mut ReloadRe
             Change::Settings => report.adjusted.push(text(name)),
         }
     }
-    let is_same =
-        |name: &&ServerName| !changes.added.contains(*name) && !changes.changed.contains_key(*name);
-    report.unchanged = names.iter().filter(is_same).map(text).collect();
+    let mut unchanged = applied.served();
+    unchanged
+        .retain(|name, _| !changes.added.contains(*name) && !changes.changed.contains_key(*name));
+    report.unchanged = unchanged.into_keys().map(text).collect();
 }
 
 /// Returns the keys with changed values.
@@ -304,12 +259,10 @@ fn notices(path: &Path, error: CatalogError) -> Vec<Notice> {
             source_text,
             problems,
         } => {
-            let errors = problems
-                .iter()
-                .filter(|problem| problem.severity == Severity::Error);
-            errors
-                .map(|problem| notice(problem, &source_text))
-                .collect()
+            let errors = problems.iter();
+            let errors = errors.filter(|problem| problem.severity == Severity::Error);
+            let errors = errors.map(|problem| notice(problem, &source_text));
+            errors.collect()
         }
         CatalogError::Unreadable { source, .. } => {
             let remedy = format!("restore `{}`", path.display());
@@ -343,16 +296,9 @@ fn file_error(message: &str, remedy: Option<&str>) -> Notice {
     }
 }
 
-async fn current_digest(path: &Path, last: Option<ConfigDigest>) -> Option<ConfigDigest> {
-    let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || ConfigDigest::now(&path, last.as_ref()));
-    read.await.ok()?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcpact_config::Catalog;
     use mcpact_config::keys::GATEWAY;
 
     /// Every key of `[gateway]` takes effect either at once or after a restart.
@@ -380,15 +326,15 @@ mod tests {
         let (old, new) = (digest("old"), digest("new"));
         let short = Duration::from_millis(1);
         for (last, now, missing, expected) in [
-            (Some(&old), Some(&old), Duration::ZERO, FileChange::None),
-            (Some(&old), Some(&new), Duration::ZERO, FileChange::Reload),
-            (Some(&old), None, short, FileChange::Missing),
-            (Some(&old), None, MISSING, FileChange::Reload),
-            (None, None, MISSING, FileChange::None),
-            (None, Some(&old), Duration::ZERO, FileChange::Reload),
+            (Some(&old), Some(&old), Duration::ZERO, false),
+            (Some(&old), Some(&new), Duration::ZERO, true),
+            (Some(&old), None, short, false),
+            (Some(&old), None, MISSING, true),
+            (None, None, MISSING, false),
+            (None, Some(&old), Duration::ZERO, true),
         ] {
             assert_eq!(
-                file_change(last, now, missing),
+                must_reload(last, now, missing),
                 expected,
                 "{last:?} {now:?}"
             );

@@ -178,7 +178,7 @@ fn dispatch(
             // Sessions survive without servers, which a reload may add again.
             let has_session = request.headers.contains_key(&SESSION_ID);
             let known = state.selections.get(&tags).filter(|_| has_session);
-            let known = known.map(|selection| selection.route.clone());
+            let known = known.map(|(_, route)| route.clone());
             let is_empty = state.tagged(&tags).next().is_none();
             if known.is_some() && is_empty && needs_servers(request) {
                 let error = WireError {

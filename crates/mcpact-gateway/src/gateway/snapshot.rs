@@ -23,8 +23,7 @@ const MAX_ENDED: usize = 5;
 pub(super) fn status(gateway: &Gateway, server: Option<&str>) -> Status {
     let state = gateway.state();
     let served = state.servers.iter();
-    let served =
-        served.map(|(name, served)| server_line(name, served, &state.draining_instances(name)));
+    let served = served.map(|(name, served)| server_line(&state, name, served));
     let invalid = state.catalog.wrong.iter().map(|(name, why)| ServerLine {
         name: name.to_string(),
         state: ServerWord::Wrong.as_str().to_owned(),
@@ -32,8 +31,7 @@ pub(super) fn status(gateway: &Gateway, server: Option<&str>) -> Status {
         ..ServerLine::default()
     });
     let removed = state.removed().into_iter();
-    let removed =
-        removed.map(|(name, server)| removed_line(name, &server, &state.draining_instances(name)));
+    let removed = removed.map(|(name, server)| removed_line(&state, name, &server));
     let mut servers: Vec<ServerLine> = served.chain(invalid).chain(removed).collect();
     servers.retain(|line| server.is_none_or(|server| server == line.name));
     Status {
@@ -49,6 +47,7 @@ fn gateway_status(gateway: &Gateway, state: &State) -> GatewayStatus {
     } else {
         GatewayState::Serving
     };
+    let http_sessions = gateway.routes(state).map(HttpRoute::session_count);
     GatewayStatus {
         state: gateway_state.as_str().to_owned(),
         url: gateway.origin.get().map(|origin| format!("{origin}/mcp")),
@@ -58,22 +57,15 @@ fn gateway_status(gateway: &Gateway, state: &State) -> GatewayStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime_seconds: uptime.as_secs(),
         state_seconds: gateway.drain_gate.closed_for().unwrap_or(uptime).as_secs(),
-        sessions: gateway
-            .routes(state)
-            .map(HttpRoute::session_count)
-            .sum::<usize>()
-            + gateway.stdio_clients(),
+        sessions: http_sessions.sum::<usize>() + gateway.stdio_clients(),
         in_flight: gateway.drain_gate.in_flight(),
         last_reload: state.last_reload.clone(),
     }
 }
 
 /// Returns the status of a removed server with calls in flight.
-fn removed_line(
-    name: &ServerName,
-    server: &UpstreamServer,
-    instances: &[InstanceStatus],
-) -> ServerLine {
+fn removed_line(state: &State, name: &ServerName, server: &UpstreamServer) -> ServerLine {
+    let instances = state.draining_instances(name);
     let profile = server.shared.info_cache.profile();
     let revision = profile.as_ref().map(|profile| profile.revision);
     ServerLine {
@@ -101,14 +93,15 @@ fn transport(server: &UpstreamServer) -> Transport {
     }
 }
 
-fn server_line(name: &ServerName, served: &ServerRoute, draining: &[InstanceStatus]) -> ServerLine {
+fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> ServerLine {
+    let draining = state.draining_instances(name);
     let entry = &served.entry;
     let (server, report) = (entry.server(), entry.report());
     let status = server.status();
     let retry = status.state.wait().or(status.retry_in);
     let state = status.word(report.failure.is_some());
     let ended = status.ended.iter().take(MAX_ENDED);
-    let running = status.instances.iter().chain(draining);
+    let running = status.instances.iter().chain(&draining);
     ServerLine {
         name: name.to_string(),
         state: state.to_owned(),
@@ -146,10 +139,7 @@ fn instance_line(status: &InstanceStatus) -> InstanceLine {
             Some(cause.as_str().to_owned())
         }
         InstanceState::Failed { why } => Some(why.to_string()),
-        InstanceState::Starting
-        | InstanceState::Handshaking
-        | InstanceState::Ready
-        | InstanceState::Busy { .. } => status.unresponsive.map(|time| {
+        _ => status.unresponsive.map(|time| {
             let seconds = time.as_secs();
             format!("no answer to health checks for {seconds} s; it may hang, or handle one call at a time")
         }),

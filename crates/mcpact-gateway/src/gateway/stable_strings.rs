@@ -35,7 +35,6 @@ pub fn stable_strings() -> Vec<(&'static str, Vec<&'static str>)> {
         "server state": ServerWord,
         "log event": LogEvent,
     ];
-    let instance_states = instance_states();
     sets.extend([
         (
             "server state",
@@ -43,7 +42,10 @@ pub fn stable_strings() -> Vec<(&'static str, Vec<&'static str>)> {
         ),
         (
             "instance state",
-            instance_states.iter().map(InstanceState::as_str).collect(),
+            instance_states()
+                .iter()
+                .map(InstanceState::as_str)
+                .collect(),
         ),
         ("drop reason, messages of servers", vec![LOG_OF_WHOM]),
         ("translation kind", KINDS.to_vec()),

@@ -42,7 +42,7 @@ impl<const N: usize> LabelCounter<N> {
         *lock(&self.0).entry(values).or_default() += 1;
     }
 
-    /// Writes the counts with these labels before those with these names.
+    /// Writes a row per combination of values: the labels `first`, then the values under `names`.
     pub(super) fn write(&self, out: &mut Exposition, first: &[(&str, &str)], names: [&str; N]) {
         for (values, count) in lock(&self.0).iter() {
             let labels = names.into_iter().zip(values.iter().copied());
@@ -140,9 +140,8 @@ impl Drop for CallTimer<'_> {
 impl CallMetrics {
     pub(super) fn start(&self, method: Option<Method>) -> CallTimer<'_> {
         let at = method.map_or(Method::ALL.len(), |method| method as usize);
-        let slot = self.0.get(at);
         CallTimer {
-            metrics: slot.map(|slot| &**slot.get_or_init(Box::default)),
+            metrics: Some(&**self.0[at].get_or_init(Box::default)),
             since: Instant::now(),
             outcome: Outcome::Cancelled,
         }

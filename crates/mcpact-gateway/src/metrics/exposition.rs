@@ -79,9 +79,9 @@ impl Exposition {
         let _ = write!(self.text, "{PREFIX}{}{suffix}", self.family);
         let bound = bound.map(|bound| ("le", bound));
         let mut before = '{';
-        for (name, value) in labels.iter().copied().chain(bound) {
+        for (name, text) in labels.iter().copied().chain(bound) {
             let _ = write!(self.text, "{before}{name}=\"");
-            escape(&mut self.text, value);
+            escape(&mut self.text, text);
             self.text.push('"');
             before = ',';
         }

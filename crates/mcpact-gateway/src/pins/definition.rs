@@ -4,6 +4,8 @@ use mcpact_wire::raw::{JsonKind, Object, elements};
 use mcpact_wire::scan::text;
 use sha2::{Digest as _, Sha256};
 
+use crate::target::hex;
+
 /// Maximum nesting that is compared.
 const MAX_DEPTH: usize = 64;
 
@@ -11,8 +13,7 @@ const MAX_DEPTH: usize = 64;
 pub(super) fn digest(tool: &str) -> String {
     let mut out = String::with_capacity(tool.len());
     canonical(tool, 0, &mut out);
-    let digest = Sha256::digest(out);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(out))
 }
 
 fn canonical(raw: &str, depth: usize, out: &mut String) {
