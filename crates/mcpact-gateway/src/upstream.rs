@@ -4,7 +4,6 @@ pub(crate) mod accept;
 pub(crate) mod affinity;
 pub(crate) mod binding;
 pub(crate) mod info;
-pub(crate) mod pending;
 pub(crate) mod rebind;
 pub(crate) mod saved_client;
 pub(crate) mod single_server;
@@ -223,11 +222,9 @@ impl Clock {
 impl UpstreamServer {
     /// Replaces the filter for tools, and notifies clients at the server's own URL.
     pub fn serve_tools(&self, tools: ToolFilter) {
-        let mut served = lock(&self.tools);
-        let is_other = **served != tools;
-        *served = Arc::new(tools);
-        drop(served);
-        if is_other {
+        let tools = Arc::new(tools);
+        let before = std::mem::replace(&mut *lock(&self.tools), Arc::clone(&tools));
+        if before != tools {
             self.direct_clients.notify(Method::ToolsListChanged);
         }
     }
@@ -316,7 +313,7 @@ impl UpstreamServer {
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&server) as Weak<dyn Starter>;
         server.shared.supervisor.set_starter(starter);
-        pending::bind_on_connection(&server);
+        saved_client::bind_on_connection(&server);
         Ok(server)
     }
 
@@ -401,8 +398,8 @@ impl UpstreamServer {
     /// Applies the settings of a new configuration that need no restart.
     pub(crate) fn retune(&self, config: &ServerConfig) {
         self.shared.update_settings(&config.run);
-        let is_public = config.public_results;
-        self.is_public.store(is_public, Ordering::Relaxed);
+        self.is_public
+            .store(config.public_results, Ordering::Relaxed);
         tool_filter::treat_changed(self, config.changed_tools);
     }
 

@@ -94,12 +94,10 @@ impl DownstreamClient {
     }
 
     fn is_modern_with(&self, declared: &str, identity: &ClientIdentity) -> bool {
-        match &self.saved.hello {
-            SavedHello::Request { capabilities, .. } => {
-                **capabilities == *declared && self.saved.identity == *identity
-            }
-            SavedHello::Handshake { .. } => false,
-        }
+        let SavedHello::Request { capabilities, .. } = &self.saved.hello else {
+            return false;
+        };
+        **capabilities == *declared && self.saved.identity == *identity
     }
 
     /// Returns the principal; empty without authentication.
@@ -193,8 +191,7 @@ impl DownstreamClient {
     pub(crate) const fn audience(&self) -> Audience {
         match (&self.saved.hello, &self.saved.identity.key) {
             (SavedHello::Request { .. }, ClientKey::None) => Audience::All,
-            (SavedHello::Request { .. }, ClientKey::Connection(_) | ClientKey::Key(_))
-            | (SavedHello::Handshake { .. }, _) => Audience::Owner,
+            _ => Audience::Owner,
         }
     }
 
@@ -222,14 +219,8 @@ impl DownstreamClient {
     /// Forwards a notification of the client to its servers.
     pub(crate) fn observe(&self, method: Method, params: Option<&str>) {
         self.saved.observe(method, params);
-        let bindings: Vec<Arc<ServerBinding>> = {
-            let bindings = lock(&self.bindings);
-            let bindings = bindings.values();
-            bindings
-                .filter_map(|binding| binding.get().cloned())
-                .collect()
-        };
-        for binding in bindings {
+        let cells: Vec<_> = lock(&self.bindings).values().cloned().collect();
+        for binding in cells.iter().filter_map(|cell| cell.get()) {
             binding.observe(method, params);
         }
     }

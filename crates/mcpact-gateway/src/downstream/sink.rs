@@ -9,7 +9,7 @@ use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method, Revision};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::connection::ownership::ClientRef;
 use crate::downstream::ClientState;
@@ -103,20 +103,15 @@ impl ClientSink {
     }
 
     fn messages(&self, scope: &Scope, method: Method, params: &str) -> SmallVec<[String; 1]> {
-        let message = |params: &str| {
+        let params = match &self.rewriter {
+            Some(rewriter) => rewriter.notifications(method, params),
+            None => smallvec![params.into()],
+        };
+        let encode = |params: &Cow<'_, str>| {
             self.session
                 .encode_notification(scope.clone(), method, params)
         };
-        match &self.rewriter {
-            Some(rewriter) => {
-                let rewritten = rewriter.notifications(method, params);
-                rewritten
-                    .iter()
-                    .filter_map(|params| message(params))
-                    .collect()
-            }
-            None => message(params).into_iter().collect(),
-        }
+        params.iter().filter_map(encode).collect()
     }
 
     /// Sends a notification; waits for space in the client's buffer.

@@ -25,15 +25,9 @@ use crate::tasks::hosted;
 /// Maximum number of removed servers to remember.
 const MOST: usize = 64;
 
-/// Removed servers, the latest first; their calls may still run.
+/// Removed servers by name, the latest first; their calls may still run.
 #[derive(Debug, Default)]
-pub(crate) struct RemovedServers(Mutex<VecDeque<RemovedServer>>);
-
-#[derive(Debug)]
-struct RemovedServer {
-    name: Box<str>,
-    entry: Weak<ServerEntry>,
-}
+pub(crate) struct RemovedServers(Mutex<VecDeque<(Box<str>, Weak<ServerEntry>)>>);
 
 impl RemovedServers {
     /// Records the servers that a new configuration removed.
@@ -42,24 +36,21 @@ impl RemovedServers {
             let mut entries = server_set.entries.iter();
             entries.any(|entry| *entry.name == *name)
         };
-        let mut gone = lock(&self.0);
-        gone.retain(|gone| !is_in(after, &gone.name));
+        let mut removed = lock(&self.0);
+        removed.retain(|(name, _)| !is_in(after, name));
         for entry in &before.entries {
             if !is_in(after, &entry.name) {
-                gone.push_front(RemovedServer {
-                    name: entry.name.clone(),
-                    entry: Arc::downgrade(entry),
-                });
+                removed.push_front((entry.name.clone(), Arc::downgrade(entry)));
             }
         }
-        gone.truncate(MOST);
+        removed.truncate(MOST);
     }
 
     /// Returns a removed server. The inner option is `None` if its calls have ended, too.
     fn find(&self, name: &str) -> Option<Option<Arc<ServerEntry>>> {
-        let gone = lock(&self.0);
-        let gone = gone.iter().find(|gone| *gone.name == *name)?;
-        Some(gone.entry.upgrade())
+        let removed = lock(&self.0);
+        let (_, entry) = removed.iter().find(|(removed, _)| **removed == *name)?;
+        Some(entry.upgrade())
     }
 }
 
@@ -93,18 +84,18 @@ pub(crate) async fn ask_departed(
             ..job.clone()
         };
         let inbound = Inbound { job, sink };
-        let told = match &carried {
+        let response = match &carried {
             Some(_) => resume::resume_only(&entry.server, inbound).await,
             None if hosted::is_hosted(&entry.server, &inbound.job, &inbound.sink) => {
                 Some(hosted::serve_hosted(&entry.server, &inbound).await)
             }
             None => None,
         };
-        if let Some(told) = told {
+        if let Some(response) = response {
             let called = || carried.map(|carried| carried.called).unwrap_or_default();
             let sealed =
                 |raw| sealed_state::sealed(aggregator, &entry, guest.principal(), called, raw);
-            let shown = told.map(|raw| view.result(method, sealed(raw)));
+            let shown = response.map(|raw| view.result(method, sealed(raw)));
             return Some(shown.map_err(|error| error.map_wire(|error| view.error(error, None))));
         }
     }

@@ -28,19 +28,11 @@ pub(crate) const PAUSES: Backoff = Backoff {
     longest: Duration::from_secs(60),
 };
 
-/// Outcome of an attempt to resubscribe at a new server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ResubscribeOutcome {
-    Over,
-    /// The server failed; a later attempt may succeed.
-    Again,
-}
-
 /// Returns the server with this number. A server keeps its number if only its settings change.
 pub(crate) fn numbered(aggregator: &Aggregator, number: u64) -> Option<Arc<ServerEntry>> {
     let server_set = aggregator.server_set();
-    let mut entries = server_set.entries.iter();
-    entries.find(|entry| entry.number == number).cloned()
+    let position = server_set.position(number)?;
+    server_set.entries.get(position).cloned()
 }
 
 /// Returns the server with this name.
@@ -58,21 +50,20 @@ pub(crate) fn is_succeeded(aggregator: &Aggregator, entry: &ServerEntry) -> bool
 
 /// Waits until a server is removed or replaced.
 pub(crate) async fn departed(aggregator: &Aggregator, entry: &ServerEntry) {
-    let mut turns = aggregator.changes.server_changes();
+    let mut changes = aggregator.changes.server_changes();
+    let is_gone = |(): &()| numbered(aggregator, entry.number).is_none();
     // The sender lives as long as the aggregator.
-    let _ = turns
-        .wait_for(|()| numbered(aggregator, entry.number).is_none())
-        .await;
+    let _ = changes.wait_for(is_gone).await;
 }
 
 /// Waits for a server with this name and returns it.
 pub(crate) async fn arrived(aggregator: &Aggregator, name: &str) -> Arc<ServerEntry> {
-    let mut turns = aggregator.changes.server_changes();
+    let mut changes = aggregator.changes.server_changes();
     loop {
         if let Some(entry) = named(aggregator, name) {
             return entry;
         }
-        let _ = turns.changed().await;
+        let _ = changes.changed().await;
     }
 }
 
@@ -92,11 +83,11 @@ pub(crate) fn follow_for(aggregator: &Arc<Aggregator>, guest: &DownstreamClient)
     let entries = server_set.entries.iter();
     let numbers: HashMap<&str, u64> = entries.map(|entry| (&*entry.name, entry.number)).collect();
     guest.retain_servers(|number| numbers.values().any(|known| *known == number));
-    let come = guest.watched.reassign(|name| numbers.get(name).copied());
+    let reassigned = guest.watched.reassign(|name| numbers.get(name).copied());
     let Some(sink) = guest.saved.sink.get() else {
         return;
     };
-    for (server, subscriptions) in come {
+    for (server, subscriptions) in reassigned {
         let (aggregator, sink) = (Arc::clone(aggregator), sink.clone());
         tokio::spawn(subscribe_again(aggregator, sink, server, subscriptions));
     }
@@ -111,43 +102,43 @@ async fn subscribe_again(
 ) {
     let mut tries = 0_u32;
     loop {
-        let mut again = Vec::new();
+        let mut failed = Vec::new();
         for shared in left {
             // The weak reference does not keep the client's session alive.
             let Some(sink) = sink.upgrade() else {
                 return;
             };
-            match subscribe_once(&aggregator, &sink, server, &shared).await {
-                ResubscribeOutcome::Over => {}
-                ResubscribeOutcome::Again => again.push(shared),
+            if !subscribe_once(&aggregator, &sink, server, &shared).await {
+                failed.push(shared);
             }
         }
-        if again.is_empty() {
+        if failed.is_empty() {
             return;
         }
-        left = again;
+        left = failed;
         tokio::time::sleep(PAUSES.pause(tries)).await;
         tries = tries.saturating_add(1);
     }
 }
 
+/// Resubscribes at a new server. Returns false if the server failed, so that a later attempt may succeed.
 async fn subscribe_once(
     aggregator: &Arc<Aggregator>,
     sink: &ClientSink,
     server: u64,
     shared: &SubscribedUri,
-) -> ResubscribeOutcome {
+) -> bool {
     let SubscribedUri { outer, inner } = shared;
     let (Some(guest), Some(entry)) = (
         sink.state().and_then(ClientState::aggregate),
         numbered(aggregator, server),
     ) else {
-        return ResubscribeOutcome::Over;
+        return true;
     };
     // The client may have unsubscribed, or the URI may now belong to another server.
     let request = guest.subscription_request(Method::ResourcesSubscribe, inner);
     let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
-        return ResubscribeOutcome::Over;
+        return true;
     };
     match send_for(aggregator, guest, &entry, sink, request).await {
         Ok(_) if guest.watched.confirm(outer, server) => hint_updated(sink, outer),
@@ -160,34 +151,21 @@ async fn subscribe_once(
                 let _ = send_for(aggregator, guest, &entry, sink, request).await;
             }
         }
-        Err(error) if error.code() == ErrorCode::InternalError.code() => {
-            let (server, error) = (
-                &entry.name,
-                entry
-                    .server
-                    .shared
-                    .masks
-                    .cover(error.message().into_owned()),
-            );
-            tracing::debug!(%server, error, "a subscription waits");
-            return ResubscribeOutcome::Again;
-        }
         Err(error) => {
+            let may_succeed_later = error.code() == ErrorCode::InternalError.code();
+            let (server, masks) = (&entry.name, &entry.server.shared.masks);
+            let error = masks.cover(error.message().into_owned());
+            if may_succeed_later {
+                tracing::debug!(%server, error, "a subscription waits");
+                return false;
+            }
             guest.watched.remove(outer);
-            let (server, error) = (
-                &entry.name,
-                entry
-                    .server
-                    .shared
-                    .masks
-                    .cover(error.message().into_owned()),
-            );
             tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
             // A client that reads the resource after this notification gets the error.
             hint_updated(sink, outer);
         }
     }
-    ResubscribeOutcome::Over
+    true
 }
 
 /// Sends a request of a client to one of its servers.

@@ -17,7 +17,7 @@ use mcpact_spec::{Era, Extension, Revision, Side};
 use mcpact_translate::lifecycle::{
     Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
 };
-use mcpact_wire::envelope::{Meta, Params};
+use mcpact_wire::envelope::Params;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
 
@@ -108,8 +108,8 @@ impl UpstreamServer {
         let setup = match hello {
             ClientHello::Handshake(params) => self.accept_legacy(params, identity).await,
             ClientHello::Request(params) => {
-                let cause = StartCause::Request;
-                self.accept_modern(params, identity, cause).await
+                self.accept_modern(params, identity, StartCause::Request)
+                    .await
             }
         };
         setup.map_err(ServeError::from)
@@ -117,15 +117,7 @@ impl UpstreamServer {
 
     /// Connects on behalf of the gateway, so that the profile of the server becomes known.
     pub(crate) async fn introduce(&self) -> Result<(), ServeError> {
-        let params = Params {
-            raw: Some("{}"),
-            meta: Meta {
-                client_capabilities: Some("{}"),
-                ..Meta::default()
-            },
-            ..Params::default()
-        };
-        let identity = ClientIdentity::default();
+        let (params, identity) = (Params::default(), ClientIdentity::default());
         self.accept_modern(&params, &identity, StartCause::Introduction)
             .await?;
         Ok(())
@@ -140,10 +132,6 @@ impl UpstreamServer {
             require: Vec::new(),
             prior: None,
         }
-    }
-
-    fn sharing_policy(&self) -> SharingPolicy {
-        self.shared.sharing_policy()
     }
 
     /// Returns an open connection. The pool of a modern server becomes common to all clients if they may share it.
@@ -171,10 +159,9 @@ impl UpstreamServer {
             let connection = shared.connection_because(cause).await?;
             return Ok(ReachedServer::in_pool(shared, connection));
         }
-        let pool = pool.map(Arc::clone);
         Ok(ReachedServer {
             slot,
-            pool,
+            pool: pool.cloned(),
             connection,
         })
     }
@@ -217,7 +204,11 @@ impl UpstreamServer {
                 let declared = params.meta.client_capabilities.unwrap_or("{}");
                 self.known_pool(declared, identity)
             }
-            ClientHello::Handshake(_) if self.sharing_policy() == SharingPolicy::Exclusive => None,
+            ClientHello::Handshake(_)
+                if self.shared.sharing_policy() == SharingPolicy::Exclusive =>
+            {
+                None
+            }
             ClientHello::Handshake(params) => LegacyHello::parse(params)
                 .and_then(|hello| self.known_pool(hello.mapped().raw(), identity)),
         };
@@ -285,7 +276,7 @@ impl UpstreamServer {
         principal: &str,
         offer: Offer,
     ) -> (Arc<ConnectionSlot>, Option<Arc<ConnectionPool>>) {
-        let group = match self.sharing_policy() {
+        let group = match self.shared.sharing_policy() {
             SharingPolicy::Exclusive => {
                 let (shared, sharing) = (Arc::clone(&self.shared), InstanceSharing::Exclusive);
                 let slot = ConnectionSlot::new(shared, offer, sharing, Subscribers::of_one());
@@ -294,7 +285,7 @@ impl UpstreamServer {
             SharingPolicy::SameAffinity => {
                 let capabilities = offer.capabilities.raw().to_owned();
                 let key = AffinityKey::shared(principal, &capabilities);
-                self.group(key, || self.pool_for(offer))
+                self.group(key, || self.pool_for(offer, InstanceSharing::Shared))
             }
             SharingPolicy::All => self.common_group(),
         };
@@ -303,11 +294,9 @@ impl UpstreamServer {
 
     /// Returns the gateway's own offer, for connections without a particular client.
     fn gateway_offer(&self) -> Offer {
-        let capabilities = match self.sharing_policy() {
+        let capabilities = match self.shared.sharing_policy() {
             SharingPolicy::All => self.settings.declare.clone(),
-            SharingPolicy::Exclusive | SharingPolicy::SameAffinity => {
-                CapabilitySet::empty(Side::Client)
-            }
+            _ => CapabilitySet::empty(Side::Client),
         };
         self.offer(capabilities, self.gateway_info())
     }
@@ -322,7 +311,8 @@ impl UpstreamServer {
     fn common_group(&self) -> Arc<AffinityGroup> {
         let offer = self.gateway_offer();
         let declared = offer.capabilities.raw().to_owned();
-        self.group(AffinityKey::shared("", &declared), || self.pool_for(offer))
+        let key = AffinityKey::shared("", &declared);
+        self.group(key, || self.pool_for(offer, InstanceSharing::Shared))
     }
 
     /// Returns the group with this key; adds it if necessary. Every instance can have a group.
@@ -335,14 +325,14 @@ impl UpstreamServer {
         lock(&self.groups).find_or_add(key, limit, pool)
     }
 
-    fn pool_for(&self, offer: Offer) -> ConnectionPool {
-        let limit = max_instances(&self.shared.run());
-        ConnectionPool::new(
-            Arc::clone(&self.shared),
-            offer,
-            InstanceSharing::Shared,
-            limit,
-        )
+    fn pool_for(&self, offer: Offer, sharing: InstanceSharing) -> ConnectionPool {
+        let run = self.shared.run();
+        let limit = match sharing {
+            InstanceSharing::Exclusive if !run.spreads => 1,
+            _ => max_instances(&run),
+        };
+        drop(run);
+        ConnectionPool::new(Arc::clone(&self.shared), offer, sharing, limit)
     }
 
     async fn accept_modern(
@@ -353,9 +343,12 @@ impl UpstreamServer {
     ) -> Result<ClientSetup<ClientState>, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
         let key = self.affinity_key(identity, declared);
-        let group = self.group(key, || match self.sharing_policy() {
-            SharingPolicy::All => self.pool_for(self.gateway_offer()),
-            SharingPolicy::Exclusive | SharingPolicy::SameAffinity => self.modern_pool(key, params),
+        let group = self.group(key, || {
+            let offer = match self.shared.sharing_policy() {
+                SharingPolicy::All => self.gateway_offer(),
+                _ => self.modern_offer(key, params),
+            };
+            self.pool_for(offer, key.sharing)
         });
         let reached = self
             .reach(group.pool.first(), Some(&group.pool), cause)
@@ -403,15 +396,11 @@ impl UpstreamServer {
         declared: &'a str,
     ) -> AffinityKey<'a> {
         let principal = &*identity.principal;
-        match (self.modern(), self.sharing_policy()) {
-            (_, SharingPolicy::All) => AffinityKey::shared("", self.settings.declare.raw()),
-            (Some(_), SharingPolicy::Exclusive | SharingPolicy::SameAffinity) => {
-                AffinityKey::shared("", "{}")
-            }
-            (None, SharingPolicy::SameAffinity) => AffinityKey::shared(principal, declared),
-            (None, SharingPolicy::Exclusive) => {
-                AffinityKey::new(principal, &identity.key, declared)
-            }
+        match self.shared.sharing_policy() {
+            SharingPolicy::All => AffinityKey::shared("", self.settings.declare.raw()),
+            _ if self.modern().is_some() => AffinityKey::shared("", "{}"),
+            SharingPolicy::SameAffinity => AffinityKey::shared(principal, declared),
+            SharingPolicy::Exclusive => AffinityKey::new(principal, &identity.key, declared),
         }
     }
 
@@ -425,22 +414,10 @@ impl UpstreamServer {
         Some(Arc::clone(&group.pool))
     }
 
-    fn modern_pool(&self, key: AffinityKey<'_>, params: &Params<'_>) -> ConnectionPool {
+    fn modern_offer(&self, key: AffinityKey<'_>, params: &Params<'_>) -> Offer {
         let info = Implementation::parse("clientInfo", params.meta.client_info);
         let info = info.unwrap_or_else(|_| self.gateway_info());
-        let offer = self.offer(mapped(key.capabilities), info);
-        if key.sharing != InstanceSharing::Exclusive {
-            return self.pool_for(offer);
-        }
-        let run = self.shared.run();
-        let limit = if run.spreads { max_instances(&run) } else { 1 };
-        drop(run);
-        ConnectionPool::new(
-            Arc::clone(&self.shared),
-            offer,
-            InstanceSharing::Exclusive,
-            limit,
-        )
+        self.offer(mapped(key.capabilities), info)
     }
 
     /// Drops the state of a disconnected client.
@@ -466,7 +443,7 @@ impl UpstreamServer {
             // Without authentication, a list would contain the tasks of all clients.
             task_list: is_named,
             completions: false,
-            shares_session: self.sharing_policy() != SharingPolicy::Exclusive,
+            shares_session: self.shared.sharing_policy() != SharingPolicy::Exclusive,
         }
     }
 
@@ -478,19 +455,14 @@ impl UpstreamServer {
         downstream: Revision,
         principal: &str,
     ) -> ServerTerms {
-        let Introduction {
-            server_info,
-            is_named: _,
-            instructions,
-            capabilities,
-        } = introduction;
         let emulation = self.emulation(!principal.is_empty());
-        let shown = server_capabilities(capabilities, upstream, downstream, emulation);
+        let declared = &introduction.capabilities;
+        let shown = server_capabilities(declared, upstream, downstream, emulation);
         let policy = self.settings.front.policy.clone();
-        let mut terms = ServerTerms::new(server_info.clone(), shown, policy);
+        let mut terms = ServerTerms::new(introduction.server_info.clone(), shown, policy);
         terms.listening = Listening::Asked;
-        terms.instructions =
-            instructions::with_withheld(instructions.as_deref(), tool_filter::withheld(self));
+        let instructions = introduction.instructions.as_deref();
+        terms.instructions = instructions::with_withheld(instructions, tool_filter::withheld(self));
         terms
     }
 }

@@ -133,12 +133,7 @@ impl ServerBinding {
 
     /// Returns true if a stream with this filter keeps the server running.
     pub(crate) fn wants_awake(&self, filter: &ListenFilter) -> bool {
-        match self.slot.strategy() {
-            Strategy::Stateful => true,
-            Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
-                !filter.uris.is_empty()
-            }
-        }
+        self.slot.strategy() == Strategy::Stateful || !filter.uris.is_empty()
     }
 
     /// Returns the pool of shared connections.
@@ -187,14 +182,10 @@ impl ServerBinding {
             emulated.start(self);
         }
         let connection = self.open_connection();
-        let Some(connection) =
-            connection.filter(|connection| connection.revision().era() == Era::Legacy)
-        else {
-            return;
-        };
-        match method {
-            Method::Initialized => connection.confirmed(),
-            Method::RootsListChanged => {
+        let connection = connection.filter(|connection| connection.revision().era() == Era::Legacy);
+        match (method, connection) {
+            (Method::Initialized, Some(connection)) => connection.confirmed(),
+            (Method::RootsListChanged, Some(connection)) => {
                 let params = params.map(str::to_owned);
                 tokio::spawn(async move {
                     connection

@@ -1,20 +1,22 @@
-//! Saved clients: introductions that are repeated at further servers.
+//! Saved clients: introductions that are repeated at further servers, or made when an idle server is first needed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity};
+use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, ClientSetup};
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::envelope::{Meta, Params};
 use tokio::sync::OnceCell;
 
 use crate::downstream::sink::{ClientSink, MessageRewriter, WeakClientSink};
+use crate::downstream::{ClientKind, ClientState};
 use crate::error::ServeError;
 use crate::handover::SuccessorBinding;
 use crate::lists::bindings;
 use crate::pipeline;
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
+use crate::upstream::accept::LegacyHello;
 use crate::upstream::binding::ServerBinding;
 
 /// Introduction of a client.
@@ -52,23 +54,15 @@ impl SavedHello {
         server: &UpstreamServer,
         identity: &ClientIdentity,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let mut params = Params {
-            raw: Some("{}"),
-            ..Params::default()
-        };
+        let mut params = Params::default();
         let hello = match self {
             Self::Handshake { params: raw } => {
                 params.raw = Some(raw);
                 ClientHello::Handshake(&params)
             }
             Self::Request { capabilities, info } => {
-                params.meta = Meta {
-                    // Only marks the request as modern.
-                    protocol_version: Some(Revision::newest(Era::Modern).as_str()),
-                    client_capabilities: Some(capabilities),
-                    client_info: info.as_deref(),
-                    ..Meta::default()
-                };
+                params.meta.client_capabilities = Some(capabilities);
+                params.meta.client_info = info.as_deref();
                 ClientHello::Request(&params)
             }
         };
@@ -125,13 +119,9 @@ impl SavedClient {
         }
     }
 
-    fn is_initialized(&self) -> bool {
-        self.is_initialized.load(Ordering::Acquire)
-    }
-
     /// Returns true if the client is ready for notifications and not bound yet.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.is_initialized() && !self.binding.initialized()
+        self.is_initialized.load(Ordering::Acquire) && !self.binding.initialized()
     }
 
     /// Saves a `logging/setLevel` request for servers that the client is bound to later.
@@ -153,7 +143,7 @@ impl SavedClient {
             };
             server.register_session(&binding, &sink);
         }
-        if self.is_initialized() {
+        if self.is_initialized.load(Ordering::Acquire) {
             binding.observe(Method::Initialized, None);
         }
         Ok(binding)
@@ -190,4 +180,67 @@ pub(crate) fn without_progress(request: &BackendRequest) -> BackendRequest {
         progress_token: None,
         ..request.clone()
     }
+}
+
+/// Starts a background job that binds waiting clients whenever a modern server is started for another client, and
+/// sends them the change notifications that they missed.
+pub(crate) fn bind_on_connection(server: &Arc<UpstreamServer>) {
+    let mut connections = server.shared.info_cache.connections();
+    let server = Arc::downgrade(server);
+    tokio::spawn(async move {
+        while connections.changed().await.is_ok() {
+            let Some(server) = server.upgrade() else {
+                return;
+            };
+            // Waiting clients alone do not start the server.
+            let Some(_awake) = bindings::shared_binding(&server).and_then(|binding| binding.hold())
+            else {
+                continue;
+            };
+            for client in server.direct_clients.waiting_clients() {
+                match client.binding_to(&server).await {
+                    Ok(binding) => {
+                        if let Some(emulated) = binding.emulated() {
+                            emulated.resync(&binding);
+                        }
+                    }
+                    Err(error) => tracing::debug!(
+                        error = &*error.message(),
+                        "a client hears of no changes yet"
+                    ),
+                }
+            }
+        }
+    });
+}
+
+/// Accepts a client without starting its server. Returns `None` if the server runs, if its profile is unknown, or if
+/// it does not belong to a gateway, which alone stops idle servers.
+pub(crate) fn accept_pending(
+    server: &UpstreamServer,
+    hello: &ClientHello<'_>,
+    identity: &ClientIdentity,
+) -> Option<ClientSetup<ClientState>> {
+    if !server.shared.info_cache.has_listener() || server.is_running_for(hello, identity) {
+        return None;
+    }
+    let profile = server.shared.info_cache.profile()?;
+    let revision = match hello {
+        ClientHello::Handshake(params) => LegacyHello::parse(params)?.revision,
+        ClientHello::Request(params) => {
+            let named = params.meta.revision();
+            named.unwrap_or(Revision::newest(Era::Modern))
+        }
+    };
+    let terms = server.terms_of(
+        &profile.introduction,
+        profile.revision,
+        revision,
+        &identity.principal,
+    );
+    let client = Arc::new(SavedClient::new(SavedHello::of(hello), identity));
+    Some(ClientSetup {
+        terms: Arc::new(terms),
+        state: Some(ClientState(ClientKind::Pending(client))),
+    })
 }

@@ -24,7 +24,7 @@ use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
 use crate::sync::lock;
 use crate::upstream::binding::ServerBinding;
-use crate::upstream::{UpstreamServer, pending, tool_filter};
+use crate::upstream::{UpstreamServer, saved_client, tool_filter};
 
 impl Backend for UpstreamServer {
     type State = ClientState;
@@ -46,7 +46,7 @@ impl Backend for UpstreamServer {
             return Err(draining_error());
         }
         // A server with a known profile is not started before it is needed.
-        if let Some(setup) = pending::accept_pending(self, &hello, identity) {
+        if let Some(setup) = saved_client::accept_pending(self, &hello, identity) {
             return Ok(setup);
         }
         let mut setup = self.admit(hello, identity).await;

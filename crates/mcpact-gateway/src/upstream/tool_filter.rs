@@ -1,4 +1,4 @@
-//! Which tools of the server clients see and may call, at every address.
+//! Filter for the tools of a server: the tools that its clients see and may call.
 
 use crate::sync::lock;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use mcpact_wire::raw::{Object, elements};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::edit;
 use crate::error::ServeError;
-use crate::exchange::refusal;
+use crate::exchange::refuse;
 use crate::lists::server_list::ServerList;
 use crate::upstream::UpstreamServer;
 
@@ -31,12 +31,12 @@ pub(crate) fn hidden_tools(server: &UpstreamServer) -> Vec<String> {
     server.shared.pins.hidden()
 }
 
-/// The same in words; none if no tool is kept back.
+/// Returns a notice about the hidden tools, if there are any.
 pub(crate) fn withheld(server: &UpstreamServer) -> Option<String> {
     server.shared.pins.hidden_text()
 }
 
-/// Agrees to what the server says about its tools now. The tools that are not what they were.
+/// Approves the current definitions of the tools. Returns the tools whose definition had changed.
 pub(crate) fn approve_tools(server: &UpstreamServer) -> Vec<String> {
     let agreed = server.shared.pins.approve();
     if server.shared.pins.hides_changed() && !agreed.is_empty() {
@@ -45,16 +45,16 @@ pub(crate) fn approve_tools(server: &UpstreamServer) -> Vec<String> {
     agreed
 }
 
-/// That the config lets nothing of a list be served because it names none of it, in words.
+/// Returns a warning if the configured filter hides every tool because it names none of them.
 pub(crate) fn unnamed(
     server: &UpstreamServer,
     kind: ListKind,
     listing: &ServerList,
 ) -> Option<String> {
     let count = listing.count();
-    let is_slip =
+    let hides_all =
         kind == ListKind::Tools && count > 0 && tools(server).misses_all(&listing.names());
-    is_slip.then(|| format!("`tools` in the config names none of its {count} tools"))
+    hides_all.then(|| format!("`tools` in the config names none of its {count} tools"))
 }
 
 fn tools(server: &UpstreamServer) -> Arc<ToolFilter> {
@@ -65,15 +65,12 @@ fn serves_everything(server: &UpstreamServer) -> bool {
     tools(server).is_open() && !server.shared.pins.hides_changed()
 }
 
-/// Whether a thing of the server is served.
+/// Returns true if an item of the server is served.
 pub(crate) fn serves(server: &UpstreamServer, kind: ListKind, name: &str) -> bool {
-    match kind {
-        ListKind::Tools => tools(server).admits(name) && !server.shared.pins.is_hidden(name),
-        ListKind::Prompts | ListKind::Resources | ListKind::Templates => true,
-    }
+    kind != ListKind::Tools || (tools(server).admits(name) && !server.shared.pins.is_hidden(name))
 }
 
-/// What a client that declares this lacks for a tool, and nobody answers in its place.
+/// Returns the capabilities that a tool needs and neither the client nor a default answer has.
 pub(crate) fn lacking(
     server: &UpstreamServer,
     tool: &str,
@@ -83,7 +80,7 @@ pub(crate) fn lacking(
     tools(server).lacking(tool, able)
 }
 
-/// Refuses a call of a tool for which its client lacks something, and says what.
+/// Refuses a call of a tool that needs capabilities which the client did not declare.
 pub(crate) fn check_able(server: &UpstreamServer, job: &BackendRequest) -> Result<(), ServeError> {
     if job.method != Some(Method::ToolsCall) || tools(server).needs.is_empty() {
         return Ok(());
@@ -95,17 +92,15 @@ pub(crate) fn check_able(server: &UpstreamServer, job: &BackendRequest) -> Resul
         return Ok(());
     }
     let paths: Vec<String> = missing.iter().map(|row| format!("`{row}`")).collect();
+    let paths = paths.join(", ");
     let error = WireError {
-        message: format!(
-            "this tool needs {}, which this client did not declare",
-            paths.join(", ")
-        ),
+        message: format!("this tool needs {paths}, which this client did not declare"),
         ..missing_capabilities_error(&missing, job.pact.revision())
     };
     Err(error.into())
 }
 
-/// Refuses a call of a tool that is not served; to the client it is one that does not exist.
+/// Refuses a call of a tool that is not served, as if it did not exist.
 pub(crate) fn check_served(
     server: &UpstreamServer,
     method: Option<Method>,
@@ -123,11 +118,10 @@ pub(crate) fn check_served(
     let withheld = withheld(server).map(|withheld| format!("; {withheld}"));
     let withheld = withheld.unwrap_or_default();
     let why = format!("Unknown tool: `{name}`. `tools/list` says what there is{withheld}");
-    let code = ErrorCode::InvalidParams.code();
-    Err(refusal(code, why, None, client))
+    Err(refuse(ErrorCode::InvalidParams, why, client))
 }
 
-/// A page of tools without those that are not served to a client that declares this.
+/// Returns a page of tools without those that are not served to a client with these capabilities.
 pub(crate) fn served_only(
     server: &UpstreamServer,
     method: Option<Method>,
@@ -138,17 +132,15 @@ pub(crate) fn served_only(
     if method != Some(Method::ToolsList) || (serves_everything(server) && needs_nothing) {
         return page;
     }
-    let is_for = |name: &str| {
-        serves(server, ListKind::Tools, name) && lacking(server, name, declared).is_empty()
+    let is_served = |tool: &&str| {
+        let tool = Object::parse(tool).unwrap_or_default();
+        tool.get_str("name").is_some_and(|name| {
+            serves(server, ListKind::Tools, &name) && lacking(server, &name, declared).is_empty()
+        })
     };
-    let left = edit(&page, ListKind::Tools.member(), |raw| {
-        let is_served = |tool: &&str| {
-            let tool = Object::parse(tool).unwrap_or_default();
-            let name = tool.get_str("name");
-            name.is_some_and(|name| is_for(&name))
-        };
+    let filtered = edit(&page, ListKind::Tools.member(), |raw| {
         let served: Vec<&str> = elements(raw).ok()?.into_iter().filter(is_served).collect();
         Some(format!("[{}]", served.join(",")))
     });
-    left.map_or(page, Into::into)
+    filtered.map_or(page, Into::into)
 }

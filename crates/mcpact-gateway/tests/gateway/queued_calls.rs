@@ -160,3 +160,39 @@ async fn moved_calls_survive_the_end_of_the_old_server() {
         second.unwrap().unwrap();
     }
 }
+
+/// A client whose handshake waited while its server was replaced is served and notified by the successor.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn successor_notifies_clients_that_waited_for_the_handshake() {
+    let silent = narrow("first").replace("*'\"initialize\"'*)", "*'\"initialize\"'*) continue ;");
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let notifying = format!("*'\"hang\"'*) echo '{changed}'; result='{{\"content\":[]}}' ;;");
+    let next = narrow("second")
+        .replace("*'\"hang\"'*) continue ;;", &notifying)
+        .replace(r#"{"tools":{}}"#, r#"{"tools":{"listChanged":true}}"#);
+    let (gateway, origin) = gateway(&silent).await;
+    let (notified, mut notifications) = tokio::sync::mpsc::unbounded_channel();
+    let builder = client(Revision::V2025_06_18).on_notification(move |note| {
+        let _ = notified.send(note.method.clone());
+    });
+    let url = format!("{origin}/servers/m/mcp");
+    let connecting = tokio::spawn(async move { builder.connect(url).await });
+    let started = async {
+        while gateway.status(None).unwrap().servers[0]
+            .instances
+            .is_empty()
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, started).await.unwrap();
+    gateway.change(catalog(&next)).unwrap();
+    let connected = tokio::time::timeout(PATIENCE, connecting).await.unwrap();
+    let connected = connected.unwrap().unwrap();
+    connected.call_tool("hang", json!({})).await.unwrap();
+    let notification = tokio::time::timeout(PATIENCE, notifications.recv()).await;
+    assert_eq!(
+        notification.unwrap().unwrap(),
+        "notifications/tools/list_changed"
+    );
+}
