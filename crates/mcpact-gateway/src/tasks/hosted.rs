@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -64,12 +64,8 @@ impl Hosting {
         }
     }
 
-    fn tasks(&self) -> MutexGuard<'_, HostedTasks> {
-        lock(&self.tasks)
-    }
-
     fn expire(self: &Arc<Self>) {
-        let actions = self.tasks().expire(self.clock.now());
+        let actions = lock(&self.tasks).expire(self.clock.now());
         self.perform(actions, None);
     }
 
@@ -80,7 +76,7 @@ impl Hosting {
             moment: self.clock.now(),
             stamp: &stamp,
         };
-        step(&mut self.tasks(), now)
+        step(&mut lock(&self.tasks), now)
     }
 
     /// Ends a task.
@@ -112,7 +108,7 @@ impl Hosting {
         let Some(runner) = self.runner(task) else {
             return;
         };
-        let shown = self.tasks().get(task, &runner.owner);
+        let shown = lock(&self.tasks).get(task, &runner.owner);
         if let (Ok(shown), Some(emulated)) = (shown, runner.binding.emulated()) {
             emulated.notify(Method::TasksStatus, &shown);
         }
@@ -303,7 +299,7 @@ pub(crate) fn is_hosted(server: &UpstreamServer, job: &BackendRequest, sink: &Cl
     }
     let params = Object::parse(&job.params).unwrap_or_default();
     let known = server.hosted.get().zip(params.get_str("taskId"));
-    known.is_some_and(|(hosted, task)| hosted.tasks().get(&task, sink.owner()).is_ok())
+    known.is_some_and(|(hosted, task)| lock(&hosted.tasks).get(&task, sink.owner()).is_ok())
 }
 
 /// Creates a task for a call and returns before the call is sent to the server.
@@ -352,7 +348,7 @@ async fn run(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner
         Ok(CallEnd::Task(raw)) => {
             // A call becomes a task at most once.
             let _ = runner.connection.set(Arc::clone(&exchange.connection));
-            hosted.tasks().started(task, &raw)
+            lock(&hosted.tasks).started(task, &raw)
         }
         Ok(CallEnd::Answer(raw)) => hosted.finish(task, stored_outcome(&Ok(raw))),
         Err(error) => hosted.finish(task, stored_outcome(&Err(error))),
@@ -381,11 +377,11 @@ pub(crate) async fn serve_hosted(
         Some(Method::TasksList) => {
             let params = Object::parse(&inbound.job.params).unwrap_or_default();
             let cursor = params.get_str("cursor");
-            Ok(hosted.tasks().list(owner, cursor.as_deref())?.into())
+            Ok(lock(&hosted.tasks).list(owner, cursor.as_deref())?.into())
         }
         Some(Method::TasksGet) => {
             let task = task_id(inbound)?;
-            Ok(hosted.tasks().get(&task, owner)?.into())
+            Ok(lock(&hosted.tasks).get(&task, owner)?.into())
         }
         Some(Method::TasksCancel) => {
             let task = task_id(inbound)?;
@@ -411,13 +407,13 @@ async fn hosted_result(
     lock(&hosted.waiting).insert(number, sender);
     let runner = hosted.runner(task);
     let _waiting = OnDrop::new(|| {
-        hosted.tasks().left(number);
+        lock(&hosted.tasks).left(number);
         lock(&hosted.waiting).remove(&number);
         if let Some(runner) = &runner {
             runner.waiters.send_modify(|all| drop(all.remove(&number)));
         }
     });
-    let lookup = hosted.tasks().result(task, sink.owner(), number)?;
+    let lookup = lock(&hosted.tasks).result(task, sink.owner(), number)?;
     let outcome = match lookup {
         ResultLookup::Now(outcome) => outcome,
         ResultLookup::Later(actions) => {

@@ -142,23 +142,11 @@ impl SessionTasks {
         }
     }
 
-    fn set_ended(&self, id: &str) {
-        if let Some(task) = self.tasks().get_mut(id) {
-            task.is_ended = true;
-        }
-    }
-
     /// Returns the sink for notifications about a task that may still run.
     fn sink(&self, id: &str) -> Option<ClientSink> {
         let tasks = self.tasks();
         let task = tasks.get(id).filter(|task| !task.is_ended);
         task?.sink.upgrade()
-    }
-
-    /// Returns true if the task exists and belongs to another owner.
-    fn is_of_another(&self, id: &str, owner: &str) -> bool {
-        let tasks = self.tasks();
-        tasks.get(id).is_some_and(|task| *task.owner != *owner)
     }
 }
 
@@ -255,7 +243,10 @@ fn connection_of_instance(exchange: &Exchange, name: &str) -> Option<Arc<Upstrea
 
 /// Returns true if another client started the task with this id.
 fn is_of_another(exchange: &Exchange, task: &str, owner: &str) -> bool {
-    open_connections(exchange).any(|connection| connection.tasks.is_of_another(task, owner))
+    open_connections(exchange).any(|connection| {
+        let tasks = connection.tasks.tasks();
+        tasks.get(task).is_some_and(|task| *task.owner != *owner)
+    })
 }
 
 /// Error for an unknown task. A task of another client gives the same error.
@@ -319,8 +310,10 @@ fn record_task(exchange: &Exchange, method: Method, raw: &str) {
             tasks.record(&Object::parse(raw).unwrap_or_default(), sink);
         }
         Method::TasksResult => {
-            if let Some(id) = related_task(raw) {
-                tasks.set_ended(&id);
+            if let Some(id) = related_task(raw)
+                && let Some(task) = tasks.tasks().get_mut(&*id)
+            {
+                task.is_ended = true;
             }
         }
         _ => {}
