@@ -28,7 +28,7 @@ use crate::pipeline;
 use crate::subscriptions::list_changes::{self, ListListener};
 use crate::subscriptions::listen::final_result;
 use crate::subscriptions::reopen::{ReopenDelay, listen_params, possible_changes};
-use crate::subscriptions::watched_uris::SubscribedUri;
+use crate::subscriptions::watched_uris::{SubscribedUri, public_uri};
 use crate::sync::lock;
 use crate::tasks::aggregate_tasks;
 use crate::upstream::saved_client::without_progress;
@@ -112,7 +112,7 @@ impl MessageRewriter for ListenRewriter {
             let targets = self.targets.uris.iter();
             let updates = with_each_uri(params, |uri| {
                 targets
-                    .filter_map(|target| target.public_uri(uri))
+                    .filter_map(|target| public_uri(&target.outer, &target.inner, uri))
                     .collect()
             });
             if !updates.is_empty() {
