@@ -51,7 +51,7 @@ impl WatchedUri {
     }
 
     fn is_at(&self, server: u64) -> bool {
-        self.server() == Some(server)
+        self.server == Some(server)
     }
 }
 
@@ -59,17 +59,16 @@ impl WatchedUris {
     /// Adds a subscription at the server with this number and name; returns true if the URI is new.
     pub(crate) fn add(&self, server: u64, name: &str, uri: SubscribedUri) -> bool {
         let mut all = lock(&self.0);
-        let SubscribedUri { outer, inner } = uri;
-        if all.len() >= MAX_URIS && !all.contains_key(&outer) {
+        if all.len() >= MAX_URIS && !all.contains_key(&uri.outer) {
             return false;
         }
         let watched = WatchedUri {
             name: Box::from(name),
             server: Some(server),
             is_subscribed: true,
-            inner,
+            inner: uri.inner,
         };
-        all.insert(outer, watched).is_none()
+        all.insert(uri.outer, watched).is_none()
     }
 
     pub(crate) fn remove(&self, outer: &str) {
@@ -113,7 +112,8 @@ impl WatchedUris {
             if watched.server == now {
                 continue;
             }
-            (watched.server, watched.is_subscribed) = (now, false);
+            watched.server = now;
+            watched.is_subscribed = false;
             if let Some(server) = now {
                 let (outer, inner) = (outer.clone(), watched.inner.clone());
                 let uris = assigned.entry(server).or_default();

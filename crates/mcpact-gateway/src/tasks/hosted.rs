@@ -54,16 +54,6 @@ pub(crate) struct Hosting {
 }
 
 impl Hosting {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self {
-            tasks: Mutex::new(HostedTasks::new(LIMITS)),
-            runners: Mutex::default(),
-            waiting: Mutex::default(),
-            last: AtomicU64::new(0),
-            clock,
-        }
-    }
-
     fn expire(self: &Arc<Self>) {
         let actions = lock(&self.tasks).expire(self.clock.now());
         self.perform(actions, None);
@@ -253,7 +243,13 @@ pub(crate) fn requested_task(exchange: &Exchange) -> Option<String> {
 /// Returns the hosted tasks. They belong to the clients and are passed on to a successor of this server.
 pub(crate) fn hosted(server: &UpstreamServer) -> &Arc<Hosting> {
     server.hosted.get_or_init(|| {
-        let hosted = Arc::new(Hosting::new(server.clock));
+        let hosted = Arc::new(Hosting {
+            tasks: Mutex::new(HostedTasks::new(LIMITS)),
+            runners: Mutex::default(),
+            waiting: Mutex::default(),
+            last: AtomicU64::new(0),
+            clock: server.clock,
+        });
         expire_periodically(&hosted, Hosting::expire);
         hosted
     })
