@@ -348,12 +348,9 @@ impl OpenCall {
 /// connection can answer, or if the server's instance ends with the connection.
 pub(crate) fn required_connection(exchange: &Exchange) -> Option<ClientKey> {
     let ClientIdentity { principal, key } = exchange.inbound.sink.identity();
-    let has_own = || {
-        let pool = exchange.binding.pool();
-        pool.is_some_and(|pool| !pool.is_shared())
-    };
-    let is_required =
-        matches!(key, ClientKey::Connection(_)) && (principal.is_empty() || has_own());
+    let pool = exchange.binding.pool();
+    let has_own = pool.is_some_and(|pool| !pool.is_shared());
+    let is_required = matches!(key, ClientKey::Connection(_)) && (principal.is_empty() || has_own);
     is_required.then(|| key.clone())
 }
 

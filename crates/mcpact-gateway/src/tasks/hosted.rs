@@ -16,7 +16,7 @@ use mcpact_translate::tasks::Status;
 use mcpact_translate::tasks::hosted::{Action, HostLimits, HostedTasks, ResultLookup, Timestamp};
 use mcpact_wire::raw::Object;
 use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use crate::connection::UpstreamConnection;
 use crate::connection::questions::ANSWER_TIMEOUT;
@@ -135,7 +135,7 @@ impl Hosting {
                             request_in_background(runner, Method::TasksCancel, params);
                         }
                         // Aborting the job drops the call, which cancels it.
-                        runner.stop();
+                        lock(&runner.jobs).abort_all();
                     }
                 }
                 Action::Answer { waiter, outcome } => {
@@ -151,7 +151,7 @@ impl Hosting {
 
     fn ask(self: &Arc<Self>, task: Box<str>, question: Question, runner: &Arc<Runner>) {
         let (hosted, asker) = (Arc::clone(self), Arc::clone(runner));
-        let asking = tokio::spawn(async move {
+        let asking = async move {
             let Question {
                 key,
                 method,
@@ -168,8 +168,8 @@ impl Hosting {
             let actions =
                 hosted.at(|tasks, now| tasks.answered(&task, &key, answer.as_deref(), now));
             hosted.perform(actions, Some(&asker));
-        });
-        runner.add_job(asking.abort_handle());
+        };
+        lock(&runner.jobs).spawn(asking);
     }
 }
 
@@ -185,26 +185,13 @@ pub(crate) struct Runner {
     connection: OnceLock<Arc<UpstreamConnection>>,
     /// Requests for the result, by number, which can carry questions to the client.
     waiters: watch::Sender<BTreeMap<u64, ClientSink>>,
-    jobs: Mutex<Vec<AbortHandle>>,
+    /// Background jobs of the task.
+    jobs: Mutex<JoinSet<()>>,
     /// Call guard that lets the server's task finish during a drain.
     drain_guard: Mutex<Option<CallGuard>>,
 }
 
 impl Runner {
-    /// Registers a background job of the task.
-    fn add_job(&self, job: AbortHandle) {
-        let mut jobs = lock(&self.jobs);
-        jobs.retain(|job| !job.is_finished());
-        jobs.push(job);
-    }
-
-    /// Aborts all background jobs of the task.
-    fn stop(&self) {
-        for job in lock(&self.jobs).drain(..) {
-            job.abort();
-        }
-    }
-
     /// Sends a question to the client on a pending request for the result. If that request ends without an answer,
     /// the question is sent again on the next one.
     pub(crate) async fn ask(&self, method: Method, params: &str) -> QuestionOutcome {
@@ -276,7 +263,7 @@ pub(crate) fn fail_remaining(server: &UpstreamServer) {
     };
     let stopped = ServeError::from(server.shared.error(UpstreamErrorKind::Stopped));
     for (task, runner) in hosted.running(server.number) {
-        runner.stop();
+        lock(&runner.jobs).abort_all();
         let actions = hosted.finish(&task, stored_outcome(&Err(stopped.clone())));
         hosted.perform(actions, Some(&runner));
         hosted.notify_status(&task);
@@ -326,12 +313,11 @@ pub(crate) fn host(
     exchange.told = DeclaredTasks::WithTasks;
     lock(&hosted.runners).insert(task.as_str().into(), Arc::clone(&runner));
     let (server, worker) = (Arc::clone(server), Arc::clone(&runner));
-    let job = tokio::spawn(async move {
+    lock(&runner.jobs).spawn(async move {
         run(&server, &task, exchange, &worker).await;
         hosted.notify_status(&task);
         lock(&hosted.runners).remove(task.as_str());
     });
-    runner.add_job(job.abort_handle());
     Ok(created.into())
 }
 

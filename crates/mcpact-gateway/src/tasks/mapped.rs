@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use bytestring::ByteString;
+use futures_util::future::OptionFuture;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
@@ -133,12 +134,9 @@ impl Mapping {
         }
         let (end, ended) = watch::channel(());
         let (connection, upstream) = (Arc::clone(&open.connection), open.upstream.clone());
-        let fetched = fetch(Arc::downgrade(self), connection, upstream, Box::from(task));
+        let (mapping, task) = (Arc::downgrade(self), Box::from(task));
         let mut job = JoinSet::new();
-        job.spawn(async move {
-            fetched.await;
-            drop(end);
-        });
+        job.spawn(fetch(mapping, connection, upstream, task, end));
         open.result = Some((job, ended.clone()));
         Some(ended)
     }
@@ -175,9 +173,8 @@ impl Mapping {
     ) -> Option<String> {
         let upstream = related_task(&ask.params)?;
         let tasks = lock(&self.tasks);
-        tasks
-            .local_id(connection.session, &upstream)
-            .map(str::to_owned)
+        let task = tasks.local_id(connection.session, &upstream);
+        task.map(str::to_owned)
     }
 
     /// Stores a question for a task; the client finds it in the task status.
@@ -239,12 +236,13 @@ impl Mapping {
     }
 }
 
-/// Requests the result of a task, processes questions meanwhile, and announces the outcome.
+/// Requests the result of a task, processes questions meanwhile, and announces the outcome. The channel closes at the end.
 async fn fetch(
     mapping: Weak<Mapping>,
     connection: Arc<UpstreamConnection>,
     upstream: Box<str>,
     task: Box<str>,
+    _end: watch::Sender<()>,
 ) {
     let mut call = waiting::request_result(&connection, &upstream).await;
     let ended = loop {
@@ -302,18 +300,13 @@ pub(crate) async fn call_as_task(
     };
     // The session must be registered before a client can refer to the task.
     lock(&mapping.open).insert(task.as_str().into(), open);
-    let (connection, now) = (&exchange.connection, server.clock.now());
-    let created = lock(&mapping.tasks).created(
-        &task,
-        TaskOrigin {
-            owner: &owner,
-            client: exchange.downstream(),
-            session: connection.session,
-        },
-        raw,
-        Some(&connection.server_info),
-        now,
-    );
+    let origin = TaskOrigin {
+        owner: &owner,
+        client: exchange.downstream(),
+        session: exchange.connection.session,
+    };
+    let (info, now) = (Some(&*exchange.connection.server_info), server.clock.now());
+    let created = lock(&mapping.tasks).created(&task, origin, raw, info, now);
     created.map(Into::into).map_err(|fault| {
         mapping.close(&task);
         exchange.unfit("task", fault)
@@ -337,17 +330,15 @@ pub(crate) async fn serve_mapped(
             let sending = lock(&mapping.open)
                 .get_mut(&*task)
                 .map(|open| open.unanswered.answer(answers));
-            if let Some(sending) = sending {
-                sending.await;
-            }
-            ACKNOWLEDGED.to_owned().into()
+            OptionFuture::from(sending).await;
+            ByteString::from_static(ACKNOWLEDGED)
         }
         Some(Method::TasksCancel) => {
             let upstream = lock(&mapping.tasks).cancel(&task, owner)?;
             if let Some(upstream) = upstream {
                 cancel_mapped(server, &task, &upstream, owner).await;
             }
-            ACKNOWLEDGED.to_owned().into()
+            ByteString::from_static(ACKNOWLEDGED)
         }
         Some(_) | None => return Err(method_not_found(&exchange.inbound)),
     };
