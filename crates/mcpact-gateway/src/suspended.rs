@@ -63,17 +63,14 @@ pub(crate) async fn serve(
     exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
     let raw = exchange.inbound.job.params.clone();
-    if raw.is_plain_call() {
-        return call(server, exchange).await;
+    if !raw.is_plain_call()
+        && let Ok(params) = Object::parse(&raw)
+        && let Some(state) = params.get_str("requestState")
+    {
+        let responses = params.get_present("inputResponses");
+        return Box::pin(resume::resume(server, exchange, &state, responses)).await;
     }
-    let params = Object::parse(&raw).unwrap_or_default();
-    match params.get_str("requestState") {
-        Some(state) => {
-            let responses = params.get_present("inputResponses");
-            Box::pin(resume::resume(server, exchange, &state, responses)).await
-        }
-        None => call(server, exchange).await,
-    }
+    call(server, exchange).await
 }
 
 /// Makes a call. Suspends it when the server asks questions.
@@ -162,14 +159,8 @@ fn conclude(
     let code = ErrorBody::parse(raw).map(|body| body.code);
     if code == Some(ErrorCode::UrlElicitationRequired.code()) {
         let pact = &exchange.inbound.job.pact;
-        let ttl = server.settings.suspend_limits.ttl;
-        return match url_required(
-            raw,
-            binding(&exchange.inbound),
-            pact,
-            ttl,
-            server.clock.now(),
-        ) {
+        let (ttl, now) = (server.settings.suspend_limits.ttl, server.clock.now());
+        return match url_required(raw, binding(&exchange.inbound), pact, ttl, now) {
             UrlRequired::Ask {
                 ticket,
                 input_requests,
@@ -357,12 +348,9 @@ impl OpenCall {
 /// connection can answer, or if the server's instance ends with the connection.
 pub(crate) fn required_connection(exchange: &Exchange) -> Option<ClientKey> {
     let ClientIdentity { principal, key } = exchange.inbound.sink.identity();
-    let has_own = || {
-        let pool = exchange.binding.pool();
-        pool.is_some_and(|pool| !pool.is_shared())
-    };
-    let is_required =
-        matches!(key, ClientKey::Connection(_)) && (principal.is_empty() || has_own());
+    let pool = exchange.binding.pool();
+    let has_own = pool.is_some_and(|pool| !pool.is_shared());
+    let is_required = matches!(key, ClientKey::Connection(_)) && (principal.is_empty() || has_own);
     is_required.then(|| key.clone())
 }
 

@@ -1,7 +1,7 @@
 //! Change streams (`subscriptions/listen`) of modern clients at an aggregator.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::pipeline;
 use crate::subscriptions::list_changes::{self, ListListener};
 use crate::subscriptions::listen::final_result;
 use crate::subscriptions::reopen::{ReopenDelay, listen_params, possible_changes};
-use crate::subscriptions::watched_uris::SubscribedUri;
+use crate::subscriptions::watched_uris::{SubscribedUri, public_uri};
 use crate::sync::lock;
 use crate::tasks::aggregate_tasks;
 use crate::upstream::saved_client::without_progress;
@@ -112,7 +112,7 @@ impl MessageRewriter for ListenRewriter {
             let targets = self.targets.uris.iter();
             let updates = with_each_uri(params, |uri| {
                 targets
-                    .filter_map(|target| target.public_uri(uri))
+                    .filter_map(|target| public_uri(&target.outer, &target.inner, uri))
                     .collect()
             });
             if !updates.is_empty() {
@@ -150,7 +150,7 @@ pub(crate) async fn listen(
     let servers = targets(aggregator, client, &filter, &job).await;
     let (first, mut acknowledged) = mpsc::unbounded_channel();
     let mut streams: FuturesUnordered<_> = servers
-        .into_iter()
+        .into_values()
         .map(|(entry, targets)| {
             let stream = ServerStream {
                 aggregator,
@@ -191,44 +191,32 @@ pub(crate) async fn listen(
     Ok(final_result(job.id.raw()).into())
 }
 
-/// Returns the resources and tasks of a filter by server. Those of no server, or of several, are left out.
+/// Returns the resources and tasks of a filter by number of the server. Those of no server, or of several, are left out.
 async fn targets(
     aggregator: &Arc<Aggregator>,
     client: &Arc<DownstreamClient>,
     filter: &ListenFilter,
     job: &BackendRequest,
-) -> Vec<(Arc<ServerEntry>, ListenTargets)> {
+) -> BTreeMap<u64, (Arc<ServerEntry>, ListenTargets)> {
     let revision = job.pact.revision();
-    let mut servers = Vec::new();
+    let mut servers = BTreeMap::new();
+    let new = |entry| (entry, ListenTargets::default());
     for outer in &filter.uris {
         let uri = Subject::Uri((&**outer).into());
         if let Some(Ok((entry, inner))) = aggregator.find(client, &uri, revision).await {
             let outer = outer.clone();
-            let targets = targets_at(&mut servers, entry);
-            targets.uris.push(SubscribedUri { outer, inner });
+            let server = servers.entry(entry.number).or_insert_with(|| new(entry));
+            server.1.uris.push(SubscribedUri { outer, inner });
         }
     }
     for outer in &filter.tasks {
         if let Ok((entry, inner)) = aggregate_tasks::by_task(aggregator, outer, revision) {
             let outer = outer.clone();
-            let targets = targets_at(&mut servers, entry);
-            targets.tasks.push(SubscribedUri { outer, inner });
+            let server = servers.entry(entry.number).or_insert_with(|| new(entry));
+            server.1.tasks.push(SubscribedUri { outer, inner });
         }
     }
     servers
-}
-
-fn targets_at(
-    servers: &mut Vec<(Arc<ServerEntry>, ListenTargets)>,
-    entry: Arc<ServerEntry>,
-) -> &mut ListenTargets {
-    let mut known = servers.iter();
-    let known = known.position(|(known, _)| Arc::ptr_eq(known, &entry));
-    let at = known.unwrap_or_else(|| {
-        servers.push((entry, ListenTargets::default()));
-        servers.len() - 1
-    });
-    &mut servers[at].1
 }
 
 impl ServerStream<'_> {

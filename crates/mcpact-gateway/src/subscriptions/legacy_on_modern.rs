@@ -19,8 +19,6 @@ use mcpact_wire::id::Id;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use mcpact::connection::Call;
-
 use crate::connection::UpstreamConnection;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::ServeError;
@@ -143,7 +141,7 @@ impl EmulatedSubscriptions {
         let (emulated, binding) = (Arc::downgrade(self), Arc::downgrade(binding));
         let listening = tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            let is_idle = run_stream(&emulated, &binding, stream, &filter).await;
+            let is_idle = run_stream(&emulated, &binding, stream, &filter).await == Some(true);
             if let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) {
                 lock(&emulated.streams).remove(&stream);
                 let mut subscriptions = lock(&emulated.subscriptions);
@@ -176,34 +174,34 @@ impl EmulatedSubscriptions {
             lock(&self.subscriptions).unsubscribe(id, params)
         };
         self.perform(&exchange.binding, acts);
-        match answered.await {
-            Ok(outcome) => {
-                outcome?;
-                Ok(ByteString::from_static("{}"))
-            }
-            Err(_) => {
-                let why = "the session ended";
-                Err(refuse(ErrorCode::InternalError, why, exchange.downstream()))
-            }
-        }
+        let outcome = answered.await.map_err(|_| {
+            let why = "the session ended";
+            refuse(ErrorCode::InternalError, why, exchange.downstream())
+        })?;
+        outcome?;
+        Ok(ByteString::from_static("{}"))
     }
 }
 
-/// Forwards the notifications of a stream until it ends. Returns true if the server was stopped as idle, and false if the
-/// stream was lost or could not be opened.
+/// Forwards the notifications of a stream until it ends. Returns true if the server was stopped as idle, false if the
+/// stream was lost, and none if it could not be opened or the client is gone.
 async fn run_stream(
     emulated: &Weak<EmulatedSubscriptions>,
     binding: &Weak<ServerBinding>,
     stream: u64,
     filter: &ListenFilter,
-) -> bool {
-    let Some(connection) = connection_for(binding, filter).await else {
-        return false;
-    };
+) -> Option<bool> {
+    let connection = connection_for(binding, filter).await?;
     let idle_guard = connection.hold();
-    let Some(mut call) = open_call(&connection, binding, filter).await else {
-        return false;
-    };
+    let stamped = stamped(
+        &*binding.upgrade()?,
+        ResponseMode::Stream,
+        DeclaredTasks::AsDeclared,
+        connection.revision(),
+        &listen_params(filter),
+    );
+    let method = Method::SubscriptionsListen;
+    let mut call = connection.call(method, &stamped.ok()??).await;
     let first = tokio::time::timeout(ACKNOWLEDGEMENT, next_notification(&mut call)).await;
     // Streams of list changes do not keep the server running after the acknowledgement.
     let is_held = binding
@@ -217,11 +215,9 @@ async fn run_stream(
             None => next_notification(&mut call).await,
         };
         let Some(note) = note else {
-            return connection.running.stop_cause().is_some();
+            return Some(connection.running.stop_cause().is_some());
         };
-        let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) else {
-            return false;
-        };
+        let (emulated, binding) = (emulated.upgrade()?, binding.upgrade()?);
         let params = Some(&*note.params);
         let mut subscriptions = lock(&emulated.subscriptions);
         let acts = if note.method == Method::SubscriptionsAcknowledged {
@@ -232,24 +228,6 @@ async fn run_stream(
         drop(subscriptions);
         emulated.perform(&binding, acts);
     }
-}
-
-/// Sends `subscriptions/listen`; none if the client is gone.
-async fn open_call(
-    connection: &Arc<UpstreamConnection>,
-    binding: &Weak<ServerBinding>,
-    filter: &ListenFilter,
-) -> Option<Call> {
-    let binding = binding.upgrade()?;
-    let stamped = stamped(
-        &binding,
-        ResponseMode::Stream,
-        DeclaredTasks::AsDeclared,
-        connection.revision(),
-        &listen_params(filter),
-    );
-    let params = stamped.ok()??;
-    Some(connection.call(Method::SubscriptionsListen, &params).await)
 }
 
 /// Returns the connection for a stream. An idle server is not started for list changes; the stream is opened once another

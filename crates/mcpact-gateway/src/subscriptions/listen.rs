@@ -70,10 +70,9 @@ impl ListenStreams {
 
     /// Returns the actions that a new session needs.
     pub(crate) fn restored(&self, upstream: &Connection) -> Vec<Action> {
-        let push = if upstream.can_push() {
-            ServerPush::Works
-        } else {
-            ServerPush::Missing
+        let push = match upstream.can_push() {
+            true => ServerPush::Works,
+            false => ServerPush::Missing,
         };
         let mut registry = self.registry();
         // The loss may not have been recorded yet.

@@ -51,22 +51,21 @@ impl LegacySubscriber {
 }
 
 impl Subscribers {
-    /// Creates the subscribers for a legacy client during its handshake.
-    pub(crate) fn of_one() -> Self {
-        Self::new(Some(Vec::new()))
-    }
-
     /// Creates the subscribers for modern clients, which are asked only during their calls.
     pub(crate) fn of_many() -> Self {
-        Self::new(None)
-    }
-
-    fn new(early: Option<Vec<ServerRequest>>) -> Self {
         Self {
             listens: ListenStreams::new(),
             owners: Mutex::default(),
-            early: Mutex::new(early),
+            early: Mutex::default(),
             connection: Mutex::default(),
+        }
+    }
+
+    /// Creates the subscribers for a legacy client during its handshake.
+    pub(crate) fn of_one() -> Self {
+        Self {
+            early: Mutex::new(Some(Vec::new())),
+            ..Self::of_many()
         }
     }
 
@@ -160,10 +159,8 @@ impl Subscribers {
         let is_gone = |owner: &mut LegacySubscriber| !owner.is_connected();
         let gone: Vec<LegacySubscriber> = lock(&self.owners).extract_if(.., is_gone).collect();
         let uris: BTreeSet<&str> = gone.iter().flat_map(|one| one.settings.uris()).collect();
-        let acts = uris
-            .into_iter()
-            .map(|uri| Action::Unsubscribe { uri: uri.into() });
-        let acts = acts.collect();
+        let uris = uris.into_iter().map(Box::from);
+        let acts = uris.map(|uri| Action::Unsubscribe { uri }).collect();
         if let Some(connection) = self.connection()
             && connection.revision().era() == Era::Legacy
         {
@@ -222,10 +219,8 @@ impl Subscribers {
         let changes: Vec<(ClientSink, Vec<(Method, String)>)> = {
             let owners = lock(&self.owners);
             let possible = owners.iter().filter_map(|owner| {
-                Some((
-                    owner.sink.upgrade()?,
-                    owner.settings.possible_changes(server),
-                ))
+                let changes = owner.settings.possible_changes(server);
+                Some((owner.sink.upgrade()?, changes))
             });
             possible.collect()
         };

@@ -26,13 +26,6 @@ pub(crate) struct SubscribedUri {
     pub(crate) inner: Box<str>,
 }
 
-impl SubscribedUri {
-    /// Returns the public URI of an updated resource if the subscription covers it.
-    pub(crate) fn public_uri(&self, uri: &str) -> Option<String> {
-        public_uri(&self.outer, &self.inner, uri)
-    }
-}
-
 /// Subscriptions of a legacy client, by public URI.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedUris(Mutex<BTreeMap<Box<str>, WatchedUri>>);
@@ -42,33 +35,23 @@ pub(crate) struct WatchedUris(Mutex<BTreeMap<Box<str>, WatchedUri>>);
 pub(crate) struct WatchedUri {
     /// Name of the server.
     name: Box<str>,
-    state: WatchState,
+    /// Number of the server; none if there is no server with the name.
+    server: Option<u64>,
+    /// True if the client or the gateway has sent the request to this server. Otherwise the server came back, or another
+    /// one has its name, and has not accepted the subscription yet.
+    is_subscribed: bool,
     /// URI of the server.
     pub(crate) inner: Box<str>,
-}
-
-/// State of a subscription, with the number of its server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WatchState {
-    /// The client has sent a request to the server.
-    Subscribed(u64),
-    /// The server came back, or another one has its name; it has not accepted the subscription yet.
-    Resubscribing(u64),
-    /// There is no server with the name.
-    Waiting,
 }
 
 impl WatchedUri {
     /// Returns the number of the server, if it exists.
     pub(crate) const fn server(&self) -> Option<u64> {
-        match self.state {
-            WatchState::Subscribed(server) | WatchState::Resubscribing(server) => Some(server),
-            WatchState::Waiting => None,
-        }
+        self.server
     }
 
     fn is_at(&self, server: u64) -> bool {
-        self.server() == Some(server)
+        self.server == Some(server)
     }
 }
 
@@ -76,16 +59,16 @@ impl WatchedUris {
     /// Adds a subscription at the server with this number and name; returns true if the URI is new.
     pub(crate) fn add(&self, server: u64, name: &str, uri: SubscribedUri) -> bool {
         let mut all = lock(&self.0);
-        let SubscribedUri { outer, inner } = uri;
-        if all.len() >= MAX_URIS && !all.contains_key(&outer) {
+        if all.len() >= MAX_URIS && !all.contains_key(&uri.outer) {
             return false;
         }
         let watched = WatchedUri {
             name: Box::from(name),
-            state: WatchState::Subscribed(server),
-            inner,
+            server: Some(server),
+            is_subscribed: true,
+            inner: uri.inner,
         };
-        all.insert(outer, watched).is_none()
+        all.insert(uri.outer, watched).is_none()
     }
 
     pub(crate) fn remove(&self, outer: &str) {
@@ -99,15 +82,11 @@ impl WatchedUris {
         let Some(watched) = all.get(outer) else {
             return false;
         };
-        let is_local = match watched.state {
-            WatchState::Subscribed(server) => {
-                let is_same =
-                    |other: &WatchedUri| other.is_at(server) && other.inner == watched.inner;
-                let mut others = all.iter().filter(|(other, _)| ***other != *outer);
-                !is_present(server) || others.any(|(_, other)| is_same(other))
-            }
-            WatchState::Resubscribing(_) | WatchState::Waiting => true,
-        };
+        let is_local = watched.server.is_none_or(|server| {
+            let is_same = |other: &WatchedUri| other.is_at(server) && other.inner == watched.inner;
+            let mut others = all.iter().filter(|(other, _)| ***other != *outer);
+            !watched.is_subscribed || !is_present(server) || others.any(|(_, other)| is_same(other))
+        });
         if is_local {
             all.remove(outer);
         }
@@ -130,10 +109,11 @@ impl WatchedUris {
         let mut assigned: BTreeMap<u64, Vec<SubscribedUri>> = BTreeMap::new();
         for (outer, watched) in lock(&self.0).iter_mut() {
             let now = number(&watched.name);
-            if watched.server() == now {
+            if watched.server == now {
                 continue;
             }
-            watched.state = now.map_or(WatchState::Waiting, WatchState::Resubscribing);
+            watched.server = now;
+            watched.is_subscribed = false;
             if let Some(server) = now {
                 let (outer, inner) = (outer.clone(), watched.inner.clone());
                 let uris = assigned.entry(server).or_default();
@@ -156,7 +136,7 @@ impl WatchedUris {
         let Some(watched) = watched.filter(|watched| watched.is_at(server)) else {
             return false;
         };
-        watched.state = WatchState::Subscribed(server);
+        watched.is_subscribed = true;
         true
     }
 
@@ -227,7 +207,7 @@ impl SubscriptionChange {
 
 /// Returns the public URI of an updated resource if a subscription covers it. The qualification with the server name
 /// stays, also for parts of the resource.
-fn public_uri(outer: &str, inner: &str, uri: &str) -> Option<String> {
+pub(crate) fn public_uri(outer: &str, inner: &str, uri: &str) -> Option<String> {
     let qualification = outer.strip_suffix(inner)?;
     covers(inner, uri).then(|| format!("{qualification}{uri}"))
 }

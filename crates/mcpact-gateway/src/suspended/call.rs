@@ -106,7 +106,10 @@ impl SuspendedCall {
         match self.open.process(event, Some(&mut self.waiters)).await {
             None => true,
             Some(CallOutcome::Asked(questions)) => self.asked(questions).await,
-            Some(CallOutcome::Ended(reply)) => self.ended(reply).await,
+            Some(CallOutcome::Ended(reply)) => {
+                self.ended(reply).await;
+                false
+            }
         }
     }
 
@@ -151,17 +154,14 @@ impl SuspendedCall {
             CallMessage::Expired(answers) => {
                 self.open.unanswered.answer(answers).await;
                 // Dropping the call afterwards cancels it if it has not ended.
-                let _ = tokio::time::timeout(END_TIMEOUT, self.end()).await;
+                let ended = async {
+                    let mut event = None;
+                    while !matches!(event, Some(CallEvent::Response(_) | CallEvent::Failed(_))) {
+                        event = self.open.event().await;
+                    }
+                };
+                let _ = tokio::time::timeout(END_TIMEOUT, ended).await;
                 false
-            }
-        }
-    }
-
-    /// Waits for the end of the call and discards all events before it.
-    async fn end(&mut self) {
-        loop {
-            if let Some(CallEvent::Response(_) | CallEvent::Failed(_)) = self.open.event().await {
-                return;
             }
         }
     }
@@ -184,17 +184,15 @@ impl SuspendedCall {
         true
     }
 
-    /// Processes the end of the call. Returns false, because the job ends.
-    async fn ended(&mut self, reply: Result<ServerResponse, ServeError>) -> bool {
+    /// Processes the end of the call.
+    async fn ended(&mut self, reply: Result<ServerResponse, ServeError>) {
         let response = suspended::conclude(&self.server, &self.open, reply);
         let (id, clock) = (self.id, self.server.clock);
         let stored = stored_outcome(&response);
         let end = |calls: &mut SuspendedCalls| calls.ended(id, stored, clock.now());
-        match self.after_messages(end).await {
-            Some(CallEnd::Deliver(_)) => self.respond(&response),
-            Some(CallEnd::Kept | CallEnd::Dropped) | None => {}
+        if let Some(CallEnd::Deliver(_)) = self.after_messages(end).await {
+            self.respond(&response);
         }
-        false
     }
 
     fn respond(&mut self, response: &Result<ByteString, ServeError>) {

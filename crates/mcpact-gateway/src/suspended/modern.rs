@@ -4,7 +4,7 @@
 //! idle guard keeps that process running until the client responds, at most as long as a suspended legacy call.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_spec::Method;
@@ -47,10 +47,6 @@ impl ModernQuestions {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, VecDeque<OpenQuestion>> {
-        lock(&self.open)
-    }
-
     fn add(self: &Arc<Self>, exchange: &Exchange) {
         let question = OpenQuestion {
             call: binding(&exchange.inbound),
@@ -58,7 +54,7 @@ impl ModernQuestions {
             until: Instant::now() + self.limits.ttl,
             _awake: exchange.connection.hold(),
         };
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         // At the limit, the oldest question is dropped; the newer ones still prevent idle shutdown.
         while open.len() >= self.limits.total {
             open.pop_front();
@@ -70,14 +66,14 @@ impl ModernQuestions {
             tokio::time::sleep(ttl).await;
             if let Some(questions) = questions.upgrade() {
                 let now = Instant::now();
-                questions.open().retain(|question| question.until > now);
+                lock(&questions.open).retain(|question| question.until > now);
             }
         });
     }
 
     /// Removes and returns the open question of this call.
     fn take(&self, call: &Binding) -> Option<OpenQuestion> {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         let at = open.iter().position(|question| question.call == *call)?;
         open.remove(at)
     }
@@ -85,8 +81,7 @@ impl ModernQuestions {
     /// Drops the questions that only this client could answer, after its input has closed.
     pub(crate) fn on_input_closed(&self, identity: &ClientIdentity) {
         let mark = Some(&identity.key);
-        self.open()
-            .retain(|question| question.connection.as_ref() != mark);
+        lock(&self.open).retain(|question| question.connection.as_ref() != mark);
     }
 }
 

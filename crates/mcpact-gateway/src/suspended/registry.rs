@@ -91,14 +91,11 @@ impl SuspendedRegistry {
     /// Gives up the calls that only this client could resume, after its input has closed.
     pub(crate) fn on_input_closed(&self, identity: &ClientIdentity) {
         let key = Some(&identity.key);
-        let of_client: Vec<SuspendedCallId> = {
+        self.give_up(|call| {
             let handles = self.handles();
-            let of_client = handles
-                .iter()
-                .filter(|(_, one)| one.connection.as_ref() == key);
-            of_client.map(|(call, _)| *call).collect()
-        };
-        self.give_up(|call| of_client.contains(&call));
+            let handle = handles.get(&call);
+            handle.is_some_and(|handle| handle.connection.as_ref() == key)
+        });
     }
 
     /// Gives up calls. Returns the channels to their background jobs, which close with the jobs.

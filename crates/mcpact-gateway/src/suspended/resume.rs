@@ -10,7 +10,7 @@ use mcpact_translate::input::{
 };
 use mcpact_translate::progress::Progress;
 use mcpact_wire::raw::Object;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::error::ServeError;
@@ -19,6 +19,7 @@ use crate::handover;
 use crate::suspended::call::{CallMessage, Waiter};
 use crate::suspended::registry::SuspendedRegistry;
 use crate::suspended::{self, binding};
+use crate::sync::OnDrop;
 use crate::tasks::stored_response;
 use crate::upstream::UpstreamServer;
 
@@ -30,24 +31,6 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Polling interval for that report.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Waiting request; sends [`CallMessage::Left`] after a delay if dropped without an outcome.
-struct Waiting {
-    sender: Option<mpsc::UnboundedSender<CallMessage>>,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(sender) = self.sender.take()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(async move {
-                tokio::time::sleep(GRACE).await;
-                let _ = sender.send(CallMessage::Left);
-            });
-        }
-    }
-}
 
 /// Resumes the call that a sealed state refers to.
 pub(crate) async fn resume(
@@ -61,14 +44,8 @@ pub(crate) async fn resume(
             return suspended.resume(exchange.inbound, &claims, responses).await;
         }
         if let Some(ticket) = Ticket::parse(&plain) {
-            let binding = binding(&exchange.inbound);
-            let presented = redeem(
-                ticket,
-                &binding,
-                responses,
-                exchange.downstream(),
-                suspended.clock.now(),
-            );
+            let (binding, now) = (binding(&exchange.inbound), suspended.clock.now());
+            let presented = redeem(ticket, &binding, responses, exchange.downstream(), now);
             return resume_visit(server, exchange, presented).await;
         }
     }
@@ -129,7 +106,7 @@ impl SuspendedRegistry {
         responses: Option<&str>,
     ) -> Result<ByteString, ServeError> {
         let binding = binding(&inbound);
-        let (response, mut waiting) = {
+        let (response, sender) = {
             let mut calls = self.calls();
             let answers = match calls.resume(claims, &binding, responses, self.clock.now()) {
                 ResumeOutcome::Refused { error, cause } => {
@@ -140,17 +117,13 @@ impl SuspendedRegistry {
                     return stored_response(outcome, Revision::newest(Era::Modern));
                 }
                 ResumeOutcome::Join => Vec::new(),
-                ResumeOutcome::Go {
-                    answers,
-                    missing: Some(round),
-                } => {
-                    self.send(claims.call, CallMessage::Resumed(answers, None));
-                    return self.input_request(&round);
+                ResumeOutcome::Go { answers, missing } => {
+                    if let Some(round) = missing {
+                        self.send(claims.call, CallMessage::Resumed(answers, None));
+                        return self.input_request(&round);
+                    }
+                    answers
                 }
-                ResumeOutcome::Go {
-                    answers,
-                    missing: None,
-                } => answers,
             };
             let (sender, response) = oneshot::channel();
             let waiter = Waiter {
@@ -160,11 +133,20 @@ impl SuspendedRegistry {
             };
             let message = CallMessage::Resumed(answers, Some(Box::new(waiter)));
             self.send(claims.call, message);
-            let sender = self.sender(claims.call);
-            (response, Waiting { sender })
+            (response, self.sender(claims.call))
         };
+        let leaving = OnDrop::new(move || {
+            if let Some(sender) = sender
+                && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            {
+                runtime.spawn(async move {
+                    tokio::time::sleep(GRACE).await;
+                    let _ = sender.send(CallMessage::Left);
+                });
+            }
+        });
         let response = response.await;
-        waiting.sender = None;
+        leaving.disarm();
         let response = response.unwrap_or_else(|_| Err(invalid_state().into()));
         // An earlier request started the call, so this one is not tried elsewhere.
         response.map_err(|error| error.with_doubt(None))

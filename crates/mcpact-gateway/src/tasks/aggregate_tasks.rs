@@ -25,11 +25,9 @@ pub(crate) fn by_task(
     task: &str,
     client: Revision,
 ) -> Result<(Arc<ServerEntry>, Box<str>), ServeError> {
-    let server_set = aggregator.server_set();
     let found = split_id(task).and_then(|(place, inner)| {
-        let mut entries = server_set.entries.iter();
-        let entry = entries.find(|entry| *entry.name == *place)?;
-        Some((Arc::clone(entry), Box::from(inner)))
+        let entry = subscriptions::named(aggregator, place)?;
+        Some((entry, Box::from(inner)))
     });
     found.ok_or_else(|| {
         let why = format!(
@@ -75,16 +73,11 @@ pub(crate) async fn list_tasks(
     let revision = job.pact.revision();
     let params = Object::parse(&job.params).unwrap_or_default();
     let cursor = params.get_str("cursor");
-    let having: Vec<Arc<ServerEntry>> = aggregator
-        .server_set()
-        .entries
-        .iter()
-        .filter(|entry| {
-            let shown = entry.shown_to(revision, !client.principal().is_empty());
-            shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
-        })
-        .cloned()
-        .collect();
+    let mut having = aggregator.server_set().entries.clone();
+    having.retain(|entry| {
+        let shown = entry.shown_to(revision, !client.principal().is_empty());
+        shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
+    });
     let (begin, mut inner) = match cursor.as_deref() {
         None => (0, None),
         Some(cursor) => {
@@ -99,17 +92,23 @@ pub(crate) async fn list_tasks(
         }
     };
     for (at, entry) in having.iter().enumerate().skip(begin) {
-        let page = tasks_of(aggregator, entry, job, client, sink, inner.take()).await;
-        let page = match page {
-            Ok(page) => page,
+        let params = match inner.take() {
+            Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
+            None => String::from("{}"),
+        };
+        let job = BackendRequest {
+            params: params.into(),
+            ..without_progress(job)
+        };
+        let page = match subscriptions::send_for(aggregator, client, entry, sink, job).await {
+            Ok(page) => {
+                Rewriter::new(aggregator, entry, &client.watched).result(Method::TasksList, page)
+            }
             Err(error) if at == begin && cursor.is_some() => return Err(error),
             // Skip this server; the tasks of the others are still listed.
             Err(error) => {
-                let error = entry
-                    .server
-                    .shared
-                    .masks
-                    .cover(error.message().into_owned());
+                let masks = &entry.server.shared.masks;
+                let error = masks.cover(error.message().into_owned());
                 tracing::warn!(server = %entry.name, error, "no tasks");
                 continue;
             }
@@ -118,27 +117,6 @@ pub(crate) async fn list_tasks(
         return Ok(with_next(&page, &entry.name, after).into());
     }
     Ok(ObjectWriter::new().raw("tasks", "[]").finish().into())
-}
-
-async fn tasks_of(
-    aggregator: &Arc<Aggregator>,
-    entry: &Arc<ServerEntry>,
-    job: &BackendRequest,
-    client: &Arc<DownstreamClient>,
-    sink: &ClientSink,
-    cursor: Option<String>,
-) -> Result<ByteString, ServeError> {
-    let params = match cursor {
-        Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),
-        None => String::from("{}"),
-    };
-    let job = BackendRequest {
-        params: params.into(),
-        ..without_progress(job)
-    };
-    let page = subscriptions::send_for(aggregator, client, entry, sink, job).await?;
-    let view = Rewriter::new(aggregator, entry, &client.watched);
-    Ok(view.result(Method::TasksList, page))
 }
 
 /// Returns the page with a cursor to the server's next page, or else to the next server.

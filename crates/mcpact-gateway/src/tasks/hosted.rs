@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -16,7 +16,7 @@ use mcpact_translate::tasks::Status;
 use mcpact_translate::tasks::hosted::{Action, HostLimits, HostedTasks, ResultLookup, Timestamp};
 use mcpact_wire::raw::Object;
 use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use crate::connection::UpstreamConnection;
 use crate::connection::questions::ANSWER_TIMEOUT;
@@ -54,22 +54,8 @@ pub(crate) struct Hosting {
 }
 
 impl Hosting {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self {
-            tasks: Mutex::new(HostedTasks::new(LIMITS)),
-            runners: Mutex::default(),
-            waiting: Mutex::default(),
-            last: AtomicU64::new(0),
-            clock,
-        }
-    }
-
-    fn tasks(&self) -> MutexGuard<'_, HostedTasks> {
-        lock(&self.tasks)
-    }
-
     fn expire(self: &Arc<Self>) {
-        let actions = self.tasks().expire(self.clock.now());
+        let actions = lock(&self.tasks).expire(self.clock.now());
         self.perform(actions, None);
     }
 
@@ -80,7 +66,7 @@ impl Hosting {
             moment: self.clock.now(),
             stamp: &stamp,
         };
-        step(&mut self.tasks(), now)
+        step(&mut lock(&self.tasks), now)
     }
 
     /// Ends a task.
@@ -112,7 +98,7 @@ impl Hosting {
         let Some(runner) = self.runner(task) else {
             return;
         };
-        let shown = self.tasks().get(task, &runner.owner);
+        let shown = lock(&self.tasks).get(task, &runner.owner);
         if let (Ok(shown), Some(emulated)) = (shown, runner.binding.emulated()) {
             emulated.notify(Method::TasksStatus, &shown);
         }
@@ -149,7 +135,7 @@ impl Hosting {
                             request_in_background(runner, Method::TasksCancel, params);
                         }
                         // Aborting the job drops the call, which cancels it.
-                        runner.stop();
+                        lock(&runner.jobs).abort_all();
                     }
                 }
                 Action::Answer { waiter, outcome } => {
@@ -165,7 +151,7 @@ impl Hosting {
 
     fn ask(self: &Arc<Self>, task: Box<str>, question: Question, runner: &Arc<Runner>) {
         let (hosted, asker) = (Arc::clone(self), Arc::clone(runner));
-        let asking = tokio::spawn(async move {
+        let asking = async move {
             let Question {
                 key,
                 method,
@@ -182,8 +168,8 @@ impl Hosting {
             let actions =
                 hosted.at(|tasks, now| tasks.answered(&task, &key, answer.as_deref(), now));
             hosted.perform(actions, Some(&asker));
-        });
-        runner.add_job(asking.abort_handle());
+        };
+        lock(&runner.jobs).spawn(asking);
     }
 }
 
@@ -199,26 +185,13 @@ pub(crate) struct Runner {
     connection: OnceLock<Arc<UpstreamConnection>>,
     /// Requests for the result, by number, which can carry questions to the client.
     waiters: watch::Sender<BTreeMap<u64, ClientSink>>,
-    jobs: Mutex<Vec<AbortHandle>>,
+    /// Background jobs of the task.
+    jobs: Mutex<JoinSet<()>>,
     /// Call guard that lets the server's task finish during a drain.
     drain_guard: Mutex<Option<CallGuard>>,
 }
 
 impl Runner {
-    /// Registers a background job of the task.
-    fn add_job(&self, job: AbortHandle) {
-        let mut jobs = lock(&self.jobs);
-        jobs.retain(|job| !job.is_finished());
-        jobs.push(job);
-    }
-
-    /// Aborts all background jobs of the task.
-    fn stop(&self) {
-        for job in lock(&self.jobs).drain(..) {
-            job.abort();
-        }
-    }
-
     /// Sends a question to the client on a pending request for the result. If that request ends without an answer,
     /// the question is sent again on the next one.
     pub(crate) async fn ask(&self, method: Method, params: &str) -> QuestionOutcome {
@@ -257,7 +230,13 @@ pub(crate) fn requested_task(exchange: &Exchange) -> Option<String> {
 /// Returns the hosted tasks. They belong to the clients and are passed on to a successor of this server.
 pub(crate) fn hosted(server: &UpstreamServer) -> &Arc<Hosting> {
     server.hosted.get_or_init(|| {
-        let hosted = Arc::new(Hosting::new(server.clock));
+        let hosted = Arc::new(Hosting {
+            tasks: Mutex::new(HostedTasks::new(LIMITS)),
+            runners: Mutex::default(),
+            waiting: Mutex::default(),
+            last: AtomicU64::new(0),
+            clock: server.clock,
+        });
         expire_periodically(&hosted, Hosting::expire);
         hosted
     })
@@ -284,7 +263,7 @@ pub(crate) fn fail_remaining(server: &UpstreamServer) {
     };
     let stopped = ServeError::from(server.shared.error(UpstreamErrorKind::Stopped));
     for (task, runner) in hosted.running(server.number) {
-        runner.stop();
+        lock(&runner.jobs).abort_all();
         let actions = hosted.finish(&task, stored_outcome(&Err(stopped.clone())));
         hosted.perform(actions, Some(&runner));
         hosted.notify_status(&task);
@@ -303,7 +282,7 @@ pub(crate) fn is_hosted(server: &UpstreamServer, job: &BackendRequest, sink: &Cl
     }
     let params = Object::parse(&job.params).unwrap_or_default();
     let known = server.hosted.get().zip(params.get_str("taskId"));
-    known.is_some_and(|(hosted, task)| hosted.tasks().get(&task, sink.owner()).is_ok())
+    known.is_some_and(|(hosted, task)| lock(&hosted.tasks).get(&task, sink.owner()).is_ok())
 }
 
 /// Creates a task for a call and returns before the call is sent to the server.
@@ -334,12 +313,11 @@ pub(crate) fn host(
     exchange.told = DeclaredTasks::WithTasks;
     lock(&hosted.runners).insert(task.as_str().into(), Arc::clone(&runner));
     let (server, worker) = (Arc::clone(server), Arc::clone(&runner));
-    let job = tokio::spawn(async move {
+    lock(&runner.jobs).spawn(async move {
         run(&server, &task, exchange, &worker).await;
         hosted.notify_status(&task);
         lock(&hosted.runners).remove(task.as_str());
     });
-    runner.add_job(job.abort_handle());
     Ok(created.into())
 }
 
@@ -352,7 +330,7 @@ async fn run(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner
         Ok(CallEnd::Task(raw)) => {
             // A call becomes a task at most once.
             let _ = runner.connection.set(Arc::clone(&exchange.connection));
-            hosted.tasks().started(task, &raw)
+            lock(&hosted.tasks).started(task, &raw)
         }
         Ok(CallEnd::Answer(raw)) => hosted.finish(task, stored_outcome(&Ok(raw))),
         Err(error) => hosted.finish(task, stored_outcome(&Err(error))),
@@ -381,11 +359,11 @@ pub(crate) async fn serve_hosted(
         Some(Method::TasksList) => {
             let params = Object::parse(&inbound.job.params).unwrap_or_default();
             let cursor = params.get_str("cursor");
-            Ok(hosted.tasks().list(owner, cursor.as_deref())?.into())
+            Ok(lock(&hosted.tasks).list(owner, cursor.as_deref())?.into())
         }
         Some(Method::TasksGet) => {
             let task = task_id(inbound)?;
-            Ok(hosted.tasks().get(&task, owner)?.into())
+            Ok(lock(&hosted.tasks).get(&task, owner)?.into())
         }
         Some(Method::TasksCancel) => {
             let task = task_id(inbound)?;
@@ -411,13 +389,13 @@ async fn hosted_result(
     lock(&hosted.waiting).insert(number, sender);
     let runner = hosted.runner(task);
     let _waiting = OnDrop::new(|| {
-        hosted.tasks().left(number);
+        lock(&hosted.tasks).left(number);
         lock(&hosted.waiting).remove(&number);
         if let Some(runner) = &runner {
             runner.waiters.send_modify(|all| drop(all.remove(&number)));
         }
     });
-    let lookup = hosted.tasks().result(task, sink.owner(), number)?;
+    let lookup = lock(&hosted.tasks).result(task, sink.owner(), number)?;
     let outcome = match lookup {
         ResultLookup::Now(outcome) => outcome,
         ResultLookup::Later(actions) => {

@@ -1,9 +1,10 @@
 //! Tasks of a server of 2025-11-25, mapped for modern clients.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytestring::ByteString;
+use futures_util::future::OptionFuture;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
@@ -14,7 +15,7 @@ use mcpact_translate::tasks::mapped::{
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use mcpact::connection::{
     CallEvent, ServerNotification, ServerRequest, ServerResponse, related_task,
@@ -55,23 +56,10 @@ struct Open {
     /// Negotiated terms of the client, which limit the possible questions.
     pact: Arc<Pact>,
     upstream: Box<str>,
-    result: Option<Fetching>,
+    /// Request to the server for the result, and the channel that closes when it has ended.
+    result: Option<(JoinSet<()>, watch::Receiver<()>)>,
     /// Open questions of the server for the task.
     unanswered: UnansweredQuestions,
-}
-
-/// Request to the server for the result of a task.
-#[derive(Debug)]
-struct Fetching {
-    /// Closed when the request has ended.
-    ended: watch::Receiver<()>,
-    job: AbortHandle,
-}
-
-impl Drop for Fetching {
-    fn drop(&mut self) {
-        self.job.abort();
-    }
 }
 
 impl Mapping {
@@ -84,35 +72,27 @@ impl Mapping {
     }
 
     pub(crate) fn expire(&self) {
-        let expired = self.tasks().expire(self.clock.now());
+        let expired = lock(&self.tasks).expire(self.clock.now());
         for task in expired {
             self.close(&task);
         }
     }
 
-    fn tasks(&self) -> MutexGuard<'_, MappedTasks> {
-        lock(&self.tasks)
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<Box<str>, Open>> {
-        lock(&self.open)
-    }
-
     fn connection_of(&self, task: &str) -> Option<Arc<UpstreamConnection>> {
-        let open = self.open();
+        let open = lock(&self.open);
         open.get(task).map(|open| Arc::clone(&open.connection))
     }
 
     /// Removes a task that cannot change from the open tasks, which releases its session.
     fn close(&self, task: &str) {
-        let removed = self.open().remove(task);
+        let removed = lock(&self.open).remove(task);
         // Dropped without the lock.
         drop(removed);
     }
 
     /// Like [`close`](Self::close), if the task has ended.
     fn close_if_ended(&self, task: &str, owner: &str) {
-        let known = self.tasks().get(task, owner);
+        let known = lock(&self.tasks).get(task, owner);
         if matches!(known, Ok(TaskLookup::Known(_))) {
             self.close(task);
         }
@@ -127,18 +107,18 @@ impl Mapping {
     ) -> bool {
         let is_here =
             |open: &Open| Arc::ptr_eq(&open.connection.subscribers, &connection.subscribers);
-        self.tasks().owns(task, owner) && self.open().get(task).is_some_and(is_here)
+        lock(&self.tasks).owns(task, owner) && lock(&self.open).get(task).is_some_and(is_here)
     }
 
     /// Returns true if tasks run in a session.
     pub(crate) fn has_tasks_in(&self, session: u64) -> bool {
-        let open = self.open();
+        let open = lock(&self.open);
         open.values().any(|open| open.connection.session == session)
     }
 
     /// Ends all tasks of a lost session.
     fn session_lost(&self, connection: &UpstreamConnection) {
-        let lost = self.tasks().session_lost(connection.session);
+        let lost = lock(&self.tasks).session_lost(connection.session);
         for task in lost {
             self.close(&task);
         }
@@ -147,37 +127,30 @@ impl Mapping {
     /// Requests the result from the server, unless such a request is already in flight. The server sends the task's
     /// questions only on that request.
     fn fetch(self: &Arc<Self>, task: &str) -> Option<watch::Receiver<()>> {
-        let mut all = self.open();
+        let mut all = lock(&self.open);
         let open = all.get_mut(task)?;
-        if let Some(fetching) = &open.result {
-            return Some(fetching.ended.clone());
+        if let Some((_, ended)) = &open.result {
+            return Some(ended.clone());
         }
         let (end, ended) = watch::channel(());
         let (connection, upstream) = (Arc::clone(&open.connection), open.upstream.clone());
-        let fetched = fetch(Arc::downgrade(self), connection, upstream, Box::from(task));
-        let job = tokio::spawn(async move {
-            fetched.await;
-            drop(end);
-        });
-        open.result = Some(Fetching {
-            ended: ended.clone(),
-            job: job.abort_handle(),
-        });
+        let (mapping, task) = (Arc::downgrade(self), Box::from(task));
+        let mut job = JoinSet::new();
+        job.spawn(fetch(mapping, connection, upstream, task, end));
+        open.result = Some((job, ended.clone()));
         Some(ended)
     }
 
     /// Returns the status of a task, and requests its result if needed. Returns `None` if the task has ended and the
     /// result is not known yet.
     fn shown(self: &Arc<Self>, task: &str, view: TaskView) -> Option<String> {
-        let (status, needs_result) = match view {
-            TaskView::Now(status) => (Some(status), false),
-            TaskView::NowAndOpen(status) => (Some(status), true),
-            TaskView::AfterResult => (None, true),
-        };
-        if needs_result {
+        if !matches!(view, TaskView::Now(_)) {
             let _ = self.fetch(task);
         }
-        status
+        match view {
+            TaskView::Now(status) | TaskView::NowAndOpen(status) => Some(status),
+            TaskView::AfterResult => None,
+        }
     }
 
     /// Processes a status notification of the server. Returns the parameters for the client's notification, unless the
@@ -187,9 +160,7 @@ impl Mapping {
         connection: &UpstreamConnection,
         note: &ServerNotification,
     ) -> Option<String> {
-        let changed = self
-            .tasks()
-            .status_notification(connection.session, &note.params);
+        let changed = lock(&self.tasks).status_notification(connection.session, &note.params);
         let (task, view) = changed.ok()??;
         self.shown(&task, view)
     }
@@ -201,10 +172,9 @@ impl Mapping {
         ask: &ServerRequest,
     ) -> Option<String> {
         let upstream = related_task(&ask.params)?;
-        let tasks = self.tasks();
-        tasks
-            .local_id(connection.session, &upstream)
-            .map(str::to_owned)
+        let tasks = lock(&self.tasks);
+        let task = tasks.local_id(connection.session, &upstream);
+        task.map(str::to_owned)
     }
 
     /// Stores a question for a task; the client finds it in the task status.
@@ -214,7 +184,9 @@ impl Mapping {
         task: &str,
         ask: ServerRequest,
     ) {
-        let pact = self.open().get(task).map(|open| Arc::clone(&open.pact));
+        let pact = lock(&self.open)
+            .get(task)
+            .map(|open| Arc::clone(&open.pact));
         let (Some(pact), Some(method)) = (pact, ask.method) else {
             return connection.refuse(ask).await;
         };
@@ -241,11 +213,11 @@ impl Mapping {
         question: String,
     ) -> Option<(ServerRequest, WireError)> {
         // The lock hides the question until it is stored.
-        let mut tasks = self.tasks();
+        let mut tasks = lock(&self.tasks);
         if let Err(refused) = tasks.asked(task, ask.id.clone(), method, question) {
             return Some((ask, refused));
         }
-        self.open().get_mut(task)?.unanswered.keep(ask);
+        lock(&self.open).get_mut(task)?.unanswered.keep(ask);
         None
     }
 
@@ -254,8 +226,8 @@ impl Mapping {
         let Some(question) = note.cancelled_request() else {
             return;
         };
-        let mut tasks = self.tasks();
-        for (task, open) in self.open().iter_mut() {
+        let mut tasks = lock(&self.tasks);
+        for (task, open) in lock(&self.open).iter_mut() {
             if open.connection.session == connection.session {
                 tasks.withdrawn(task, question.as_ref());
                 open.unanswered.withdrawn(&question);
@@ -264,12 +236,13 @@ impl Mapping {
     }
 }
 
-/// Requests the result of a task, processes questions meanwhile, and announces the outcome.
+/// Requests the result of a task, processes questions meanwhile, and announces the outcome. The channel closes at the end.
 async fn fetch(
     mapping: Weak<Mapping>,
     connection: Arc<UpstreamConnection>,
     upstream: Box<str>,
     task: Box<str>,
+    _end: watch::Sender<()>,
 ) {
     let mut call = waiting::request_result(&connection, &upstream).await;
     let ended = loop {
@@ -296,11 +269,9 @@ async fn fetch(
     let Some(mapping) = mapping.upgrade() else {
         return;
     };
-    let detailed = mapping
-        .tasks()
-        .ended(&task, &ended, Some(&connection.server_info));
+    let detailed = lock(&mapping.tasks).ended(&task, &ended, Some(&connection.server_info));
     // Dropped at the end, because the drop aborts this job.
-    let _open = mapping.open().remove(&task);
+    let _open = lock(&mapping.open).remove(&task);
     if let Some(detailed) = detailed {
         listen::notify(&connection, Method::TasksChanged, &detailed).await;
     }
@@ -313,7 +284,7 @@ pub(crate) async fn call_as_task(
 ) -> Result<ByteString, ServeError> {
     let mapping = Arc::clone(&server.shared.mapping);
     let owner = exchange.inbound.sink.owner().to_owned();
-    mapping.tasks().room(&owner)?;
+    lock(&mapping.tasks).room(&owner)?;
     let params = exchange.params()?;
     let (reply, upstream) = waiting::send_as_task(&mut exchange, &params).await?;
     let (ServerResponse::Result(raw), Some(upstream)) = (&reply, upstream) else {
@@ -328,19 +299,14 @@ pub(crate) async fn call_as_task(
         unanswered: UnansweredQuestions::default(),
     };
     // The session must be registered before a client can refer to the task.
-    mapping.open().insert(task.as_str().into(), open);
-    let (connection, now) = (&exchange.connection, server.clock.now());
-    let created = mapping.tasks().created(
-        &task,
-        TaskOrigin {
-            owner: &owner,
-            client: exchange.downstream(),
-            session: connection.session,
-        },
-        raw,
-        Some(&connection.server_info),
-        now,
-    );
+    lock(&mapping.open).insert(task.as_str().into(), open);
+    let origin = TaskOrigin {
+        owner: &owner,
+        client: exchange.downstream(),
+        session: exchange.connection.session,
+    };
+    let (info, now) = (Some(&*exchange.connection.server_info), server.clock.now());
+    let created = lock(&mapping.tasks).created(&task, origin, raw, info, now);
     created.map(Into::into).map_err(|fault| {
         mapping.close(&task);
         exchange.unfit("task", fault)
@@ -360,22 +326,19 @@ pub(crate) async fn serve_mapped(
         Some(Method::TasksUpdate) => {
             let params = Object::parse(&exchange.inbound.job.params).unwrap_or_default();
             let responses = params.get_present("inputResponses");
-            let answers = mapping.tasks().update(&task, owner, responses)?;
-            let sending = mapping
-                .open()
+            let answers = lock(&mapping.tasks).update(&task, owner, responses)?;
+            let sending = lock(&mapping.open)
                 .get_mut(&*task)
                 .map(|open| open.unanswered.answer(answers));
-            if let Some(sending) = sending {
-                sending.await;
-            }
-            ACKNOWLEDGED.to_owned().into()
+            OptionFuture::from(sending).await;
+            ByteString::from_static(ACKNOWLEDGED)
         }
         Some(Method::TasksCancel) => {
-            let upstream = mapping.tasks().cancel(&task, owner)?;
+            let upstream = lock(&mapping.tasks).cancel(&task, owner)?;
             if let Some(upstream) = upstream {
                 cancel_mapped(server, &task, &upstream, owner).await;
             }
-            ACKNOWLEDGED.to_owned().into()
+            ByteString::from_static(ACKNOWLEDGED)
         }
         Some(_) | None => return Err(method_not_found(&exchange.inbound)),
     };
@@ -389,17 +352,15 @@ async fn mapped_task(
 ) -> Result<ByteString, ServeError> {
     let mapping = &server.shared.mapping;
     let owner = exchange.inbound.sink.owner();
-    let upstream = match mapping.tasks().get(task, owner)? {
+    let upstream = match lock(&mapping.tasks).get(task, owner)? {
         TaskLookup::Known(detailed) => return Ok(detailed.into()),
         TaskLookup::Ask(upstream) => upstream,
     };
     if let Some(connection) = mapping.connection_of(task) {
-        match connection
-            .request(Method::TasksGet, &task_params(&upstream))
-            .await
-        {
+        let params = task_params(&upstream);
+        match connection.request(Method::TasksGet, &params).await {
             Ok(ServerResponse::Result(raw)) => {
-                let view = mapping.tasks().status(task, &raw);
+                let view = lock(&mapping.tasks).status(task, &raw);
                 let view = view.map_err(|fault| exchange.unfit("task", fault))?;
                 if let Some(view) = view {
                     if let Some(status) = mapping.shown(task, view) {
@@ -417,7 +378,7 @@ async fn mapped_task(
         }
     }
     // The task has ended or expired meanwhile.
-    match mapping.tasks().get(task, owner)? {
+    match lock(&mapping.tasks).get(task, owner)? {
         TaskLookup::Known(detailed) => Ok(detailed.into()),
         TaskLookup::Ask(_) => {
             let why = "the server does not say where the task stands";
@@ -432,12 +393,10 @@ async fn cancel_mapped(server: &UpstreamServer, task: &str, upstream: &str, owne
     let Some(connection) = mapping.connection_of(task) else {
         return;
     };
-    match connection
-        .request(Method::TasksCancel, &task_params(upstream))
-        .await
-    {
+    let params = task_params(upstream);
+    match connection.request(Method::TasksCancel, &params).await {
         Ok(ServerResponse::Result(raw)) => {
-            let seen = mapping.tasks().status(task, &raw);
+            let seen = lock(&mapping.tasks).status(task, &raw);
             if let Ok(Some(TaskView::Now(detailed))) = seen {
                 mapping.close_if_ended(task, owner);
                 listen::notify(&connection, Method::TasksChanged, &detailed).await;

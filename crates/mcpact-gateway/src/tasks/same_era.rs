@@ -142,23 +142,11 @@ impl SessionTasks {
         }
     }
 
-    fn set_ended(&self, id: &str) {
-        if let Some(task) = self.tasks().get_mut(id) {
-            task.is_ended = true;
-        }
-    }
-
     /// Returns the sink for notifications about a task that may still run.
     fn sink(&self, id: &str) -> Option<ClientSink> {
         let tasks = self.tasks();
         let task = tasks.get(id).filter(|task| !task.is_ended);
         task?.sink.upgrade()
-    }
-
-    /// Returns true if the task exists and belongs to another owner.
-    fn is_of_another(&self, id: &str, owner: &str) -> bool {
-        let tasks = self.tasks();
-        tasks.get(id).is_some_and(|task| *task.owner != *owner)
     }
 }
 
@@ -255,7 +243,10 @@ fn connection_of_instance(exchange: &Exchange, name: &str) -> Option<Arc<Upstrea
 
 /// Returns true if another client started the task with this id.
 fn is_of_another(exchange: &Exchange, task: &str, owner: &str) -> bool {
-    open_connections(exchange).any(|connection| connection.tasks.is_of_another(task, owner))
+    open_connections(exchange).any(|connection| {
+        let tasks = connection.tasks.tasks();
+        tasks.get(task).is_some_and(|task| *task.owner != *owner)
+    })
 }
 
 /// Error for an unknown task. A task of another client gives the same error.
@@ -273,10 +264,10 @@ fn task_lost(exchange: &Exchange) -> ServeError {
 
 /// Refuses to resend a task request to another instance, where the id would refer to another task.
 pub(crate) fn check_same_instance(exchange: &Exchange) -> Result<(), ServeError> {
-    match task_method(exchange).filter(|_| has_public_ids(exchange)) {
-        Some(_) => Err(task_lost(exchange)),
-        None => Ok(()),
+    if task_method(exchange).is_some() && has_public_ids(exchange) {
+        return Err(task_lost(exchange));
     }
+    Ok(())
 }
 
 /// Records a task in a response, and replaces its id by the public one.
@@ -284,7 +275,30 @@ pub(crate) fn record_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
     let Some(method) = exchange.inbound.job.method else {
         return raw;
     };
-    record_task(exchange, method, &raw);
+    let (tasks, sink) = (&exchange.connection.tasks, &exchange.inbound.sink);
+    match method {
+        Method::ToolsCall if may_become_task(exchange) && raw.contains("taskId\"") => {
+            let result = Object::parse(&raw).unwrap_or_default();
+            let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
+            let is_task = result.get_str("resultType").as_deref() == Some("task");
+            match created.filter(|_| result.get("content").is_none()) {
+                Some(task) => tasks.record(&task, sink),
+                None if is_task => tasks.record(&result, sink),
+                None => {}
+            }
+        }
+        Method::TasksGet | Method::TasksCancel => {
+            tasks.record(&Object::parse(&raw).unwrap_or_default(), sink);
+        }
+        Method::TasksResult => {
+            if let Some(id) = related_task(&raw)
+                && let Some(task) = tasks.tasks().get_mut(&*id)
+            {
+                task.is_ended = true;
+            }
+        }
+        _ => {}
+    }
     if !has_public_ids(exchange) {
         return raw;
     }
@@ -299,31 +313,6 @@ fn may_become_task(exchange: &Exchange) -> bool {
     match job.pact.era() {
         Era::Legacy => !job.params.is_plain_call(),
         Era::Modern => job.pact.lacking(Extension::Tasks).is_none(),
-    }
-}
-
-fn record_task(exchange: &Exchange, method: Method, raw: &str) {
-    let (tasks, sink) = (&exchange.connection.tasks, &exchange.inbound.sink);
-    match method {
-        Method::ToolsCall if may_become_task(exchange) && raw.contains("taskId\"") => {
-            let result = Object::parse(raw).unwrap_or_default();
-            let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
-            let is_task = result.get_str("resultType").as_deref() == Some("task");
-            match created.filter(|_| result.get("content").is_none()) {
-                Some(task) => tasks.record(&task, sink),
-                None if is_task => tasks.record(&result, sink),
-                None => {}
-            }
-        }
-        Method::TasksGet | Method::TasksCancel => {
-            tasks.record(&Object::parse(raw).unwrap_or_default(), sink);
-        }
-        Method::TasksResult => {
-            if let Some(id) = related_task(raw) {
-                tasks.set_ended(&id);
-            }
-        }
-        _ => {}
     }
 }
 

@@ -124,10 +124,8 @@ impl Drop for StartedTask {
         if self.is_ended || self.connection.upstream.is_gone() {
             return;
         }
-        let (connection, params) = (
-            Arc::clone(&self.connection),
-            std::mem::take(&mut self.params),
-        );
+        let connection = Arc::clone(&self.connection);
+        let params = std::mem::take(&mut self.params);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // The task may have ended already.
@@ -290,21 +288,19 @@ async fn answer_task(
     round: &str,
     rounds: &mut Rounds,
 ) -> Result<Option<String>, ServeError> {
+    let here = QuestionChannel::Here;
     let mut turn = rounds.server_result(round, server.clock.now(), &mut mint);
-    loop {
-        match turn {
-            NextStep::Ask(questions) => {
-                turn =
-                    rounds::ask(server, exchange, QuestionChannel::Here, questions, rounds).await;
-            }
-            NextStep::Again => {
-                let answers = rounds.next_params(params);
-                exchange.aside(Method::TasksUpdate, &answers).await?;
-                return Ok(None);
-            }
-            NextStep::Answer(raw) => return Ok(Some(raw)),
-            NextStep::Fail(error) => return Err(error.into()),
-            NextStep::Finish | NextStep::Task | NextStep::Wait(_) => return Ok(None),
+    while let NextStep::Ask(questions) = turn {
+        turn = rounds::ask(server, exchange, here, questions, rounds).await;
+    }
+    match turn {
+        NextStep::Again => {
+            let answers = rounds.next_params(params);
+            exchange.aside(Method::TasksUpdate, &answers).await?;
+            Ok(None)
         }
+        NextStep::Answer(raw) => Ok(Some(raw)),
+        NextStep::Fail(error) => Err(error.into()),
+        _ => Ok(None),
     }
 }
