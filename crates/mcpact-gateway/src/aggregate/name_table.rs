@@ -54,7 +54,8 @@ pub(crate) struct NameConflict {
 pub(crate) struct NameTable {
     routes: HashMap<Box<str>, NameRoute>,
     public: HashMap<(usize, Box<str>), Box<str>>,
-    conflicts: Vec<NameConflict>,
+    /// Conflicts of newly named items.
+    pub(crate) conflicts: Vec<NameConflict>,
 }
 
 impl NameTable {
@@ -109,11 +110,6 @@ impl NameTable {
     pub(crate) fn public_name(&self, server: usize, name: &str) -> Option<&str> {
         self.public.get(&(server, Box::from(name))).map(|s| &**s)
     }
-
-    /// Returns the conflicts of newly named items.
-    pub(crate) fn conflicts(&self) -> &[NameConflict] {
-        &self.conflicts
-    }
 }
 
 impl NameFormat {
@@ -161,29 +157,22 @@ impl NameFormat {
         format!("{kept}_{hash}").into_boxed_str()
     }
 
-    /// Returns possible targets of a name before any list is known: servers with a matching prefix, the longest prefix
-    /// first.
-    pub(crate) fn routes_by_prefix<'a>(
+    /// Returns possible targets of a name before any list is known: servers with a matching prefix and the original
+    /// name, the longest prefix first.
+    pub(crate) fn routes_by_prefix<'a, T>(
         &self,
-        public: &str,
-        prefixes: impl IntoIterator<Item = (usize, &'a str)>,
-    ) -> Vec<NameRoute> {
-        let mut found: Vec<(usize, NameRoute)> = prefixes
-            .into_iter()
-            .filter_map(|(server, prefix)| {
-                let rest = if prefix.is_empty() {
-                    public
-                } else {
-                    public
-                        .strip_prefix(prefix)?
-                        .strip_prefix(&*self.separator)?
-                };
-                let name = Box::from(rest);
-                Some((prefix.len(), NameRoute { server, name }))
-            })
-            .collect();
-        found.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
-        found.into_iter().map(|(_, route)| route).collect()
+        public: &'a str,
+        prefixes: impl IntoIterator<Item = (T, &'a str)>,
+    ) -> Vec<(T, &'a str)> {
+        let prefixes = prefixes.into_iter();
+        let found = prefixes.filter_map(|(server, prefix)| match public.strip_prefix(prefix)? {
+            name if prefix.is_empty() => Some((server, name)),
+            rest => Some((server, rest.strip_prefix(&*self.separator)?)),
+        });
+        let mut found: Vec<_> = found.collect();
+        // The longest prefix leaves the shortest name.
+        found.sort_by_key(|(_, name)| name.len());
+        found
     }
 }
 
@@ -226,7 +215,7 @@ mod tests {
         assert_eq!((route.server, &*route.name), (1, "search"));
         assert_eq!(names.public_name(0, "search"), Some("a__search"));
         assert_eq!(names.public_name(1, "search"), Some("b__search"));
-        assert!(names.conflicts().is_empty());
+        assert!(names.conflicts.is_empty());
     }
 
     /// Conflicts are resolved and reported; the first item keeps its name.
@@ -238,7 +227,7 @@ mod tests {
         let other = names.public_name(1, "c").unwrap();
         assert!(other.starts_with("a__b__c_"), "{other}");
         assert_eq!(names.route(other).unwrap().server, 1);
-        assert_eq!(names.conflicts().len(), 2);
+        assert_eq!(names.conflicts.len(), 2);
     }
 
     /// A name keeps its meaning while servers are added, removed and added again.
@@ -261,7 +250,7 @@ mod tests {
                 assert_eq!((route.server, &*route.name), (*server, *name));
                 assert_eq!(shown == "x", (*server, *name) == (1, "x"), "{shown}");
             }
-            reported.extend(names.conflicts().iter().map(|conflict| conflict.server));
+            reported.extend(names.conflicts.iter().map(|conflict| conflict.server));
         }
         assert_eq!(reported, [0, 2], "each is reported once");
     }
@@ -324,7 +313,6 @@ mod tests {
     fn unlisted_names_are_routed_by_prefix() {
         let format = NameFormat::default();
         let found = format.routes_by_prefix("a__b__c", [(0, "a"), (1, "a__b"), (2, "z"), (3, "")]);
-        let found: Vec<(usize, &str)> = found.iter().map(|r| (r.server, &*r.name)).collect();
         assert_eq!(found, [(1, "c"), (0, "b__c"), (3, "a__b__c")]);
     }
 }

@@ -113,17 +113,14 @@ pub(crate) fn edit_questions(
     }
     edit(raw, "inputRequests", |requests| {
         let requests = Object::parse(requests).ok()?;
-        let out = requests
-            .iter()
-            .fold(ObjectWriter::new(), |out, (key, raw)| {
-                let method = Object::parse(raw).ok().and_then(|question| {
-                    let method = question.get_str("method")?;
-                    Method::parse(&method)
-                });
-                let changed =
-                    method.and_then(|method| edit(raw, "params", |raw| change(method, raw)));
-                out.raw(key, changed.as_deref().unwrap_or(raw))
-            });
+        let mut out = ObjectWriter::new();
+        for (key, raw) in requests.iter() {
+            let question = Object::parse(raw).unwrap_or_default();
+            let method = question.get_str("method");
+            let method = method.and_then(|method| Method::parse(&method));
+            let changed = method.and_then(|method| edit(raw, "params", |raw| change(method, raw)));
+            out = out.raw(key, changed.as_deref().unwrap_or(raw));
+        }
         Some(out.finish())
     })
 }
@@ -133,9 +130,6 @@ pub(crate) fn edit_each(
     raw: &str,
     mut change: impl FnMut(&str) -> Option<String>,
 ) -> Option<String> {
-    if JsonKind::of(raw) != JsonKind::Array {
-        return None;
-    }
     let mut is_changed = false;
     let elements: Vec<Cow<'_, str>> = elements(raw)
         .ok()?
@@ -163,13 +157,13 @@ pub(crate) fn quoted(value: &str) -> String {
 pub(crate) struct UriMap<F>(pub(crate) F);
 
 impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
-    /// Returns the result of a method with rewritten URIs; text content is never changed.
-    pub(crate) fn result<'a>(&mut self, method: Method, raw: &'a str) -> Cow<'a, str> {
+    /// Returns the result of a method with rewritten URIs; none if nothing changes. Text content is never changed.
+    pub(crate) fn result(&mut self, method: Method, raw: &str) -> Option<String> {
         // Fast path: most results contain no URI.
         if !raw.contains("uri\"") && !raw.contains("uri\\") {
-            return Cow::Borrowed(raw);
+            return None;
         }
-        let changed = match method {
+        match method {
             Method::ResourcesRead => edit(raw, "contents", |raw| {
                 edit_each(raw, |raw| self.member(raw))
             }),
@@ -180,8 +174,7 @@ impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
                 edit_each(raw, |raw| edit(raw, "content", |raw| self.content(raw)))
             }),
             _ => None,
-        };
-        changed.map_or(Cow::Borrowed(raw), Cow::Owned)
+        }
     }
 
     /// Rewrites one content block or an array of them.
@@ -282,7 +275,8 @@ mod tests {
             ),
         ];
         for (method, raw, expected) in cells {
-            assert_eq!(map.result(method, raw), expected);
+            let result = map.result(method, raw);
+            assert_eq!(result.as_deref().unwrap_or(raw), expected);
         }
     }
 }

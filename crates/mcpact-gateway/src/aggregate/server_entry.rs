@@ -345,7 +345,7 @@ fn fingerprint(server: &UpstreamServer) -> Option<String> {
 
 impl ChangeListener for ServerEntry {
     fn changed(&self, method: Method) {
-        if self.lists.note_change(method) {
+        if self.lists.changes.note(method) {
             // Outdated lists are removed from the cache file.
             self.save();
             self.announce(method);

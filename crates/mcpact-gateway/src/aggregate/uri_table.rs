@@ -53,20 +53,16 @@ impl UriTable {
     }
 
     pub(crate) fn add_resource(&mut self, server: usize, uri: &str) {
-        self.add_owner(server, uri);
-    }
-
-    pub(crate) fn add_template(&mut self, server: usize, template: &str) {
-        self.add_owner(server, template);
-        let fixed = template.split('{').next().unwrap_or_default();
-        self.templates.push((Box::from(fixed), server));
-    }
-
-    fn add_owner(&mut self, server: usize, uri: &str) {
         let owners = self.owners.entry(Box::from(uri)).or_default();
         if !owners.contains(&server) {
             owners.push(server);
         }
+    }
+
+    pub(crate) fn add_template(&mut self, server: usize, template: &str) {
+        self.add_resource(server, template);
+        let fixed = template.split('{').next().unwrap_or_default();
+        self.templates.push((Box::from(fixed), server));
     }
 
     /// Returns the public URI of a listed resource or template.

@@ -9,8 +9,7 @@ use mcpact_translate::lifecycle::Fingerprint;
 use tokio::time::Instant;
 
 use crate::aggregate::list_kind::ListKind;
-use crate::cache::ServerProfile;
-use crate::cache::{CachedList, ServerCacheFile, ServerMetadata};
+use crate::cache::{CachedList, ServerCacheFile, ServerMetadata, ServerProfile};
 use crate::lists::cache_entry::{CacheEntry, ListVersion};
 use crate::lists::scope::ListScope;
 use crate::lists::server_list::ServerList;
@@ -47,7 +46,7 @@ pub(crate) struct ListCache {
     /// Lists of the file that were not requested yet.
     stored: Mutex<Vec<CachedList>>,
     file: Option<ServerCacheFile>,
-    changes: ChangeCounters,
+    pub(crate) changes: ChangeCounters,
     /// Number of starts of the server.
     starts: AtomicU64,
 }
@@ -77,14 +76,11 @@ impl ListCache {
         if entries.len() >= MAX_LISTS {
             entries.clear();
         }
-        let entry = match self.take_stored(&key) {
-            Some(list) => {
-                restored(&list);
-                CacheEntry::restored(Arc::new(list))
-            }
-            None => CacheEntry::default(),
-        };
-        let entry = Arc::new(entry);
+        let stored = self.take_stored(&key).map(|list| {
+            restored(&list);
+            CacheEntry::restored(Arc::new(list))
+        });
+        let entry = Arc::new(stored.unwrap_or_default());
         entries.insert(key, Arc::clone(&entry));
         entry
     }
@@ -153,11 +149,6 @@ impl ListCache {
         }
     }
 
-    /// Records a notification of the server; returns false if it concerns no list.
-    pub(crate) fn note_change(&self, method: Method) -> bool {
-        self.changes.note(method)
-    }
-
     /// Records a start of the server.
     pub(crate) fn note_start(&self) {
         self.starts.fetch_add(1, Ordering::AcqRel);
@@ -165,11 +156,9 @@ impl ListCache {
 
     /// Returns the time since which a list is being fetched.
     pub(crate) fn fetching_since(&self) -> Option<Instant> {
-        let entries = self.entries();
-        let fetching = entries.iter();
-        fetching
-            .filter_map(|(_, entry)| entry.fetching_since())
-            .min()
+        let entries = self.entries().into_iter();
+        let fetching = entries.filter_map(|(_, entry)| entry.fetching_since());
+        fetching.min()
     }
 
     /// Writes the current lists and the profile of the server to the file.

@@ -34,21 +34,28 @@ impl ListRequest {
         client: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
-        let own = client.own_list(entry, kind);
-        let own = own.map(|cached| (ListScope::Own, cached));
-        let list = own.unwrap_or_else(|| shared_list(entry, client, kind));
-        Self::of(aggregator, entry, Arc::clone(client), kind, list)
+        let (scope, cached) = match client.own_list(entry, kind) {
+            Some(own) => (ListScope::Own, own),
+            None => shared_list(entry, client, kind),
+        };
+        Self {
+            aggregator: Arc::clone(aggregator),
+            entry: Arc::clone(entry),
+            client: Arc::clone(client),
+            kind,
+            scope,
+            cached,
+        }
     }
 
     /// Requests the list of the client's own instance, whether it has one or not.
-    pub(crate) fn own(
-        aggregator: &Arc<Aggregator>,
-        entry: &Arc<ServerEntry>,
-        client: &Arc<DownstreamClient>,
-        kind: ListKind,
-    ) -> Self {
-        let list = (ListScope::Own, client.own_lists.entry(entry.number, kind));
-        Self::of(aggregator, entry, Arc::clone(client), kind, list)
+    pub(crate) fn own(self) -> Self {
+        let cached = self.client.own_lists.entry(self.entry.number, self.kind);
+        Self {
+            scope: ListScope::Own,
+            cached,
+            ..self
+        }
     }
 
     /// Requests a shared list on behalf of the client that requested it last, if that still exists.
@@ -58,25 +65,14 @@ impl ListRequest {
         kind: ListKind,
         cached: Arc<CacheEntry>,
     ) -> Option<Self> {
-        let (client, scope) = (cached.client()?, entry.list_scope(false));
-        Some(Self::of(aggregator, entry, client, kind, (scope, cached)))
-    }
-
-    fn of(
-        aggregator: &Arc<Aggregator>,
-        entry: &Arc<ServerEntry>,
-        client: Arc<DownstreamClient>,
-        kind: ListKind,
-        (scope, cached): (ListScope, Arc<CacheEntry>),
-    ) -> Self {
-        Self {
+        Some(Self {
             aggregator: Arc::clone(aggregator),
             entry: Arc::clone(entry),
-            client,
+            client: cached.client()?,
             kind,
-            scope,
+            scope: entry.list_scope(false),
             cached,
-        }
+        })
     }
 
     /// Requests the same list of the clients without an own instance.
@@ -190,8 +186,8 @@ impl ListRequest {
             return;
         }
         if self.entry.profile().is_none() {
-            let why = "it has not answered yet".into();
-            self.entry.note_failure(Some(why));
+            self.entry
+                .note_failure(Some("it has not answered yet".into()));
         } else {
             let why = format!("its `{}` has not come yet", self.kind.method());
             self.entry.note_missing_list(self.kind, why);
