@@ -1,11 +1,5 @@
 //! Many servers as one: accepts clients, answers what concerns all servers, and routes the rest by name or URI.
 
-use crate::aggregate::sealed_state;
-use crate::handover::removed;
-use crate::handover::subscriptions;
-use crate::lists::merged;
-use crate::subscriptions::aggregate_listen;
-use crate::tasks::aggregate_tasks;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -25,7 +19,7 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::aggregate::rewriter::Rewriter;
-use crate::aggregate::sealed_state::ItemNames;
+use crate::aggregate::sealed_state::{self, ItemNames};
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::ClientState;
 use crate::downstream::client::DownstreamClient;
@@ -34,9 +28,13 @@ use crate::drain::{DrainGate, draining_error};
 use crate::error::ServeError;
 use crate::exchange::{Inbound, level_of, refuse};
 use crate::filters::Filters;
+use crate::handover::{removed, subscriptions};
+use crate::lists::merged;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
+use crate::subscriptions::aggregate_listen;
 use crate::subscriptions::watched_uris::SubscriptionChange;
 use crate::sync::lock;
+use crate::tasks::aggregate_tasks;
 use crate::upstream::saved_client::without_progress;
 
 impl Backend for Aggregator {
@@ -71,16 +69,16 @@ impl Backend for Aggregator {
     }
 
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
-        if let Some(guest) = session.state().and_then(ClientState::aggregate) {
+        if let Some(client) = session.state().and_then(ClientState::aggregate) {
             let sink = ClientSink::new(Arc::clone(session), outbox).downgrade();
-            guest.saved.set_sink(sink.clone());
+            client.saved.set_sink(sink.clone());
             self.changes.add_legacy(sink);
         }
     }
 
     fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
-        if let Some(guest) = session.state().and_then(ClientState::aggregate) {
-            guest.observe(method, params);
+        if let Some(client) = session.state().and_then(ClientState::aggregate) {
+            client.observe(method, params);
         }
     }
 
@@ -91,8 +89,8 @@ impl Backend for Aggregator {
     }
 
     fn disconnected(&self, identity: &ClientIdentity) {
-        let guests = lock(&self.modern_clients).remove(identity);
-        drop(guests);
+        let clients = lock(&self.modern_clients).remove(identity);
+        drop(clients);
         for entry in &self.server_set().entries {
             entry.server.on_disconnect(identity);
         }
@@ -148,26 +146,26 @@ impl Aggregator {
 
     /// Ends a subscription without a request to the server: it is one of several to the same resource, or its server was
     /// removed. Returns false if the server must be asked.
-    fn forgets(&self, guest: &DownstreamClient, params: &str) -> bool {
+    fn forgets(&self, client: &DownstreamClient, params: &str) -> bool {
         let Subject::Uri(uri) = subject(Method::ResourcesUnsubscribe, params) else {
             return false;
         };
         let is_there = |number| subscriptions::numbered(self, number).is_some();
-        guest.watched.remove_local(&uri, is_there)
+        client.watched.remove_local(&uri, is_there)
     }
 
     /// Sets the log level of a legacy client at the servers it is connected to; other servers get it on connection.
     async fn set_level(
         self: &Arc<Self>,
         job: &BackendRequest,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         sink: &ClientSink,
     ) -> Result<ByteString, ServeError> {
         level_of(job)?;
-        guest.saved.save_level(job);
+        client.saved.save_level(job);
         for entry in &self.server_set().entries {
-            if guest.is_bound_to(entry.number)
-                && let Ok(binding) = guest.binding_for(self, entry).await
+            if client.is_bound_to(entry.number)
+                && let Ok(binding) = client.binding_for(self, entry).await
             {
                 let request = without_progress(job);
                 // A server without logging has nothing to set.

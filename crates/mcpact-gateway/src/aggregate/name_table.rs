@@ -120,14 +120,10 @@ impl NameFormat {
         } else {
             format!("{prefix}{}{name}", self.separator)
         };
-        let is_clean = whole.chars().all(is_allowed);
-        if is_clean && whole.len() <= self.max_len && !whole.is_empty() {
+        let clean = whole.replace(|c| !is_allowed(c), "_");
+        if clean == whole && whole.len() <= self.max_len && !whole.is_empty() {
             return whole.into_boxed_str();
         }
-        let clean: String = whole
-            .chars()
-            .map(|c| if is_allowed(c) { c } else { '_' })
-            .collect();
         self.with_hash(&clean, &whole)
     }
 

@@ -46,11 +46,8 @@ fn unavailable_owner(
 ) -> Option<(Box<str>, Unavailability)> {
     let server_set = aggregator.server_set();
     let candidates = server_set.by_prefix(name);
-    // Servers without a prefix come last.
-    let is_prefixed = candidates
-        .first()
-        .is_some_and(|(entry, _)| !entry.prefix.is_empty());
     let entries = candidates.iter().map(|(entry, _)| entry);
+    let is_prefixed = entries.clone().any(|entry| !entry.prefix.is_empty());
     let mut owners = entries.filter(|entry| entry.prefix.is_empty() != is_prefixed);
     let owner = owners.find_map(|entry| Some((entry.name.clone(), entry.unavailability(kind)?)));
     owner.or_else(|| {
@@ -163,12 +160,8 @@ fn unavailable(
         .text("reason", Reason::UpstreamMissing.as_str())
         .text("advice", &advice)
         .finish();
-    refusal(
-        ErrorCode::InternalError.code(),
-        message,
-        Some(data),
-        revision,
-    )
+    let code = ErrorCode::InternalError.code();
+    refusal(code, message, Some(data), revision)
 }
 
 /// Returns similar entries of a list, or its beginning.

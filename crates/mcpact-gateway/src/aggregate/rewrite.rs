@@ -43,15 +43,15 @@ pub(crate) const fn subject_key(method: Method) -> Option<&'static str> {
     }
 }
 
-/// Returns the member of `ref` that identifies the subject of `completion/complete`.
-fn reference_key(method: Method, params: &Object<'_>) -> Option<&'static str> {
+/// Returns the reference of `completion/complete` and the member that identifies its subject.
+fn reference(method: Method, params: &str) -> Option<(&str, &'static str)> {
     if method != Method::CompletionComplete {
         return None;
     }
-    let reference = Object::parse(params.get("ref")?).ok()?;
-    match reference.get_str("type")?.as_ref() {
-        "ref/prompt" => Some("name"),
-        "ref/resource" => Some("uri"),
+    let raw = Object::parse(params).ok()?.get("ref")?;
+    match Object::parse(raw).ok()?.get_str("type")?.as_ref() {
+        "ref/prompt" => Some((raw, "name")),
+        "ref/resource" => Some((raw, "uri")),
         _ => None,
     }
 }
@@ -62,14 +62,11 @@ pub(crate) fn subject(method: Method, params: &str) -> Subject<'_> {
 }
 
 fn find_subject(method: Method, params: &str) -> Option<Subject<'_>> {
-    let params = Object::parse(params).ok()?;
-    let (key, name) = match subject_key(method) {
-        Some(key) => (key, params.get_str(key)?),
-        None => {
-            let key = reference_key(method, &params)?;
-            (key, Object::parse(params.get("ref")?).ok()?.get_str(key)?)
-        }
+    let (raw, key) = match subject_key(method) {
+        Some(key) => (params, key),
+        None => reference(method, params)?,
     };
+    let name = Object::parse(raw).ok()?.get_str(key)?;
     Some(match key {
         "taskId" => Subject::Task(name),
         "uri" => Subject::Uri(name),
@@ -84,7 +81,7 @@ pub(crate) fn with_subject(method: Method, params: &str, inner: &str) -> Option<
     if let Some(key) = subject_key(method) {
         return replace(params, key);
     }
-    let key = reference_key(method, &Object::parse(params).ok()?)?;
+    let (_, key) = reference(method, params)?;
     edit(params, "ref", |raw| replace(raw, key))
 }
 
@@ -96,10 +93,9 @@ pub(crate) fn edit(
 ) -> Option<String> {
     let object = Object::parse(raw).ok()?;
     let changed = change(object.get(key)?)?;
-    let out = object.iter().fold(ObjectWriter::new(), |out, (name, raw)| {
-        out.raw(name, if name == key { &changed } else { raw })
-    });
-    Some(out.finish())
+    let members = object.iter();
+    let members = members.map(|(name, raw)| (name, if name == key { &changed } else { raw }));
+    Some(ObjectWriter::new().members(members).finish())
 }
 
 /// Returns an input-required result with every question changed by `change`; none if nothing changes.
@@ -131,17 +127,12 @@ pub(crate) fn edit_each(
     mut change: impl FnMut(&str) -> Option<String>,
 ) -> Option<String> {
     let mut is_changed = false;
-    let elements: Vec<Cow<'_, str>> = elements(raw)
-        .ok()?
-        .into_iter()
-        .map(|element| match change(element) {
-            Some(changed) => {
-                is_changed = true;
-                Cow::Owned(changed)
-            }
-            None => Cow::Borrowed(element),
-        })
-        .collect();
+    let elements = elements(raw).ok()?.into_iter().map(|element| {
+        let changed = change(element);
+        is_changed |= changed.is_some();
+        changed.map_or(Cow::Borrowed(element), Cow::Owned)
+    });
+    let elements: Vec<Cow<'_, str>> = elements.collect();
     is_changed.then(|| format!("[{}]", elements.join(",")))
 }
 

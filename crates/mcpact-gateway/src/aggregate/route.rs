@@ -15,7 +15,7 @@ use crate::aggregate::not_found::{self, listed_of};
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::sealed_state::ItemNames;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::aggregate::uri_table::{UriLookup, UriTable, is_qualified};
+use crate::aggregate::uri_table::{UriTable, is_qualified, qualified};
 use crate::downstream::client::DownstreamClient;
 use crate::error::ServeError;
 use crate::exchange::{refusal, refuse};
@@ -207,11 +207,11 @@ impl Aggregator {
         self.check_unambiguous(uri, revision)?;
         let server_set = self.server_set();
         // A qualified URI belongs to the named server only.
-        let mut having = server_set
-            .entries
-            .iter()
-            .filter(|entry| !is_qualified(uri) && entry.has(Capability::Resources));
-        if let (Some(only), None) = (having.next(), having.next()) {
+        let entries = server_set.entries.iter();
+        let mut having = entries.filter(|entry| entry.has(Capability::Resources));
+        if !is_qualified(uri)
+            && let (Some(only), None) = (having.next(), having.next())
+        {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
         let templates = merged_list(self, client, ListKind::Templates, revision).await?;
@@ -251,13 +251,12 @@ impl Aggregator {
     }
 
     fn lookup(&self, known: &Routes<UriTable>, uri: &str) -> Option<Target> {
-        match known.table.lookup(uri, &self.mentioned_at(known, uri)) {
-            UriLookup::Found { server, uri } => {
-                let entry = known.server_set.entries.get(server)?;
-                Some((Arc::clone(entry), Box::from(uri)))
-            }
-            UriLookup::Unknown | UriLookup::Ambiguous(_) => None,
-        }
+        let (servers, uri) = known.table.lookup(uri, &self.mentioned_at(known, uri));
+        let [server] = *servers else {
+            return None;
+        };
+        let entry = known.server_set.entries.get(server)?;
+        Some((Arc::clone(entry), Box::from(uri)))
     }
 
     /// Returns the server of the item that a request names, without requests to servers.
@@ -279,10 +278,13 @@ impl Aggregator {
         let Some(known) = self.merges.shared.uris() else {
             return Ok(());
         };
-        let mentioned = self.mentioned_at(&known, uri);
-        let UriLookup::Ambiguous(forms) = known.table.lookup(uri, &mentioned) else {
+        let (servers, uri) = known.table.lookup(uri, &self.mentioned_at(&known, uri));
+        if servers.len() < 2 {
             return Ok(());
-        };
+        }
+        let entries = &known.server_set.entries;
+        let servers = servers.iter().filter_map(|server| entries.get(*server));
+        let forms: Vec<_> = servers.map(|entry| qualified(&entry.name, uri)).collect();
         let why = format!(
             "Several servers have the resource `{}`; say which one is meant: {}",
             shortened(uri),
@@ -322,9 +324,7 @@ impl ServerSet {
 
     /// Returns the positions of the servers with these numbers.
     pub(crate) fn positions(&self, numbers: &[u64]) -> Vec<usize> {
-        let numbers = numbers.iter();
-        numbers
-            .filter_map(|number| self.position(*number))
-            .collect()
+        let positions = numbers.iter().filter_map(|number| self.position(*number));
+        positions.collect()
     }
 }

@@ -18,8 +18,8 @@ use crate::aggregate::name_registry::Origin;
 use crate::aggregate::server_entry::failure::ListGap;
 use crate::cache::{Cache, ServerCacheFile, ServerMetadata, ServerProfile};
 use crate::error::Explanation;
-use crate::lists::cache::{ListCache, ListKey};
-use crate::lists::cache_entry::{CacheEntry, FetchOutcome};
+use crate::lists::cache::ListCache;
+use crate::lists::cache_entry::FetchOutcome;
 use crate::lists::scope::list_scope;
 use crate::lists::{own, refresh};
 use crate::subscriptions::list_changes;
@@ -217,10 +217,8 @@ impl ServerEntry {
     /// Returns true if the server is known to declare the capability.
     pub(crate) fn has(&self, capability: Capability) -> bool {
         let profile = self.profile();
-        profile.is_some_and(|profile| {
-            let declared = profile.introduction.capabilities.declared();
-            declared.has(capability)
-        })
+        let declared = profile.map(|profile| profile.introduction.capabilities.declared());
+        declared.is_some_and(|declared| declared.has(capability))
     }
 
     /// Returns the capabilities that a client is shown; none for an unknown server. Only identified clients get task
@@ -229,12 +227,8 @@ impl ServerEntry {
         let profile = self.profile()?;
         let emulation = self.server.emulation(is_named);
         let declared = &profile.introduction.capabilities;
-        Some(server_capabilities(
-            declared,
-            profile.revision,
-            client,
-            emulation,
-        ))
+        let shown = server_capabilities(declared, profile.revision, client, emulation);
+        Some(shown)
     }
 
     /// Returns the capability that a method needs and the server does not declare.
@@ -269,12 +263,6 @@ impl ServerEntry {
     pub(crate) fn is_modern(&self) -> bool {
         let profile = self.profile();
         profile.is_some_and(|profile| profile.revision.era() == Era::Modern)
-    }
-
-    /// Returns the shared list with this key.
-    pub(crate) fn cached_list(&self, key: ListKey) -> Arc<CacheEntry> {
-        let kind = key.kind;
-        self.lists.entry(key, |list| self.note_defects(kind, list))
     }
 
     /// Returns the time at which a client first waited for this server to become known; now if none did.

@@ -85,11 +85,10 @@ impl Aggregator {
     /// Waits for unknown servers that have not failed, for a limited time.
     async fn meet(&self, client: &Arc<DownstreamClient>, request: Option<&Params<'_>>) {
         let server_set = self.server_set();
-        let mut unknown: Vec<&Arc<ServerEntry>> = server_set
-            .entries
-            .iter()
-            .filter(|entry| entry.profile().is_none() && entry.failure().is_none())
-            .collect();
+        let entries = server_set.entries.iter();
+        let unknown =
+            entries.filter(|entry| entry.profile().is_none() && entry.failure().is_none());
+        let mut unknown: Vec<_> = unknown.collect();
         if unknown.is_empty() {
             return;
         }
@@ -151,10 +150,8 @@ impl Aggregator {
         });
         let absent = server_set.absent.iter().map(|name| ServerInstructions {
             server: name,
-            prefix: "",
-            instructions: None,
             failure: Some(String::from(ABSENT)),
-            lacking: Vec::new(),
+            ..ServerInstructions::default()
         });
         let parts: Vec<_> = present.chain(absent).collect();
         let policy = self.settings.front.policy.clone();

@@ -100,9 +100,8 @@ impl ListCache {
     pub(crate) fn entries(&self) -> Vec<(ListKind, Arc<CacheEntry>)> {
         let entries = lock(&self.entries);
         let entries = entries.iter();
-        entries
-            .map(|(key, entry)| (key.kind, Arc::clone(entry)))
-            .collect()
+        let entries = entries.map(|(key, entry)| (key.kind, Arc::clone(entry)));
+        entries.collect()
     }
 
     /// Returns the lists of this kind.
@@ -117,10 +116,15 @@ impl ListCache {
     }
 
     /// Returns a list of another client with the same principal, as a fallback while the server does not answer.
-    pub(crate) fn of_other_client(&self, key: &ListKey) -> Option<Arc<ServerList>> {
+    pub(crate) fn of_other_client(
+        &self,
+        kind: ListKind,
+        scope: ListScope,
+        principal: &str,
+    ) -> Option<Arc<ServerList>> {
         let entries = lock(&self.entries);
-        let mut others = entries.iter().filter(|(other, _)| {
-            (other.kind, other.scope) == (key.kind, key.scope) && other.principal == key.principal
+        let mut others = entries.iter().filter(|(key, _)| {
+            (key.kind, key.scope) == (kind, scope) && *key.principal == *principal
         });
         others.find_map(|(_, entry)| entry.list())
     }
@@ -196,14 +200,11 @@ pub(crate) struct ChangeCounters([AtomicU64; ListKind::ALL.len()]);
 impl ChangeCounters {
     /// Counts a notification; returns false if it concerns no list.
     pub(crate) fn note(&self, method: Method) -> bool {
-        let mut is_list = false;
-        for kind in ListKind::ALL {
-            if kind.changed() == method {
-                is_list = true;
-                self.0[kind as usize].fetch_add(1, Ordering::AcqRel);
-            }
+        let changed = ListKind::ALL.into_iter();
+        for kind in changed.filter(|kind| kind.changed() == method) {
+            self.0[kind as usize].fetch_add(1, Ordering::AcqRel);
         }
-        is_list
+        ListKind::changed_by(method).is_some()
     }
 
     pub(crate) fn get(&self, kind: ListKind) -> u64 {

@@ -127,10 +127,7 @@ impl CacheEntry {
 
     /// Records the client of a request.
     pub(crate) fn set_client(&self, client: &Arc<DownstreamClient>) {
-        let mut state = lock(&self.state);
-        if state.client.as_ptr() != Arc::as_ptr(client) {
-            state.client = Arc::downgrade(client);
-        }
+        lock(&self.state).client = Arc::downgrade(client);
     }
 
     /// Returns the client of the last request, if it still exists.

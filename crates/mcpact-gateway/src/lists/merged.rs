@@ -243,9 +243,8 @@ impl<'a> Merge<'a> {
         };
         let list = Arc::new(list);
         let is_current = || self.aggregator.is_current(server_set);
-        cache
-            .insert(key, digests, &list, is_current)
-            .then_some(list)
+        let is_inserted = cache.insert(key, digests, &list, is_current);
+        is_inserted.then_some(list)
     }
 
     /// Returns the cache for merged lists: that of the client for lists that no other client sees.
@@ -278,11 +277,9 @@ impl<'a> Merge<'a> {
         let (origins, format) = (server_set.origins(), &server_set.style);
         let table = merge::assign_names(items, others, &origins, format, &mut registry);
         for conflict in &table.conflicts {
+            let origin = origins.get(conflict.server);
             tracing::warn!(
-                server = server_set
-                    .entries
-                    .get(conflict.server)
-                    .map_or("", |entry| &*entry.name),
+                server = origin.map_or("", |origin| &*origin.name),
                 name = &*conflict.name,
                 instead = &*conflict.instead,
                 "two servers would have had the same name for a thing"

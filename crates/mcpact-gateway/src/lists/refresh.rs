@@ -295,12 +295,13 @@ impl ListRequest {
         let aggregator = Arc::downgrade(&self.aggregator);
         let (kind, entry) = (self.kind, Arc::downgrade(&self.entry));
         let cached = Arc::downgrade(&self.cached);
+        let repeated = move || {
+            let (aggregator, entry) = (aggregator.upgrade()?, entry.upgrade()?);
+            Self::repeated(&aggregator, &entry, kind, cached.upgrade()?)
+        };
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
-            let needed = (aggregator.upgrade(), entry.upgrade(), cached.upgrade());
-            if let (Some(aggregator), Some(entry), Some(cached)) = needed
-                && let Some(request) = Self::repeated(&aggregator, &entry, kind, cached)
-            {
+            if let Some(request) = repeated() {
                 request.fetch_missed();
             }
         });

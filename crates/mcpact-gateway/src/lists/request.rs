@@ -154,10 +154,11 @@ impl ListRequest {
 
     /// Returns the list to show while the server does not answer: an outdated one, or that of another client.
     pub(crate) fn fallback(&self) -> Option<Arc<ServerList>> {
-        let key = list_key(&self.entry, &self.client, self.kind);
-        let shared = || self.shared().cached.list();
-        let of_other_client = || self.entry.lists.of_other_client(&key);
-        self.cached.list().or_else(shared).or_else(of_other_client)
+        let shared = self.shared();
+        let list = self.cached.list().or_else(|| shared.cached.list());
+        let (scope, principal) = (shared.scope, self.client.principal());
+        let lists = &self.entry.lists;
+        list.or_else(|| lists.of_other_client(self.kind, scope, principal))
     }
 
     /// Returns a fetched list for the cache. An own list that equals the shared one uses its memory.
@@ -201,15 +202,12 @@ fn shared_list(
     client: &DownstreamClient,
     kind: ListKind,
 ) -> (ListScope, Arc<CacheEntry>) {
-    let key = list_key(entry, client, kind);
-    (key.scope, entry.cached_list(key))
-}
-
-fn list_key(entry: &ServerEntry, client: &DownstreamClient, kind: ListKind) -> ListKey {
-    ListKey {
+    let key = ListKey {
         kind,
         scope: entry.list_scope(false),
         principal: client.principal().into(),
         fingerprint: (!entry.is_modern()).then(|| client.fingerprint.clone()),
-    }
+    };
+    let restored = |list: &ServerList| entry.note_defects(kind, list);
+    (key.scope, entry.lists.entry(key, restored))
 }
