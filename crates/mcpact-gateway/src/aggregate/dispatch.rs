@@ -147,11 +147,9 @@ impl Aggregator {
     /// Ends a subscription without a request to the server: it is one of several to the same resource, or its server was
     /// removed. Returns false if the server must be asked.
     fn forgets(&self, client: &DownstreamClient, params: &str) -> bool {
-        let Subject::Uri(uri) = subject(Method::ResourcesUnsubscribe, params) else {
-            return false;
-        };
+        let uri = subject(Method::ResourcesUnsubscribe, params).into_name();
         let is_there = |number| subscriptions::numbered(self, number).is_some();
-        client.watched.remove_local(&uri, is_there)
+        uri.is_some_and(|uri| client.watched.remove_local(&uri, is_there))
     }
 
     /// Sets the log level of a legacy client at the servers it is connected to; other servers get it on connection.

@@ -31,15 +31,6 @@ impl Default for NameFormat {
     }
 }
 
-/// Target of a public name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NameRoute {
-    /// Position of the server.
-    pub(crate) server: usize,
-    /// Original name.
-    pub(crate) name: Box<str>,
-}
-
 /// Conflict of two items with the same public name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameConflict {
@@ -52,7 +43,8 @@ pub(crate) struct NameConflict {
 /// Public names of tools or of prompts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameTable {
-    routes: HashMap<Box<str>, NameRoute>,
+    /// Position of the server and original name, by public name.
+    routes: HashMap<Box<str>, (usize, Box<str>)>,
     public: HashMap<(usize, Box<str>), Box<str>>,
     /// Conflicts of newly named items.
     pub(crate) conflicts: Vec<NameConflict>,
@@ -77,7 +69,13 @@ impl NameTable {
                 Some(known) => Box::from(known),
                 None => {
                     let wanted = format.join(&origin.prefix, name);
-                    let public = format.free_name(registry, origin, name, &wanted);
+                    let mut public = wanted.clone();
+                    let mut of = format!("{}\0{}\0{name}", origin.name, origin.prefix);
+                    // An original name may equal the name with the hash.
+                    while registry.is_taken(&public) {
+                        public = format.with_hash(&wanted, &of);
+                        of.push('\0');
+                    }
                     registry.assign(origin, name, &public);
                     if public != wanted {
                         names.conflicts.push(NameConflict {
@@ -89,10 +87,7 @@ impl NameTable {
                     public
                 }
             };
-            let name = Box::from(name);
-            names
-                .routes
-                .insert(public.clone(), NameRoute { server, name });
+            names.routes.insert(public.clone(), key.clone());
             names.public.insert(key, public);
         }
         for (server, origin) in origins.iter().enumerate() {
@@ -101,9 +96,10 @@ impl NameTable {
         names
     }
 
-    /// Returns the target of a public name.
-    pub(crate) fn route(&self, public: &str) -> Option<&NameRoute> {
-        self.routes.get(public)
+    /// Returns the position of the server and the original name of a public name.
+    pub(crate) fn route(&self, public: &str) -> Option<(usize, &str)> {
+        let (server, name) = self.routes.get(public)?;
+        Some((*server, name))
     }
 
     /// Returns the public name of an item.
@@ -125,24 +121,6 @@ impl NameFormat {
             return whole.into_boxed_str();
         }
         self.with_hash(&clean, &whole)
-    }
-
-    /// Returns the wanted name of an item if it is free, or else one with a hash suffix.
-    fn free_name(
-        &self,
-        registry: &NameRegistry,
-        origin: &Origin,
-        name: &str,
-        wanted: &str,
-    ) -> Box<str> {
-        let mut free = Box::from(wanted);
-        let mut of = format!("{}\0{}\0{name}", origin.name, origin.prefix);
-        // An original name may equal the name with the hash.
-        while registry.is_taken(&free) {
-            free = self.with_hash(wanted, &of);
-            of.push('\0');
-        }
-        free
     }
 
     /// Returns the name truncated, with a suffix from the hash of `of`.
@@ -207,8 +185,7 @@ mod tests {
     #[test]
     fn tools_with_the_same_name_get_different_public_names() {
         let names = names(&["a", "b"], &[(0, "search"), (1, "search")]);
-        let route = names.route("b__search").unwrap();
-        assert_eq!((route.server, &*route.name), (1, "search"));
+        assert_eq!(names.route("b__search"), Some((1, "search")));
         assert_eq!(names.public_name(0, "search"), Some("a__search"));
         assert_eq!(names.public_name(1, "search"), Some("b__search"));
         assert!(names.conflicts.is_empty());
@@ -222,7 +199,7 @@ mod tests {
         assert_eq!(names.public_name(0, "b__c"), Some("a__b__c"));
         let other = names.public_name(1, "c").unwrap();
         assert!(other.starts_with("a__b__c_"), "{other}");
-        assert_eq!(names.route(other).unwrap().server, 1);
+        assert_eq!(names.route(other), Some((1, "c")));
         assert_eq!(names.conflicts.len(), 2);
     }
 
@@ -242,8 +219,7 @@ mod tests {
             let names = NameTable::assign(&format, &mut registry, &origins, items.iter().copied());
             for (server, name) in items {
                 let shown = names.public_name(*server, name).unwrap();
-                let route = names.route(shown).unwrap();
-                assert_eq!((route.server, &*route.name), (*server, *name));
+                assert_eq!(names.route(shown), Some((*server, *name)));
                 assert_eq!(shown == "x", (*server, *name) == (1, "x"), "{shown}");
             }
             reported.extend(names.conflicts.iter().map(|conflict| conflict.server));
@@ -263,7 +239,6 @@ mod tests {
             let names = names(&["", ""], &items);
             for (server, name) in items {
                 let route = names.route(names.public_name(server, name).unwrap());
-                let route = route.map(|route| (route.server, &*route.name));
                 assert_eq!(route, Some((server, name)));
             }
         }

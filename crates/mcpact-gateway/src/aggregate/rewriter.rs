@@ -161,11 +161,8 @@ pub(crate) fn with_each_uri(
 ) -> SmallVec<[Cow<'_, str>; 1]> {
     let object = Object::parse(params).unwrap_or_default();
     let uris = object.get_str("uri").map(|uri| replace(&uri));
-    let uris = uris.unwrap_or_default();
-    let each = uris.iter();
-    each.filter_map(|uri| edit(params, "uri", |_| Some(quoted(uri))))
-        .map(Cow::Owned)
-        .collect()
+    let with_uri = |uri: String| Some(edit(params, "uri", |_| Some(quoted(&uri)))?.into());
+    uris.into_iter().flatten().filter_map(with_uri).collect()
 }
 
 /// Returns true if clients can open the URI directly, so that it has the same meaning for all servers (`2025-11-25

@@ -19,7 +19,6 @@ use crate::aggregate::server_entry::failure::ListGap;
 use crate::cache::{Cache, ServerCacheFile, ServerMetadata, ServerProfile};
 use crate::error::Explanation;
 use crate::lists::cache::ListCache;
-use crate::lists::cache_entry::FetchOutcome;
 use crate::lists::scope::list_scope;
 use crate::lists::{own, refresh};
 use crate::subscriptions::list_changes;
@@ -284,24 +283,14 @@ impl ServerEntry {
     }
 
     /// Announces a changed list to the clients of every aggregator.
-    fn announce(&self, method: Method) {
+    pub(crate) fn announce(&self, method: Method) {
         for aggregator in self.aggregators() {
             list_changes::announce(&aggregator, method);
         }
     }
 
-    /// Saves a fetched list, and announces a change.
-    pub(crate) fn publish(&self, kind: ListKind, outcome: FetchOutcome) {
-        if outcome != FetchOutcome::Failed {
-            self.save();
-        }
-        if outcome == FetchOutcome::Changed {
-            self.announce(kind.changed());
-        }
-    }
-
     /// Writes the profile and the lists to the cache file.
-    fn save(&self) {
+    pub(crate) fn save(&self) {
         if let Some(profile) = self.profile() {
             self.lists.save(&profile);
         }

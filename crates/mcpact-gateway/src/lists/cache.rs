@@ -40,7 +40,7 @@ impl ListKey {
 }
 
 /// Lists of one server, the counters that decide whether they are current, and their file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ListCache {
     entries: Mutex<HashMap<ListKey, Arc<CacheEntry>>>,
     /// Lists of the file that were not requested yet.
@@ -55,11 +55,9 @@ impl ListCache {
     /// Creates a cache with the lists of an earlier run.
     pub(crate) fn new(file: Option<ServerCacheFile>, stored: Vec<CachedList>) -> Self {
         Self {
-            entries: Mutex::default(),
             stored: Mutex::new(stored),
             file,
-            changes: ChangeCounters::default(),
-            starts: AtomicU64::new(0),
+            ..Self::default()
         }
     }
 

@@ -65,9 +65,9 @@ pub(crate) struct Routes<T> {
 impl Routes<NameTable> {
     /// Returns the server of a public name, and the original name.
     pub(crate) fn lookup(&self, name: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
-        let route = self.table.route(name)?;
-        let entry = self.server_set.entries.get(route.server)?;
-        Some((Arc::clone(entry), route.name.clone()))
+        let (server, name) = self.table.route(name)?;
+        let entry = self.server_set.entries.get(server)?;
+        Some((Arc::clone(entry), Box::from(name)))
     }
 }
 
@@ -218,7 +218,7 @@ impl<'a> Merge<'a> {
         let merges = &self.aggregator.merges;
         let lists = refresh::server_lists(self.aggregator, server_set, client, kind);
         let (sources, audience) = lists.await;
-        let digests = sources.iter().map(|list| Some(list.as_ref()?.digest()));
+        let digests = sources.iter().map(|list| Some(list.as_ref()?.digest));
         let digests: SourceDigests = digests.collect();
         let key = MergedViewKey {
             server_set: server_set.version,

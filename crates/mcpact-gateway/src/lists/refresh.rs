@@ -237,12 +237,20 @@ impl ListRequest {
         }
     }
 
-    /// Notifies all clients of a changed list, or only the client that owns it.
+    /// Saves a fetched list; notifies all clients of a change, or only the client that owns the list.
     fn publish(&self, outcome: FetchOutcome) {
-        if self.scope != ListScope::Own {
-            self.entry.publish(self.kind, outcome);
-        } else if self.differs_from_shown(&self.cached) || outcome == FetchOutcome::Changed {
-            self.notify_client();
+        let is_changed = outcome == FetchOutcome::Changed;
+        if self.scope == ListScope::Own {
+            if self.differs_from_shown(&self.cached) || is_changed {
+                self.notify_client();
+            }
+            return;
+        }
+        if outcome != FetchOutcome::Failed {
+            self.entry.save();
+        }
+        if is_changed {
+            self.entry.announce(self.kind.changed());
         }
     }
 

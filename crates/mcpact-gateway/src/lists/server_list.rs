@@ -21,7 +21,7 @@ pub(crate) struct ServerList {
     revision: Revision,
     pages: Vec<ByteString>,
     /// Digest of the items, independent of the pages.
-    digest: [u8; 32],
+    pub(crate) digest: [u8; 32],
     count: usize,
     defects: ListDefects,
 }
@@ -54,11 +54,6 @@ impl ServerList {
             defects,
             pages,
         }
-    }
-
-    /// Returns the digest of the items.
-    pub(crate) const fn digest(&self) -> [u8; 32] {
-        self.digest
     }
 
     /// Returns true if both lists have the same items.
