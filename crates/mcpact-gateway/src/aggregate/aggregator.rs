@@ -3,7 +3,6 @@
 //! Each server has an `UpstreamServer` with its connections. The aggregator routes requests, maps names and URIs, and
 //! merges lists. `aggregate/dispatch.rs` has the order of the steps.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -89,7 +88,6 @@ pub struct Aggregator {
     server_set: Mutex<Arc<ServerSet>>,
     /// Names of the servers with an invalid configuration, for the next server set.
     absent: Mutex<Arc<[Box<str>]>>,
-    versions: AtomicU64,
     pub(crate) terms: TermsCache,
     pub(crate) modern_clients: Mutex<ModernClients>,
     pub(crate) merges: SharedMerges,
@@ -121,7 +119,6 @@ impl Aggregator {
             base_terms: Arc::new(base_terms),
             server_set: Mutex::default(),
             absent: Mutex::default(),
-            versions: AtomicU64::new(0),
             terms: TermsCache::default(),
             modern_clients: Mutex::default(),
             merges: SharedMerges::default(),
@@ -148,22 +145,24 @@ impl Aggregator {
         for entry in &entries {
             entry.join(self);
         }
-        let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
         let style = Arc::new(NameFormat {
             separator: Box::from(separator),
             max_len: self.settings.longest_name,
         });
+        let absent = lock(&self.absent).clone();
+        let mut current = lock(&self.server_set);
         let server_set = Arc::new(ServerSet {
             entries,
-            absent: lock(&self.absent).clone(),
+            absent,
             style,
-            version,
+            version: current.version + 1,
         });
-        let before = std::mem::replace(&mut *lock(&self.server_set), Arc::clone(&server_set));
+        let before = std::mem::replace(&mut *current, Arc::clone(&server_set));
+        drop(current);
         self.release_names(&before, &server_set);
         self.removed.note(&before, &server_set);
         subscriptions::follow(self);
-        if version > 1 {
+        if before.version > 0 {
             list_changes::announce_all(self);
         }
     }
@@ -171,13 +170,11 @@ impl Aggregator {
     /// Returns true if a replacement by these servers changes nothing.
     fn is_unchanged(&self, entries: &[Arc<ServerEntry>], separator: &str) -> bool {
         let now = self.server_set();
-        let is_same =
-            |(one, other): (&Arc<ServerEntry>, &Arc<ServerEntry>)| Arc::ptr_eq(one, other);
+        let present = now.entries.iter().map(Arc::as_ptr);
         now.version > 0
             && *now.style.separator == *separator
             && now.absent == *lock(&self.absent)
-            && now.entries.len() == entries.len()
-            && now.entries.iter().zip(entries).all(is_same)
+            && present.eq(entries.iter().map(Arc::as_ptr))
     }
 
     /// Sets the servers that are reported as missing after the next replacement.

@@ -1,7 +1,6 @@
 //! Capabilities of the aggregated server.
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::policy::Reading;
 use mcpact_spec::{Capability, Extension, Side};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -17,15 +16,16 @@ pub(crate) fn union<'a>(known: impl IntoIterator<Item = &'a CapabilitySet>) -> C
     let known: Vec<&CapabilitySet> = known.into_iter().collect();
     let mut extensions = known.iter().flat_map(|set| set.extensions());
     let extends_tasks = extensions.any(|(id, _)| id == Extension::Tasks.id());
-    let declared: Vec<_> = known.iter().map(|set| set.declared()).collect();
-    let has = |row: &Capability| declared.iter().any(|bits| bits.has(*row));
+    let has = |row: &Capability| known.iter().any(|set| set.declared().has(*row));
     let others = others.into_iter().chain(TASKS).filter(has);
     let plain = CapabilitySet::declaring(Side::Server, LIST_CAPABILITIES.into_iter().chain(others));
-    if extends_tasks {
-        with_extension(&plain, Extension::Tasks)
-    } else {
-        plain
+    if !extends_tasks {
+        return plain;
     }
+    let members = Object::parse(plain.raw()).unwrap_or_default();
+    let tasks = ObjectWriter::new().raw(Extension::Tasks.id(), "{}");
+    let out = members.keep(|_| true).raw("extensions", &tasks.finish());
+    CapabilitySet::lenient(Side::Server, Some(&out.finish()))
 }
 
 /// Capabilities that the gateway provides itself.
@@ -46,18 +46,10 @@ const TASKS: [Capability; 4] = [
     Capability::ServerTasksToolsCall,
 ];
 
-fn with_extension(plain: &CapabilitySet, extension: Extension) -> CapabilitySet {
-    let members = Object::parse(plain.raw()).unwrap_or_default();
-    let entry = ObjectWriter::new().raw(extension.id(), "{}").finish();
-    let members = members.iter();
-    let out = members.fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
-    let out = out.raw("extensions", &entry).finish();
-    CapabilitySet::parse(Side::Server, Some(&out), Reading::Lenient)
-        .unwrap_or_else(|_| plain.clone())
-}
-
 #[cfg(test)]
 mod tests {
+    use mcpact_engine::policy::Reading;
+
     use super::*;
 
     fn set(raw: &str) -> CapabilitySet {

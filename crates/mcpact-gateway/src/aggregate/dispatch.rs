@@ -1,12 +1,5 @@
 //! Many servers as one: accepts clients, answers what concerns all servers, and routes the rest by name or URI.
 
-use crate::aggregate::sealed_state;
-use crate::handover::removed;
-use crate::handover::subscriptions;
-use crate::lists::merged;
-use crate::subscriptions::aggregate_listen;
-use crate::tasks::aggregate_tasks;
-use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -26,18 +19,22 @@ use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::aggregate::rewriter::Rewriter;
-use crate::aggregate::sealed_state::ItemNames;
+use crate::aggregate::sealed_state::{self, ItemNames};
 use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::ClientState;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::sink::ClientSink;
 use crate::drain::{DrainGate, draining_error};
 use crate::error::ServeError;
-use crate::exchange::{Inbound, level_of, refusal};
+use crate::exchange::{Inbound, level_of, refuse};
 use crate::filters::Filters;
+use crate::handover::{removed, subscriptions};
+use crate::lists::merged;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
+use crate::subscriptions::aggregate_listen;
 use crate::subscriptions::watched_uris::SubscriptionChange;
 use crate::sync::lock;
+use crate::tasks::aggregate_tasks;
 use crate::upstream::saved_client::without_progress;
 
 impl Backend for Aggregator {
@@ -72,16 +69,16 @@ impl Backend for Aggregator {
     }
 
     fn opened(&self, session: &Arc<Session<ClientState>>, outbox: Outbox) {
-        if let Some(guest) = session.state().and_then(ClientState::aggregate) {
+        if let Some(client) = session.state().and_then(ClientState::aggregate) {
             let sink = ClientSink::new(Arc::clone(session), outbox).downgrade();
-            guest.saved.set_sink(sink.clone());
+            client.saved.set_sink(sink.clone());
             self.changes.add_legacy(sink);
         }
     }
 
     fn observe(&self, session: &Arc<Session<ClientState>>, method: Method, params: Option<&str>) {
-        if let Some(guest) = session.state().and_then(ClientState::aggregate) {
-            guest.observe(method, params);
+        if let Some(client) = session.state().and_then(ClientState::aggregate) {
+            client.observe(method, params);
         }
     }
 
@@ -92,18 +89,17 @@ impl Backend for Aggregator {
     }
 
     fn disconnected(&self, identity: &ClientIdentity) {
-        let guests = lock(&self.modern_clients).remove(identity);
-        drop(guests);
+        let clients = lock(&self.modern_clients).remove(identity);
+        drop(clients);
         for entry in &self.server_set().entries {
             entry.server.on_disconnect(identity);
         }
     }
 
     fn mirrored_params(&self, tool: &str) -> Option<Arc<[Annotation]>> {
-        let kind = ListKind::Tools;
-        // What one client alone is shown is in no common list.
-        let listed = self.listed(kind, tool);
-        let (entry, name) = listed.or_else(|| self.by_prefix(kind, tool))?;
+        // Tools that only one client is shown are in no shared list.
+        let listed = self.listed(ListKind::Tools, tool);
+        let (entry, name) = listed.or_else(|| self.by_prefix(ListKind::Tools, tool))?;
         entry.server.mirrored_params(&name)
     }
 
@@ -116,19 +112,19 @@ impl Backend for Aggregator {
 }
 
 impl Aggregator {
-    /// Serves one client on a carrier of lines, until it goes away.
+    /// Serves one client on a link, until it disconnects.
     ///
     /// # Errors
-    /// The carrier fails.
+    /// The link fails.
     pub async fn serve(self: Arc<Self>, link: Link) -> Result<(), mcpact::error::Error> {
         let ending = SessionEnd::after(self.settings.front.limits.drain);
         self.serve_until(link, ending).await
     }
 
-    /// As [`serve`](Self::serve), with an ending of its own.
+    /// Like [`serve`](Self::serve), with its own end of the session.
     ///
     /// # Errors
-    /// The carrier fails.
+    /// The link fails.
     pub async fn serve_until(
         self: Arc<Self>,
         link: Link,
@@ -137,7 +133,7 @@ impl Aggregator {
         serve_link(self, link, ending).await
     }
 
-    /// ListenStreams on HTTP; the aggregator runs once [`HttpListener::run`] is awaited.
+    /// Binds an HTTP listener; the aggregator runs once [`HttpListener::run`] is awaited.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -148,28 +144,26 @@ impl Aggregator {
         HttpListener::bind(self, address).await
     }
 
-    /// Whether a client ends a subscription that waits for its server, or is one of several to the same thing, and is
-    /// over with it.
-    fn forgets(&self, guest: &DownstreamClient, params: &str) -> bool {
-        let Subject::Uri(uri) = subject(Method::ResourcesUnsubscribe, params) else {
-            return false;
-        };
+    /// Ends a subscription without a request to the server: it is one of several to the same resource, or its server was
+    /// removed. Returns false if the server must be asked.
+    fn forgets(&self, client: &DownstreamClient, params: &str) -> bool {
+        let uri = subject(Method::ResourcesUnsubscribe, params).into_name();
         let is_there = |number| subscriptions::numbered(self, number).is_some();
-        guest.watched.remove_local(&uri, is_there)
+        uri.is_some_and(|uri| client.watched.remove_local(&uri, is_there))
     }
 
     /// Sets the log level of a legacy client at the servers it is connected to; other servers get it on connection.
     async fn set_level(
         self: &Arc<Self>,
         job: &BackendRequest,
-        guest: &Arc<DownstreamClient>,
+        client: &Arc<DownstreamClient>,
         sink: &ClientSink,
     ) -> Result<ByteString, ServeError> {
         level_of(job)?;
-        guest.saved.save_level(job);
+        client.saved.save_level(job);
         for entry in &self.server_set().entries {
-            if guest.is_bound_to(entry.number)
-                && let Ok(binding) = guest.binding_for(self, entry).await
+            if client.is_bound_to(entry.number)
+                && let Ok(binding) = client.binding_for(self, entry).await
             {
                 let request = without_progress(job);
                 // A server without logging has nothing to set.
@@ -180,7 +174,7 @@ impl Aggregator {
     }
 }
 
-/// Server that a request goes to, and what the response depends on.
+/// Selected server of a request, and the data for rewriting the response.
 #[derive(Debug)]
 pub(crate) struct AggregateRoute {
     client: Arc<DownstreamClient>,
@@ -191,7 +185,7 @@ pub(crate) struct AggregateRoute {
     public: RawParams,
     /// Parameters with the names of the server.
     params: RawParams,
-    /// Shows names and URIs of the server as clients know them.
+    /// Rewrites the response for the client.
     rewriter: Rewriter,
     subscription: Option<SubscriptionChange>,
 }
@@ -212,22 +206,18 @@ impl Router for Arc<Aggregator> {
             Ok(selected) => selected,
             Err(error) => {
                 let removed = removed::ask_departed(self, request, method, client, sink).await;
-                return match removed {
-                    Some(outcome) => outcome.map(Routed::Answered),
-                    None => {
-                        self.settings.metrics.unrouted(method);
-                        Err(error)
-                    }
-                };
+                if let Some(outcome) = removed {
+                    return outcome.map(Routed::Answered);
+                }
+                self.settings.metrics.unrouted(method);
+                return Err(error);
             }
         };
         let mut params = params.map_or_else(|| public.clone(), Into::into);
         aggregate_tasks::check_task(&entry, method, &params, revision)?;
-        // A state that the client carries for a server is opened for that server only.
+        // A sealed state is opened only for the server that created it.
         let opened = sealed_state::unsealed(self, &entry, client.principal(), &params)?;
-        if let Cow::Owned(opened) = opened {
-            params = opened.into();
-        }
+        params = opened.map_or(params, Into::into);
         Ok(Routed::To(AggregateRoute {
             rewriter: Rewriter::new(self, &entry, &client.watched),
             client: Arc::clone(client),
@@ -246,25 +236,18 @@ impl Router for Arc<Aggregator> {
         request: &BackendRequest,
         sink: &ClientSink,
     ) -> Result<BoundRequest, ServeError> {
-        let AggregateRoute { client, entry, .. } = &*route;
+        let (client, entry, method) = (&route.client, &route.entry, route.method);
         let binding = client.binding_for(self, entry).await;
         let binding = binding.map_err(|error| error.at(&entry.name))?;
         let mut request = request.clone();
         request.params = route.params.clone();
-        if matches!(
-            route.method,
-            Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
-        ) {
-            if route.method == Method::ResourcesSubscribe {
-                client.save_subscribe_request(&request);
-            }
-            let change = SubscriptionChange::begin(
-                route.method,
-                client,
-                entry,
-                &route.public,
-                &route.params,
-            );
+        let is_subscribe = method == Method::ResourcesSubscribe;
+        if is_subscribe {
+            client.save_subscribe_request(&request);
+        }
+        if is_subscribe || method == Method::ResourcesUnsubscribe {
+            let (public, params) = (&route.public, &route.params);
+            let change = SubscriptionChange::begin(method, client, entry, public, params);
             route.subscription = Some(change);
         }
         let rewriter = Arc::new(route.rewriter.clone());
@@ -287,41 +270,32 @@ impl Router for Arc<Aggregator> {
         route: AggregateRoute,
         outcome: Result<ByteString, ServeError>,
     ) -> Result<ByteString, ServeError> {
-        let AggregateRoute {
-            client,
-            entry,
-            method,
-            revision,
-            public,
-            params,
-            rewriter,
-            subscription,
-        } = route;
-        if let Some(subscription) = subscription {
+        let (client, entry, method) = (&route.client, &route.entry, route.method);
+        if let Some(subscription) = route.subscription {
             subscription.end(outcome.is_ok());
             // The server may have been removed before the subscription was recorded.
             if subscriptions::numbered(self, entry.number).is_none() {
-                subscriptions::follow_for(self, &client);
+                subscriptions::follow_for(self, client);
             }
         }
-        let names = || ItemNames::by(method, &public, &params);
+        let names = || ItemNames::by(method, &route.public, &route.params);
         let error = match outcome {
             Ok(raw) => {
-                let sealed = sealed_state::sealed(self, &entry, client.principal(), names, raw);
-                return Ok(rewriter.result(method, sealed));
+                let sealed = sealed_state::sealed(self, entry, client.principal(), names, raw);
+                return Ok(route.rewriter.result(method, sealed));
             }
             Err(error) => error,
         };
-        let (uri, kind) = match subject(method, &public) {
+        let (uri, kind) = match subject(method, &route.public) {
             Subject::Uri(uri) => (Some(uri), None),
             Subject::Tool(_) => (None, Some(ListKind::Tools)),
             Subject::Prompt(_) => (None, Some(ListKind::Prompts)),
             Subject::Task(_) | Subject::Nothing => (None, None),
         };
-        let error = error.map_wire(|error| rewriter.error(error, uri.as_deref()));
+        let error = error.map_wire(|error| route.rewriter.error(error, uri.as_deref()));
         // A more helpful error if the server does not have the item.
         if let Some(kind) = kind.filter(|_| error.code() == ErrorCode::InvalidParams.code()) {
-            self.check_listed(&client, &entry, kind, &names(), revision)
+            self.check_listed(client, entry, kind, &names(), route.revision)
                 .await?;
         }
         Err(error)
@@ -376,7 +350,6 @@ fn known<'a>(
     let client = sink.state().and_then(ClientState::aggregate);
     client.zip(request.method).ok_or_else(|| {
         let why = format!("no server here has `{}`", request.name);
-        let code = ErrorCode::MethodNotFound.code();
-        refusal(code, why, None, request.pact.revision())
+        refuse(ErrorCode::MethodNotFound, why, request.pact.revision())
     })
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 const MAX_CHARS: usize = 4096;
 
 /// State of a server as far as the instructions show it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ServerInstructions<'a> {
     pub(crate) server: &'a str,
     pub(crate) prefix: &'a str,
@@ -19,8 +19,7 @@ pub(crate) struct ServerInstructions<'a> {
 
 /// Returns the instructions for a client: naming scheme, unavailable servers and the instructions of each server.
 pub(crate) fn merge(parts: &[ServerInstructions<'_>], separator: &str) -> Option<String> {
-    let mut out = String::new();
-    out.push_str(&describe_prefixes(parts, separator));
+    let mut out = describe_prefixes(parts, separator);
     for part in parts {
         if let Some(failure) = &part.failure {
             let _ = write!(out, "\n\n`{}` is unavailable: {failure}.", part.server);

@@ -7,7 +7,7 @@ use mcpact_config::{listed, shortened};
 use mcpact_wire::raw::Object;
 
 use super::list_kind::ListKind;
-use super::merge::{NextPage, Page};
+use super::merge::Page;
 use super::rewrite::edit;
 
 /// Reasons why parts of a list are left out.
@@ -56,12 +56,11 @@ impl ListDefects {
                     }
                 }
             }
-            defects.end = match page.next {
-                NextPage::None => None,
-                NextPage::Invalid => Some(format!(
+            defects.end = match page.cursor {
+                None => page.has_invalid_cursor.then(|| format!(
                     "the `nextCursor` on page {number} of `{method}` is not a string; later pages are left out"
                 )),
-                NextPage::Cursor(next) if cursors.contains(&next) => {
+                Some(next) if cursors.contains(&next) => {
                     // In a loop every item occurs again.
                     defects.duplicates.clear();
                     Some(format!(
@@ -69,7 +68,7 @@ impl ListDefects {
                         shortened(&next)
                     ))
                 }
-                NextPage::Cursor(next) => {
+                Some(next) => {
                     cursors.insert(next);
                     Some(format!(
                         "`{method}` has more than {number} pages; later pages are left out"

@@ -1,5 +1,6 @@
 //! Merged lists of several servers.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -28,47 +29,24 @@ pub(crate) struct ServerItems {
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) items: Vec<&'a str>,
-    pub(crate) next: NextPage,
-    pub(crate) ttl_ms: u64,
-}
-
-/// Link of a page to the next one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NextPage {
-    /// This is the last page.
-    None,
     /// Cursor of the next page.
-    Cursor(String),
-    /// The cursor is not a string.
-    Invalid,
-}
-
-impl NextPage {
-    fn of(page: &Object<'_>) -> Self {
-        match (page.get_present("nextCursor"), page.get_str("nextCursor")) {
-            (None, _) => Self::None,
-            (Some(_), Some(cursor)) => Self::Cursor(cursor.into_owned()),
-            (Some(_), None) => Self::Invalid,
-        }
-    }
-
-    /// Returns the cursor of the next page.
-    pub(crate) fn cursor(self) -> Option<String> {
-        match self {
-            Self::Cursor(cursor) => Some(cursor),
-            Self::None | Self::Invalid => None,
-        }
-    }
+    pub(crate) cursor: Option<String>,
+    /// True if the cursor is not a string.
+    pub(crate) has_invalid_cursor: bool,
+    pub(crate) ttl_ms: u64,
 }
 
 impl<'a> Page<'a> {
     /// Parses a page; none if it has no list.
     pub(crate) fn parse(kind: ListKind, raw: &'a str) -> Option<Self> {
         let result = Object::parse(raw).ok()?;
+        let cursor = result.get_str("nextCursor").map(Cow::into_owned);
+        let has_cursor = result.get_present("nextCursor").is_some();
         let ttl = result.get("ttlMs").and_then(|raw| raw.parse().ok());
         Some(Self {
             items: elements(result.get(kind.member())?).ok()?,
-            next: NextPage::of(&result),
+            has_invalid_cursor: has_cursor && cursor.is_none(),
+            cursor,
             ttl_ms: ttl.unwrap_or_default(),
         })
     }
@@ -111,8 +89,7 @@ pub(crate) fn assign_names(
 pub(crate) fn register_uris(kind: ListKind, parts: &[ServerItems], uris: &mut UriTable) {
     for part in parts {
         for item in &part.items {
-            let item = Object::parse(item).unwrap_or_default();
-            let Some(uri) = item.get_str(kind.key()) else {
+            let Some(uri) = item_key(kind, item) else {
                 continue;
             };
             match kind {
@@ -146,15 +123,17 @@ pub(crate) fn merge(
             }
         }
     }
+    let shortest_ttl = parts.iter().map(|part| part.ttl_ms).min();
     MergedList {
         items,
-        ttl_ms: parts
-            .iter()
-            .map(|part| part.ttl_ms)
-            .min()
-            .unwrap_or_default(),
+        ttl_ms: shortest_ttl.unwrap_or_default(),
         digest: hex(&digest.finalize()[..8]),
     }
+}
+
+/// Returns the name or URI of an item.
+pub(crate) fn item_key(kind: ListKind, item: &str) -> Option<String> {
+    Some(Object::parse(item).ok()?.get_str(kind.key())?.into_owned())
 }
 
 /// Returns an item with its public name or URI, and that name or URI.
@@ -165,15 +144,14 @@ fn with_public_key(
     names: &NameTable,
     uris: &UriTable,
 ) -> Option<(String, Box<str>)> {
-    let key = Object::parse(item).ok()?.get_str(kind.key())?.into_owned();
+    let key = item_key(kind, item)?;
     let public = match kind {
         ListKind::Tools | ListKind::Prompts => names.public_name(server, &key)?.to_owned(),
         ListKind::Resources | ListKind::Templates => uris.public_uri(server, &key).into_owned(),
     };
-    let mut item = if public == key {
-        item.to_owned()
-    } else {
-        edit(item, kind.key(), |_| Some(quoted(&public)))?
+    let mut item = match public == key {
+        true => item.to_owned(),
+        false => edit(item, kind.key(), |_| Some(quoted(&public)))?,
     };
     if kind == ListKind::Tools {
         item = with_public_view(&item, server, uris).unwrap_or(item);
@@ -196,8 +174,8 @@ fn with_public_view(tool: &str, server: usize, uris: &UriTable) -> Option<String
 impl MergedList {
     /// Returns the public names or URIs of the items.
     pub(crate) fn keys(&self, kind: ListKind) -> Vec<String> {
-        let key = |item: &str| Some(Object::parse(item).ok()?.get_str(kind.key())?.into_owned());
-        self.items.iter().filter_map(|item| key(item)).collect()
+        let keys = self.items.iter().filter_map(|item| item_key(kind, item));
+        keys.collect()
     }
 
     /// Returns the members of a result with one page, without braces; none for the cursor of another list, or of an
@@ -209,16 +187,7 @@ impl MergedList {
         };
         let items = self.items.get(start..).unwrap_or_default();
         let page = &items[..items.len().min(size.max(1))];
-        let bytes: usize = page.iter().map(|item| item.len() + 1).sum();
-        let mut out = String::with_capacity(bytes + 128);
-        let _ = write!(out, "\"{}\":[", kind.member());
-        for (at, item) in page.iter().enumerate() {
-            if at > 0 {
-                out.push(',');
-            }
-            out.push_str(item);
-        }
-        out.push(']');
+        let mut out = format!("\"{}\":[{}]", kind.member(), page.join(","));
         let end = start + page.len();
         if end < self.items.len() {
             let _ = write!(out, ",\"nextCursor\":\"{}-{end}\"", self.digest);
@@ -288,7 +257,7 @@ mod tests {
             let page = format!("{{{page}}}");
             let page = Page::parse(ListKind::Tools, &page).unwrap();
             seen += page.items.len();
-            match page.next.cursor() {
+            match page.cursor {
                 Some(next) => cursor = Some(next),
                 None => break,
             }

@@ -46,11 +46,12 @@ impl NameRegistry {
 
     /// Releases the names of all servers but these.
     pub(crate) fn keep_only(&mut self, origins: &[Origin]) {
-        let (taken, released) = (&mut self.taken, &mut self.released);
         self.names.retain(|origin, names| {
             let is_kept = origins.contains(origin);
             if !is_kept {
-                released.extend(names.values().filter_map(|public| taken.take(public)));
+                let names = names.values();
+                self.released
+                    .extend(names.filter_map(|public| self.taken.take(public)));
             }
             is_kept
         });

@@ -31,15 +31,6 @@ impl Default for NameFormat {
     }
 }
 
-/// Target of a public name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NameRoute {
-    /// Position of the server.
-    pub(crate) server: usize,
-    /// Original name.
-    pub(crate) name: Box<str>,
-}
-
 /// Conflict of two items with the same public name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameConflict {
@@ -52,9 +43,11 @@ pub(crate) struct NameConflict {
 /// Public names of tools or of prompts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameTable {
-    routes: HashMap<Box<str>, NameRoute>,
+    /// Position of the server and original name, by public name.
+    routes: HashMap<Box<str>, (usize, Box<str>)>,
     public: HashMap<(usize, Box<str>), Box<str>>,
-    conflicts: Vec<NameConflict>,
+    /// Conflicts of newly named items.
+    pub(crate) conflicts: Vec<NameConflict>,
 }
 
 impl NameTable {
@@ -76,7 +69,13 @@ impl NameTable {
                 Some(known) => Box::from(known),
                 None => {
                     let wanted = format.join(&origin.prefix, name);
-                    let public = format.free_name(registry, origin, name, &wanted);
+                    let mut public = wanted.clone();
+                    let mut of = format!("{}\0{}\0{name}", origin.name, origin.prefix);
+                    // An original name may equal the name with the hash.
+                    while registry.is_taken(&public) {
+                        public = format.with_hash(&wanted, &of);
+                        of.push('\0');
+                    }
                     registry.assign(origin, name, &public);
                     if public != wanted {
                         names.conflicts.push(NameConflict {
@@ -88,10 +87,7 @@ impl NameTable {
                     public
                 }
             };
-            let name = Box::from(name);
-            names
-                .routes
-                .insert(public.clone(), NameRoute { server, name });
+            names.routes.insert(public.clone(), key.clone());
             names.public.insert(key, public);
         }
         for (server, origin) in origins.iter().enumerate() {
@@ -100,19 +96,15 @@ impl NameTable {
         names
     }
 
-    /// Returns the target of a public name.
-    pub(crate) fn route(&self, public: &str) -> Option<&NameRoute> {
-        self.routes.get(public)
+    /// Returns the position of the server and the original name of a public name.
+    pub(crate) fn route(&self, public: &str) -> Option<(usize, &str)> {
+        let (server, name) = self.routes.get(public)?;
+        Some((*server, name))
     }
 
     /// Returns the public name of an item.
     pub(crate) fn public_name(&self, server: usize, name: &str) -> Option<&str> {
         self.public.get(&(server, Box::from(name))).map(|s| &**s)
-    }
-
-    /// Returns the conflicts of newly named items.
-    pub(crate) fn conflicts(&self) -> &[NameConflict] {
-        &self.conflicts
     }
 }
 
@@ -124,33 +116,11 @@ impl NameFormat {
         } else {
             format!("{prefix}{}{name}", self.separator)
         };
-        let is_clean = whole.chars().all(is_allowed);
-        if is_clean && whole.len() <= self.max_len && !whole.is_empty() {
+        let clean = whole.replace(|c| !is_allowed(c), "_");
+        if clean == whole && whole.len() <= self.max_len && !whole.is_empty() {
             return whole.into_boxed_str();
         }
-        let clean: String = whole
-            .chars()
-            .map(|c| if is_allowed(c) { c } else { '_' })
-            .collect();
         self.with_hash(&clean, &whole)
-    }
-
-    /// Returns the wanted name of an item if it is free, or else one with a hash suffix.
-    fn free_name(
-        &self,
-        registry: &NameRegistry,
-        origin: &Origin,
-        name: &str,
-        wanted: &str,
-    ) -> Box<str> {
-        let mut free = Box::from(wanted);
-        let mut of = format!("{}\0{}\0{name}", origin.name, origin.prefix);
-        // An original name may equal the name with the hash.
-        while registry.is_taken(&free) {
-            free = self.with_hash(wanted, &of);
-            of.push('\0');
-        }
-        free
     }
 
     /// Returns the name truncated, with a suffix from the hash of `of`.
@@ -161,29 +131,22 @@ impl NameFormat {
         format!("{kept}_{hash}").into_boxed_str()
     }
 
-    /// Returns possible targets of a name before any list is known: servers with a matching prefix, the longest prefix
-    /// first.
-    pub(crate) fn routes_by_prefix<'a>(
+    /// Returns possible targets of a name before any list is known: servers with a matching prefix and the original
+    /// name, the longest prefix first.
+    pub(crate) fn routes_by_prefix<'a, T>(
         &self,
-        public: &str,
-        prefixes: impl IntoIterator<Item = (usize, &'a str)>,
-    ) -> Vec<NameRoute> {
-        let mut found: Vec<(usize, NameRoute)> = prefixes
-            .into_iter()
-            .filter_map(|(server, prefix)| {
-                let rest = if prefix.is_empty() {
-                    public
-                } else {
-                    public
-                        .strip_prefix(prefix)?
-                        .strip_prefix(&*self.separator)?
-                };
-                let name = Box::from(rest);
-                Some((prefix.len(), NameRoute { server, name }))
-            })
-            .collect();
-        found.sort_by_key(|(length, _)| std::cmp::Reverse(*length));
-        found.into_iter().map(|(_, route)| route).collect()
+        public: &'a str,
+        prefixes: impl IntoIterator<Item = (T, &'a str)>,
+    ) -> Vec<(T, &'a str)> {
+        let prefixes = prefixes.into_iter();
+        let found = prefixes.filter_map(|(server, prefix)| match public.strip_prefix(prefix)? {
+            name if prefix.is_empty() => Some((server, name)),
+            rest => Some((server, rest.strip_prefix(&*self.separator)?)),
+        });
+        let mut found: Vec<_> = found.collect();
+        // The longest prefix leaves the shortest name.
+        found.sort_by_key(|(_, name)| name.len());
+        found
     }
 }
 
@@ -222,11 +185,10 @@ mod tests {
     #[test]
     fn tools_with_the_same_name_get_different_public_names() {
         let names = names(&["a", "b"], &[(0, "search"), (1, "search")]);
-        let route = names.route("b__search").unwrap();
-        assert_eq!((route.server, &*route.name), (1, "search"));
+        assert_eq!(names.route("b__search"), Some((1, "search")));
         assert_eq!(names.public_name(0, "search"), Some("a__search"));
         assert_eq!(names.public_name(1, "search"), Some("b__search"));
-        assert!(names.conflicts().is_empty());
+        assert!(names.conflicts.is_empty());
     }
 
     /// Conflicts are resolved and reported; the first item keeps its name.
@@ -237,8 +199,8 @@ mod tests {
         assert_eq!(names.public_name(0, "b__c"), Some("a__b__c"));
         let other = names.public_name(1, "c").unwrap();
         assert!(other.starts_with("a__b__c_"), "{other}");
-        assert_eq!(names.route(other).unwrap().server, 1);
-        assert_eq!(names.conflicts().len(), 2);
+        assert_eq!(names.route(other), Some((1, "c")));
+        assert_eq!(names.conflicts.len(), 2);
     }
 
     /// A name keeps its meaning while servers are added, removed and added again.
@@ -257,11 +219,10 @@ mod tests {
             let names = NameTable::assign(&format, &mut registry, &origins, items.iter().copied());
             for (server, name) in items {
                 let shown = names.public_name(*server, name).unwrap();
-                let route = names.route(shown).unwrap();
-                assert_eq!((route.server, &*route.name), (*server, *name));
+                assert_eq!(names.route(shown), Some((*server, *name)));
                 assert_eq!(shown == "x", (*server, *name) == (1, "x"), "{shown}");
             }
-            reported.extend(names.conflicts().iter().map(|conflict| conflict.server));
+            reported.extend(names.conflicts.iter().map(|conflict| conflict.server));
         }
         assert_eq!(reported, [0, 2], "each is reported once");
     }
@@ -278,7 +239,6 @@ mod tests {
             let names = names(&["", ""], &items);
             for (server, name) in items {
                 let route = names.route(names.public_name(server, name).unwrap());
-                let route = route.map(|route| (route.server, &*route.name));
                 assert_eq!(route, Some((server, name)));
             }
         }
@@ -324,7 +284,6 @@ mod tests {
     fn unlisted_names_are_routed_by_prefix() {
         let format = NameFormat::default();
         let found = format.routes_by_prefix("a__b__c", [(0, "a"), (1, "a__b"), (2, "z"), (3, "")]);
-        let found: Vec<(usize, &str)> = found.iter().map(|r| (r.server, &*r.name)).collect();
         assert_eq!(found, [(1, "c"), (0, "b__c"), (3, "a__b__c")]);
     }
 }

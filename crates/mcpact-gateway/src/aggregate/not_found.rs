@@ -11,7 +11,7 @@ use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::MergedList;
 use crate::aggregate::server_entry::failure::Unavailability;
 use crate::error::{Explanation, ServeError};
-use crate::exchange::refusal;
+use crate::exchange::{refusal, refuse};
 use crate::stable::Reason;
 use crate::upstream::tool_filter;
 
@@ -46,25 +46,20 @@ fn unavailable_owner(
 ) -> Option<(Box<str>, Unavailability)> {
     let server_set = aggregator.server_set();
     let candidates = server_set.by_prefix(name);
-    // Servers without a prefix come last.
-    let is_prefixed = candidates
-        .first()
-        .is_some_and(|(entry, _)| !entry.prefix.is_empty());
-    let mut owners = candidates
-        .iter()
-        .filter(|(entry, _)| entry.prefix.is_empty() != is_prefixed);
-    let owner =
-        owners.find_map(|(entry, _)| Some((entry.name.clone(), entry.unavailability(kind)?)));
+    let entries = candidates.iter().map(|(entry, _)| entry);
+    let is_prefixed = entries.clone().any(|entry| !entry.prefix.is_empty());
+    let mut owners = entries.filter(|entry| entry.prefix.is_empty() != is_prefixed);
+    let owner = owners.find_map(|entry| Some((entry.name.clone(), entry.unavailability(kind)?)));
     owner.or_else(|| {
-        let absent = server_set.absent.iter().map(|name| &**name).enumerate();
+        let absent = server_set.absent.iter().map(|name| (name, &**name));
         let candidates = server_set.style.routes_by_prefix(name, absent);
-        let name = server_set.absent.get(candidates.first()?.server)?;
+        let (name, _) = candidates.first()?;
         let state = Unavailability {
             state: "wrong",
             why: ABSENT.into(),
             advice: String::from("mend its config"),
         };
-        Some((name.clone(), state))
+        Some(((*name).clone(), state))
     })
 }
 
@@ -87,7 +82,7 @@ pub(crate) fn unknown(
     if kind == ListKind::Tools {
         why.push_str(&withheld(aggregator));
     }
-    refusal(ErrorCode::InvalidParams.code(), why, None, revision)
+    refuse(ErrorCode::InvalidParams, why, revision)
 }
 
 pub(crate) fn unknown_resource(
@@ -165,12 +160,8 @@ fn unavailable(
         .text("reason", Reason::UpstreamMissing.as_str())
         .text("advice", &advice)
         .finish();
-    refusal(
-        ErrorCode::InternalError.code(),
-        message,
-        Some(data),
-        revision,
-    )
+    let code = ErrorCode::InternalError.code();
+    refusal(code, message, Some(data), revision)
 }
 
 /// Returns similar entries of a list, or its beginning.

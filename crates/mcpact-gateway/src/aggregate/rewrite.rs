@@ -43,15 +43,15 @@ pub(crate) const fn subject_key(method: Method) -> Option<&'static str> {
     }
 }
 
-/// Returns the member of `ref` that identifies the subject of `completion/complete`.
-fn reference_key(method: Method, params: &Object<'_>) -> Option<&'static str> {
+/// Returns the reference of `completion/complete` and the member that identifies its subject.
+fn reference(method: Method, params: &str) -> Option<(&str, &'static str)> {
     if method != Method::CompletionComplete {
         return None;
     }
-    let reference = Object::parse(params.get("ref")?).ok()?;
-    match reference.get_str("type")?.as_ref() {
-        "ref/prompt" => Some("name"),
-        "ref/resource" => Some("uri"),
+    let raw = Object::parse(params).ok()?.get("ref")?;
+    match Object::parse(raw).ok()?.get_str("type")?.as_ref() {
+        "ref/prompt" => Some((raw, "name")),
+        "ref/resource" => Some((raw, "uri")),
         _ => None,
     }
 }
@@ -62,14 +62,11 @@ pub(crate) fn subject(method: Method, params: &str) -> Subject<'_> {
 }
 
 fn find_subject(method: Method, params: &str) -> Option<Subject<'_>> {
-    let params = Object::parse(params).ok()?;
-    let (key, name) = match subject_key(method) {
-        Some(key) => (key, params.get_str(key)?),
-        None => {
-            let key = reference_key(method, &params)?;
-            (key, Object::parse(params.get("ref")?).ok()?.get_str(key)?)
-        }
+    let (raw, key) = match subject_key(method) {
+        Some(key) => (params, key),
+        None => reference(method, params)?,
     };
+    let name = Object::parse(raw).ok()?.get_str(key)?;
     Some(match key {
         "taskId" => Subject::Task(name),
         "uri" => Subject::Uri(name),
@@ -84,7 +81,7 @@ pub(crate) fn with_subject(method: Method, params: &str, inner: &str) -> Option<
     if let Some(key) = subject_key(method) {
         return replace(params, key);
     }
-    let key = reference_key(method, &Object::parse(params).ok()?)?;
+    let (_, key) = reference(method, params)?;
     edit(params, "ref", |raw| replace(raw, key))
 }
 
@@ -96,10 +93,9 @@ pub(crate) fn edit(
 ) -> Option<String> {
     let object = Object::parse(raw).ok()?;
     let changed = change(object.get(key)?)?;
-    let out = object.iter().fold(ObjectWriter::new(), |out, (name, raw)| {
-        out.raw(name, if name == key { &changed } else { raw })
-    });
-    Some(out.finish())
+    let members = object.iter();
+    let members = members.map(|(name, raw)| (name, if name == key { &changed } else { raw }));
+    Some(ObjectWriter::new().members(members).finish())
 }
 
 /// Returns an input-required result with every question changed by `change`; none if nothing changes.
@@ -113,17 +109,14 @@ pub(crate) fn edit_questions(
     }
     edit(raw, "inputRequests", |requests| {
         let requests = Object::parse(requests).ok()?;
-        let out = requests
-            .iter()
-            .fold(ObjectWriter::new(), |out, (key, raw)| {
-                let method = Object::parse(raw).ok().and_then(|question| {
-                    let method = question.get_str("method")?;
-                    Method::parse(&method)
-                });
-                let changed =
-                    method.and_then(|method| edit(raw, "params", |raw| change(method, raw)));
-                out.raw(key, changed.as_deref().unwrap_or(raw))
-            });
+        let mut out = ObjectWriter::new();
+        for (key, raw) in requests.iter() {
+            let question = Object::parse(raw).unwrap_or_default();
+            let method = question.get_str("method");
+            let method = method.and_then(|method| Method::parse(&method));
+            let changed = method.and_then(|method| edit(raw, "params", |raw| change(method, raw)));
+            out = out.raw(key, changed.as_deref().unwrap_or(raw));
+        }
         Some(out.finish())
     })
 }
@@ -133,21 +126,13 @@ pub(crate) fn edit_each(
     raw: &str,
     mut change: impl FnMut(&str) -> Option<String>,
 ) -> Option<String> {
-    if JsonKind::of(raw) != JsonKind::Array {
-        return None;
-    }
     let mut is_changed = false;
-    let elements: Vec<Cow<'_, str>> = elements(raw)
-        .ok()?
-        .into_iter()
-        .map(|element| match change(element) {
-            Some(changed) => {
-                is_changed = true;
-                Cow::Owned(changed)
-            }
-            None => Cow::Borrowed(element),
-        })
-        .collect();
+    let elements = elements(raw).ok()?.into_iter().map(|element| {
+        let changed = change(element);
+        is_changed |= changed.is_some();
+        changed.map_or(Cow::Borrowed(element), Cow::Owned)
+    });
+    let elements: Vec<Cow<'_, str>> = elements.collect();
     is_changed.then(|| format!("[{}]", elements.join(",")))
 }
 
@@ -163,13 +148,13 @@ pub(crate) fn quoted(value: &str) -> String {
 pub(crate) struct UriMap<F>(pub(crate) F);
 
 impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
-    /// Returns the result of a method with rewritten URIs; text content is never changed.
-    pub(crate) fn result<'a>(&mut self, method: Method, raw: &'a str) -> Cow<'a, str> {
+    /// Returns the result of a method with rewritten URIs; none if nothing changes. Text content is never changed.
+    pub(crate) fn result(&mut self, method: Method, raw: &str) -> Option<String> {
         // Fast path: most results contain no URI.
         if !raw.contains("uri\"") && !raw.contains("uri\\") {
-            return Cow::Borrowed(raw);
+            return None;
         }
-        let changed = match method {
+        match method {
             Method::ResourcesRead => edit(raw, "contents", |raw| {
                 edit_each(raw, |raw| self.member(raw))
             }),
@@ -180,8 +165,7 @@ impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
                 edit_each(raw, |raw| edit(raw, "content", |raw| self.content(raw)))
             }),
             _ => None,
-        };
-        changed.map_or(Cow::Borrowed(raw), Cow::Owned)
+        }
     }
 
     /// Rewrites one content block or an array of them.
@@ -282,7 +266,8 @@ mod tests {
             ),
         ];
         for (method, raw, expected) in cells {
-            assert_eq!(map.result(method, raw), expected);
+            let result = map.result(method, raw);
+            assert_eq!(result.as_deref().unwrap_or(raw), expected);
         }
     }
 }

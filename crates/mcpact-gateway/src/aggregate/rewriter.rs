@@ -48,13 +48,9 @@ impl Rewriter {
         let with_tasks = self.tasks().result(method, &raw);
         let raw = with_tasks.map_or(raw, Into::into);
         let with_questions = edit_questions(&raw, |method, params| self.rewritten(method, params));
-        if let Some(with_questions) = with_questions {
-            return with_questions.into();
-        }
-        match UriMap(|uri: &str| self.public_uri(uri)).result(method, &raw) {
-            Cow::Owned(with_uris) => with_uris.into(),
-            Cow::Borrowed(_) => raw,
-        }
+        let mut uris = UriMap(|uri: &str| self.public_uri(uri));
+        let changed = with_questions.or_else(|| uris.result(method, &raw));
+        changed.map_or(raw, Into::into)
     }
 
     /// Returns an error with public URIs. The requested URI has the form of the request. The URIs are not recorded, since
@@ -82,13 +78,11 @@ impl Rewriter {
     fn public_uri(&self, uri: &str) -> Option<String> {
         let aggregator = self.aggregator.upgrade()?;
         let mut mentioned = lock(&aggregator.mentioned);
-        match self.is_plain(&aggregator, &mentioned, uri)? {
-            true => {
-                mentioned.record(self.entry.number, uri);
-                None
-            }
-            false => Some(qualified(&self.entry.name, uri)),
+        if !self.is_plain(&aggregator, &mentioned, uri)? {
+            return Some(qualified(&self.entry.name, uri));
         }
+        mentioned.record(self.entry.number, uri);
+        None
     }
 
     /// Returns true if the URI is shown unqualified: it leads to this server, or clients can open it directly. None if
@@ -167,11 +161,8 @@ pub(crate) fn with_each_uri(
 ) -> SmallVec<[Cow<'_, str>; 1]> {
     let object = Object::parse(params).unwrap_or_default();
     let uris = object.get_str("uri").map(|uri| replace(&uri));
-    let uris = uris.unwrap_or_default();
-    let each = uris.iter();
-    each.filter_map(|uri| edit(params, "uri", |_| Some(quoted(uri))))
-        .map(Cow::Owned)
-        .collect()
+    let with_uri = |uri: String| Some(edit(params, "uri", |_| Some(quoted(&uri)))?.into());
+    uris.into_iter().flatten().filter_map(with_uri).collect()
 }
 
 /// Returns true if clients can open the URI directly, so that it has the same meaning for all servers (`2025-11-25

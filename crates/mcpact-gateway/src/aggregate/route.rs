@@ -15,10 +15,10 @@ use crate::aggregate::not_found::{self, listed_of};
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::sealed_state::ItemNames;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::aggregate::uri_table::{UriLookup, UriTable, is_qualified};
+use crate::aggregate::uri_table::{UriTable, is_qualified, qualified};
 use crate::downstream::client::DownstreamClient;
 use crate::error::ServeError;
-use crate::exchange::refusal;
+use crate::exchange::{refusal, refuse};
 use crate::handover::subscriptions;
 use crate::lists::merged::{MAX_REPLACEMENTS, Routes, merged_list};
 use crate::lists::request::ListRequest;
@@ -49,8 +49,7 @@ impl Aggregator {
                 entry.name,
                 missing.path()
             );
-            let code = ErrorCode::MethodNotFound.code();
-            return Err(refusal(code, why, None, revision));
+            return Err(refuse(ErrorCode::MethodNotFound, why, revision));
         }
         let params = with_subject(method, params, &inner);
         Ok((entry, params))
@@ -102,8 +101,7 @@ impl Aggregator {
                 "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
             ),
         };
-        let code = ErrorCode::InvalidParams.code();
-        Err(refusal(code, why, None, revision))
+        Err(refuse(ErrorCode::InvalidParams, why, revision))
     }
 
     async fn by_name(
@@ -124,8 +122,13 @@ impl Aggregator {
         if let Some(found) = by_prefix.clone().filter(|(entry, _)| is_unlisted(entry)) {
             return Ok(found);
         }
-        if let Some((entry, _)) = &by_prefix {
-            self.fetch_own_list(client, entry, kind).await;
+        // The client's own instance may have items that the client was not shown. It is started if necessary.
+        if let Some((entry, _)) = &by_prefix
+            && entry.list_scope(true) == ListScope::Own
+        {
+            let request = ListRequest::new(self, entry, client, kind).own();
+            // Failures are reported if the name is not found.
+            let _ = request.refetched().await;
         }
         let list = merged_list(self, client, kind, revision).await?;
         if let Some(found) = self.listed_for(client, kind, name) {
@@ -142,12 +145,13 @@ impl Aggregator {
         if may_have_hash_suffix(name) {
             return None;
         }
-        let mut candidates = self.server_set().by_prefix(name).into_iter();
-        let (entry, inner) = candidates.next()?;
-        let is_served = candidates.next().is_none()
-            && entry.serves(kind, &inner)
-            && self.merges.may_be(kind, name, &entry.origin(), &inner);
-        is_served.then_some((entry, inner))
+        let server_set = self.server_set();
+        let [(entry, inner)] = *server_set.by_prefix(name) else {
+            return None;
+        };
+        let is_served =
+            entry.serves(kind, inner) && self.merges.may_be(kind, name, &entry.origin(), inner);
+        is_served.then(|| (Arc::clone(entry), Box::from(inner)))
     }
 
     /// Checks that an item that its server refused is listed. The request may have been routed by the prefix, or by an
@@ -169,22 +173,6 @@ impl Aggregator {
         let list = merged_list(self, client, kind, revision).await?;
         let name = &names.outer;
         Err(not_found::unknown(self, kind, name, &list, revision))
-    }
-
-    /// Fetches the list of the client's own instance, which may have items that the client was not shown. Starts the
-    /// instance if necessary.
-    async fn fetch_own_list(
-        self: &Arc<Self>,
-        client: &Arc<DownstreamClient>,
-        entry: &Arc<ServerEntry>,
-        kind: ListKind,
-    ) {
-        if entry.list_scope(true) == ListScope::Own {
-            // Failures are reported if the name is not found.
-            let _ = ListRequest::own(self, entry, client, kind)
-                .refetched()
-                .await;
-        }
     }
 
     /// Returns the item of a shared list.
@@ -219,11 +207,11 @@ impl Aggregator {
         self.check_unambiguous(uri, revision)?;
         let server_set = self.server_set();
         // A qualified URI belongs to the named server only.
-        let mut having = server_set
-            .entries
-            .iter()
-            .filter(|entry| !is_qualified(uri) && entry.has(Capability::Resources));
-        if let (Some(only), None) = (having.next(), having.next()) {
+        let entries = server_set.entries.iter();
+        let mut having = entries.filter(|entry| entry.has(Capability::Resources));
+        if !is_qualified(uri)
+            && let (Some(only), None) = (having.next(), having.next())
+        {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
         let templates = merged_list(self, client, ListKind::Templates, revision).await?;
@@ -263,13 +251,12 @@ impl Aggregator {
     }
 
     fn lookup(&self, known: &Routes<UriTable>, uri: &str) -> Option<Target> {
-        match known.table.lookup(uri, &self.mentioned_at(known, uri)) {
-            UriLookup::Found { server, uri } => {
-                let entry = known.server_set.entries.get(server)?;
-                Some((Arc::clone(entry), Box::from(uri)))
-            }
-            UriLookup::Unknown | UriLookup::Ambiguous(_) => None,
-        }
+        let (servers, uri) = known.table.lookup(uri, &self.mentioned_at(known, uri));
+        let [server] = *servers else {
+            return None;
+        };
+        let entry = known.server_set.entries.get(server)?;
+        Some((Arc::clone(entry), Box::from(uri)))
     }
 
     /// Returns the server of the item that a request names, without requests to servers.
@@ -291,10 +278,13 @@ impl Aggregator {
         let Some(known) = self.merges.shared.uris() else {
             return Ok(());
         };
-        let mentioned = self.mentioned_at(&known, uri);
-        let UriLookup::Ambiguous(forms) = known.table.lookup(uri, &mentioned) else {
+        let (servers, uri) = known.table.lookup(uri, &self.mentioned_at(&known, uri));
+        if servers.len() < 2 {
             return Ok(());
-        };
+        }
+        let entries = &known.server_set.entries;
+        let servers = servers.iter().filter_map(|server| entries.get(*server));
+        let forms: Vec<_> = servers.map(|entry| qualified(&entry.name, uri)).collect();
         let why = format!(
             "Several servers have the resource `{}`; say which one is meant: {}",
             shortened(uri),
@@ -307,33 +297,23 @@ impl Aggregator {
 
     /// Returns the positions of the servers that mentioned a URI.
     fn mentioned_at(&self, known: &Routes<UriTable>, uri: &str) -> Vec<usize> {
-        known
-            .server_set
-            .positions(lock(&self.mentioned).owners(uri))
+        let mentioned = lock(&self.mentioned);
+        known.server_set.positions(mentioned.owners(uri))
     }
 
     /// Returns the names of all servers.
     pub(crate) fn server_names(&self) -> String {
         let server_set = self.server_set();
-        let names: Vec<&str> = server_set
-            .entries
-            .iter()
-            .map(|entry| &*entry.name)
-            .collect();
-        listed("", &names)
+        let names = server_set.entries.iter().map(|entry| &*entry.name);
+        listed("", &names.collect::<Vec<_>>())
     }
 }
 
 impl ServerSet {
     /// Returns the servers with a matching prefix and the original name, the longest prefix first.
-    pub(crate) fn by_prefix(&self, name: &str) -> Vec<(Arc<ServerEntry>, Box<str>)> {
-        let prefixes = self.entries.iter().map(|entry| &*entry.prefix);
-        let routes = self.style.routes_by_prefix(name, prefixes.enumerate());
-        let targets = routes.into_iter().filter_map(|route| {
-            let entry = self.entries.get(route.server)?;
-            Some((Arc::clone(entry), route.name))
-        });
-        targets.collect()
+    pub(crate) fn by_prefix<'a>(&'a self, name: &'a str) -> Vec<(&'a Arc<ServerEntry>, &'a str)> {
+        let prefixes = self.entries.iter().map(|entry| (entry, &*entry.prefix));
+        self.style.routes_by_prefix(name, prefixes)
     }
 
     /// Returns the position of the server with this number.
@@ -344,9 +324,7 @@ impl ServerSet {
 
     /// Returns the positions of the servers with these numbers.
     pub(crate) fn positions(&self, numbers: &[u64]) -> Vec<usize> {
-        let numbers = numbers.iter();
-        numbers
-            .filter_map(|number| self.position(*number))
-            .collect()
+        let positions = numbers.iter().filter_map(|number| self.position(*number));
+        positions.collect()
     }
 }

@@ -44,22 +44,21 @@ pub(crate) fn sealed(
     sealed.map_or(raw, Into::into)
 }
 
-/// Returns parameters with the original state of the server.
-pub(crate) fn unsealed<'a>(
+/// Returns parameters with the original state of the server; none if they have no state.
+pub(crate) fn unsealed(
     aggregator: &Aggregator,
     entry: &ServerEntry,
     principal: &str,
-    params: &'a str,
-) -> Result<Cow<'a, str>, ServeError> {
+    params: &str,
+) -> Result<Option<String>, ServeError> {
     let object = Object::parse(params).unwrap_or_default();
-    let Some(sealed) = object.get_str(STATE) else {
-        return Ok(Cow::Borrowed(params));
-    };
-    let opened = open(aggregator, principal, &sealed);
+    if object.get_str(STATE).is_none() {
+        return Ok(None);
+    }
+    let opened = carried_in(aggregator, principal, params);
     let opened = opened.filter(|opened| opened.server == *entry.name);
     let SealedState { state, .. } = opened.ok_or_else(invalid_state)?;
-    let edited = edit(params, STATE, |_| Some(quoted(&state)));
-    Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
+    Ok(edit(params, STATE, |_| Some(quoted(&state))))
 }
 
 /// Returns the state in these parameters, if it was sealed for this principal.
@@ -69,11 +68,7 @@ pub(crate) fn carried_in(
     params: &str,
 ) -> Option<SealedState> {
     let params = Object::parse(params).ok()?;
-    open(aggregator, principal, &params.get_str(STATE)?)
-}
-
-fn open(aggregator: &Aggregator, principal: &str, sealed: &str) -> Option<SealedState> {
-    let plain = aggregator.sealer.open(sealed)?;
+    let plain = aggregator.sealer.open(&params.get_str(STATE)?)?;
     let claims = Object::parse(std::str::from_utf8(&plain).ok()?).ok()?;
     let claim = |name: &str| claims.get_str(name).map(Cow::into_owned);
     let opened = SealedState {

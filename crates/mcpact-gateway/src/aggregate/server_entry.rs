@@ -18,8 +18,7 @@ use crate::aggregate::name_registry::Origin;
 use crate::aggregate::server_entry::failure::ListGap;
 use crate::cache::{Cache, ServerCacheFile, ServerMetadata, ServerProfile};
 use crate::error::Explanation;
-use crate::lists::cache::{ListCache, ListKey};
-use crate::lists::cache_entry::{CacheEntry, FetchOutcome};
+use crate::lists::cache::ListCache;
 use crate::lists::scope::list_scope;
 use crate::lists::{own, refresh};
 use crate::subscriptions::list_changes;
@@ -217,10 +216,8 @@ impl ServerEntry {
     /// Returns true if the server is known to declare the capability.
     pub(crate) fn has(&self, capability: Capability) -> bool {
         let profile = self.profile();
-        profile.is_some_and(|profile| {
-            let declared = profile.introduction.capabilities.declared();
-            declared.has(capability)
-        })
+        let declared = profile.map(|profile| profile.introduction.capabilities.declared());
+        declared.is_some_and(|declared| declared.has(capability))
     }
 
     /// Returns the capabilities that a client is shown; none for an unknown server. Only identified clients get task
@@ -229,12 +226,8 @@ impl ServerEntry {
         let profile = self.profile()?;
         let emulation = self.server.emulation(is_named);
         let declared = &profile.introduction.capabilities;
-        Some(server_capabilities(
-            declared,
-            profile.revision,
-            client,
-            emulation,
-        ))
+        let shown = server_capabilities(declared, profile.revision, client, emulation);
+        Some(shown)
     }
 
     /// Returns the capability that a method needs and the server does not declare.
@@ -271,12 +264,6 @@ impl ServerEntry {
         profile.is_some_and(|profile| profile.revision.era() == Era::Modern)
     }
 
-    /// Returns the shared list with this key.
-    pub(crate) fn cached_list(&self, key: ListKey) -> Arc<CacheEntry> {
-        let kind = key.kind;
-        self.lists.entry(key, |list| self.note_defects(kind, list))
-    }
-
     /// Returns the time at which a client first waited for this server to become known; now if none did.
     pub(crate) fn awaited(&self) -> Instant {
         *self.awaited.get_or_init(Instant::now)
@@ -296,24 +283,14 @@ impl ServerEntry {
     }
 
     /// Announces a changed list to the clients of every aggregator.
-    fn announce(&self, method: Method) {
+    pub(crate) fn announce(&self, method: Method) {
         for aggregator in self.aggregators() {
             list_changes::announce(&aggregator, method);
         }
     }
 
-    /// Saves a fetched list, and announces a change.
-    pub(crate) fn publish(&self, kind: ListKind, outcome: FetchOutcome) {
-        if outcome != FetchOutcome::Failed {
-            self.save();
-        }
-        if outcome == FetchOutcome::Changed {
-            self.announce(kind.changed());
-        }
-    }
-
     /// Writes the profile and the lists to the cache file.
-    fn save(&self) {
+    pub(crate) fn save(&self) {
         if let Some(profile) = self.profile() {
             self.lists.save(&profile);
         }
@@ -345,7 +322,7 @@ fn fingerprint(server: &UpstreamServer) -> Option<String> {
 
 impl ChangeListener for ServerEntry {
     fn changed(&self, method: Method) {
-        if self.lists.note_change(method) {
+        if self.lists.changes.note(method) {
             // Outdated lists are removed from the cache file.
             self.save();
             self.announce(method);

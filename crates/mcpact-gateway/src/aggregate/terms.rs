@@ -8,7 +8,6 @@ use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Revision};
 use mcpact_wire::envelope::Params;
-use mcpact_wire::model::initialize::InitializeParams;
 use tokio::time::Instant;
 
 use crate::aggregate::aggregator::{ABSENT, Aggregator, ServerSet, identity};
@@ -18,46 +17,36 @@ use crate::aggregate::server_entry::ServerEntry;
 use crate::downstream::client::DownstreamClient;
 use crate::downstream::{ClientKind, ClientState};
 use crate::sync::lock;
+use crate::upstream::accept::LegacyHello;
 use crate::upstream::tool_filter;
 
 /// Maximum wait of a client that is a gateway for servers that may be gateways: two gateways that start at the same time
 /// may wait for each other.
 const GATEWAY_WAIT: Duration = Duration::from_secs(1);
 
-/// Cached terms with the state of the servers that they were made from.
-pub(crate) type TermsCache = Mutex<HashMap<TermsKey, (TermsVersion, Arc<ServerTerms>)>>;
-
-/// Clients with the same key get the same terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TermsKey {
-    revision: Revision,
-    /// True if the client is identified.
-    is_named: bool,
-}
+/// Cached terms by the revision of the client and by its being identified, with the state of the servers that they
+/// were made from.
+pub(crate) type TermsCache = Mutex<HashMap<(Revision, bool), (TermsVersion, Arc<ServerTerms>)>>;
 
 /// State of the servers, as far as terms depend on it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TermsVersion {
     server_set: u64,
-    servers: Vec<ServerVersion>,
+    /// Address of the profile, number of changes of the health and number of hidden tools of each server.
+    servers: Vec<(usize, u64, usize)>,
 }
 
-/// State of one server, as far as terms depend on it.
-#[derive(Debug, PartialEq, Eq)]
-struct ServerVersion {
-    /// Address of the profile.
-    profile: usize,
-    health_changes: u64,
-    hidden_tools: usize,
-}
-
-impl ServerVersion {
-    fn of(entry: &ServerEntry) -> Self {
-        let profile = entry.profile();
+impl TermsVersion {
+    fn of(server_set: &ServerSet) -> Self {
+        let servers = server_set.entries.iter().map(|entry| {
+            let profile = entry.profile();
+            let profile = profile.map_or(0, |profile| Arc::as_ptr(&profile) as usize);
+            let hidden_tools = tool_filter::hidden_tools(&entry.server).len();
+            (profile, entry.health_changes(), hidden_tools)
+        });
         Self {
-            profile: profile.map_or(0, |profile| Arc::as_ptr(&profile) as usize),
-            health_changes: entry.health_changes(),
-            hidden_tools: tool_filter::hidden_tools(&entry.server).len(),
+            server_set: server_set.version,
+            servers: servers.collect(),
         }
     }
 }
@@ -72,13 +61,10 @@ impl Aggregator {
         let is_named = !identity.principal.is_empty();
         let (client, revision, request) = match hello {
             ClientHello::Handshake(params) => {
+                let hello = LegacyHello::parse(params);
+                let newest = Revision::newest(Era::Legacy);
+                let revision = hello.map_or(newest, |hello| hello.revision);
                 let raw = params.raw.unwrap_or("{}");
-                let request = InitializeParams::parse(Some(raw)).ok();
-                let version = request.as_ref().and_then(|p| p.protocol_version.as_deref());
-                let revision = version
-                    .and_then(Revision::parse)
-                    .filter(|revision| revision.era() == Era::Legacy)
-                    .unwrap_or(Revision::newest(Era::Legacy));
                 let client = Arc::new(DownstreamClient::of_handshake(raw, identity));
                 (client, revision, None)
             }
@@ -91,7 +77,7 @@ impl Aggregator {
         };
         self.meet(&client, request).await;
         ClientSetup {
-            terms: self.terms_for(TermsKey { revision, is_named }),
+            terms: self.terms_for(revision, is_named),
             state: Some(ClientState(ClientKind::Aggregate(client))),
         }
     }
@@ -99,11 +85,10 @@ impl Aggregator {
     /// Waits for unknown servers that have not failed, for a limited time.
     async fn meet(&self, client: &Arc<DownstreamClient>, request: Option<&Params<'_>>) {
         let server_set = self.server_set();
-        let mut unknown: Vec<&Arc<ServerEntry>> = server_set
-            .entries
-            .iter()
-            .filter(|entry| entry.profile().is_none() && entry.failure().is_none())
-            .collect();
+        let entries = server_set.entries.iter();
+        let unknown =
+            entries.filter(|entry| entry.profile().is_none() && entry.failure().is_none());
+        let mut unknown: Vec<_> = unknown.collect();
         if unknown.is_empty() {
             return;
         }
@@ -133,31 +118,25 @@ impl Aggregator {
         }
     }
 
-    fn terms_for(&self, key: TermsKey) -> Arc<ServerTerms> {
+    fn terms_for(&self, revision: Revision, is_named: bool) -> Arc<ServerTerms> {
         let server_set = self.server_set();
-        let entries = server_set.entries.iter();
-        let version = TermsVersion {
-            server_set: server_set.version,
-            servers: entries.map(|entry| ServerVersion::of(entry)).collect(),
-        };
+        let version = TermsVersion::of(&server_set);
         let mut cached = lock(&self.terms);
-        if let Some((of, terms)) = cached.get(&key)
+        if let Some((of, terms)) = cached.get(&(revision, is_named))
             && *of == version
         {
             return Arc::clone(terms);
         }
-        let terms = Arc::new(self.terms_of(&server_set, key));
-        cached.insert(key, (version, Arc::clone(&terms)));
+        let terms = Arc::new(self.terms_of(&server_set, revision, is_named));
+        cached.insert((revision, is_named), (version, Arc::clone(&terms)));
         terms
     }
 
-    fn terms_of(&self, server_set: &ServerSet, key: TermsKey) -> ServerTerms {
+    fn terms_of(&self, server_set: &ServerSet, client: Revision, is_named: bool) -> ServerTerms {
         let entries = &server_set.entries;
-        let shown: Vec<_> = entries
-            .iter()
-            .filter_map(|entry| entry.shown_to(key.revision, key.is_named))
-            .collect();
-        let declared = capabilities::union(&shown);
+        let shown = entries.iter();
+        let shown = shown.filter_map(|entry| entry.shown_to(client, is_named));
+        let declared = capabilities::union(&shown.collect::<Vec<_>>());
         let present = entries.iter().map(|entry| {
             let profile = entry.profile();
             let withheld = tool_filter::withheld(&entry.server);
@@ -171,10 +150,8 @@ impl Aggregator {
         });
         let absent = server_set.absent.iter().map(|name| ServerInstructions {
             server: name,
-            prefix: "",
-            instructions: None,
             failure: Some(String::from(ABSENT)),
-            lacking: Vec::new(),
+            ..ServerInstructions::default()
         });
         let parts: Vec<_> = present.chain(absent).collect();
         let policy = self.settings.front.policy.clone();

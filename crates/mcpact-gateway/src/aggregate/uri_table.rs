@@ -32,17 +32,6 @@ pub(crate) struct MentionedUris {
     order: VecDeque<Box<str>>,
 }
 
-/// Result of looking up a URI.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum UriLookup<'a> {
-    /// No server is known to have it.
-    Unknown,
-    /// One server has it, under this original URI.
-    Found { server: usize, uri: &'a str },
-    /// Several servers have it; these are the qualified URIs.
-    Ambiguous(Vec<String>),
-}
-
 impl UriTable {
     /// Creates an empty table for these servers.
     pub(crate) fn new<'a>(servers: impl IntoIterator<Item = &'a str>) -> Self {
@@ -53,20 +42,16 @@ impl UriTable {
     }
 
     pub(crate) fn add_resource(&mut self, server: usize, uri: &str) {
-        self.add_owner(server, uri);
-    }
-
-    pub(crate) fn add_template(&mut self, server: usize, template: &str) {
-        self.add_owner(server, template);
-        let fixed = template.split('{').next().unwrap_or_default();
-        self.templates.push((Box::from(fixed), server));
-    }
-
-    fn add_owner(&mut self, server: usize, uri: &str) {
         let owners = self.owners.entry(Box::from(uri)).or_default();
         if !owners.contains(&server) {
             owners.push(server);
         }
+    }
+
+    pub(crate) fn add_template(&mut self, server: usize, template: &str) {
+        self.add_resource(server, template);
+        let fixed = template.split('{').next().unwrap_or_default();
+        self.templates.push((Box::from(fixed), server));
     }
 
     /// Returns the public URI of a listed resource or template.
@@ -80,45 +65,38 @@ impl UriTable {
     /// Returns true if the URI needs no qualification to be routed to this server. `mentioned` are the servers that mentioned
     /// the URI; they count only for unlisted URIs.
     pub(crate) fn is_plain(&self, server: usize, uri: &str, mentioned: &[usize]) -> bool {
-        if is_qualified(uri) {
-            return false;
-        }
+        let owners = || self.owners(uri, mentioned);
+        !is_qualified(uri) && owners().iter().all(|at| *at == server)
+    }
+
+    /// Returns the servers of an unqualified URI: by the lists, else by mentions, else by the templates.
+    fn owners(&self, uri: &str, mentioned: &[usize]) -> SmallVec<[usize; 1]> {
         match (self.owners.get(uri), mentioned) {
-            (Some(owners), _) => **owners == [server],
-            (None, []) => self.by_template(uri).iter().all(|at| *at == server),
-            (None, mentioned) => *mentioned == [server],
-        }
-    }
-
-    /// Looks up a URI: by its qualification, else by the lists, else by the servers that mentioned it (`mentioned`), else by the
-    /// template with the longest matching prefix.
-    pub(crate) fn lookup<'a>(&self, uri: &'a str, mentioned: &[usize]) -> UriLookup<'a> {
-        if is_qualified(uri) {
-            return self.lookup_qualified(uri).unwrap_or(UriLookup::Unknown);
-        }
-        let servers = match (self.owners.get(uri), mentioned) {
-            (Some(owners), _) => owners.to_vec(),
+            (Some(owners), _) => owners.clone(),
             (None, []) => self.by_template(uri),
-            (None, mentioned) => mentioned.to_vec(),
-        };
-        match *servers {
-            [] => UriLookup::Unknown,
-            [server] => UriLookup::Found { server, uri },
-            [_, _, ..] => {
-                let names = servers.iter().filter_map(|at| self.servers.get(*at));
-                UriLookup::Ambiguous(names.map(|name| qualified(name, uri)).collect())
-            }
+            (None, mentioned) => SmallVec::from(mentioned),
         }
     }
 
-    fn lookup_qualified<'a>(&self, uri: &'a str) -> Option<UriLookup<'a>> {
-        let (name, inner) = uri.strip_prefix(SCHEME)?.split_once('/')?;
-        let server = self.servers.iter().position(|known| **known == *name)?;
-        Some(UriLookup::Found { server, uri: inner })
+    /// Returns the servers of a URI and the original URI. A qualified URI has the named server, or none if that is
+    /// unknown.
+    pub(crate) fn lookup<'a>(
+        &self,
+        uri: &'a str,
+        mentioned: &[usize],
+    ) -> (SmallVec<[usize; 1]>, &'a str) {
+        let Some(rest) = uri.strip_prefix(SCHEME) else {
+            return (self.owners(uri, mentioned), uri);
+        };
+        let (name, inner) = rest.split_once('/').unwrap_or_default();
+        match self.servers.iter().position(|known| **known == *name) {
+            Some(server) => (smallvec![server], inner),
+            None => (SmallVec::new(), uri),
+        }
     }
 
     /// Returns the servers with the longest matching template prefix, in order.
-    fn by_template(&self, uri: &str) -> Vec<usize> {
+    fn by_template(&self, uri: &str) -> SmallVec<[usize; 1]> {
         let all = self.templates.iter();
         let matching = all.filter(|(fixed, _)| uri.starts_with(&**fixed));
         let longest = matching.clone().map(|(fixed, _)| fixed.len()).max();
@@ -203,7 +181,7 @@ mod tests {
         for (server, uri, shown) in cells {
             assert_eq!(uris.public_uri(server, uri), shown);
             let found = uris.lookup(shown, &[]);
-            assert_eq!(found, UriLookup::Found { server, uri }, "{shown}");
+            assert_eq!(found, (smallvec![server], uri), "{shown}");
         }
     }
 
@@ -219,21 +197,20 @@ mod tests {
             ("mcpact://zzz/other://1", &[], None),
         ];
         for (uri, mentioned, server) in cells {
-            let to = |server| UriLookup::Found { server, uri };
-            let expected = server.map_or(UriLookup::Unknown, to);
-            assert_eq!(uris.lookup(uri, mentioned), expected, "{uri}");
+            let servers = server.into_iter().collect();
+            assert_eq!(uris.lookup(uri, mentioned), (servers, uri), "{uri}");
         }
     }
 
     /// AG-08: an unqualified URI of several servers is ambiguous.
     #[test]
-    fn ambiguous_uris_list_the_qualified_forms() {
+    fn ambiguous_uris_have_several_servers() {
         let uris = uris();
         for uri in ["test://both", "same://7", "same://{x}"] {
             let forms = ["a", "b"].map(|server| qualified(server, uri));
-            assert_eq!(uris.lookup(uri, &[]), UriLookup::Ambiguous(forms.to_vec()));
+            assert_eq!(uris.lookup(uri, &[]), (smallvec![0, 1], uri));
             for (server, form) in forms.iter().enumerate() {
-                let found = UriLookup::Found { server, uri };
+                let found = (smallvec![server], uri);
                 assert_eq!(uris.lookup(form, &[]), found, "{form}");
             }
         }
@@ -266,11 +243,8 @@ mod tests {
         mentioned.record(8, "other://7");
         mentioned.record(7, "other://7");
         assert_eq!(mentioned.owners("other://7"), [7, 8]);
-        let forms = ["b", "a"].map(|server| qualified(server, "other://7"));
-        assert_eq!(
-            uris.lookup("other://7", &[1, 0]),
-            UriLookup::Ambiguous(forms.to_vec())
-        );
+        let found = uris.lookup("other://7", &[1, 0]);
+        assert_eq!(found, (smallvec![1, 0], "other://7"));
     }
 
     #[test]

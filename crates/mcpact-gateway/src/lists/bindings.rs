@@ -9,7 +9,7 @@ use mcpact_wire::envelope::Params;
 
 use crate::connection::pool::ConnectionPool;
 use crate::error::ServeError;
-use crate::exchange::refusal;
+use crate::exchange::refuse;
 use crate::supervisor::{InstanceSharing, StartCause};
 use crate::sync::lock;
 use crate::target::Target;
@@ -28,9 +28,9 @@ pub(crate) async fn receive(
     let ClientSetup { state, .. } = server.admit(hello, identity).await?;
     let binding = state.and_then(|state| state.bound().cloned());
     binding.ok_or_else(|| {
-        let why = String::from("the client did not introduce itself in a way that can be read");
-        let code = ErrorCode::InvalidParams.code();
-        refusal(code, why, None, Revision::newest(Era::Modern))
+        let why = "the client did not introduce itself in a way that can be read";
+        let revision = Revision::newest(Era::Modern);
+        refuse(ErrorCode::InvalidParams, why, revision)
     })
 }
 

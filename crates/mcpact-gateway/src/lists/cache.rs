@@ -9,8 +9,7 @@ use mcpact_translate::lifecycle::Fingerprint;
 use tokio::time::Instant;
 
 use crate::aggregate::list_kind::ListKind;
-use crate::cache::ServerProfile;
-use crate::cache::{CachedList, ServerCacheFile, ServerMetadata};
+use crate::cache::{CachedList, ServerCacheFile, ServerMetadata, ServerProfile};
 use crate::lists::cache_entry::{CacheEntry, ListVersion};
 use crate::lists::scope::ListScope;
 use crate::lists::server_list::ServerList;
@@ -41,13 +40,13 @@ impl ListKey {
 }
 
 /// Lists of one server, the counters that decide whether they are current, and their file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ListCache {
     entries: Mutex<HashMap<ListKey, Arc<CacheEntry>>>,
     /// Lists of the file that were not requested yet.
     stored: Mutex<Vec<CachedList>>,
     file: Option<ServerCacheFile>,
-    changes: ChangeCounters,
+    pub(crate) changes: ChangeCounters,
     /// Number of starts of the server.
     starts: AtomicU64,
 }
@@ -56,11 +55,9 @@ impl ListCache {
     /// Creates a cache with the lists of an earlier run.
     pub(crate) fn new(file: Option<ServerCacheFile>, stored: Vec<CachedList>) -> Self {
         Self {
-            entries: Mutex::default(),
             stored: Mutex::new(stored),
             file,
-            changes: ChangeCounters::default(),
-            starts: AtomicU64::new(0),
+            ..Self::default()
         }
     }
 
@@ -77,14 +74,11 @@ impl ListCache {
         if entries.len() >= MAX_LISTS {
             entries.clear();
         }
-        let entry = match self.take_stored(&key) {
-            Some(list) => {
-                restored(&list);
-                CacheEntry::restored(Arc::new(list))
-            }
-            None => CacheEntry::default(),
-        };
-        let entry = Arc::new(entry);
+        let stored = self.take_stored(&key).map(|list| {
+            restored(&list);
+            CacheEntry::restored(Arc::new(list))
+        });
+        let entry = Arc::new(stored.unwrap_or_default());
         entries.insert(key, Arc::clone(&entry));
         entry
     }
@@ -104,9 +98,8 @@ impl ListCache {
     pub(crate) fn entries(&self) -> Vec<(ListKind, Arc<CacheEntry>)> {
         let entries = lock(&self.entries);
         let entries = entries.iter();
-        entries
-            .map(|(key, entry)| (key.kind, Arc::clone(entry)))
-            .collect()
+        let entries = entries.map(|(key, entry)| (key.kind, Arc::clone(entry)));
+        entries.collect()
     }
 
     /// Returns the lists of this kind.
@@ -121,10 +114,15 @@ impl ListCache {
     }
 
     /// Returns a list of another client with the same principal, as a fallback while the server does not answer.
-    pub(crate) fn of_other_client(&self, key: &ListKey) -> Option<Arc<ServerList>> {
+    pub(crate) fn of_other_client(
+        &self,
+        kind: ListKind,
+        scope: ListScope,
+        principal: &str,
+    ) -> Option<Arc<ServerList>> {
         let entries = lock(&self.entries);
-        let mut others = entries.iter().filter(|(other, _)| {
-            (other.kind, other.scope) == (key.kind, key.scope) && other.principal == key.principal
+        let mut others = entries.iter().filter(|(key, _)| {
+            (key.kind, key.scope) == (kind, scope) && *key.principal == *principal
         });
         others.find_map(|(_, entry)| entry.list())
     }
@@ -153,11 +151,6 @@ impl ListCache {
         }
     }
 
-    /// Records a notification of the server; returns false if it concerns no list.
-    pub(crate) fn note_change(&self, method: Method) -> bool {
-        self.changes.note(method)
-    }
-
     /// Records a start of the server.
     pub(crate) fn note_start(&self) {
         self.starts.fetch_add(1, Ordering::AcqRel);
@@ -165,11 +158,9 @@ impl ListCache {
 
     /// Returns the time since which a list is being fetched.
     pub(crate) fn fetching_since(&self) -> Option<Instant> {
-        let entries = self.entries();
-        let fetching = entries.iter();
-        fetching
-            .filter_map(|(_, entry)| entry.fetching_since())
-            .min()
+        let entries = self.entries().into_iter();
+        let fetching = entries.filter_map(|(_, entry)| entry.fetching_since());
+        fetching.min()
     }
 
     /// Writes the current lists and the profile of the server to the file.
@@ -207,14 +198,11 @@ pub(crate) struct ChangeCounters([AtomicU64; ListKind::ALL.len()]);
 impl ChangeCounters {
     /// Counts a notification; returns false if it concerns no list.
     pub(crate) fn note(&self, method: Method) -> bool {
-        let mut is_list = false;
-        for kind in ListKind::ALL {
-            if kind.changed() == method {
-                is_list = true;
-                self.0[kind as usize].fetch_add(1, Ordering::AcqRel);
-            }
+        let changed = ListKind::ALL.into_iter();
+        for kind in changed.filter(|kind| kind.changed() == method) {
+            self.0[kind as usize].fetch_add(1, Ordering::AcqRel);
         }
-        is_list
+        ListKind::changed_by(method).is_some()
     }
 
     pub(crate) fn get(&self, kind: ListKind) -> u64 {

@@ -1,6 +1,6 @@
 //! One cached list, with single-flight fetches.
 
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use mcpact_translate::input::Backoff;
@@ -22,7 +22,7 @@ const BACKOFF: Backoff = Backoff {
 pub(crate) struct CacheEntry {
     state: Mutex<CacheState>,
     /// Number of finished fetches.
-    fetches: watch::Sender<u64>,
+    pub(crate) fetches: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ struct CacheState {
 }
 
 /// State of the server for which a list is current.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListVersion {
     /// Number of reported changes.
     pub(crate) changes: u64,
@@ -78,11 +78,7 @@ impl CacheEntry {
     pub(crate) fn restored(list: Arc<ServerList>) -> Self {
         let state = CacheState {
             list: Some(list),
-            version: Some(ListVersion {
-                changes: 0,
-                starts: 0,
-                fetched: None,
-            }),
+            version: Some(ListVersion::default()),
             ..CacheState::default()
         };
         Self {
@@ -91,17 +87,13 @@ impl CacheEntry {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, CacheState> {
-        lock(&self.state)
-    }
-
     /// Looks up the list. `is_young` decides by the time of the fetch whether a list without reported changes is current.
     pub(crate) fn lookup(
         &self,
         now: ListVersion,
         is_young: impl FnOnce(Option<Instant>) -> bool,
     ) -> Freshness {
-        let state = self.state();
+        let state = lock(&self.state);
         let (Some(list), Some(version)) = (state.list.clone(), state.version) else {
             return Freshness::Missing;
         };
@@ -117,63 +109,55 @@ impl CacheEntry {
 
     /// Returns true if the list was fetched since this start of the server.
     pub(crate) fn is_of_start(&self, starts: u64) -> bool {
-        let version = self.state().version;
+        let version = lock(&self.state).version;
         version.is_some_and(|version| version.starts == starts)
     }
 
     /// Returns the list, current or not.
     pub(crate) fn list(&self) -> Option<Arc<ServerList>> {
-        self.state().list.clone()
+        lock(&self.state).list.clone()
     }
 
     /// Returns the list unless a change was reported since.
     pub(crate) fn unchanged(&self, changes: u64) -> Option<Arc<ServerList>> {
-        let state = self.state();
+        let state = lock(&self.state);
         state.version.filter(|version| version.changes == changes)?;
         state.list.clone()
     }
 
     /// Records the client of a request.
     pub(crate) fn set_client(&self, client: &Arc<DownstreamClient>) {
-        let mut state = self.state();
-        if state.client.as_ptr() != Arc::as_ptr(client) {
-            state.client = Arc::downgrade(client);
-        }
+        lock(&self.state).client = Arc::downgrade(client);
     }
 
     /// Returns the client of the last request, if it still exists.
     pub(crate) fn client(&self) -> Option<Arc<DownstreamClient>> {
-        self.state().client.upgrade()
+        lock(&self.state).client.upgrade()
     }
 
     /// Returns true if a client was shown no list, or an outdated one.
     pub(crate) fn is_missed(&self) -> bool {
-        self.state().is_missed
+        lock(&self.state).is_missed
     }
 
     /// Records that a client is shown no list, or an outdated one.
     pub(crate) fn note_miss(&self) {
-        self.state().is_missed = true;
-    }
-
-    /// Subscribes to the end of fetches.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.fetches.subscribe()
+        lock(&self.state).is_missed = true;
     }
 
     /// Returns the start of the fetch in progress.
     pub(crate) fn fetching_since(&self) -> Option<Instant> {
-        self.state().fetching
+        lock(&self.state).fetching
     }
 
     /// Returns true if the last fetch timed out.
     pub(crate) fn has_timed_out(&self) -> bool {
-        self.state().retry.is_some()
+        lock(&self.state).retry.is_some()
     }
 
     /// Records a timeout: the list is not requested again for a while.
     pub(crate) fn note_timeout(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let before = state.retry.map_or(0, |(timeouts, _)| timeouts);
         let until = Instant::now() + BACKOFF.pause(before);
         state.retry = Some((before.saturating_add(1), until));
@@ -181,7 +165,7 @@ impl CacheEntry {
 
     /// Records that the server was at capacity; returns the number of consecutive earlier failures of that kind.
     pub(crate) fn note_busy(&self) -> u32 {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let before = state.busy;
         state.busy = before.saturating_add(1);
         before
@@ -189,7 +173,7 @@ impl CacheEntry {
 
     /// Begins a fetch; returns false if one is in progress, or the list is not to be requested yet.
     pub(crate) fn begin_fetch(&self) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let is_early = state.retry.is_some_and(|(_, until)| Instant::now() < until);
         if is_early || state.fetching.is_some() {
             return false;
@@ -204,7 +188,7 @@ impl CacheEntry {
         list: Option<Arc<ServerList>>,
         version: ListVersion,
     ) -> FetchOutcome {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.fetching = None;
         let outcome = match list {
             Some(list) => state.replace(list, version),
@@ -282,12 +266,7 @@ mod tests {
             );
         }
         let restored = CacheEntry::restored(list("a"));
-        let first = ListVersion {
-            changes: 0,
-            starts: 0,
-            fetched: None,
-        };
-        assert_eq!(lookup(&restored, first, false), "stale");
+        assert_eq!(lookup(&restored, ListVersion::default(), false), "stale");
     }
 
     /// Clients are notified of a list that differs from the one they were shown, unless the server reported the change,

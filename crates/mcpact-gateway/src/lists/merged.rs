@@ -17,7 +17,7 @@ use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::uri_table::UriTable;
 use crate::downstream::client::DownstreamClient;
 use crate::error::ServeError;
-use crate::exchange::refusal;
+use crate::exchange::refuse;
 use crate::lists::refresh;
 use crate::lists::scope::Audience;
 use crate::lists::server_list::ServerList;
@@ -49,13 +49,10 @@ type SourceDigests = Vec<Option<[u8; 32]>>;
 
 /// Cached merged lists, public names and URIs.
 #[derive(Debug, Default)]
-pub(crate) struct MergeCache(Mutex<Merged>);
-
-#[derive(Debug, Default)]
-struct Merged {
-    lists: HashMap<MergedViewKey, (SourceDigests, Arc<MergedList>)>,
-    names: HashMap<ListKind, Arc<Routes<NameTable>>>,
-    uris: Option<Arc<Routes<UriTable>>>,
+pub(crate) struct MergeCache {
+    lists: Mutex<HashMap<MergedViewKey, (SourceDigests, Arc<MergedList>)>>,
+    names: Mutex<HashMap<ListKind, Arc<Routes<NameTable>>>>,
+    uris: Mutex<Option<Arc<Routes<UriTable>>>>,
 }
 
 /// Table of names or URIs, and the servers at its positions.
@@ -68,31 +65,33 @@ pub(crate) struct Routes<T> {
 impl Routes<NameTable> {
     /// Returns the server of a public name, and the original name.
     pub(crate) fn lookup(&self, name: &str) -> Option<(Arc<ServerEntry>, Box<str>)> {
-        let route = self.table.route(name)?;
-        let entry = self.server_set.entries.get(route.server)?;
-        Some((Arc::clone(entry), route.name.clone()))
+        let (server, name) = self.table.route(name)?;
+        let entry = self.server_set.entries.get(server)?;
+        Some((Arc::clone(entry), Box::from(name)))
     }
 }
 
 impl MergeCache {
     pub(crate) fn clear(&self) {
-        *lock(&self.0) = Merged::default();
+        lock(&self.lists).clear();
+        lock(&self.names).clear();
+        *lock(&self.uris) = None;
     }
 
     /// Returns the known public names.
     pub(crate) fn names(&self, kind: ListKind) -> Option<Arc<Routes<NameTable>>> {
-        lock(&self.0).names.get(&kind).cloned()
+        lock(&self.names).get(&kind).cloned()
     }
 
     /// Returns the known URIs.
     pub(crate) fn uris(&self) -> Option<Arc<Routes<UriTable>>> {
-        lock(&self.0).uris.clone()
+        lock(&self.uris).clone()
     }
 
     /// Returns the list merged from these sources.
     fn get(&self, key: &MergedViewKey, sources: &SourceDigests) -> Option<Arc<MergedList>> {
-        let merged = lock(&self.0);
-        let (of, list) = merged.lists.get(key)?;
+        let lists = lock(&self.lists);
+        let (of, list) = lists.get(key)?;
         (of == sources).then(|| Arc::clone(list))
     }
 
@@ -104,7 +103,7 @@ impl MergeCache {
         list: &Arc<MergedList>,
         is_current: impl FnOnce() -> bool,
     ) -> bool {
-        let lists = &mut lock(&self.0).lists;
+        let mut lists = lock(&self.lists);
         if !is_current() {
             return false;
         }
@@ -166,8 +165,7 @@ pub(crate) async fn page(
     let page = list.page(kind, cursor, size).ok_or_else(|| {
         let why =
             "the cursor is not known, or the list has changed since; begin again without a cursor";
-        let code = ErrorCode::InvalidParams.code();
-        refusal(code, why.to_owned(), None, revision)
+        refuse(ErrorCode::InvalidParams, why, revision)
     })?;
     let ttl = list.ttl_ms;
     let result = match revision.era() {
@@ -200,8 +198,7 @@ pub(crate) async fn merged_list(
         }
     }
     let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
-    let code = ErrorCode::InternalError.code();
-    Err(refusal(code, why.to_owned(), None, revision))
+    Err(refuse(ErrorCode::InternalError, why, revision))
 }
 
 /// Merge of the lists of one server set for one client.
@@ -219,8 +216,9 @@ impl<'a> Merge<'a> {
     async fn run(self) -> Option<Arc<MergedList>> {
         let (server_set, client, kind) = (self.server_set, self.client, self.kind);
         let merges = &self.aggregator.merges;
-        let (sources, audience) = self.server_lists(kind).await;
-        let digests = sources.iter().map(|list| Some(list.as_ref()?.digest()));
+        let lists = refresh::server_lists(self.aggregator, server_set, client, kind);
+        let (sources, audience) = lists.await;
+        let digests = sources.iter().map(|list| Some(list.as_ref()?.digest));
         let digests: SourceDigests = digests.collect();
         let key = MergedViewKey {
             server_set: server_set.version,
@@ -245,13 +243,8 @@ impl<'a> Merge<'a> {
         };
         let list = Arc::new(list);
         let is_current = || self.aggregator.is_current(server_set);
-        cache
-            .insert(key, digests, &list, is_current)
-            .then_some(list)
-    }
-
-    async fn server_lists(&self, kind: ListKind) -> (Sources, Audience) {
-        refresh::server_lists(self.aggregator, self.server_set, self.client, kind).await
+        let is_inserted = cache.insert(key, digests, &list, is_current);
+        is_inserted.then_some(list)
     }
 
     /// Returns the cache for merged lists: that of the client for lists that no other client sees.
@@ -283,12 +276,10 @@ impl<'a> Merge<'a> {
         let others = server_set.other_names(kind, sources);
         let (origins, format) = (server_set.origins(), &server_set.style);
         let table = merge::assign_names(items, others, &origins, format, &mut registry);
-        for conflict in table.conflicts() {
+        for conflict in &table.conflicts {
+            let origin = origins.get(conflict.server);
             tracing::warn!(
-                server = server_set
-                    .entries
-                    .get(conflict.server)
-                    .map_or("", |entry| &*entry.name),
+                server = origin.map_or("", |origin| &*origin.name),
                 name = &*conflict.name,
                 instead = &*conflict.instead,
                 "two servers would have had the same name for a thing"
@@ -298,7 +289,7 @@ impl<'a> Merge<'a> {
             server_set: Arc::clone(server_set),
             table,
         });
-        lock(&cache.0).names.insert(kind, Arc::clone(&names));
+        lock(&cache.names).insert(kind, Arc::clone(&names));
         Some(names)
     }
 
@@ -329,26 +320,28 @@ impl<'a> Merge<'a> {
             ListKind::Resources => ListKind::Templates,
             ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
         };
-        let (other_sources, other_audience) = self.server_lists(other).await;
+        let others = refresh::server_lists(self.aggregator, server_set, self.client, other);
+        let (other_sources, other_audience) = others.await;
         let cache = self.cache(audience.or(other_audience));
         let mut uris = server_set.uris();
         merge::register_uris(kind, items, &mut uris);
         let other_items = self::items(&other_sources, self.revision);
         merge::register_uris(other, &other_items, &mut uris);
         for (kind, sources) in [(kind, sources), (other, &other_sources)] {
-            let others = server_set.other_items(kind, sources, self.revision);
-            merge::register_uris(kind, &others, &mut uris);
+            let others = server_set.other_lists(kind, sources);
+            let others = others.map(|(server, _, list)| list.items(server, self.revision));
+            merge::register_uris(kind, &others.collect::<Vec<_>>(), &mut uris);
         }
         let list = merge::merge(kind, items, &NameTable::default(), &uris);
-        let mut merged = lock(&cache.0);
+        let mut known = lock(&cache.uris);
         if !self.aggregator.is_current(server_set) {
             return None;
         }
-        merged.uris = Some(Arc::new(Routes {
+        *known = Some(Arc::new(Routes {
             server_set: Arc::clone(server_set),
             table: uris,
         }));
-        drop(merged);
+        drop(known);
         Some((list, cache))
     }
 }
@@ -366,21 +359,13 @@ impl ServerSet {
 
     /// Returns the names of items that only other clients were shown.
     fn other_names(&self, kind: ListKind, shown: &Sources) -> Vec<(usize, String)> {
-        let others = self.other_lists(kind, shown);
-        let named = others.flat_map(|(server, entry, list)| {
+        let mut others = Vec::new();
+        for (server, entry, list) in self.other_lists(kind, shown) {
             let names = list.names().into_iter();
             let served = names.filter(|name| entry.serves(kind, name));
-            served.map(move |name| (server, name)).collect::<Vec<_>>()
-        });
-        named.collect()
-    }
-
-    /// Returns the items that only other clients were shown.
-    fn other_items(&self, kind: ListKind, shown: &Sources, client: Revision) -> Vec<ServerItems> {
-        let others = self.other_lists(kind, shown);
+            others.extend(served.map(|name| (server, name)));
+        }
         others
-            .map(|(server, _, list)| list.items(server, client))
-            .collect()
     }
 
     /// Returns the lists of each server that only other clients were shown.

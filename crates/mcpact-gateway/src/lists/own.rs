@@ -51,7 +51,7 @@ impl OwnLists {
     /// Records that the client is shown this list, of any scope.
     pub(crate) fn note_shown(&self, server: u64, kind: ListKind, list: &ServerList) {
         let mut lists = lock(&self.lists);
-        lists.entry((server, kind)).or_default().shown = Some(list.digest());
+        lists.entry((server, kind)).or_default().shown = Some(list.digest);
     }
 
     /// Returns true, once, if the client was shown another list and must be notified.
@@ -59,7 +59,7 @@ impl OwnLists {
         let mut lists = lock(&self.lists);
         let own = lists.get_mut(&(server, kind));
         own.is_some_and(|own| {
-            let is_other = |shown: &mut [u8; 32]| *shown != list.digest();
+            let is_other = |shown: &mut [u8; 32]| *shown != list.digest;
             own.shown.take_if(is_other).is_some()
         })
     }

@@ -17,7 +17,7 @@ use crate::aggregate::merge::Page;
 use crate::connection::UpstreamConnection;
 use crate::connection::pool::Lease;
 use crate::exchange::server_change::{self, disagreed};
-use crate::exchange::{DeclaredTasks, refusal, stamped};
+use crate::exchange::{DeclaredTasks, refuse, stamped};
 use crate::lists::scope::Audience;
 use crate::lists::server_list::{ListError, ServerList};
 use crate::retry::{Retries, Retry, ServerDoubt};
@@ -44,203 +44,186 @@ pub(crate) enum FetchMode {
     Background,
 }
 
-/// Request for a list, its audience, and its effect on the idle timeout.
+/// Request for a list at one server, its audience, and its effect on the idle timeout.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ListFetch {
+pub(crate) struct ListFetch<'a> {
+    pub(crate) server: &'a UpstreamServer,
+    pub(crate) binding: &'a Arc<ServerBinding>,
     pub(crate) kind: ListKind,
     pub(crate) audience: Audience,
     pub(crate) mode: FetchMode,
 }
 
-/// Fetches a list page by page; none if the server is not running and `fetch` must not start it.
-pub(crate) async fn fetch(
-    server: &UpstreamServer,
-    binding: &Arc<ServerBinding>,
-    fetch: ListFetch,
-) -> Result<Option<ServerList>, ListError> {
-    if fetch.mode == FetchMode::Background {
-        let Some(connection) = binding.open_connection() else {
-            return Ok(None);
-        };
-        let listing = list(&connection, binding, fetch);
-        return in_time(server, listing).await.map(Some);
-    }
-    let mut retries = Retries::default();
-    loop {
-        let before = binding.open_connection();
-        let was_modern =
-            before.is_some_and(|connection| connection.revision().era() == Era::Modern);
-        let listed = list_leased(server, binding, fetch).await;
-        let error = match listed {
-            Ok(list) => return Ok(Some(list)),
-            Err(error) => error,
-        };
-        let doubt = match &error {
-            // A list request is safe to repeat.
-            ListError::Lost(lost) if was_modern => lost.doubt().or(Some(ServerDoubt::Ambiguous)),
-            ListError::Lost(error) | ListError::Late(error) | ListError::Refused(error) => {
-                error.doubt()
+impl ListFetch<'_> {
+    /// Fetches a list page by page; none if the server is not running and must not be started.
+    pub(crate) async fn run(self) -> Result<Option<ServerList>, ListError> {
+        if self.mode == FetchMode::Background {
+            return match self.binding.open_connection() {
+                Some(connection) => self.in_time(&connection).await.map(Some),
+                None => Ok(None),
+            };
+        }
+        let mut retries = Retries::default();
+        loop {
+            let before = self.binding.open_connection();
+            let was_modern = before.is_some_and(|before| before.revision().era() == Era::Modern);
+            let error = match self.with_lease().await {
+                Ok(list) => return Ok(Some(list)),
+                Err(error) => error,
+            };
+            let doubt = match &error {
+                // A list request is safe to repeat.
+                ListError::Lost(lost) if was_modern => {
+                    lost.doubt().or(Some(ServerDoubt::Ambiguous))
+                }
+                ListError::Lost(error) | ListError::Late(error) | ListError::Refused(error) => {
+                    error.doubt()
+                }
+            };
+            let decision = doubt.map(|doubt| retries.decide(doubt.attempt()));
+            if decision != Some(Retry::IfServerChanged)
+                || !server_change::is_changed(doubt, self.binding).await
+            {
+                return Err(error);
             }
+        }
+    }
+
+    async fn with_lease(self) -> Result<ServerList, ListError> {
+        let current = rebind::current(self.server, Arc::clone(self.binding)).await;
+        let (binding, _) = current.map_err(ListError::Lost)?;
+        let lease = binding.acquire().await.map_err(ServeError::from);
+        let Lease { connection, guard } = lease.map_err(ListError::Lost)?;
+        let fetch = ListFetch {
+            binding: &binding,
+            ..self
         };
-        let decision = doubt.map(|doubt| retries.decide(doubt.attempt()));
-        if decision != Some(Retry::IfServerChanged)
-            || !server_change::is_changed(doubt, binding).await
-        {
-            return Err(error);
+        let listed = fetch.in_time(&connection).await;
+        if listed.is_ok() {
+            guard.answered();
         }
+        listed
     }
-}
 
-async fn list_leased(
-    server: &UpstreamServer,
-    binding: &Arc<ServerBinding>,
-    fetch: ListFetch,
-) -> Result<ServerList, ListError> {
-    let current = rebind::current(server, Arc::clone(binding)).await;
-    let (binding, _) = current.map_err(ListError::Lost)?;
-    let lease = binding.acquire().await;
-    let Lease { connection, guard } = lease.map_err(|error| ListError::Lost(error.into()))?;
-    let listed = in_time(server, list(&connection, &binding, fetch)).await;
-    if listed.is_ok() {
-        guard.answered();
+    /// Fetches a list on one connection within the time limit.
+    async fn in_time(self, connection: &Arc<UpstreamConnection>) -> Result<ServerList, ListError> {
+        let limit = self.server.shared.run().call_timeout;
+        let listed = tokio::time::timeout(limit, self.on_connection(connection)).await;
+        listed.unwrap_or_else(|_| {
+            let why = format!(
+                "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
+            );
+            Err(ListError::Late(missing(why)))
+        })
     }
-    listed
-}
 
-/// Limits the time of a list request.
-async fn in_time(
-    server: &UpstreamServer,
-    listing: impl Future<Output = Result<ServerList, ListError>>,
-) -> Result<ServerList, ListError> {
-    let limit = server.shared.run().call_timeout;
-    let listed = tokio::time::timeout(limit, listing).await;
-    listed.unwrap_or_else(|_| {
-        let why = format!(
-            "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
-        );
+    /// Fetches a list on one connection. A list for all clients must not depend on the answers of one: it is fetched
+    /// again if a client may have been asked during the request.
+    async fn on_connection(
+        self,
+        connection: &Arc<UpstreamConnection>,
+    ) -> Result<ServerList, ListError> {
+        if self.audience == Audience::Owner {
+            return self.pages(connection).await;
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            let common = connection.shared_lists.begin(self.mode == FetchMode::Call);
+            let listed = self.pages(connection).await;
+            if !common.is_doubtful() {
+                return listed;
+            }
+        }
+        let why = "the server asks clients something whenever it is to list what it has";
         Err(ListError::Late(missing(why)))
-    })
-}
-
-/// Fetches a list on one connection. A list for all clients must not depend on the answers of one: it is fetched again if a
-/// client may have been asked during the request.
-async fn list(
-    connection: &Arc<UpstreamConnection>,
-    binding: &Arc<ServerBinding>,
-    fetch: ListFetch,
-) -> Result<ServerList, ListError> {
-    if fetch.audience == Audience::Owner {
-        return list_pages(connection, binding, fetch).await;
     }
-    for _ in 0..MAX_ATTEMPTS {
-        let common = connection.shared_lists.begin(fetch.mode == FetchMode::Call);
-        let listed = list_pages(connection, binding, fetch).await;
-        if !common.is_doubtful() {
-            return listed;
-        }
-    }
-    let why = "the server asks clients something whenever it is to list what it has";
-    Err(ListError::Late(missing(String::from(why))))
-}
 
-async fn list_pages(
-    connection: &Arc<UpstreamConnection>,
-    binding: &Arc<ServerBinding>,
-    fetch: ListFetch,
-) -> Result<ServerList, ListError> {
-    let kind = fetch.kind;
-    let mut pages = Vec::new();
-    let mut params = String::from("{}");
-    let (mut followed, mut bytes) = (HashSet::new(), 0);
-    loop {
-        let page = page(connection, binding, fetch, &params).await?;
-        let parsed = Page::parse(kind, &page);
-        if parsed.is_none() && pages.is_empty() {
-            let why = format!("the answer has no list `{}`", kind.member());
-            return Err(ListError::Refused(missing(why)));
-        }
-        let next = parsed.and_then(|page| page.next.cursor());
-        if kind == ListKind::Tools {
-            connection.learn_tools(&page);
-        }
-        bytes += page.len();
-        pages.push(page);
-        let goes_on = pages.len() < MAX_PAGES && bytes < MAX_BYTES;
-        // A repeated cursor would lead to pages that are known already.
-        match next.filter(|next| goes_on && followed.insert(next.clone())) {
-            Some(cursor) => params = ObjectWriter::new().text("cursor", &cursor).finish(),
-            None => return Ok(ServerList::new(kind, connection.revision(), pages)),
+    async fn pages(self, connection: &Arc<UpstreamConnection>) -> Result<ServerList, ListError> {
+        let kind = self.kind;
+        let mut pages = Vec::new();
+        let mut params = String::from("{}");
+        let (mut followed, mut bytes) = (HashSet::new(), 0);
+        loop {
+            let page = self.page(connection, &params).await?;
+            let parsed = Page::parse(kind, &page);
+            if parsed.is_none() && pages.is_empty() {
+                let why = format!("the answer has no list `{}`", kind.member());
+                return Err(ListError::Refused(missing(why)));
+            }
+            let next = parsed.and_then(|page| page.cursor);
+            if kind == ListKind::Tools {
+                connection.learn_tools(&page);
+            }
+            bytes += page.len();
+            pages.push(page);
+            let goes_on = pages.len() < MAX_PAGES && bytes < MAX_BYTES;
+            // A repeated cursor would lead to pages that are known already.
+            match next.filter(|next| goes_on && followed.insert(next.clone())) {
+                Some(cursor) => params = ObjectWriter::new().text("cursor", &cursor).finish(),
+                None => return Ok(ServerList::new(kind, connection.revision(), pages)),
+            }
         }
     }
-}
 
-async fn page(
-    connection: &Arc<UpstreamConnection>,
-    binding: &Arc<ServerBinding>,
-    fetch: ListFetch,
-    params: &str,
-) -> Result<ByteString, ListError> {
-    let stamped = match connection.revision().era() {
-        Era::Legacy => None,
-        Era::Modern => {
+    async fn page(
+        self,
+        connection: &Arc<UpstreamConnection>,
+        params: &str,
+    ) -> Result<ByteString, ListError> {
+        let revision = connection.revision();
+        let stamped = (revision.era() == Era::Modern).then(|| {
             let tasks = DeclaredTasks::AsDeclared;
-            let revision = connection.revision();
-            let stamped = stamped(binding, ResponseMode::Stream, tasks, revision, params);
+            let stamped = stamped(self.binding, ResponseMode::Stream, tasks, revision, params);
             // Modern clients identify themselves in each request; a list is for all of them.
             let own = || own_stamp(connection, params);
-            Some(stamped.ok().flatten().unwrap_or_else(own))
-        }
-    };
-    let params = stamped.as_deref().unwrap_or(params);
-    let mut call = connection.call(fetch.kind.method(), params).await;
-    loop {
-        match call.next().await {
-            CallEvent::Response(ServerResponse::Result(raw)) => return Ok(raw),
-            CallEvent::Response(ServerResponse::Error(raw)) => {
-                return Err(ListError::Refused(server_error(&raw)));
+            stamped.ok().flatten().unwrap_or_else(own)
+        });
+        let params = stamped.as_deref().unwrap_or(params);
+        let mut call = connection.call(self.kind.method(), params).await;
+        loop {
+            match call.next().await {
+                CallEvent::Response(ServerResponse::Result(raw)) => return Ok(raw),
+                CallEvent::Response(ServerResponse::Error(raw)) => {
+                    return Err(ListError::Refused(server_error(&raw)));
+                }
+                CallEvent::Failed(loss) => return Err(self.failure(revision, &loss)),
+                CallEvent::Notification(_) => {}
+                CallEvent::Request(ask) if self.audience == Audience::Owner => {
+                    connection.dispatch_question(ask)
+                }
+                CallEvent::Request(ask) => connection.answer_for_shared_list(ask).await,
             }
-            CallEvent::Failed(loss) => {
-                let doubt = server_change::doubt(&loss, connection.revision());
-                let error = list_error(connection, binding, &loss);
-                return Err(error.map(|error| error.with_doubt(doubt)));
-            }
-            CallEvent::Notification(_) => {}
-            CallEvent::Request(ask) if fetch.audience == Audience::Owner => {
-                connection.dispatch_question(ask)
-            }
-            CallEvent::Request(ask) => connection.answer_for_shared_list(ask).await,
         }
     }
-}
 
-/// Returns the error for a failed request of a page.
-fn list_error(
-    connection: &UpstreamConnection,
-    binding: &ServerBinding,
-    loss: &CallFailure,
-) -> ListError {
-    let refused = |kind| ListError::Refused(binding.error(kind).into());
-    let why = match loss {
-        CallFailure::RevisionRefused => return refused(disagreed(connection.revision())),
-        CallFailure::ResponseTooLarge(limit) => {
-            return refused(UpstreamErrorKind::ResponseTooLarge { limit: *limit });
-        }
-        CallFailure::Ambiguous(AmbiguousRefusal {
-            error: Some(raw), ..
-        }) => return ListError::Refused(server_error(raw)),
-        CallFailure::Ambiguous(AmbiguousRefusal { status, .. })
-        | CallFailure::HttpStatus(status) => {
-            format!("the server answered with status {status}")
-        }
-        CallFailure::SessionLost => String::from("the server no longer knows the session"),
-        CallFailure::NotSent(why) | CallFailure::ConnectionLost(why) => why.to_string(),
-        CallFailure::ProtocolViolation(why) => why.clone(),
-        CallFailure::Unreachable(error) => {
-            with_causes(&UpstreamErrorKind::Transport(Arc::clone(error)))
-        }
-        CallFailure::LoopDetected => UpstreamErrorKind::Loop.to_string(),
-    };
-    ListError::Lost(missing(why))
+    /// Returns the error for a failed request of a page.
+    fn failure(self, revision: Revision, loss: &CallFailure) -> ListError {
+        let doubt = server_change::doubt(loss, revision);
+        let refused = |error: ServeError| ListError::Refused(error.with_doubt(doubt));
+        let why = match loss {
+            CallFailure::RevisionRefused => {
+                return refused(self.binding.error(disagreed(revision)).into());
+            }
+            CallFailure::ResponseTooLarge(limit) => {
+                let kind = UpstreamErrorKind::ResponseTooLarge { limit: *limit };
+                return refused(self.binding.error(kind).into());
+            }
+            CallFailure::Ambiguous(AmbiguousRefusal {
+                error: Some(raw), ..
+            }) => return refused(server_error(raw)),
+            CallFailure::Ambiguous(AmbiguousRefusal { status, .. })
+            | CallFailure::HttpStatus(status) => {
+                format!("the server answered with status {status}")
+            }
+            CallFailure::SessionLost => String::from("the server no longer knows the session"),
+            CallFailure::NotSent(why) | CallFailure::ConnectionLost(why) => why.to_string(),
+            CallFailure::ProtocolViolation(why) => why.clone(),
+            CallFailure::Unreachable(error) => {
+                with_causes(&UpstreamErrorKind::Transport(Arc::clone(error)))
+            }
+            CallFailure::LoopDetected => UpstreamErrorKind::Loop.to_string(),
+        };
+        ListError::Lost(missing(why).with_doubt(doubt))
+    }
 }
 
 /// Returns parameters for a modern server, with the capabilities of the gateway itself.
@@ -259,27 +242,16 @@ pub(crate) fn own_stamp(connection: &UpstreamConnection, params: &str) -> String
 
 /// Returns an error response of the server as it is.
 fn server_error(raw: &str) -> ServeError {
-    match ErrorBody::parse(raw) {
-        Some(body) => {
-            let data = body.data.map(str::to_owned);
-            let message = body.message.into_owned();
-            ServeError::response(wire_error(
-                body.code,
-                message,
-                data,
-                Revision::newest(Era::Modern),
-            ))
-        }
-        None => missing(String::from("its error cannot be read")),
-    }
+    let Some(body) = ErrorBody::parse(raw) else {
+        return missing("its error cannot be read");
+    };
+    let data = body.data.map(str::to_owned);
+    let (message, revision) = (body.message.into_owned(), Revision::newest(Era::Modern));
+    ServeError::response(wire_error(body.code, message, data, revision))
 }
 
 /// Returns the error for a list that could not be fetched.
-fn missing(why: String) -> ServeError {
-    refusal(
-        ErrorCode::InternalError.code(),
-        why,
-        None,
-        Revision::newest(Era::Modern),
-    )
+fn missing(why: impl Into<String>) -> ServeError {
+    let revision = Revision::newest(Era::Modern);
+    refuse(ErrorCode::InternalError, why, revision)
 }

@@ -11,10 +11,9 @@ use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::connection::IdleGuard;
 use crate::downstream::client::DownstreamClient;
-use crate::error::ServeError;
 use crate::lists::cache_entry::{CacheEntry, FetchOutcome, Freshness, ListVersion};
 use crate::lists::merged::Sources;
-use crate::lists::pages::{self, FetchMode, ListFetch};
+use crate::lists::pages::{FetchMode, ListFetch};
 use crate::lists::request::ListRequest;
 use crate::lists::scope::{Audience, ListScope};
 use crate::lists::server_list::{ListError, ServerList};
@@ -99,7 +98,7 @@ impl ListRequest {
 
     /// Fetches the list again; returns the cached one if that fails.
     pub(crate) async fn refetched(self) -> Option<Arc<ServerList>> {
-        let mut fetches = self.cached.subscribe();
+        let mut fetches = self.cached.fetches.subscribe();
         self.start_fetch(FetchMode::Call, None);
         // A list that failed lately is not requested again; clients are notified when a late list arrives.
         if self.cached.fetching_since().is_some() {
@@ -121,7 +120,7 @@ impl ListRequest {
             self.publish(cached.end_fetch(Some(Arc::new(self.empty_list())), version));
             return cached.list();
         }
-        let mut fetches = cached.subscribe();
+        let mut fetches = cached.fetches.subscribe();
         // A server that has just failed is retried later; clients do not wait for it.
         let is_resting = entry.server.status().state.wait().is_some() || cached.has_timed_out();
         self.start_fetch(FetchMode::Call, None);
@@ -165,16 +164,15 @@ impl ListRequest {
             Ok(list) => list,
             // The server may have been stopped as idle meanwhile.
             Err(ListError::Lost(error)) if mode == FetchMode::Background => {
-                let error = entry
-                    .server
-                    .shared
-                    .masks
-                    .cover(error.message().into_owned());
+                let masks = &entry.server.shared.masks;
+                let error = masks.cover(error.message().into_owned());
                 tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
                 None
             }
             // A server at capacity works for other clients.
-            Err(ListError::Lost(error)) if is_at_capacity(&error) && entry.profile().is_some() => {
+            Err(ListError::Lost(error))
+                if error.outcome() == Outcome::Busy && entry.profile().is_some() =>
+            {
                 is_busy = true;
                 cached.note_miss();
                 self.note_failure(&error);
@@ -224,11 +222,13 @@ impl ListRequest {
             return Ok(Some(self.empty_list()));
         }
         let fetch = ListFetch {
+            server: &self.entry.server,
+            binding: &binding,
             kind: self.kind,
             audience: self.audience(),
             mode,
         };
-        match pages::fetch(&self.entry.server, &binding, fetch).await {
+        match fetch.run().await {
             // The server declares a capability that it does not have.
             Err(ListError::Refused(error)) if error.code() == ErrorCode::MethodNotFound.code() => {
                 Ok(Some(self.empty_list()))
@@ -237,12 +237,20 @@ impl ListRequest {
         }
     }
 
-    /// Notifies all clients of a changed list, or only the client that owns it.
+    /// Saves a fetched list; notifies all clients of a change, or only the client that owns the list.
     fn publish(&self, outcome: FetchOutcome) {
-        if self.scope != ListScope::Own {
-            self.entry.publish(self.kind, outcome);
-        } else if self.differs_from_shown(&self.cached) || outcome == FetchOutcome::Changed {
-            self.notify_client();
+        let is_changed = outcome == FetchOutcome::Changed;
+        if self.scope == ListScope::Own {
+            if self.differs_from_shown(&self.cached) || is_changed {
+                self.notify_client();
+            }
+            return;
+        }
+        if outcome != FetchOutcome::Failed {
+            self.entry.save();
+        }
+        if is_changed {
+            self.entry.announce(self.kind.changed());
         }
     }
 
@@ -290,22 +298,18 @@ impl ListRequest {
 
     /// Tries again after a while to fetch a list from a server at capacity.
     fn retry_later(&self) {
-        let delay = self
-            .entry
-            .server
-            .retry_backoff()
-            .pause(self.cached.note_busy());
-        let (aggregator, entry) = (
-            Arc::downgrade(&self.aggregator),
-            Arc::downgrade(&self.entry),
-        );
-        let (kind, cached) = (self.kind, Arc::downgrade(&self.cached));
+        let backoff = self.entry.server.retry_backoff();
+        let delay = backoff.pause(self.cached.note_busy());
+        let aggregator = Arc::downgrade(&self.aggregator);
+        let (kind, entry) = (self.kind, Arc::downgrade(&self.entry));
+        let cached = Arc::downgrade(&self.cached);
+        let repeated = move || {
+            let (aggregator, entry) = (aggregator.upgrade()?, entry.upgrade()?);
+            Self::repeated(&aggregator, &entry, kind, cached.upgrade()?)
+        };
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
-            let needed = (aggregator.upgrade(), entry.upgrade(), cached.upgrade());
-            if let (Some(aggregator), Some(entry), Some(cached)) = needed
-                && let Some(request) = Self::repeated(&aggregator, &entry, kind, cached)
-            {
+            if let Some(request) = repeated() {
                 request.fetch_missed();
             }
         });
@@ -358,8 +362,4 @@ pub(crate) fn poll(aggregator: &Arc<Aggregator>) {
             }
         }
     });
-}
-
-fn is_at_capacity(error: &ServeError) -> bool {
-    error.outcome() == Outcome::Busy
 }

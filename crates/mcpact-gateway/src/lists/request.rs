@@ -34,21 +34,28 @@ impl ListRequest {
         client: &Arc<DownstreamClient>,
         kind: ListKind,
     ) -> Self {
-        let own = client.own_list(entry, kind);
-        let own = own.map(|cached| (ListScope::Own, cached));
-        let list = own.unwrap_or_else(|| shared_list(entry, client, kind));
-        Self::of(aggregator, entry, Arc::clone(client), kind, list)
+        let (scope, cached) = match client.own_list(entry, kind) {
+            Some(own) => (ListScope::Own, own),
+            None => shared_list(entry, client, kind),
+        };
+        Self {
+            aggregator: Arc::clone(aggregator),
+            entry: Arc::clone(entry),
+            client: Arc::clone(client),
+            kind,
+            scope,
+            cached,
+        }
     }
 
     /// Requests the list of the client's own instance, whether it has one or not.
-    pub(crate) fn own(
-        aggregator: &Arc<Aggregator>,
-        entry: &Arc<ServerEntry>,
-        client: &Arc<DownstreamClient>,
-        kind: ListKind,
-    ) -> Self {
-        let list = (ListScope::Own, client.own_lists.entry(entry.number, kind));
-        Self::of(aggregator, entry, Arc::clone(client), kind, list)
+    pub(crate) fn own(self) -> Self {
+        let cached = self.client.own_lists.entry(self.entry.number, self.kind);
+        Self {
+            scope: ListScope::Own,
+            cached,
+            ..self
+        }
     }
 
     /// Requests a shared list on behalf of the client that requested it last, if that still exists.
@@ -58,25 +65,14 @@ impl ListRequest {
         kind: ListKind,
         cached: Arc<CacheEntry>,
     ) -> Option<Self> {
-        let (client, scope) = (cached.client()?, entry.list_scope(false));
-        Some(Self::of(aggregator, entry, client, kind, (scope, cached)))
-    }
-
-    fn of(
-        aggregator: &Arc<Aggregator>,
-        entry: &Arc<ServerEntry>,
-        client: Arc<DownstreamClient>,
-        kind: ListKind,
-        (scope, cached): (ListScope, Arc<CacheEntry>),
-    ) -> Self {
-        Self {
+        Some(Self {
             aggregator: Arc::clone(aggregator),
             entry: Arc::clone(entry),
-            client,
+            client: cached.client()?,
             kind,
-            scope,
+            scope: entry.list_scope(false),
             cached,
-        }
+        })
     }
 
     /// Requests the same list of the clients without an own instance.
@@ -158,10 +154,11 @@ impl ListRequest {
 
     /// Returns the list to show while the server does not answer: an outdated one, or that of another client.
     pub(crate) fn fallback(&self) -> Option<Arc<ServerList>> {
-        let key = list_key(&self.entry, &self.client, self.kind);
-        let shared = || self.shared().cached.list();
-        let of_other_client = || self.entry.lists.of_other_client(&key);
-        self.cached.list().or_else(shared).or_else(of_other_client)
+        let shared = self.shared();
+        let list = self.cached.list().or_else(|| shared.cached.list());
+        let (scope, principal) = (shared.scope, self.client.principal());
+        let lists = &self.entry.lists;
+        list.or_else(|| lists.of_other_client(self.kind, scope, principal))
     }
 
     /// Returns a fetched list for the cache. An own list that equals the shared one uses its memory.
@@ -190,8 +187,8 @@ impl ListRequest {
             return;
         }
         if self.entry.profile().is_none() {
-            let why = "it has not answered yet".into();
-            self.entry.note_failure(Some(why));
+            self.entry
+                .note_failure(Some("it has not answered yet".into()));
         } else {
             let why = format!("its `{}` has not come yet", self.kind.method());
             self.entry.note_missing_list(self.kind, why);
@@ -205,15 +202,12 @@ fn shared_list(
     client: &DownstreamClient,
     kind: ListKind,
 ) -> (ListScope, Arc<CacheEntry>) {
-    let key = list_key(entry, client, kind);
-    (key.scope, entry.cached_list(key))
-}
-
-fn list_key(entry: &ServerEntry, client: &DownstreamClient, kind: ListKind) -> ListKey {
-    ListKey {
+    let key = ListKey {
         kind,
         scope: entry.list_scope(false),
         principal: client.principal().into(),
         fingerprint: (!entry.is_modern()).then(|| client.fingerprint.clone()),
-    }
+    };
+    let restored = |list: &ServerList| entry.note_defects(kind, list);
+    (key.scope, entry.lists.entry(key, restored))
 }

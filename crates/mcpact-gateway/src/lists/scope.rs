@@ -26,44 +26,41 @@ pub(crate) enum Audience {
 impl Audience {
     /// Returns the audience of a result made of two lists.
     pub(crate) const fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::All, Self::All) => Self::All,
-            (Self::Owner, _) | (_, Self::Owner) => Self::Owner,
+        match self {
+            Self::All => other,
+            Self::Owner => Self::Owner,
         }
     }
 }
 
 /// Returns the scope of the list that a client is shown; `era` is none for an unknown server.
-pub(crate) const fn list_scope(
+pub(crate) fn list_scope(
     sharing: SharingPolicy,
     era: Option<Era>,
     has_instance: bool,
 ) -> ListScope {
-    match (sharing, era, has_instance) {
-        // A modern server has no state per client.
-        (SharingPolicy::SameAffinity | SharingPolicy::All, _, _) | (_, Some(Era::Modern), _) => {
-            ListScope::Kind
-        }
-        (SharingPolicy::Exclusive, Some(Era::Legacy) | None, true) => ListScope::Own,
-        (SharingPolicy::Exclusive, Some(Era::Legacy) | None, false) => ListScope::Internal,
+    // A modern server has no state per client.
+    let is_shared = sharing != SharingPolicy::Exclusive || era == Some(Era::Modern);
+    match (is_shared, has_instance) {
+        (true, _) => ListScope::Kind,
+        (false, true) => ListScope::Own,
+        (false, false) => ListScope::Internal,
     }
 }
 
 /// Returns the clients that a list change of an instance concerns. A modern server has no state per client.
-pub(crate) const fn change_audience(
+pub(crate) fn change_audience(
     sharing: SharingPolicy,
     era: Era,
     instance: InstanceSharing,
 ) -> Audience {
-    match (sharing, era, instance) {
-        (
-            SharingPolicy::Exclusive,
-            Era::Legacy,
-            InstanceSharing::Exclusive | InstanceSharing::Shared,
-        ) => Audience::Owner,
-        (SharingPolicy::Exclusive | SharingPolicy::SameAffinity | SharingPolicy::All, _, _) => {
-            Audience::All
-        }
+    let is_owned = sharing == SharingPolicy::Exclusive
+        && era == Era::Legacy
+        && instance != InstanceSharing::Internal;
+    if is_owned {
+        Audience::Owner
+    } else {
+        Audience::All
     }
 }
 

@@ -4,14 +4,13 @@ use std::borrow::Cow;
 
 use bytestring::ByteString;
 use mcpact_spec::{Feature, Revision};
-use mcpact_translate::shape::{ShapeError, result};
+use mcpact_translate::shape::result;
 use mcpact_translate::tasks::with_task_support;
-use mcpact_wire::raw::Object;
 use sha2::{Digest, Sha256};
 
 use crate::aggregate::list_defects::ListDefects;
 use crate::aggregate::list_kind::ListKind;
-use crate::aggregate::merge::{Page, ServerItems};
+use crate::aggregate::merge::{Page, ServerItems, item_key};
 use crate::cache::CachedList;
 use crate::error::ServeError;
 
@@ -22,7 +21,7 @@ pub(crate) struct ServerList {
     revision: Revision,
     pages: Vec<ByteString>,
     /// Digest of the items, independent of the pages.
-    digest: [u8; 32],
+    pub(crate) digest: [u8; 32],
     count: usize,
     defects: ListDefects,
 }
@@ -36,16 +35,6 @@ pub(crate) enum ListError {
     Late(ServeError),
     /// The server answered with an error or an invalid list.
     Refused(ServeError),
-}
-
-impl ListError {
-    pub(crate) fn map(self, change: impl FnOnce(ServeError) -> ServeError) -> Self {
-        match self {
-            Self::Lost(error) => Self::Lost(change(error)),
-            Self::Late(error) => Self::Late(change(error)),
-            Self::Refused(error) => Self::Refused(change(error)),
-        }
-    }
 }
 
 impl ServerList {
@@ -65,11 +54,6 @@ impl ServerList {
             defects,
             pages,
         }
-    }
-
-    /// Returns the digest of the items.
-    pub(crate) const fn digest(&self) -> [u8; 32] {
-        self.digest
     }
 
     /// Returns true if both lists have the same items.
@@ -103,11 +87,8 @@ impl ServerList {
     /// Returns the names of the items.
     pub(crate) fn names(&self) -> Vec<String> {
         let items = self.items(0, self.revision).items;
-        let named = items.iter().filter_map(|item| {
-            let item = Object::parse(item).ok()?;
-            item.get_str("name").map(|name| name.to_string())
-        });
-        named.collect()
+        let names = items.iter().filter_map(|item| item_key(self.kind, item));
+        names.collect()
     }
 
     /// Describes the parts of the list that are left out; none if it is complete.
@@ -122,16 +103,20 @@ impl ServerList {
             items: Vec::new(),
             ttl_ms: 0,
         };
+        // The gateway hosts the calls of a modern server as tasks.
+        let has_hosted_tasks = self.kind == ListKind::Tools
+            && self.revision.has(Feature::TasksExtension)
+            && client.has(Feature::TasksCore);
         for (at, page) in self.pages.iter().enumerate() {
             let raw = &self.defects.valid_page(self.kind, page);
             let method = self.kind.method();
-            let shaped = result(method, raw, self.revision, client, None)
-                .and_then(|page| self.with_hosted_tasks(page, client));
-            let Some(page) = shaped
-                .as_deref()
-                .ok()
-                .and_then(|page| Page::parse(self.kind, page))
-            else {
+            let shaped = result(method, raw, self.revision, client, None);
+            let shaped = shaped.and_then(|page| match has_hosted_tasks {
+                true => Ok(Cow::Owned(with_task_support(&page)?.into_owned())),
+                false => Ok(page),
+            });
+            let page = shaped.as_deref().ok();
+            let Some(page) = page.and_then(|page| Page::parse(self.kind, page)) else {
                 tracing::warn!(%method, "a page of the server cannot be shown");
                 continue;
             };
@@ -141,20 +126,5 @@ impl ServerList {
             all.items.extend(page.items.into_iter().map(Box::from));
         }
         all
-    }
-
-    /// Adds task support to the tools of a modern server, whose calls the gateway hosts as tasks.
-    fn with_hosted_tasks<'p>(
-        &self,
-        page: Cow<'p, str>,
-        client: Revision,
-    ) -> Result<Cow<'p, str>, ShapeError> {
-        let is_hosted = self.kind == ListKind::Tools
-            && self.revision.has(Feature::TasksExtension)
-            && client.has(Feature::TasksCore);
-        if !is_hosted {
-            return Ok(page);
-        }
-        Ok(Cow::Owned(with_task_support(&page)?.into_owned()))
     }
 }

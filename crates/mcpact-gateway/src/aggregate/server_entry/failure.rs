@@ -63,8 +63,7 @@ impl ServerEntry {
     /// Returns the cause of unavailability.
     #[must_use]
     pub fn failure(&self) -> Option<Box<str>> {
-        let failure = self.explanation()?;
-        Some(failure.to_string().into())
+        Some(self.explanation()?.to_string().into())
     }
 
     fn explanation(&self) -> Option<Explanation> {
@@ -75,16 +74,10 @@ impl ServerEntry {
 
     /// Returns the time since which the server is unavailable.
     pub(crate) fn missing_for(&self) -> Option<Duration> {
-        let known = lock(&self.failure)
-            .as_ref()
-            .map(|(_, since)| since.elapsed());
-        known.max(
-            self.server
-                .shared
-                .supervisor
-                .outage()
-                .map(|failure| failure.age),
-        )
+        let since = lock(&self.failure).as_ref().map(|(_, since)| *since);
+        let outage = self.server.shared.supervisor.outage();
+        let outage = outage.map(|failure| failure.age);
+        since.map(|since| since.elapsed()).max(outage)
     }
 
     /// Returns true if no list of this kind is known and no failure either: the server is starting, or waits for a
