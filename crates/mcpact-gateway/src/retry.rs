@@ -76,7 +76,7 @@ impl Attempt {
 /// Reason to doubt that the server is still the one negotiated with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerDoubt {
-    /// The request was not sent because the revision of the available connection differs.
+    /// The request was not sent, or refused unread, because the connection belongs to a former server.
     NotSent,
     /// The server refuses this revision, to which it agreed. It has not processed the request.
     RefusesRevision(Revision),

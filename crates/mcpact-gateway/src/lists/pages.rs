@@ -197,7 +197,11 @@ impl ListFetch<'_> {
 
     /// Returns the error for a failed request of a page.
     fn failure(self, revision: Revision, loss: &CallFailure) -> ListError {
-        let doubt = server_change::doubt(loss, revision);
+        let doubt = match loss {
+            // A replaced server does not know the session. The pool may hold several such connections.
+            CallFailure::SessionLost => Some(ServerDoubt::NotSent),
+            _ => server_change::doubt(loss, revision),
+        };
         let refused = |error: ServeError| ListError::Refused(error.with_doubt(doubt));
         let why = match loss {
             CallFailure::RevisionRefused => {
