@@ -85,7 +85,7 @@ async fn call(
     take_turn(&mut exchange).await?;
     let params = exchange.params()?;
     if let Some(turn) = &mut exchange.turn {
-        turn.begin();
+        turn.is_running = true;
     }
     let connection = Arc::clone(&exchange.connection);
     let mut session_questions = connection.askable.enter();
@@ -95,7 +95,7 @@ async fn call(
             SentCall::Waiting(call, task) => (call, Some(task)),
             SentCall::Answered(reply) => {
                 if let Some(turn) = &mut exchange.turn {
-                    turn.end();
+                    turn.is_running = false;
                 }
                 return exchange.finished(&reply);
             }
@@ -233,7 +233,7 @@ impl OpenCall {
         if let (Some(CallEvent::Response(_) | CallEvent::Failed(_)), Some(turn)) =
             (&event, &mut self.exchange.turn)
         {
-            turn.end();
+            turn.is_running = false;
         }
         event
     }

@@ -52,7 +52,8 @@ pub(crate) struct ConnectionPool {
 #[derive(Debug)]
 pub(crate) struct QuestionPermit {
     pub(crate) slot: Arc<ConnectionSlot>,
-    is_running: bool,
+    /// The call has started, and has neither a response nor lost its connection.
+    pub(crate) is_running: bool,
     /// Client that becomes the owner of this connection after the call, because the server may store its answer.
     pub(crate) next_owner: Option<(Arc<UpstreamConnection>, ClientRef)>,
 }
@@ -64,16 +65,6 @@ impl QuestionPermit {
             is_running: false,
             next_owner: None,
         })
-    }
-
-    /// Records the start of the call.
-    pub(crate) const fn begin(&mut self) {
-        self.is_running = true;
-    }
-
-    /// Records the response to the call, or the loss of the connection.
-    pub(crate) const fn end(&mut self) {
-        self.is_running = false;
     }
 }
 
@@ -118,7 +109,8 @@ pub(crate) async fn lease(
             // Another client has become the owner meanwhile.
             Placed::Call(..) => {}
             Placed::Open(number) => {
-                slot(number).connection_because(StartCause::Request).await?;
+                let (user, cause) = (&ConnectionUser::Gateway, StartCause::Request);
+                slot(number).connection_for(user, cause).await?;
             }
             Placed::Release(numbers) => {
                 for number in numbers {
@@ -224,14 +216,6 @@ impl ConnectionPool {
         permit.map_err(|kind| self.first.error(kind.in_turn()))
     }
 
-    /// Returns any connection, opened for this cause if there is none.
-    pub(crate) async fn connection_because(
-        &self,
-        cause: StartCause,
-    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.connection_for(&ConnectionUser::Gateway, cause).await
-    }
-
     /// Returns a connection for something other than a call, opened for this cause if there is none.
     pub(crate) async fn connection_for(
         &self,
@@ -254,7 +238,9 @@ impl ConnectionPool {
                 // Only calls wait.
                 Placement::Wait(_) | Placement::Refuse => 0,
             };
-            let connection = self.slot(number).connection_because(cause).await?;
+            let slot = self.slot(number);
+            let opening = slot.connection_for(&ConnectionUser::Gateway, cause);
+            let connection = opening.await?;
             if connection.ownership.admits(user) {
                 return Ok(connection);
             }
@@ -270,7 +256,8 @@ impl ConnectionPool {
     /// Opens one more connection.
     pub(crate) async fn open_another(&self, cause: StartCause) -> Result<(), UpstreamError> {
         let slot = self.closed().unwrap_or_else(|| self.slot(usize::MAX));
-        slot.connection_because(cause).await.map(|_| ())
+        let opening = slot.connection_for(&ConnectionUser::Gateway, cause);
+        opening.await.map(|_| ())
     }
 
     /// Returns any open connection.

@@ -157,9 +157,8 @@ impl CallQuestions {
         self.unsent.push(sent);
         let context = connection.question_context(&ask);
         let asking = async move {
-            let sending = Some(sending);
             connection
-                .forward_to(&sink, ask, method, context, sending)
+                .forward_to(&sink, ask, method, context, Some(sending))
                 .await;
         };
         self.open.push(Box::pin(asking));

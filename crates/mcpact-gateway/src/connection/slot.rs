@@ -14,7 +14,7 @@ use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
 use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Masks;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::approval::check;
 use crate::connect::connect;
@@ -120,7 +120,7 @@ impl ServerShared {
 /// Slot for one connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
-    shared: Arc<ServerShared>,
+    pub(crate) shared: Arc<ServerShared>,
     offer: Offer,
     sharing: InstanceSharing,
     current: Mutex<Option<Arc<UpstreamConnection>>>,
@@ -134,7 +134,7 @@ pub(crate) struct ConnectionSlot {
     /// Cause of the loss of the client's state, until it is reported.
     unreported_loss: Mutex<Option<FailureText>>,
     /// Changes of the lists of an instance that one client uses.
-    own_changes: Arc<OwnListChanges>,
+    pub(crate) own_changes: Arc<OwnListChanges>,
 }
 
 impl ConnectionSlot {
@@ -190,10 +190,10 @@ impl ConnectionSlot {
 
     /// Releases the connection of another client. Calls in flight keep it open.
     pub(crate) fn release_foreign(&self, user: &ConnectionUser) {
-        let is_foreign =
-            |connection: &mut Arc<UpstreamConnection>| !connection.ownership.admits(user);
-        let foreign = self.current().take_if(is_foreign);
-        // Dropped after the lock is released.
+        let mut current = self.current();
+        let foreign = current.take_if(|connection| !connection.ownership.admits(user));
+        // The lock is released before the connection is dropped.
+        drop(current);
         drop(foreign);
     }
 
@@ -305,15 +305,8 @@ impl ConnectionSlot {
         self.shared.run().strategy
     }
 
-    /// Returns the connection, also of another client; opened for this cause if there is none.
-    pub(crate) async fn connection_because(
-        self: &Arc<Self>,
-        cause: StartCause,
-    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
-        self.connection_for(&ConnectionUser::Gateway, cause).await
-    }
-
-    /// Returns the connection, opened for this cause if there is none that the user may use.
+    /// Returns the connection, opened for this cause if there is none that the user may use. The gateway may use that of
+    /// any client.
     pub(crate) async fn connection_for(
         self: &Arc<Self>,
         user: &ConnectionUser,
@@ -430,7 +423,8 @@ impl ConnectionSlot {
         self.shared.tool_tasks.forget();
         let mut failures = 0;
         while self.subscribers.are_listening() {
-            let Err(error) = self.connection_because(StartCause::Listener).await else {
+            let (user, cause) = (&ConnectionUser::Gateway, StartCause::Listener);
+            let Err(error) = self.connection_for(user, cause).await else {
                 return;
             };
             match error.kind.next_start() {
@@ -453,24 +447,9 @@ impl ConnectionSlot {
         }
     }
 
-    /// Returns the changes of the lists of an instance that one client uses.
-    pub(crate) const fn own_changes(&self) -> &Arc<OwnListChanges> {
-        &self.own_changes
-    }
-
-    /// Returns a receiver that changes with every new connection to the server.
-    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
-        self.shared.info_cache.connections()
-    }
-
     /// Returns true if requests to the server have credentials.
     pub(crate) fn has_credentials(&self) -> bool {
         self.shared.target.has_credentials()
-    }
-
-    /// Returns the error for a lost call, which is not logged here.
-    pub(crate) fn lost_call(&self, kind: UpstreamErrorKind) -> UpstreamError {
-        self.shared.error(kind)
     }
 
     /// Returns the error of a start. The supervisor logs that of a recovery.

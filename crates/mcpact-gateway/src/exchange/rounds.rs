@@ -220,7 +220,7 @@ pub(crate) async fn asking_along(
         take_turn(&mut exchange).await?;
     }
     if let Some(turn) = &mut exchange.turn {
-        turn.begin();
+        turn.is_running = true;
     }
     // Declared before the call so that it is dropped after it: the call is cancelled before its questions are
     // refused.
@@ -243,7 +243,7 @@ pub(crate) async fn asking_along(
         if let (CallEvent::Response(_) | CallEvent::Failed(_), Some(turn)) =
             (&event, &mut exchange.turn)
         {
-            turn.end();
+            turn.is_running = false;
         }
         match event {
             CallEvent::Notification(note) => {

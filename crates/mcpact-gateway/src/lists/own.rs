@@ -238,7 +238,7 @@ impl OwnInstance {
     fn of(binding: &ServerBinding) -> Self {
         let connection = binding.open_connection();
         Self {
-            changes: Arc::clone(binding.slot.own_changes()),
+            changes: Arc::clone(&binding.slot.own_changes),
             session: connection.map(|connection| connection.session),
         }
     }

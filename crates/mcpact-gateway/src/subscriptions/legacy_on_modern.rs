@@ -236,7 +236,7 @@ async fn connection_for(
     binding: &Weak<ServerBinding>,
     filter: &ListenFilter,
 ) -> Option<Arc<UpstreamConnection>> {
-    let mut connections = binding.upgrade()?.slot.connections();
+    let mut connections = binding.upgrade()?.slot.shared.info_cache.connections();
     loop {
         let binding = binding.upgrade()?;
         if binding.wants_awake(filter) {

@@ -423,23 +423,21 @@ impl Supervisor {
                 .ok()
                 .flatten()
                 .is_some_and(|answer| has_passed(needs_success, answer));
-            if let Some(supervisor) = supervisor.upgrade() {
-                supervisor.check_finished(id, has_passed);
+            let Some(supervisor) = supervisor.upgrade() else {
+                return;
+            };
+            let now = supervisor.now();
+            let mut instances = supervisor.instances();
+            let (diagnosis, closes) = instances.check_finished(id, has_passed, random(), now);
+            drop(instances);
+            if diagnosis != Diagnosis::Healthy {
+                supervisor.log_unhealthy(id, diagnosis);
             }
+            if closes {
+                supervisor.close_one(id);
+            }
+            supervisor.changed();
         });
-    }
-
-    fn check_finished(&self, id: InstanceId, has_passed: bool) {
-        let mut instances = self.instances();
-        let (diagnosis, closes) = instances.check_finished(id, has_passed, random(), self.now());
-        drop(instances);
-        if diagnosis != Diagnosis::Healthy {
-            self.log_unhealthy(id, diagnosis);
-        }
-        if closes {
-            self.close_one(id);
-        }
-        self.changed();
     }
 
     /// Records a failed start.

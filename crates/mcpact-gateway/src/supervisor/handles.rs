@@ -183,9 +183,8 @@ impl Hooks for InstanceGuard {
 
 impl Drop for InstanceHandle {
     fn drop(&mut self) {
-        let why = self.failure.get().cloned();
-        let why = why.unwrap_or_else(|| "the connection ended".into());
-        self.supervisor.remove(self.id, &why);
+        let why = self.failure.get_or_init(|| "the connection ended".into());
+        self.supervisor.remove(self.id, why);
     }
 }
 

@@ -111,7 +111,7 @@ impl InstanceSet {
         self.records.values().collect()
     }
 
-    fn instances(&self) -> impl Iterator<Item = &Instance> + Clone {
+    fn instances(&self) -> impl Iterator<Item = &Instance> {
         self.records.values().map(|record| &record.instance)
     }
 
@@ -623,6 +623,29 @@ impl InstanceSet {
         closing
     }
 
+    fn state(&self, now: Moment) -> ServerState {
+        let any = |is: fn(&Instance) -> bool| self.instances().any(is);
+        if any(|instance| instance.is_open() && instance.calls() > 0) {
+            return ServerState::Busy;
+        }
+        if any(Instance::is_open) {
+            return ServerState::Ready;
+        }
+        if any(Instance::is_starting) {
+            return ServerState::Starting;
+        }
+        match self.policy.state() {
+            State::BackingOff { until } if until > now => ServerState::Pausing {
+                wait: until.since(now),
+            },
+            State::Suspended { since, until, .. } => ServerState::Suspended {
+                age: now.since(since),
+                wait: until.since(now),
+            },
+            _ => ServerState::Asleep,
+        }
+    }
+
     /// Returns the status of the server and its instances.
     pub(super) fn status(&self, now: Moment) -> ServerStatus {
         let status = |record: &InstanceRecord| {
@@ -631,7 +654,7 @@ impl InstanceSet {
         let ended = |instance| InstanceStatus::of(instance, None, now);
         let retry = self.missing().and(self.start_wait(now));
         ServerStatus {
-            state: ServerState::of(self.instances(), self.policy.state(), now),
+            state: self.state(now),
             instances: self.records.values().map(status).collect(),
             ended: self.ended.iter().map(ended).collect(),
             queued: self.queued,

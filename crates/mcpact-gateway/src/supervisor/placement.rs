@@ -108,13 +108,12 @@ pub(super) fn capacity(
 /// Returns the instances above the limit, after the limit was lowered. They get no calls and stop when idle.
 /// The oldest instances and exclusive ones stay.
 pub(super) fn surplus(records: &[&InstanceRecord], settings: &RunSettings) -> Few<InstanceId> {
-    let is_exclusive = |record: &&&InstanceRecord| record.sharing == InstanceSharing::Exclusive;
-    let running = || records.iter().filter(|record| record.instance.is_running());
-    let exclusive = running().filter(is_exclusive).count();
-    let shared = running().filter(|record| !is_exclusive(record));
-    let ids = shared.map(|record| record.instance.id);
-    ids.skip(max_instances(settings).saturating_sub(exclusive))
-        .collect()
+    let running = records.iter().filter(|record| record.instance.is_running());
+    let (exclusive, shared): (Vec<&&InstanceRecord>, Vec<_>) =
+        running.partition(|record| record.sharing == InstanceSharing::Exclusive);
+    let limit = max_instances(settings).saturating_sub(exclusive.len());
+    let ids = shared.into_iter().map(|record| record.instance.id);
+    ids.skip(limit).collect()
 }
 
 /// Ownership of a connection, as seen by a user that needs one.

@@ -6,7 +6,6 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
 use super::instance::{Instance, InstanceId, InstanceState, StartCause};
-use super::restart_policy::State;
 use crate::stable::ServerWord;
 use mcpact::connection::FailureText;
 
@@ -110,33 +109,6 @@ impl ServerState {
         match self {
             Self::Pausing { wait } | Self::Suspended { wait, .. } => Some(wait),
             Self::Asleep | Self::Starting | Self::Ready | Self::Busy => None,
-        }
-    }
-
-    pub(super) fn of<'a>(
-        instances: impl Iterator<Item = &'a Instance> + Clone,
-        policy: State,
-        now: Moment,
-    ) -> Self {
-        let any = |is: fn(&Instance) -> bool| instances.clone().any(is);
-        if any(|instance| instance.is_open() && instance.calls() > 0) {
-            return Self::Busy;
-        }
-        if any(Instance::is_open) {
-            return Self::Ready;
-        }
-        if any(Instance::is_starting) {
-            return Self::Starting;
-        }
-        match policy {
-            State::BackingOff { until } if until > now => Self::Pausing {
-                wait: until.since(now),
-            },
-            State::Suspended { since, until, .. } => Self::Suspended {
-                age: now.since(since),
-                wait: until.since(now),
-            },
-            _ => Self::Asleep,
         }
     }
 }

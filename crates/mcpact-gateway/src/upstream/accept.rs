@@ -23,6 +23,7 @@ use mcpact_wire::model::initialize::InitializeParams;
 
 use crate::aggregate::instructions;
 use crate::connection::UpstreamConnection;
+use crate::connection::ownership::ConnectionUser;
 use crate::connection::pool::ConnectionPool;
 use crate::connection::slot::ConnectionSlot;
 use crate::downstream::ClientState;
@@ -142,7 +143,9 @@ impl UpstreamServer {
         cause: StartCause,
     ) -> Result<ReachedServer, UpstreamError> {
         if let Some(shared) = self.modern() {
-            let connection = shared.connection_because(cause).await?;
+            let connection = shared
+                .connection_for(&ConnectionUser::Gateway, cause)
+                .await?;
             if connection.revision().era() == Era::Modern {
                 return Ok(ReachedServer::in_pool(shared, connection));
             }
@@ -151,12 +154,14 @@ impl UpstreamServer {
         }
         let connection = match pool.and_then(|pool| pool.open_connection()) {
             Some(connection) => connection,
-            None => slot.connection_because(cause).await?,
+            None => slot.connection_for(&ConnectionUser::Gateway, cause).await?,
         };
         if connection.revision().era() == Era::Modern && !self.shared.keeps_apart() {
             let shared = self.share(slot, pool);
             self.shared.info_cache.connected();
-            let connection = shared.connection_because(cause).await?;
+            let connection = shared
+                .connection_for(&ConnectionUser::Gateway, cause)
+                .await?;
             return Ok(ReachedServer::in_pool(shared, connection));
         }
         Ok(ReachedServer {

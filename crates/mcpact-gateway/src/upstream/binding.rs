@@ -124,7 +124,7 @@ impl ServerBinding {
 
     /// Returns the error for a lost call, which is logged at the end of its trace.
     pub(crate) fn lost_call(&self, kind: UpstreamErrorKind) -> UpstreamError {
-        self.slot.lost_call(kind)
+        self.slot.shared.error(kind)
     }
 
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
