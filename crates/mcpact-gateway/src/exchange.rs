@@ -6,7 +6,6 @@ pub(crate) mod rounds;
 pub(crate) mod server_change;
 pub(crate) mod trace;
 
-use crate::subscriptions::log_levels;
 use crate::sync::lock;
 use crate::tasks::same_era;
 use std::borrow::Cow;
@@ -28,18 +27,17 @@ use mcpact_wire::raw::{JsonKind, Object};
 use mcpact_wire::scan::ScanError;
 
 use crate::connection::UpstreamConnection;
-use crate::connection::pool::Lease;
-use crate::connection::pool::QuestionPermit;
+use crate::connection::pool::{Lease, QuestionPermit};
 use crate::downstream::sink::ClientSink;
 use crate::error::{ServeError, UpstreamErrorKind, wire_error};
 use crate::exchange::server_change::disagreed;
 use crate::retry::{Attempt, Cause, Retry, ServerDoubt};
-use crate::subscriptions::log_levels::LogLevelGuard;
+use crate::subscriptions::log_levels::{self, LogLevelGuard};
 use crate::supervisor::CallGuard;
 use crate::upstream::binding::ServerBinding;
-use mcpact::connection::Delivery;
 use mcpact::connection::{
-    AmbiguousRefusal, Call, CallEvent, CallFailure, RawRequest, ServerNotification, ServerResponse,
+    AmbiguousRefusal, Call, CallEvent, CallFailure, Delivery, RawRequest, ServerNotification,
+    ServerResponse,
 };
 
 /// Request of a client that waits for the response, and the sink for its notifications.
@@ -141,14 +139,14 @@ impl Exchange {
         }
         let params = request_params(job.method, raw, self.downstream(), self.upstream())
             .map_err(|fault| self.malformed(&fault))?;
-        let params = match self.cursor_owner() {
-            Some(owner) => cursor::request_params(&params, owner, self.downstream())?.into_owned(),
-            None => match params {
-                Cow::Borrowed(_) => return Ok(ByteString::clone(raw)),
-                Cow::Owned(params) => params,
-            },
-        };
-        Ok(params.into())
+        Ok(match (self.cursor_owner(), params) {
+            (Some(owner), params) => {
+                let params = cursor::request_params(&params, owner, self.downstream())?;
+                params.into_owned().into()
+            }
+            (None, Cow::Borrowed(_)) => ByteString::clone(raw),
+            (None, Cow::Owned(params)) => params.into(),
+        })
     }
 
     /// Returns the owner of the pagination cursors of a list method, if the two eras differ about it.
@@ -246,7 +244,9 @@ impl Exchange {
             self.log_level = Some(raising.await);
         }
         let mut params = Cow::Borrowed(params);
-        if job.progress_token.is_some() && !self.keeps_token() {
+        // With one stream per call and no state between calls, tokens of different clients cannot collide.
+        let keeps_token = upstream.has_own_streams() && self.upstream().era() == Era::Modern;
+        if job.progress_token.is_some() && !keeps_token {
             let ours = with_progress_token(&params, &number.to_string());
             params = ours.map_err(|fault| self.malformed(&fault))?.into();
         }
@@ -290,12 +290,6 @@ impl Exchange {
             Ok(ServerResponse::Error(raw)) => Err(self.error(&raw)),
             Err(loss) => Err(self.lost(&loss)),
         }
-    }
-
-    /// Returns true if the client's progress token can be used unchanged. With one stream per call and no state
-    /// between calls, tokens of different clients cannot collide.
-    fn keeps_token(&self) -> bool {
-        self.connection.upstream.has_own_streams() && self.upstream().era() == Era::Modern
     }
 
     /// Waits for the response and forwards all notifications that precede it.
@@ -366,9 +360,9 @@ impl Exchange {
     /// Records a subscription or log level that a legacy server accepted, to restore it in a later session.
     pub(crate) fn remember(&self, reply: &ServerResponse) {
         if let (ServerResponse::Result(_), Some(method)) = (reply, self.inbound.job.method) {
-            let params = &self.inbound.job.params;
-            let sink = &self.inbound.sink;
-            self.connection.subscribers.record(sink, method, params);
+            let Inbound { job, sink } = &self.inbound;
+            let subscribers = &self.connection.subscribers;
+            subscribers.record(sink, method, &job.params);
         }
     }
 

@@ -10,7 +10,6 @@ pub(crate) mod single_server;
 pub(crate) mod tool_filter;
 
 use crate::sync::lock;
-use crate::tasks::hosted;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,7 +48,7 @@ use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor, min_ins
 use crate::suspended::modern::ModernQuestions;
 use crate::suspended::registry::SuspendedRegistry;
 use crate::target::Target;
-use crate::tasks::hosted::Hosting;
+use crate::tasks::hosted::{self, Hosting};
 use crate::tasks::mapped::Mapping;
 use crate::tasks::waiting::ToolTasks;
 use crate::upstream::affinity::AffinityGroups;
@@ -400,7 +399,9 @@ impl UpstreamServer {
         self.shared.update_settings(&config.run);
         self.is_public
             .store(config.public_results, Ordering::Relaxed);
-        tool_filter::treat_changed(self, config.changed_tools);
+        if self.shared.pins.treat_changed(config.changed_tools) {
+            self.direct_clients.notify(Method::ToolsListChanged);
+        }
     }
 
     /// Forgets failures: the next call may start the server at once.

@@ -109,9 +109,8 @@ impl DownstreamClient {
     pub(crate) fn of_handshake(params: &str, identity: &ClientIdentity) -> Self {
         let parsed = InitializeParams::parse(Some(params));
         let declared = parsed.ok().and_then(|params| params.capabilities);
-        let hello = SavedHello::Handshake {
-            params: Box::from(params),
-        };
+        let params = params.into();
+        let hello = SavedHello::Handshake { params };
         Self::new(hello, declared.unwrap_or("{}"), identity)
     }
 
@@ -235,8 +234,7 @@ impl DownstreamClient {
     }
 
     pub(crate) fn save_subscribe_request(&self, request: &BackendRequest) {
-        let mut saved = lock(&self.subscribe_request);
-        saved.get_or_insert_with(|| without_progress(request));
+        lock(&self.subscribe_request).get_or_insert_with(|| without_progress(request));
     }
 
     /// Returns a request that starts or ends a subscription, if the client has ever subscribed.

@@ -81,8 +81,8 @@ impl ClientSink {
 
     /// Returns the revision of a legacy client.
     pub(crate) fn revision(&self) -> Revision {
-        let pact = self.session.pact();
-        pact.map_or(Revision::newest(Era::Legacy), |pact| pact.revision())
+        self.pact()
+            .map_or(Revision::newest(Era::Legacy), |pact| pact.revision())
     }
 
     /// Returns true if both sinks belong to the same client.

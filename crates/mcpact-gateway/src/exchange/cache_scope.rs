@@ -21,7 +21,7 @@ pub(crate) fn in_private(
 ) -> ByteString {
     if server.is_public.load(Ordering::Relaxed)
         || client.era() == Era::Legacy
-        || !method.is_some_and(is_kept)
+        || !method.is_some_and(is_cacheable)
         || !raw.contains(SCOPE)
     {
         return raw;
@@ -33,6 +33,6 @@ pub(crate) fn in_private(
 }
 
 /// Returns true if results of a method are cacheable at all.
-fn is_kept(method: Method) -> bool {
+fn is_cacheable(method: Method) -> bool {
     ListKind::of(method).is_some() || method == Method::ResourcesRead
 }

@@ -105,15 +105,12 @@ fn with_default_capabilities(
     exchange: &Exchange,
     params: ByteString,
 ) -> Result<ByteString, ServeError> {
+    if exchange.downstream().era() == Era::Legacy {
+        return Ok(params);
+    }
     let client = exchange.inbound.job.pact.party(Side::Client);
-    let introduced = match exchange.downstream().era() {
-        Era::Legacy => None,
-        Era::Modern => server
-            .settings
-            .default_answers
-            .declared_for(&client.capabilities),
-    };
-    match introduced {
+    let default_answers = &server.settings.default_answers;
+    match default_answers.declared_for(&client.capabilities) {
         Some(declared) => with_capabilities(&params, declared.raw())
             .map(Into::into)
             .map_err(|fault| exchange.malformed(&fault)),

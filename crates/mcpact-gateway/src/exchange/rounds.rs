@@ -1,11 +1,8 @@
 //! Legacy clients: input rounds of a modern server, and questions of a legacy server.
 
-use crate::tasks::hosted;
-use crate::tasks::same_era;
-use crate::tasks::waiting;
+use std::pin::pin;
 use std::sync::Arc;
 
-use crate::error::ServeError;
 use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -18,11 +15,12 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use crate::connection::pool::Lease;
 use crate::connection::questions::{ANSWER_TIMEOUT, CallQuestions};
-use crate::exchange::DeclaredTasks;
-use crate::exchange::Exchange;
+use crate::error::ServeError;
+use crate::exchange::{DeclaredTasks, Exchange};
 use crate::suspended::take_turn;
-use crate::tasks::hosted::Runner;
-use crate::tasks::waiting::SentCall;
+use crate::tasks::hosted::{self, Runner};
+use crate::tasks::same_era;
+use crate::tasks::waiting::{self, SentCall};
 use crate::upstream::UpstreamServer;
 use mcpact::connection::{CallEvent, ServerResponse};
 
@@ -134,13 +132,14 @@ pub(crate) async fn ask(
     questions: Vec<Question>,
     rounds: &mut Rounds,
 ) -> NextStep {
-    if let QuestionChannel::InTask(task, _) = asking {
-        hosted::hosted(server).set_status(task, Status::InputRequired);
-    }
+    let set_status = |status| {
+        if let QuestionChannel::InTask(task, _) = asking {
+            hosted::hosted(server).set_status(task, status);
+        }
+    };
+    set_status(Status::InputRequired);
     let step = collect_answers(server, exchange, asking, questions, rounds).await;
-    if let QuestionChannel::InTask(task, _) = asking {
-        hosted::hosted(server).set_status(task, Status::Working);
-    }
+    set_status(Status::Working);
     step
 }
 
@@ -159,8 +158,7 @@ async fn collect_answers(
         })
         .collect();
     let left = rounds.deadline().since(server.clock.now());
-    let late = tokio::time::sleep(left);
-    tokio::pin!(late);
+    let mut late = pin!(tokio::time::sleep(left));
     loop {
         let (key, outcome) = tokio::select! {
             () = &mut late => return rounds.late(),

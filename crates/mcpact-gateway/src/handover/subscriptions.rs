@@ -1,7 +1,6 @@
 //! Resource subscriptions of clients across removal, return or replacement of servers. They continue as soon as a
 //! server of the same name exists.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,10 +79,11 @@ pub(crate) fn follow(aggregator: &Arc<Aggregator>) {
 /// Restores the subscriptions of a legacy client at new servers.
 pub(crate) fn follow_for(aggregator: &Arc<Aggregator>, guest: &DownstreamClient) {
     let server_set = aggregator.server_set();
-    let entries = server_set.entries.iter();
-    let numbers: HashMap<&str, u64> = entries.map(|entry| (&*entry.name, entry.number)).collect();
-    guest.retain_servers(|number| numbers.values().any(|known| *known == number));
-    let reassigned = guest.watched.reassign(|name| numbers.get(name).copied());
+    guest.retain_servers(|number| server_set.position(number).is_some());
+    let reassigned = guest.watched.reassign(|name| {
+        let mut entries = server_set.entries.iter();
+        Some(entries.find(|entry| *entry.name == *name)?.number)
+    });
     let Some(sink) = guest.saved.sink.get() else {
         return;
     };

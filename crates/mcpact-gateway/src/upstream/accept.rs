@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact::connection::Offer;
 use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
@@ -89,13 +88,12 @@ impl Starter for UpstreamServer {
     fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()> {
         let common = || Arc::clone(&self.common_group().pool);
         let pool = self.modern().unwrap_or_else(common);
-        let starting = async move {
+        Box::pin(async move {
             if pool.open_another(cause).await.is_ok() {
                 // Shares the pool if the server is modern.
                 let _ = self.reach(pool.first(), Some(&pool), cause).await;
             }
-        };
-        starting.boxed()
+        })
     }
 }
 
@@ -107,13 +105,13 @@ impl UpstreamServer {
         identity: &ClientIdentity,
     ) -> Result<ClientSetup<ClientState>, ServeError> {
         let setup = match hello {
-            ClientHello::Handshake(params) => self.accept_legacy(params, identity).await,
+            ClientHello::Handshake(params) => self.accept_legacy(params, identity).await?,
             ClientHello::Request(params) => {
                 self.accept_modern(params, identity, StartCause::Request)
-                    .await
+                    .await?
             }
         };
-        setup.map_err(ServeError::from)
+        Ok(setup)
     }
 
     /// Connects on behalf of the gateway, so that the profile of the server becomes known.
@@ -287,11 +285,7 @@ impl UpstreamServer {
                 let slot = ConnectionSlot::new(shared, offer, sharing, Subscribers::of_one());
                 return (Arc::new(slot), None);
             }
-            SharingPolicy::SameAffinity => {
-                let capabilities = offer.capabilities.raw().to_owned();
-                let key = AffinityKey::shared(principal, &capabilities);
-                self.group(key, || self.pool_for(offer, InstanceSharing::Shared))
-            }
+            SharingPolicy::SameAffinity => self.shared_group(principal, offer),
             SharingPolicy::All => self.common_group(),
         };
         (group.pool.first(), Some(Arc::clone(&group.pool)))
@@ -314,9 +308,13 @@ impl UpstreamServer {
 
     /// Returns the group of connections with the gateway's own offer.
     fn common_group(&self) -> Arc<AffinityGroup> {
-        let offer = self.gateway_offer();
+        self.shared_group("", self.gateway_offer())
+    }
+
+    /// Returns the group of all clients with this principal and the declaration of the offer.
+    fn shared_group(&self, principal: &str, offer: Offer) -> Arc<AffinityGroup> {
         let declared = offer.capabilities.raw().to_owned();
-        let key = AffinityKey::shared("", &declared);
+        let key = AffinityKey::shared(principal, &declared);
         self.group(key, || self.pool_for(offer, InstanceSharing::Shared))
     }
 
@@ -359,8 +357,7 @@ impl UpstreamServer {
             .reach(group.pool.first(), Some(&group.pool), cause)
             .await?;
         let connection = reached.connection;
-        let named = params.meta.revision();
-        let revision = named.unwrap_or(Revision::newest(Era::Modern));
+        let revision = modern_revision(params);
         let mut cached = lock(&group.terms);
         let withheld = tool_filter::withheld(self);
         let known = cached
@@ -470,6 +467,12 @@ impl UpstreamServer {
         terms.instructions = instructions::with_withheld(instructions, tool_filter::withheld(self));
         terms
     }
+}
+
+/// Returns the revision of a modern client; the newest if its request names none.
+pub(crate) fn modern_revision(params: &Params<'_>) -> Revision {
+    let named = params.meta.revision();
+    named.unwrap_or(Revision::newest(Era::Modern))
 }
 
 /// Returns the capabilities of a modern client as declared to a legacy server.

@@ -102,8 +102,7 @@ impl AffinityGroups {
     }
 
     pub(crate) fn find(&self, key: AffinityKey<'_>) -> Option<Arc<AffinityGroup>> {
-        let found = self.groups.iter().find(|group| group.has(key));
-        found.cloned()
+        self.groups.iter().find(|group| group.has(key)).cloned()
     }
 
     /// Returns the group with this key; adds it if necessary. At most `limit` groups are kept.

@@ -9,8 +9,7 @@ use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, LogLevel, Method};
 
 use crate::connection::ownership::ConnectionUser;
-use crate::connection::pool::ConnectionPool;
-use crate::connection::pool::Lease;
+use crate::connection::pool::{ConnectionPool, Lease};
 use crate::connection::slot::ConnectionSlot;
 use crate::connection::{IdleGuard, UpstreamConnection};
 use crate::downstream::sink::ClientSink;
@@ -205,9 +204,8 @@ impl ServerBinding {
     /// Saves a log level while the server is idle. A legacy server gets it with the next connection.
     pub(crate) fn save_level(&self, level: LogLevel, sink: &ClientSink, request: &BackendRequest) {
         self.set_level(level);
-        let params = &request.params;
         self.subscribers()
-            .record(sink, Method::LoggingSetLevel, params);
+            .record(sink, Method::LoggingSetLevel, &request.params);
     }
 
     pub(crate) fn set_level(&self, level: LogLevel) {

@@ -38,9 +38,8 @@ impl Rebind {
 
 /// Returns the binding that the latest change of the server's era left.
 pub(crate) fn latest(mut binding: &ServerBinding) -> &ServerBinding {
-    while let Some(next) = binding
-        .rebind()
-        .and_then(|rebind| rebind.client.binding.get())
+    while let Some(rebind) = binding.rebind()
+        && let Some(next) = rebind.client.binding.get()
     {
         binding = next;
     }
@@ -53,11 +52,9 @@ pub(crate) async fn current(
     mut binding: Arc<ServerBinding>,
 ) -> Result<(Arc<ServerBinding>, Arc<UpstreamConnection>), ServeError> {
     for _ in 0..ERA_CHANGES {
-        let connection = binding.connection().await.map_err(ServeError::from)?;
-        let Some(rebind) = binding
-            .rebind()
-            .filter(|rebind| rebind.era != connection.revision().era())
-        else {
+        let connection = binding.connection().await?;
+        let era = connection.revision().era();
+        let Some(rebind) = binding.rebind().filter(|rebind| rebind.era != era) else {
             return Ok((binding, connection));
         };
         let bind = || rebind.bind(server, &binding);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpact::server::backend::{BackendRequest, ClientHello, ClientIdentity, ClientSetup};
-use mcpact_spec::{Era, Method, Revision};
+use mcpact_spec::Method;
 use mcpact_wire::envelope::{Meta, Params};
 use tokio::sync::OnceCell;
 
@@ -16,7 +16,7 @@ use crate::lists::bindings;
 use crate::pipeline;
 use crate::sync::lock;
 use crate::upstream::UpstreamServer;
-use crate::upstream::accept::LegacyHello;
+use crate::upstream::accept::{LegacyHello, modern_revision};
 use crate::upstream::binding::ServerBinding;
 
 /// Introduction of a client.
@@ -227,17 +227,10 @@ pub(crate) fn accept_pending(
     let profile = server.shared.info_cache.profile()?;
     let revision = match hello {
         ClientHello::Handshake(params) => LegacyHello::parse(params)?.revision,
-        ClientHello::Request(params) => {
-            let named = params.meta.revision();
-            named.unwrap_or(Revision::newest(Era::Modern))
-        }
+        ClientHello::Request(params) => modern_revision(params),
     };
-    let terms = server.terms_of(
-        &profile.introduction,
-        profile.revision,
-        revision,
-        &identity.principal,
-    );
+    let (introduction, principal) = (&profile.introduction, &identity.principal);
+    let terms = server.terms_of(introduction, profile.revision, revision, principal);
     let client = Arc::new(SavedClient::new(SavedHello::of(hello), identity));
     Some(ClientSetup {
         terms: Arc::new(terms),

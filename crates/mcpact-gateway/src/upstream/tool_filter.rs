@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
-use mcpact_config::{ChangedTools, ToolFilter};
+use mcpact_config::ToolFilter;
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
@@ -18,13 +18,6 @@ use crate::error::ServeError;
 use crate::exchange::refuse;
 use crate::lists::server_list::ServerList;
 use crate::upstream::UpstreamServer;
-
-/// Sets what happens to tools with a changed definition, and notifies direct clients if that differs.
-pub(crate) fn treat_changed(server: &UpstreamServer, changed: ChangedTools) {
-    if server.shared.pins.treat_changed(changed) {
-        server.direct_clients.notify(Method::ToolsListChanged);
-    }
-}
 
 /// Returns the tools hidden because their definition has changed.
 pub(crate) fn hidden_tools(server: &UpstreamServer) -> Vec<String> {
