@@ -129,7 +129,10 @@ async fn call(
             Some(CallOutcome::Ended(reply)) => return conclude(server, &open, reply),
             Some(CallOutcome::Asked(questions)) => questions,
         };
-        let id = new_id();
+        let mut random = [0; 16];
+        // Sealing needs randomness, too, and fails without it.
+        let _ = getrandom::fill(&mut random);
+        let id = SuspendedCallId::new(random);
         let (revision, now) = (open.exchange.upstream(), server.clock.now());
         let binding = binding(&open.exchange.inbound);
         let outcome = {
@@ -215,15 +218,10 @@ pub(crate) enum CallOutcome {
 impl OpenCall {
     /// Returns the next event; `None` at the end of the time window for questions. Cancel-safe.
     async fn event(&mut self) -> Option<CallEvent> {
-        let Self {
-            call,
-            session_questions,
-            ..
-        } = self;
         let next = async {
             tokio::select! {
-                event = call.next() => event,
-                Some(ask) = session_questions.recv() => CallEvent::Request(ask),
+                event = self.call.next() => event,
+                Some(ask) = self.session_questions.recv() => CallEvent::Request(ask),
             }
         };
         let event = match self.window_end {
@@ -366,13 +364,6 @@ pub(crate) async fn take_turn(exchange: &mut Exchange) -> Result<(), ServeError>
         exchange.turn = Some(turn.map_err(ServeError::from)?);
     }
     Ok(())
-}
-
-fn new_id() -> SuspendedCallId {
-    let mut random = [0; 16];
-    // Sealing needs randomness, too, and fails without it.
-    let _ = getrandom::fill(&mut random);
-    SuspendedCallId::new(random)
 }
 
 /// Returns the binding of a call. A client key is part of the call digest rather than of the principal. Otherwise a

@@ -17,7 +17,7 @@ use mcpact_translate::listen::LegacySubscriptions;
 use mcpact_translate::listen::legacy_subscriptions::{Action, SubscriptionLimits};
 use mcpact_wire::id::Id;
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use crate::connection::UpstreamConnection;
 use crate::downstream::sink::{ClientSink, WeakClientSink};
@@ -47,20 +47,13 @@ const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct EmulatedSubscriptions {
     subscriptions: Mutex<LegacySubscriptions>,
-    streams: Mutex<HashMap<u64, AbortHandle>>,
+    /// Jobs of the streams, which are aborted when dropped.
+    streams: Mutex<HashMap<u64, JoinSet<()>>>,
     /// Unanswered requests, by ids of the gateway: a client may use an id twice.
     requests: Mutex<HashMap<Id, oneshot::Sender<Result<(), WireError>>>>,
     last: AtomicI64,
     sink: WeakClientSink,
     clock: Clock,
-}
-
-impl Drop for EmulatedSubscriptions {
-    fn drop(&mut self) {
-        for stream in lock(&self.streams).values() {
-            stream.abort();
-        }
-    }
 }
 
 impl EmulatedSubscriptions {
@@ -113,7 +106,7 @@ impl EmulatedSubscriptions {
                     if let Some(open) = lock(&self.streams).remove(&stream) {
                         tokio::spawn(async move {
                             tokio::time::sleep(LINGER).await;
-                            open.abort();
+                            drop(open);
                         });
                     }
                 }
@@ -139,10 +132,12 @@ impl EmulatedSubscriptions {
     ) {
         // Weak references: the stream ends with the client.
         let (emulated, binding) = (Arc::downgrade(self), Arc::downgrade(binding));
-        let listening = tokio::spawn(async move {
+        let mut listening = JoinSet::new();
+        listening.spawn(async move {
             tokio::time::sleep(after).await;
             let is_idle = run_stream(&emulated, &binding, stream, &filter).await == Some(true);
             if let (Some(emulated), Some(binding)) = (emulated.upgrade(), binding.upgrade()) {
+                // Aborts this job at its next await; there is none.
                 lock(&emulated.streams).remove(&stream);
                 let mut subscriptions = lock(&emulated.subscriptions);
                 let acts = match is_idle {
@@ -153,7 +148,7 @@ impl EmulatedSubscriptions {
                 emulated.perform(&binding, acts);
             }
         });
-        lock(&self.streams).insert(stream, listening.abort_handle());
+        lock(&self.streams).insert(stream, listening);
     }
 
     /// Serves `resources/subscribe` and `resources/unsubscribe`.
@@ -168,10 +163,9 @@ impl EmulatedSubscriptions {
         let id = Id::number(self.last.fetch_add(1, Ordering::Relaxed));
         lock(&self.requests).insert(id.clone(), answer);
         let params = Some(&**job.params);
-        let acts = if job.method == Some(Method::ResourcesSubscribe) {
-            lock(&self.subscriptions).subscribe(id, params)
-        } else {
-            lock(&self.subscriptions).unsubscribe(id, params)
+        let acts = match job.method {
+            Some(Method::ResourcesSubscribe) => lock(&self.subscriptions).subscribe(id, params),
+            _ => lock(&self.subscriptions).unsubscribe(id, params),
         };
         self.perform(&exchange.binding, acts);
         let outcome = answered.await.map_err(|_| {

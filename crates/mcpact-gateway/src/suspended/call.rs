@@ -80,16 +80,9 @@ impl SuspendedCall {
                 Some(message) = self.messages.recv() => self.process_message(message).await,
             };
         }
-        let Self {
-            id,
-            server,
-            open,
-            messages: _messages,
-            ..
-        } = self;
         // The call is cancelled at the server before its entry is removed. The channel closes last.
-        drop(open);
-        server.suspended.handles().remove(&id);
+        drop(self.open);
+        self.server.suspended.handles().remove(&self.id);
     }
 
     /// Returns true if the job continues.

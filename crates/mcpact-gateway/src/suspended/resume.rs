@@ -82,19 +82,19 @@ async fn resume_visit(
     match presented {
         TicketOutcome::Refused { error, cause } => {
             tracing::warn!(cause, "a client came with a state that is worth nothing");
-            Err(error.into())
+            return Err(error.into());
         }
-        TicketOutcome::Answer(raw) => Ok(raw.into()),
-        TicketOutcome::Fail(error) => Err(error.into()),
-        TicketOutcome::Again => suspended::call(server, exchange).await,
+        TicketOutcome::Answer(raw) => return Ok(raw.into()),
+        TicketOutcome::Fail(error) => return Err(error.into()),
+        TicketOutcome::Again => {}
         TicketOutcome::Wait(ids) => {
             let until = Instant::now() + VISIT_TIMEOUT;
             while Instant::now() < until && !exchange.connection.completions().has_all(&ids) {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
-            suspended::call(server, exchange).await
         }
     }
+    suspended::call(server, exchange).await
 }
 
 impl SuspendedRegistry {

@@ -152,12 +152,8 @@ impl Hosting {
     fn ask(self: &Arc<Self>, task: Box<str>, question: Question, runner: &Arc<Runner>) {
         let (hosted, asker) = (Arc::clone(self), Arc::clone(runner));
         let asking = async move {
-            let Question {
-                key,
-                method,
-                params,
-            } = question;
-            let outcome = asker.ask(method, &params).await;
+            let method = question.method;
+            let outcome = asker.ask(method, &question.params).await;
             // The connection is known once the server's task exists.
             let connection = asker.connection.get();
             let upstream = connection.map_or(Revision::newest(Era::Modern), |one| one.revision());
@@ -165,8 +161,8 @@ impl Hosting {
                 QuestionOutcome::Result(raw) => adapt_client_result(method, raw, upstream).ok(),
                 _ => None,
             };
-            let actions =
-                hosted.at(|tasks, now| tasks.answered(&task, &key, answer.as_deref(), now));
+            let (key, answer) = (&question.key, answer.as_deref());
+            let actions = hosted.at(|tasks, now| tasks.answered(&task, key, answer, now));
             hosted.perform(actions, Some(&asker));
         };
         lock(&runner.jobs).spawn(asking);

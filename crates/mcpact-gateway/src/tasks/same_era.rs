@@ -256,10 +256,8 @@ fn unknown_task(exchange: &Exchange, task: &str) -> ServeError {
 }
 
 fn task_lost(exchange: &Exchange) -> ServeError {
-    exchange
-        .binding
-        .lost_call(UpstreamErrorKind::TaskLost)
-        .into()
+    let error = exchange.binding.lost_call(UpstreamErrorKind::TaskLost);
+    error.into()
 }
 
 /// Refuses to resend a task request to another instance, where the id would refer to another task.
