@@ -189,10 +189,9 @@ impl Aggregator {
         // Waits for names of the previous servers that are being assigned; later assignments see the new servers.
         self.merges.keep_names(&origins.unwrap_or_default());
         self.clear_merges();
+        let is_present = |number| now.position(number).is_some();
         for client in own::clients(self) {
-            client
-                .own_lists
-                .retain(|number| now.position(number).is_some());
+            client.own_lists.retain(is_present);
         }
         *lock(&self.mentioned) = MentionedUris::default();
     }

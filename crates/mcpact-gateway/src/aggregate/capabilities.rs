@@ -11,13 +11,11 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 /// have them. Extensions and experimental keys are left out, since requests could not be routed; tasks are routed by
 /// their ids.
 pub(crate) fn union<'a>(known: impl IntoIterator<Item = &'a CapabilitySet>) -> CapabilitySet {
-    use Capability::{Completions, Logging, ResourcesSubscribe};
-    let others = [ResourcesSubscribe, Completions, Logging];
     let known: Vec<&CapabilitySet> = known.into_iter().collect();
     let mut extensions = known.iter().flat_map(|set| set.extensions());
     let extends_tasks = extensions.any(|(id, _)| id == Extension::Tasks.id());
     let has = |row: &Capability| known.iter().any(|set| set.declared().has(*row));
-    let others = others.into_iter().chain(TASKS).filter(has);
+    let others = OTHER_CAPABILITIES.into_iter().filter(has);
     let plain = CapabilitySet::declaring(Side::Server, LIST_CAPABILITIES.into_iter().chain(others));
     if !extends_tasks {
         return plain;
@@ -38,8 +36,11 @@ const LIST_CAPABILITIES: [Capability; 6] = [
     Capability::ResourcesListChanged,
 ];
 
-/// Task capabilities of 2025-11-25.
-const TASKS: [Capability; 4] = [
+/// Capabilities that the gateway provides if a server has them.
+const OTHER_CAPABILITIES: [Capability; 7] = [
+    Capability::ResourcesSubscribe,
+    Capability::Completions,
+    Capability::Logging,
     Capability::ServerTasks,
     Capability::ServerTasksList,
     Capability::ServerTasksCancel,

@@ -6,11 +6,11 @@ use mcpact_config::{listed, shortened};
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
-use crate::aggregate::aggregator::{ABSENT, Aggregator};
+use crate::aggregate::aggregator::{ABSENT, Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::MergedList;
 use crate::aggregate::server_entry::failure::Unavailability;
-use crate::error::{Explanation, ServeError};
+use crate::error::ServeError;
 use crate::exchange::{refusal, refuse};
 use crate::stable::Reason;
 use crate::upstream::tool_filter;
@@ -31,27 +31,27 @@ pub(crate) fn not_found(
     list: &MergedList,
     revision: Revision,
 ) -> ServeError {
-    match unavailable_owner(aggregator, kind, name) {
-        Some((server, state)) => unavailable(kind, name, &server, state, revision),
+    let server_set = aggregator.server_set();
+    match unavailable_owner(&server_set, kind, name) {
+        Some((server, state)) => unavailable(kind, name, server, state, revision),
         None => unknown(aggregator, kind, name, list, revision),
     }
 }
 
 /// Returns the unavailable server with the longest prefix of a name. Servers without a prefix count only if no other
 /// prefix matches.
-fn unavailable_owner(
-    aggregator: &Aggregator,
+fn unavailable_owner<'a>(
+    server_set: &'a ServerSet,
     kind: ListKind,
-    name: &str,
-) -> Option<(Box<str>, Unavailability)> {
-    let server_set = aggregator.server_set();
+    name: &'a str,
+) -> Option<(&'a str, Unavailability)> {
     let candidates = server_set.by_prefix(name);
-    let entries = candidates.iter().map(|(entry, _)| entry);
+    let entries = candidates.into_iter().map(|(entry, _)| entry);
     let is_prefixed = entries.clone().any(|entry| !entry.prefix.is_empty());
     let mut owners = entries.filter(|entry| entry.prefix.is_empty() != is_prefixed);
-    let owner = owners.find_map(|entry| Some((entry.name.clone(), entry.unavailability(kind)?)));
+    let owner = owners.find_map(|entry| Some((&*entry.name, entry.unavailability(kind)?)));
     owner.or_else(|| {
-        let absent = server_set.absent.iter().map(|name| (name, &**name));
+        let absent = server_set.absent.iter().map(|name| (&**name, &**name));
         let candidates = server_set.style.routes_by_prefix(name, absent);
         let (name, _) = candidates.first()?;
         let state = Unavailability {
@@ -59,7 +59,7 @@ fn unavailable_owner(
             why: ABSENT.into(),
             advice: String::from("mend its config"),
         };
-        Some(((*name).clone(), state))
+        Some((name, state))
     })
 }
 
@@ -139,17 +139,17 @@ fn unavailable(
     kind: ListKind,
     name: &str,
     server: &str,
-    Unavailability { state, why, advice }: Unavailability,
+    Unavailability {
+        state,
+        mut why,
+        advice,
+    }: Unavailability,
     revision: Revision,
 ) -> ServeError {
-    let hint = match &why.hint {
+    why.hint = Some(match &why.hint {
         Some(hint) => format!("{hint}; {advice}"),
         None => advice.clone(),
-    };
-    let why = Explanation {
-        hint: Some(hint),
-        ..why
-    };
+    });
     let message = format!(
         "`{server}`: the server, to which the {} `{}` may belong, cannot be used now (state: {state}): {}",
         word(kind),

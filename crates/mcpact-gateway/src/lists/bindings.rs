@@ -66,12 +66,8 @@ pub(crate) async fn internal_binding(
     let raw = declared.raw().to_owned();
     let group = server.group(internal_key(principal, &raw), || {
         let offer = server.offer(declared, server.gateway_info());
-        ConnectionPool::new(
-            Arc::clone(&server.shared),
-            offer,
-            InstanceSharing::Internal,
-            1,
-        )
+        let shared = Arc::clone(&server.shared);
+        ConnectionPool::new(shared, offer, InstanceSharing::Internal, 1)
     });
     let reached = server.reach(group.pool.first(), Some(&group.pool), StartCause::Request);
     let ReachedServer { slot, pool, .. } = reached.await.map_err(ServeError::from)?;
