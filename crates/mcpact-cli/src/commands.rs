@@ -27,8 +27,7 @@ use mcpact_config::{json_schema, nearest_config};
 use mcpact_spec::Revision;
 
 use crate::args::{Cli, Command};
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 use crate::report::{self, log};
 
 /// Runs the selected command.

@@ -7,18 +7,16 @@ mod server_table;
 use std::path::PathBuf;
 
 use self::server_table::ReadContext;
-use super::Catalog;
-use super::config::FilterConfig;
-use super::config::{GatewayConfig, RunSettings, ServerConfig};
+use super::config::{FilterConfig, GatewayConfig, RunSettings, ServerConfig};
 use super::expand::{Expansion, ExpansionMode, OnMissing, TargetFolder, VariableSyntax};
 use super::fields::Fields;
 use super::foreign::{ConvertedConfig, convert};
-use super::keys;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
 use super::source::{Source, Span};
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
+use super::{Catalog, keys};
 use crate::local_host::HostEnvironment;
 
 /// Result of reading a config.

@@ -290,16 +290,10 @@ impl Client {
     /// Pact, once there is one.
     #[must_use]
     pub const fn pact(&self) -> Option<&Arc<Pact>> {
-        match &self.phase {
-            Phase::Ready(pact) => Some(pact),
-            Phase::Disconnected
-            | Phase::Connecting
-            | Phase::Probing(_)
-            | Phase::Initializing(_)
-            | Phase::Closing
-            | Phase::Closed
-            | Phase::Failed(_) => None,
-        }
+        let Phase::Ready(pact) = &self.phase else {
+            return None;
+        };
+        Some(pact)
     }
 
     /// Method and state of the probe or handshake that waits for its answer.

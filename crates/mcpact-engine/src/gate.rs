@@ -51,15 +51,13 @@ impl Pact {
     /// Rules on a question that a modern server would put into an `input_required` result.
     #[must_use]
     pub fn rule_on_input(&self, method: Method) -> Ruling {
-        let reason = match method.role(self.revision()) {
-            Role::EmbeddedInput => self.ask(method.gate(self.revision()), Side::Server),
-            Role::Absent => Reason::NotInRevision,
-            Role::ClientRequest
-            | Role::ServerRequest
-            | Role::EitherRequest
-            | Role::ClientNote
-            | Role::ServerNote
-            | Role::EitherNote => Reason::NeverEmbedded,
+        let role = method.role(self.revision());
+        let reason = if role == Role::EmbeddedInput {
+            self.ask(method.gate(self.revision()), Side::Server)
+        } else if role == Role::Absent {
+            Reason::NotInRevision
+        } else {
+            Reason::NeverEmbedded
         };
         self.ruling(Side::Server, Kind::Request, Some(method), reason)
     }
@@ -147,21 +145,14 @@ fn wrong_role(role: Role, sender: Side, kind: Kind) -> Reason {
         Kind::Request => Kind::Notification,
         Kind::Notification => Kind::Request,
     };
-    match role {
-        Role::Absent => Reason::NotInRevision,
-        Role::EmbeddedInput => Reason::OnlyEmbedded,
-        Role::ClientRequest
-        | Role::ServerRequest
-        | Role::EitherRequest
-        | Role::ClientNote
-        | Role::ServerNote
-        | Role::EitherNote => {
-            if role.allows(sender, other) || role.allows(sender.peer(), other) {
-                Reason::WrongKind
-            } else {
-                Reason::WrongSender
-            }
-        }
+    if role == Role::Absent {
+        Reason::NotInRevision
+    } else if role == Role::EmbeddedInput {
+        Reason::OnlyEmbedded
+    } else if role.allows(sender, other) || role.allows(sender.peer(), other) {
+        Reason::WrongKind
+    } else {
+        Reason::WrongSender
     }
 }
 

@@ -88,6 +88,13 @@ pub enum TransportError {
 pub(crate) const CONNECTING: &str = "connecting";
 
 impl TransportError {
+    /// Error for an address that cannot be used.
+    pub(crate) fn address(address: impl Into<String>, why: &'static str) -> Self {
+        Self::Address {
+            address: address.into(),
+            why,
+        }
+    }
     /// Returns the first part of the text of a failed connection or start; the causes follow it.
     #[must_use]
     pub fn connect_failure(&self) -> String {

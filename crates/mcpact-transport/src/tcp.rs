@@ -24,10 +24,8 @@ pub struct Listener {
 /// [`TransportError::Address`]: other machines could reach it; [`TransportError::Io`]: the system refuses.
 pub async fn listen(address: SocketAddr) -> Result<Listener, TransportError> {
     if !address.ip().to_canonical().is_loopback() {
-        return Err(TransportError::Address {
-            address: address.to_string(),
-            why: "plain TCP has no authentication: listen on 127.0.0.1 or [::1], or use HTTP",
-        });
+        let why = "plain TCP has no authentication: listen on 127.0.0.1 or [::1], or use HTTP";
+        return Err(TransportError::address(address.to_string(), why));
     }
     let socket = TcpListener::bind(address).await?;
     let address = socket.local_addr()?;

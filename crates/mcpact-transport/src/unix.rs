@@ -173,10 +173,7 @@ fn link(stream: UnixStream) -> Link {
 }
 
 fn bad(path: &Path, why: &'static str) -> TransportError {
-    TransportError::Address {
-        address: path.display().to_string(),
-        why,
-    }
+    TransportError::address(path.display().to_string(), why)
 }
 
 fn identity(facts: &Metadata) -> (u64, u64) {

@@ -49,10 +49,7 @@ pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, Tra
 
 /// Returns the upgrade request and its HTTP URL.
 fn request(address: &str, settings: &HttpSettings) -> Result<(Request<()>, Uri), TransportError> {
-    let refuse = |why| TransportError::Address {
-        address: crate::address::shown(address),
-        why,
-    };
+    let refuse = |why| TransportError::address(crate::address::shown(address), why);
     let mut url = Url::parse(address).map_err(|_| refuse("it is not a URL"))?;
     let scheme = match url.scheme() {
         "ws" => "http",

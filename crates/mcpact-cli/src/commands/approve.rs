@@ -17,8 +17,7 @@ use mcpact_transport::stdio::child::LaunchProblem;
 #[cfg(unix)]
 use super::{block_on, control};
 use crate::args::ApproveArgs;
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 use crate::report::{self, approvals};
 
 pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {

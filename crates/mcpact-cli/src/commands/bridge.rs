@@ -17,8 +17,7 @@ use super::cache::ServerCache;
 use super::shutdown::{ShutdownSignals, serve_stdio};
 use super::{block_on, http};
 use crate::args::BridgeArgs;
-use crate::error::Exit;
-use crate::error::{CliError, ListenSettings};
+use crate::error::{CliError, Exit, ListenSettings};
 use crate::report;
 
 pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {

@@ -3,8 +3,7 @@
 use mcpact_config::{Severity, inspect};
 
 use crate::args::CheckArgs;
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 use crate::report::{self, problems};
 
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {

@@ -4,8 +4,7 @@ use mcpact_spec::Revision;
 
 use super::{block_on, http, shutdown};
 use crate::args::EverythingArgs;
-use crate::error::Exit;
-use crate::error::{CliError, ListenSettings};
+use crate::error::{CliError, Exit, ListenSettings};
 use crate::report;
 
 pub(super) fn run(args: &EverythingArgs) -> Result<Exit, CliError> {

@@ -7,8 +7,7 @@ use mcpact_spec::{Revision, Side};
 
 use crate::args::ExplainArgs;
 use crate::document::{Document, Source};
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 use crate::explanation::{Explanation, ServerPolicy};
 use crate::report;
 

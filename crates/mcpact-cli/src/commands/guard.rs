@@ -3,8 +3,7 @@
 use mcpact_transport::stdio::child::{Confinement, stand_guard};
 
 use crate::args::GuardArgs;
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 
 pub(super) fn run(args: &GuardArgs) -> Result<Exit, CliError> {
     let Some((program, rest)) = args.command.split_first() else {

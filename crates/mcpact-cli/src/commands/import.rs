@@ -10,8 +10,7 @@ use mcpact_config::{
 use tempfile::NamedTempFile;
 
 use crate::args::ImportArgs;
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 use crate::report::{self, problems};
 
 pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {

@@ -4,8 +4,7 @@ use mcpact_gateway::control::{ControlReply, ControlRequest};
 
 use super::{block_on, control};
 use crate::args::LogsArgs;
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 use crate::report::{self, Stdout, logs};
 
 pub(super) fn run(args: &LogsArgs) -> Result<Exit, CliError> {

@@ -4,8 +4,7 @@ use mcpact_gateway::control::{ControlReply, ControlRequest};
 
 use super::{block_on, control};
 use crate::args::ReloadArgs;
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 use crate::report::{self, reload};
 
 pub(super) fn run(args: &ReloadArgs) -> Result<Exit, CliError> {

@@ -26,8 +26,7 @@ use super::cache::ServerCache;
 use super::shutdown::{ShutdownSignals, serve_stdio};
 use super::{approve, block_on};
 use crate::args::ServeArgs;
-use crate::error::Exit;
-use crate::error::{CliError, ListenSettings};
+use crate::error::{CliError, Exit, ListenSettings};
 use crate::report;
 use crate::report::servers::{ClientSetup, TokenReference};
 

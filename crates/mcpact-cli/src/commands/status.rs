@@ -8,8 +8,7 @@ use mcpact_gateway::control::{ControlReply, ControlRequest};
 
 use super::{block_on, control};
 use crate::args::StatusArgs;
-use crate::error::CliError;
-use crate::error::Exit;
+use crate::error::{CliError, Exit};
 use crate::report;
 
 pub(super) fn run(args: &StatusArgs) -> Result<Exit, CliError> {

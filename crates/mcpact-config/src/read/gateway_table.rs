@@ -16,8 +16,7 @@ use crate::keys;
 use crate::local_host::HostEnvironment;
 use crate::problem::Findings;
 use crate::secret::Secret;
-use crate::tree::Table;
-use crate::tree::shared_values;
+use crate::tree::{Table, shared_values};
 
 /// Placeholder if `listen` is invalid.
 const USUAL: SocketAddr =

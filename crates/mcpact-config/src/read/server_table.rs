@@ -12,10 +12,9 @@ use mcpact_transport::stdio::child::Confinement;
 use super::environment;
 use super::gateway_table::read_answers;
 use crate::config::{
-    ChangedTools, CommandLaunch, GatewayConfig, Health, Launch, Probe, Restarts, RunSettings,
-    ServerConfig, Strategy, ToolFilter, UrlLaunch,
+    ChangedTools, CommandLaunch, FilterConfig, GatewayConfig, Health, Launch, Probe, Restarts,
+    RunSettings, ServerConfig, Stage, Strategy, ToolFilter, UrlLaunch,
 };
-use crate::config::{FilterConfig, Stage};
 use crate::fields::{Fields, Text};
 use crate::keys::{self, BUILTINS};
 use crate::local_host::{HostEnvironment, ProgramLookup};
@@ -24,8 +23,7 @@ use crate::policy::{self, Policy};
 use crate::problem::Findings;
 use crate::secret::{ExpandedText, Secret};
 use crate::source::Span;
-use crate::tree::Table;
-use crate::tree::{SharedValue, shared_values};
+use crate::tree::{SharedValue, Table, shared_values};
 
 /// Keys that define a server, each with the keys that only apply to it.
 const LAUNCHES: [(&str, &[&str]); 3] = [

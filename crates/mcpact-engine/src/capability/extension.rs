@@ -90,13 +90,11 @@ pub(crate) fn share_experimental(
 
 fn shared(all: Vec<Agreement>) -> Vec<SharedExtension> {
     all.into_iter()
-        .filter_map(|agreement| match agreement {
-            Agreement::Shared(shared) => Some(shared),
-            Agreement::ClientOnly(_)
-            | Agreement::ServerOnly(_)
-            | Agreement::NoCommonVersion(_)
-            | Agreement::NotInForce(..)
-            | Agreement::BadIdentifier(..) => None,
+        .filter_map(|agreement| {
+            let Agreement::Shared(shared) = agreement else {
+                return None;
+            };
+            Some(shared)
         })
         .collect()
 }

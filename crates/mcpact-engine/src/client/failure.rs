@@ -61,14 +61,10 @@ impl Failure {
 
     /// The versions that the server has said it speaks.
     pub(crate) fn versions(&self) -> Vec<Box<str>> {
-        let incompatible = match self {
-            Self::Refused(Refusal::PeerIncompatible(incompatible))
-            | Self::Probe(ProbeFailure::Incompatible(incompatible)) => incompatible,
-            Self::Refused(Refusal::PeerMisbehaved(_))
-            | Self::Probe(_)
-            | Self::Rejected { .. }
-            | Self::InitTimeout
-            | Self::ConnectionClosed => return Vec::new(),
+        let (Self::Refused(Refusal::PeerIncompatible(incompatible))
+        | Self::Probe(ProbeFailure::Incompatible(incompatible))) = self
+        else {
+            return Vec::new();
         };
         match incompatible {
             Incompatible::Answered { answered, .. } => vec![Box::from(answered.as_str())],

@@ -270,29 +270,18 @@ impl Misbehaviour {
                 envelope(ErrorCode::InvalidParams).with_text("path", &alloc::format!("_meta.{key}"))
             }
             Self::Header { .. } => envelope(ErrorCode::HeaderMismatch),
-            Self::Method { ruling, .. } => match ruling.reason {
-                Reason::NotShared(extension, Side::Client) => Parts::requiring(
-                    missing_capability(dialect.revision),
-                    "Missing required client capability",
-                    &extension_document(extension.id()),
-                ),
-                Reason::Ungated
-                | Reason::Declared(_)
-                | Reason::Shared(_)
-                | Reason::PassedUnknown
-                | Reason::Undeclared(_)
-                | Reason::NoneDeclared(_)
-                | Reason::NotShared(_, Side::Server)
-                | Reason::NotInRevision
-                | Reason::WrongSender
-                | Reason::WrongKind
-                | Reason::OnlyEmbedded
-                | Reason::NeverEmbedded
-                | Reason::Unknown => {
-                    Parts::application(ErrorCode::MethodNotFound, "Method not found")
-                        .with_text("reason", &ruling.explain())
+            Self::Method { ruling, .. } => {
+                if let Reason::NotShared(extension, Side::Client) = ruling.reason {
+                    let inner = ObjectWriter::new().raw(extension.id(), "{}").finish();
+                    return Parts::requiring(
+                        missing_capability(dialect.revision),
+                        "Missing required client capability",
+                        &ObjectWriter::new().raw("extensions", &inner).finish(),
+                    );
                 }
-            },
+                Parts::application(ErrorCode::MethodNotFound, "Method not found")
+                    .with_text("reason", &ruling.explain())
+            }
             Self::Param { capability, .. } => param(*capability, dialect, self.to_string()),
             Self::ClientRequirement { path, .. } => Parts::requiring(
                 missing_capability(dialect.revision),
@@ -355,11 +344,6 @@ fn param(capability: Capability, dialect: Dialect, text: String) -> Parts {
 fn cannot(method: &str) -> String {
     let (noun, verb) = method.split_once('/').unwrap_or((method, "use"));
     alloc::format!("Cannot {verb} {noun} before server initialization")
-}
-
-fn extension_document(id: &str) -> String {
-    let inner = ObjectWriter::new().raw(id, "{}").finish();
-    ObjectWriter::new().raw("extensions", &inner).finish()
 }
 
 /// Dotted paths as the capability document that would declare them.

@@ -117,10 +117,9 @@ impl Serving {
     /// cancelled: the client cannot have meant one of them.
     pub(super) fn cancel(&mut self, id: &Id) -> bool {
         let same_id = self.requests.get_mut(id);
-        same_id.is_some_and(|same_id| {
-            same_id.first.cancelled = true;
-            true
-        })
+        same_id
+            .map(|same_id| same_id.first.cancelled = true)
+            .is_some()
     }
 
     pub(super) fn clear(&mut self) {

@@ -163,7 +163,10 @@ impl Server {
     ) {
         match envelope {
             Envelope::Request(request) => self.modern_request(request, facts, effects),
-            Envelope::Notification(note) => self.stateless_note(note, effects),
+            Envelope::Notification(note) if is(&note.method, Method::Cancelled) => {
+                self.cancelled(note, effects);
+            }
+            Envelope::Notification(note) => effects.drop(&note.method, DropCause::OutOfPlace),
             // 2026-07-28 basic/transports/stdio: clients write no responses.
             Envelope::Response(_) => effects.drop("response", DropCause::OutOfPlace),
         }
@@ -361,14 +364,6 @@ impl Server {
         undeclared(policy.undeclared, &note.method, refusal, effects);
         if policy.undeclared == OnUndeclared::Disconnect {
             self.close(effects);
-        }
-    }
-
-    fn stateless_note<'a>(&mut self, note: Notification<'a>, effects: &mut Effects<'a>) {
-        if is(&note.method, Method::Cancelled) {
-            self.cancelled(note, effects);
-        } else {
-            effects.drop(&note.method, DropCause::OutOfPlace);
         }
     }
 

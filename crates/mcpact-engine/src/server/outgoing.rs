@@ -174,7 +174,10 @@ impl Server {
                 let text = text.filter(|_| !entry.cancelled);
                 effects.write(text.ok_or_else(|| unwanted(method)));
             }
-            Some(_) | None => self.notify_legacy(method, params, effects),
+            Some(_) | None => {
+                let may = self.may_notify(method, params);
+                effects.write(may.map(|()| codec::call(None, method, params)));
+            }
         }
     }
 
@@ -194,11 +197,6 @@ impl Server {
             Some(_) | None => false,
         };
         may.then(|| codec::call(None, method, params))
-    }
-
-    fn notify_legacy(&mut self, method: &str, params: Option<&str>, effects: &mut Effects<'_>) {
-        let may = self.may_notify(method, params);
-        effects.write(may.map(|()| codec::call(None, method, params)));
     }
 
     fn may_notify(&self, method: &str, params: Option<&str>) -> Result<(), ApiMisuse> {

@@ -7,8 +7,9 @@ use alloc::string::String;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::reason::{Reason, Ruling};
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Capability, ErrorCode, Kind, Method, ParamGate, ParamProbe, Revision};
-use mcpact_spec::{Role, Side, Violation};
+use mcpact_spec::{
+    Capability, ErrorCode, Kind, Method, ParamGate, ParamProbe, Revision, Role, Side, Violation,
+};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use crate::shape::{ShapeError, adapt_params};

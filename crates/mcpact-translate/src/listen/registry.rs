@@ -14,8 +14,7 @@ use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
-use super::LISTS;
-use super::{tagged, uri_in};
+use super::{LISTS, tagged, uri_in};
 use crate::wire_error::modern_error;
 
 /// Limits of a session.

@@ -10,8 +10,7 @@ use mcpact_engine::server::listen::{ListenFilter, covers};
 use mcpact_spec::Method;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::LISTS;
-use super::uri_in;
+use super::{LISTS, uri_in};
 
 /// The settings that a server has taken from its only client.
 #[derive(Clone, Debug)]

@@ -9,8 +9,7 @@ use mcpact_wire::raw::{self, JsonKind};
 
 use super::content::text_block;
 use super::members::{Members, each_element, or_same, trim};
-use super::sampling;
-use super::{ShapeError, Unrepresentable};
+use super::{ShapeError, Unrepresentable, sampling};
 
 /// A client's answer for a server that speaks the revision `to`.
 ///

@@ -9,9 +9,8 @@ use alloc::string::String;
 use mcpact_spec::{ContentKind, Object, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
-use super::ShapeError;
-use super::list_items;
 use super::members::{Members, trim};
+use super::{ShapeError, list_items};
 
 /// Position of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

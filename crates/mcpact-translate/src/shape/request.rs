@@ -6,8 +6,7 @@ use alloc::string::String;
 use mcpact_spec::{Feature, Method, Object, Revision, Role};
 
 use super::members::{Members, edit, edit_body, or_same};
-use super::{ShapeError, Unrepresentable};
-use super::{form, sampling};
+use super::{ShapeError, Unrepresentable, form, sampling};
 
 /// The parameters of a request or notification for a peer that speaks the revision `to`.
 ///

@@ -5,10 +5,9 @@ use alloc::borrow::Cow;
 use mcpact_spec::{Era, Feature, Method, Object, Revision, Role};
 use mcpact_wire::raw::JsonKind;
 
-use super::ShapeError;
 use super::content::{self, ContentPosition};
 use super::members::{Members, each_element, each_object, edit_body, or_same, trim};
-use super::{list_items, meta, structured};
+use super::{ShapeError, list_items, meta, structured};
 
 const COMPLETE: &str = "complete";
 

@@ -8,8 +8,7 @@ use mcpact_wire::raw::{self, JsonKind};
 
 use super::content::{self, ContentPosition};
 use super::members::{Members, array, each_element};
-use super::structured;
-use super::{ShapeError, Unrepresentable};
+use super::{ShapeError, Unrepresentable, structured};
 
 /// The parameters of `sampling/createMessage` for a client of another revision.
 pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {

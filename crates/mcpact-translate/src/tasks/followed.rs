@@ -8,8 +8,7 @@ use core::time::Duration;
 use mcpact_spec::ErrorCode;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::SHORTEST;
-use super::Status;
+use super::{SHORTEST, Status};
 use crate::input::Outcome;
 use crate::wire_error::modern_error;
 

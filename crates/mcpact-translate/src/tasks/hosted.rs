@@ -16,10 +16,8 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::CORE;
-use super::Status;
-use crate::input::failed_tool;
-use crate::input::{Outcome, Question};
+use super::{CORE, Status};
+use crate::input::{Outcome, Question, failed_tool};
 use crate::shape::{error_to_legacy, result_to_legacy};
 use crate::wire_error::wire_error;
 use entry::Task;

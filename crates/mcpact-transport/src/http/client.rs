@@ -177,10 +177,7 @@ impl HttpClient {
     /// # Errors
     /// The text is not an `http` or `https` URL, or TLS cannot be set up.
     pub fn new(address: &str, settings: HttpSettings) -> Result<Self, TransportError> {
-        let refuse = |why| TransportError::Address {
-            address: shown(address),
-            why,
-        };
+        let refuse = |why| TransportError::address(shown(address), why);
         let mut endpoint = Url::parse(address).map_err(|_| refuse("not a URL"))?;
         if !matches!(endpoint.scheme(), "http" | "https") || endpoint.host_str().is_none() {
             return Err(refuse("use an `http://` or `https://` URL"));
@@ -358,10 +355,8 @@ impl HttpClient {
     }
 
     fn resolve(&self, base: &Url, address: &str) -> Result<Url, TransportError> {
-        let target = base.join(address).map_err(|_| TransportError::Address {
-            address: address.to_owned(),
-            why: "not a URL",
-        })?;
+        let joined = base.join(address);
+        let target = joined.map_err(|_| TransportError::address(address, "not a URL"))?;
         if target.origin() == self.endpoint.origin() {
             Ok(target)
         } else {
@@ -378,10 +373,7 @@ fn uri(endpoint: &Url) -> Result<Uri, TransportError> {
 }
 
 fn unusable(endpoint: &Url) -> TransportError {
-    TransportError::Address {
-        address: shown(endpoint.as_str()),
-        why: "not a valid HTTP URL",
-    }
+    TransportError::address(shown(endpoint.as_str()), "not a valid HTTP URL")
 }
 
 impl Address {

@@ -1,10 +1,9 @@
 //! One end of a pipe that can be closed from elsewhere.
 
-use std::fmt;
-use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::{fmt, io};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 

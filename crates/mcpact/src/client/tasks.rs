@@ -8,8 +8,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use serde_json::Value;
 
 use super::Client;
-use super::calls::CallOptions;
-use super::calls::{call_params, read};
+use super::calls::{CallOptions, call_params, read};
 use super::client_error::{ClientError, RpcError};
 use crate::model::{Task, TaskStatus, ToolResult};
 

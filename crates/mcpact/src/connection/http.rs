@@ -21,8 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use self::refusal::{may_reject_revision, raw_error, rejects_revision, session_unknown};
-use self::session_stream::{DEFAULT_PAUSE, EventReader, Resume, TooLong};
-use self::session_stream::{UnsolicitedSink, listen};
+use self::session_stream::{DEFAULT_PAUSE, EventReader, Resume, TooLong, UnsolicitedSink, listen};
 use super::inbox::{
     AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, Unsolicited, batch, parse,
 };

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::content::Content;
-use super::content::{Icon, Role};
+use super::content::{Content, Icon, Role};
 
 /// Prompt template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -6,8 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::content::Content;
-use super::content::Role;
+use super::content::{Content, Role};
 
 /// Content blocks; a single block is written without an array, as every revision accepts.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,8 +4,7 @@ use mcpact_wire::scan::push_quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::content::Content;
-use super::content::Icon;
+use super::content::{Content, Icon};
 
 /// Callable tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

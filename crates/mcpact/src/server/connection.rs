@@ -157,24 +157,21 @@ pub(super) async fn run<B: Backend>(
     let mut ticks = tokio::time::interval(TICK);
     while connection.is_open {
         while let Some(line) = source.next_line() {
-            match line {
-                Line::Json(bytes) => {
-                    let bytes = Bytes::copy_from_slice(bytes);
-                    connection.receive(&bytes).await;
-                }
+            let bytes = match line {
+                Line::Json(bytes) => Bytes::copy_from_slice(bytes),
                 Line::Noise(bytes) => {
                     tracing::warn!(
                         length = bytes.len(),
                         "the client sent a line that is not JSON"
                     );
-                    let bytes = Bytes::copy_from_slice(bytes);
-                    connection.receive(&bytes).await;
+                    Bytes::copy_from_slice(bytes)
                 }
                 Line::TooLong { limit, .. } => {
                     tracing::warn!(limit, "the client sent a line that is too long");
-                    connection.receive(&Bytes::from_static(b"{")).await;
+                    Bytes::from_static(b"{")
                 }
-            }
+            };
+            connection.receive(&bytes).await;
             // Responses to a burst leave in pieces, so that the client reads while we work.
             if connection.sink.is_worth_a_write() {
                 connection.sink.flush().await?;

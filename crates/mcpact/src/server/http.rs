@@ -13,8 +13,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::Method as Verb;
 use http::header::ALLOW;
-use mcpact_engine::classify::{CachedPact, Endpoint as Offered, Verb as Kind};
-use mcpact_engine::classify::{HeaderField, HttpFacts, Route, SessionFact, TransportFacts, route};
+use mcpact_engine::classify::{
+    CachedPact, Endpoint as Offered, HeaderField, HttpFacts, Route, SessionFact, TransportFacts,
+    Verb as Kind, route,
+};
 use mcpact_engine::effect::Refused;
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal, WireError};

@@ -21,8 +21,7 @@ use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::backend::ClientSetup;
-use super::backend::{BackendRequest, ResponseMode, trace_of};
+use super::backend::{BackendRequest, ClientSetup, ResponseMode, trace_of};
 use super::builder::{DecisionObserver, Settings};
 use super::client_identity::ClientIdentity;
 use super::outbox::Outbox;

@@ -13,8 +13,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::{Action, Timestamp};
 use crate::input::{Outcome, Question};
-use crate::tasks::Status;
-use crate::tasks::{CORE, SHORTEST, related};
+use crate::tasks::{CORE, SHORTEST, Status, related};
 use crate::wire_error::wire_error;
 
 #[derive(Clone, Debug)]

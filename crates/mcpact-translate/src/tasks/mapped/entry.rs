@@ -18,8 +18,7 @@ use crate::input::{Outcome, ServerAnswer};
 use crate::shape::members::{Members, or_same};
 use crate::shape::meta::{sign, strip};
 use crate::shape::{ShapeError, adapt_client_result, error_to_modern, result_to_modern};
-use crate::tasks::CORE;
-use crate::tasks::Status;
+use crate::tasks::{CORE, Status};
 
 /// Members of a task that have another name in the extension.
 const RENAMED: [(&str, &str); 2] = [("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs")];

@@ -54,10 +54,7 @@ impl Proxy {
     /// # Errors
     /// The URL has another scheme.
     pub fn new(address: &str) -> Result<Self, TransportError> {
-        let refuse = |why| TransportError::Address {
-            address: shown(address),
-            why,
-        };
+        let refuse = |why| TransportError::address(shown(address), why);
         let url = Url::parse(address).map_err(|_| refuse("not a URL"))?;
         let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
         if !is_known || url.host_str().is_none_or(str::is_empty) {
@@ -164,8 +161,7 @@ impl ProxyRouter {
     pub(super) fn forwarding(&self, target: &Uri) -> Forwarding {
         match self.route(target) {
             Ok(ProxyRoute::Forwarded { auth, .. }) => Forwarding::Proxy(auth),
-            Ok(ProxyRoute::Direct | ProxyRoute::Tunnel { .. } | ProxyRoute::Socks { .. })
-            | Err(_) => Forwarding::None,
+            _ => Forwarding::None,
         }
     }
 
@@ -183,10 +179,8 @@ fn is_loopback(host: &str) -> bool {
 }
 
 fn unusable(proxy: &Uri) -> TransportError {
-    TransportError::Address {
-        address: proxy.to_string(),
-        why: "use an `http://`, `https://` or `socks5://` proxy",
-    }
+    let why = "use an `http://`, `https://` or `socks5://` proxy";
+    TransportError::address(proxy.to_string(), why)
 }
 
 /// Address of a SOCKS proxy; the connector only accepts HTTP schemes.

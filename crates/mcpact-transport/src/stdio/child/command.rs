@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::{fmt, io};
 
 use tokio::process::Command;
 

@@ -6,8 +6,7 @@ use mcpact_engine::task_rule::{self, CallMode};
 use mcpact_spec::{Era, ErrorCode, Extension, Feature};
 use serde_json::{Value, json};
 
-use super::Params;
-use super::{Core, Served};
+use super::{Core, Params, Served};
 use crate::model::{TaskSupport, ToolResult};
 use crate::schema::Schema;
 use crate::server::context::Context;

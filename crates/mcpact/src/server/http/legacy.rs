@@ -26,14 +26,13 @@ use super::header_fields::header_field;
 use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
 use crate::connection::cancelled_id;
 use crate::connection::headers::SESSION_ID;
-use crate::lock;
-use crate::log;
 use crate::server::backend;
 use crate::server::backend::{Backend, BackendRequest, ResponseMode};
 use crate::server::client_identity::ClientIdentity;
 use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
 use crate::server::session::{Session, SessionEffect};
 use crate::server::sse_replay_log::{EventId, STANDALONE, SseReplayLog};
+use crate::{lock, log};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
