@@ -395,17 +395,30 @@ impl Exchange {
             let kind = UpstreamErrorKind::ProtocolViolation(why);
             return Err(self.binding.error(kind).into());
         }
+        match self.inbound.job.method {
+            Some(method) if self.downstream() != self.upstream() => {
+                let translated = self.translated_result(method, raw);
+                translated.map_err(|fault| self.unfit("result", fault))
+            }
+            _ => Ok(raw.clone()),
+        }
+    }
+
+    fn translated_result(&self, method: Method, raw: &str) -> Result<ByteString, ShapeError> {
         let (down, up) = (self.downstream(), self.upstream());
-        let Some(method) = self.inbound.job.method.filter(|_| down != up) else {
-            return Ok(raw.clone());
+        let mut shaped = result(method, raw, up, down, Some(&self.connection.server_info))?;
+        // The gateway hosts tasks for this client, so every tool can run as a task.
+        if method == Method::ToolsList
+            && up.era() == Era::Modern
+            && (self.inbound.job.pact).declares(Capability::ServerTasksToolsCall)
+        {
+            shaped = with_task_support(&shaped)?.into_owned().into();
+        }
+        let shaped = match self.cursor_owner() {
+            Some(owner) => cursor::result(&shaped, owner)?.into_owned(),
+            None => shaped.into_owned(),
         };
-        let shaped = result(method, raw, up, down, Some(&self.connection.server_info))
-            .and_then(|shaped| self.offering_tasks(shaped));
-        let paged = shaped.and_then(|shaped| match self.cursor_owner() {
-            Some(owner) => Ok(cursor::result(&shaped, owner)?.into_owned().into()),
-            None => Ok(shaped.into_owned().into()),
-        });
-        paged.map_err(|fault| self.unfit("result", fault))
+        Ok(shaped.into())
     }
 
     /// Error for a message that cannot be translated to the client's revision.
@@ -413,18 +426,6 @@ impl Exchange {
         let to = self.downstream();
         let kind = UpstreamErrorKind::Untranslatable { what, to, fault };
         self.binding.error(kind).into()
-    }
-
-    /// Marks every tool as task-capable if the gateway hosts tasks for this client.
-    fn offering_tasks<'r>(&self, page: Cow<'r, str>) -> Result<Cow<'r, str>, ShapeError> {
-        let job = &self.inbound.job;
-        let hosts = job.method == Some(Method::ToolsList)
-            && self.upstream().era() == Era::Modern
-            && job.pact.declares(Capability::ServerTasksToolsCall);
-        match hosts {
-            true => Ok(with_task_support(&page)?.into_owned().into()),
-            false => Ok(page),
-        }
     }
 
     pub(crate) fn error(&self, raw: &str) -> ServeError {

@@ -115,16 +115,15 @@ pub(crate) async fn binding_at(
             let bind = rebind.bind(next, binding);
             rebind.client.successor.to(next, bind).await
         }
-        None => introduced(job).bind(next, sink.identity()).await,
-    }
-}
-
-/// Returns the declaration of a modern client, taken from its request.
-fn introduced(job: &BackendRequest) -> SavedHello {
-    let client = job.pact.party(Side::Client);
-    let info = client.info.as_deref();
-    SavedHello::Request {
-        capabilities: Box::from(client.capabilities.raw()),
-        info: info.map(|info| info.encode(job.pact.revision()).into()),
+        // Each request of a modern client contains its declaration.
+        None => {
+            let client = job.pact.party(Side::Client);
+            let info = client.info.as_deref();
+            let hello = SavedHello::Request {
+                capabilities: client.capabilities.raw().into(),
+                info: info.map(|info| info.encode(job.pact.revision()).into()),
+            };
+            hello.bind(next, sink.identity()).await
+        }
     }
 }

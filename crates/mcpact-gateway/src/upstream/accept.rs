@@ -358,32 +358,30 @@ impl UpstreamServer {
             .await?;
         let connection = reached.connection;
         let revision = modern_revision(params);
-        let mut cached = lock(&group.terms);
         let withheld = tool_filter::withheld(self);
-        let known = cached
-            .take()
-            .filter(|known| known.connection.as_ptr() == Arc::as_ptr(&connection));
-        let binding = match &known {
-            Some(known) => Arc::clone(&known.binding),
-            None => ServerBinding::new(reached.slot, reached.pool, None, None),
-        };
-        let is_current =
-            |known: &GroupTerms| known.withheld == withheld && known.revision == revision;
-        let terms = match known.filter(is_current) {
-            Some(known) => known.terms,
+        let mut cached = lock(&group.terms);
+        let current = cached.as_ref().filter(|known| {
+            known.connection.as_ptr() == Arc::as_ptr(&connection)
+                && known.withheld == withheld
+                && known.revision == revision
+        });
+        let terms = match current {
+            Some(known) => Arc::clone(&known.terms),
             None => {
                 let introduction = &connection.upstream.introduction;
                 let upstream = connection.revision();
-                Arc::new(self.terms_of(introduction, upstream, revision, &group.principal))
+                let terms = self.terms_of(introduction, upstream, revision, &group.principal);
+                let terms = Arc::new(terms);
+                *cached = Some(GroupTerms {
+                    connection: Arc::downgrade(&connection),
+                    terms: Arc::clone(&terms),
+                    revision,
+                    withheld,
+                });
+                terms
             }
         };
-        *cached = Some(GroupTerms {
-            connection: Arc::downgrade(&connection),
-            terms: Arc::clone(&terms),
-            revision,
-            withheld,
-            binding: Arc::clone(&binding),
-        });
+        let binding = ServerBinding::new(reached.slot, reached.pool, None, None);
         Ok(ClientSetup {
             terms,
             state: Some(binding.into()),

@@ -10,7 +10,6 @@ use mcpact_spec::Revision;
 use crate::connection::UpstreamConnection;
 use crate::connection::pool::ConnectionPool;
 use crate::supervisor::InstanceSharing;
-use crate::upstream::binding::ServerBinding;
 
 /// Maximum number of groups without an instance.
 pub(crate) const GROUPS: usize = 64;
@@ -51,7 +50,6 @@ pub(crate) struct GroupTerms {
     pub(crate) revision: Revision,
     /// Notice about hidden tools in the terms.
     pub(crate) withheld: Option<String>,
-    pub(crate) binding: Arc<ServerBinding>,
 }
 
 impl<'a> AffinityKey<'a> {
