@@ -94,7 +94,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
     folder: "crates/mcpact-gateway/src",
     layers: &[
         &["sync"],
-        &["stable", "aggregate::list_kind"],
+        &["aggregate::list_kind", "reason"],
         &[
             "drain",
             "event_history",

@@ -11,7 +11,7 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::stable::{LogEvent, Reason};
+use crate::reason::{LogEvent, Reason};
 
 /// Bit of the counter that is set once the gate is closed.
 const CLOSED: usize = 1 << (usize::BITS - 1);

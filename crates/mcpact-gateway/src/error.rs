@@ -18,7 +18,7 @@ pub(crate) use self::advice::{Explanation, NEXT_START_IN};
 pub(crate) use self::capacity::CapacityLimits;
 pub(crate) use self::serve::{ServeError, wire_error};
 use crate::metrics::Outcome;
-use crate::stable::Reason;
+use crate::reason::Reason;
 
 /// Error of an upstream server.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! In-flight request to an upstream server, and its response.
 
 pub(crate) mod cache_scope;
-pub(crate) mod dispatch;
+pub(crate) mod flows;
 pub(crate) mod rounds;
 pub(crate) mod server_change;
 pub(crate) mod trace;
@@ -69,7 +69,7 @@ pub(crate) struct Exchange {
     pub(crate) progress: Progress,
     /// Log level of the request at a legacy server, set once the request was sent.
     pub(crate) log_level: Option<LogLevelGuard>,
-    pub(crate) told: DeclaredTasks,
+    pub(crate) declared_tasks: DeclaredTasks,
     /// True once the request was sent to the server.
     pub(crate) is_sent: Arc<AtomicBool>,
 }
@@ -116,7 +116,7 @@ impl Exchange {
             guard: None,
             progress: Progress::default(),
             log_level: None,
-            told: DeclaredTasks::AsDeclared,
+            declared_tasks: DeclaredTasks::AsDeclared,
             is_sent: Arc::default(),
         }
     }
@@ -264,7 +264,13 @@ impl Exchange {
     /// Returns the parameters with the metadata that this server needs for this client.
     pub(crate) fn stamped<'p>(&self, params: &'p str) -> Result<Cow<'p, str>, ServeError> {
         let mode = self.inbound.job.response_mode;
-        let stamped = stamped(&self.binding, mode, self.told, self.upstream(), params);
+        let stamped = stamped(
+            &self.binding,
+            mode,
+            self.declared_tasks,
+            self.upstream(),
+            params,
+        );
         let stamped = stamped.map_err(|fault| self.malformed(&fault.into()))?;
         Ok(stamped.map_or(Cow::Borrowed(params), Cow::Owned))
     }
@@ -273,7 +279,7 @@ impl Exchange {
     /// that.
     pub(crate) fn may_take_tasks(&self) -> bool {
         let stamp = self.binding.stamp.as_ref();
-        self.told == DeclaredTasks::AsDeclared
+        self.declared_tasks == DeclaredTasks::AsDeclared
             && self.inbound.job.method == Some(Method::ToolsCall)
             && stamp.is_some_and(|stamp| stamp.with_tasks.is_some())
     }

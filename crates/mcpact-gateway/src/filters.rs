@@ -21,7 +21,7 @@ use crate::event_history::EventHistory;
 use crate::filters::message::Verdict;
 use crate::filters::process::Filter;
 use crate::metrics::Metrics;
-use crate::stable::{LogEvent, Reason};
+use crate::reason::{LogEvent, Reason};
 
 /// A filter that cannot be used.
 #[derive(Clone, Debug)]

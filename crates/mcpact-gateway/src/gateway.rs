@@ -46,7 +46,7 @@ use crate::handover;
 use crate::loop_detection::LoopDetector;
 use crate::loop_detection::start::ParentConfigs;
 use crate::metrics::Metrics;
-use crate::stable::{LogEvent, ReloadOutcome};
+use crate::reason::{LogEvent, ReloadOutcome};
 use crate::supervisor::InstanceStatus;
 use crate::sync::lock;
 use crate::target::Local;

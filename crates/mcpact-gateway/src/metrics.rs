@@ -22,7 +22,7 @@ use mcpact_translate::plan::Plan;
 use self::calls::{CallMetrics, LabelCounter, TranslationCounters};
 pub(crate) use self::calls::{CallTimer, KINDS, Outcome};
 pub(crate) use self::exposition::{CONTENT_TYPE, Exposition};
-use crate::stable::{Reason, ReloadOutcome};
+use crate::reason::{Reason, ReloadOutcome};
 use crate::sync::lock;
 
 /// Labels of a negotiation.

@@ -14,7 +14,7 @@ use mcpact_config::ChangedTools;
 use mcpact_wire::raw::{Object, elements};
 
 use self::definition::{digest, invisible_char};
-use crate::stable::LogEvent;
+use crate::reason::LogEvent;
 use crate::sync::lock;
 
 /// Maximum number of pinned tools per server.

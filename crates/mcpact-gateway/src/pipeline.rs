@@ -16,7 +16,7 @@ use crate::downstream::sink::ClientSink;
 use crate::drain::DrainGate;
 use crate::error::ServeError;
 use crate::exchange::trace::ExchangeTrace;
-use crate::exchange::{Exchange, Inbound, cache_scope, dispatch, level_of, server_change};
+use crate::exchange::{Exchange, Inbound, cache_scope, flows, level_of, server_change};
 use crate::filters::Filters;
 use crate::retry::{Retries, Retry};
 use crate::tasks::hosted;
@@ -198,7 +198,7 @@ async fn attempt(bound: BoundRequest) -> Result<ByteString, ServeError> {
         .metrics
         .translated(revision, exchange.upstream(), plan);
     // Lease, translate, send, wait, translate back. The flows differ in who may ask whom meanwhile.
-    let raw = dispatch::run(&server, plan, exchange).await?;
+    let raw = flows::run(&server, plan, exchange).await?;
     // On the translated result, because only modern results have a cache scope.
     Ok(cache_scope::in_private(&server, method, revision, raw))
 }

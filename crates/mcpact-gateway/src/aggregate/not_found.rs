@@ -12,7 +12,7 @@ use crate::aggregate::merge::MergedList;
 use crate::aggregate::server_entry::failure::Unavailability;
 use crate::error::ServeError;
 use crate::exchange::{refusal, refuse};
-use crate::stable::Reason;
+use crate::reason::Reason;
 use crate::upstream::tool_filter;
 
 const fn word(kind: ListKind) -> &'static str {

@@ -14,7 +14,7 @@ use mcpact_spec::{Kind, Method, Side};
 use crate::connection::UpstreamConnection;
 use crate::downstream::sink::ClientSink;
 use crate::exchange::Exchange;
-use crate::stable::LOG_OF_WHOM;
+use crate::reason::LOG_OF_WHOM;
 use crate::supervisor::{OwnershipRelation, SharingPolicy, sharing_policy};
 use crate::sync::lock;
 use mcpact::connection::{ServerNotification, ServerRequest, related_task};

@@ -92,7 +92,7 @@ pub(crate) async fn through_rounds(
             }
             ServerResponse::Error(raw) if exchange.may_take_tasks() && wants_tasks(raw) => {
                 // The tool runs only as a task and has not run yet.
-                exchange.told = DeclaredTasks::WithTasks;
+                exchange.declared_tasks = DeclaredTasks::WithTasks;
                 continue;
             }
             // A result that is not an object is no input round.
@@ -102,7 +102,7 @@ pub(crate) async fn through_rounds(
         let mut step = rounds.server_result(raw, server.clock.now(), &mut mint);
         loop {
             match step {
-                NextStep::Task if exchange.told == DeclaredTasks::WithTasks => {
+                NextStep::Task if exchange.declared_tasks == DeclaredTasks::WithTasks => {
                     return Ok(CallEnd::Task(raw.clone()));
                 }
                 // A task without declared support is passed on like any result.

@@ -18,7 +18,7 @@ use super::Gateway;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::gateway::routing::refused;
 use crate::loop_detection::{LOOP_DETECTED, Route, Via};
-use crate::stable::{LogEvent, Reason};
+use crate::reason::{LogEvent, Reason};
 
 /// Cause and remedy, for the gateway that sent the request.
 const MESSAGE: &str = "proxy loop detected: this request would come back to the gateway that sent it; remove one of the \

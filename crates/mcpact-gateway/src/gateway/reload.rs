@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::Gateway;
 use crate::control::{Notice, ReloadReport};
-use crate::stable::{LogEvent, ReloadOutcome};
+use crate::reason::{LogEvent, ReloadOutcome};
 use mcpact::error::with_causes;
 
 /// Config file of a gateway, with command-line overrides.

@@ -20,7 +20,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{Gateway, State, loop_check, metrics_page, readiness};
 use crate::aggregate::aggregator::ABSENT;
-use crate::stable::Reason;
+use crate::reason::Reason;
 
 /// Selects one server at `/mcp`.
 pub(super) const SERVER: HeaderName = HeaderName::from_static("mcpact-server");

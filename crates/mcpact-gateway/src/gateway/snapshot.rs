@@ -11,7 +11,7 @@ use crate::aggregate::list_kind::ListKind;
 use crate::control::{
     GatewayStatus, InstanceLine, LastError, ListCounts, ServerLine, Status, Transport,
 };
-use crate::stable::{GatewayState, ServerWord};
+use crate::reason::{GatewayState, ServerWord};
 use crate::supervisor::{InstanceState, InstanceStatus};
 use crate::target::Target;
 use crate::upstream::{UpstreamServer, tool_filter};

@@ -10,7 +10,7 @@ use mcpact_engine::refusal::ReasonCode;
 
 use super::ReloadCause;
 use crate::metrics::{KINDS, Outcome};
-use crate::stable::{GatewayState, LOG_OF_WHOM, LogEvent, Reason, ReloadOutcome, ServerWord};
+use crate::reason::{GatewayState, LOG_OF_WHOM, LogEvent, Reason, ReloadOutcome, ServerWord};
 use crate::supervisor::{InstanceState, ServerState, StartCause, StopCause};
 
 /// Returns every stable string of the gateway and the crates below it, by set, for the contract test of `mcpact-cli`.

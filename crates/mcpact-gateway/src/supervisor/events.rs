@@ -13,7 +13,7 @@ use super::health::Diagnosis;
 use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
 use crate::error::UpstreamErrorKind;
 use crate::event_history::LogEntryKind;
-use crate::stable::{LogEvent, Reason};
+use crate::reason::{LogEvent, Reason};
 use mcpact::connection::{DeliveryFailure, FailureText};
 
 impl Supervisor {

@@ -6,7 +6,7 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
 use super::instance::{Instance, InstanceId, InstanceState, StartCause};
-use crate::stable::ServerWord;
+use crate::reason::ServerWord;
 use mcpact::connection::FailureText;
 
 /// Status of a server.

@@ -306,7 +306,7 @@ pub(crate) fn host(
     let hosted = Arc::clone(hosted(server));
     let created =
         hosted.at(|tasks, now| tasks.create(&task, &runner.owner, Some(requested), now))?;
-    exchange.told = DeclaredTasks::WithTasks;
+    exchange.declared_tasks = DeclaredTasks::WithTasks;
     lock(&hosted.runners).insert(task.as_str().into(), Arc::clone(&runner));
     let (server, worker) = (Arc::clone(server), Arc::clone(&runner));
     lock(&runner.jobs).spawn(async move {

@@ -1,4 +1,4 @@
-//! Stable strings of the gateway: reasons, causes, outcomes, states and log events. Users and scripts depend on them.
+//! Reasons of errors: stable strings that users and scripts depend on.
 
 use mcpact_spec::stable_strings;
 
