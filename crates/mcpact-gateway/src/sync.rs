@@ -5,25 +5,25 @@
 //! `Supervisor::instances`.
 //!
 //! 1. `Gateway::reloading`
-//! 2. `SuccessorBinding`, `ToolTasks::reading`
+//! 2. `SuccessorBinding`, `ToolTasks::read`
 //! 3. `ConnectionSlot::opening`; up to here locks are asynchronous, the others are never held at an await
 //! 4. `Gateway::state`
 //! 5. `RemovedServers`
-//! 6. `Aggregator::visitors`
-//! 7. `Aggregator::terms`, `AffinityGroup::served`
+//! 6. `Aggregator::modern_clients`
+//! 7. `Aggregator::terms`, `AffinityGroup::terms`
 //! 8. the name registries of `SharedMerges`
-//! 9. `Aggregator::seen`, `WatchedUris`, `MergeCache::kept`
-//! 10. `MergeCache::addressed`
+//! 9. `Aggregator::mentioned`, `WatchedUris`, `MergeCache::lists`
+//! 10. `MergeCache::names`, `MergeCache::uris`
 //! 11. `Aggregator::server_set`
-//! 12. `ServerEntry::lists`
-//! 13. `ServerEntry::recalled`
-//! 14. `UpstreamServer::modern`, `UpstreamServer::guests`
-//! 15. `DownstreamClient::parts`, `ModernQuestions::open`
+//! 12. `ListCache::entries`
+//! 13. `ListCache::stored`
+//! 14. `UpstreamServer::modern`, `UpstreamServer::groups`
+//! 15. `DownstreamClient::bindings`, `ModernQuestions::open`
 //! 16. `ConnectionSlot::current`
-//! 17. `SuspendedRegistry::suspend_limits`
-//! 18. `SuspendedRegistry::keepers`
+//! 17. `SuspendedRegistry::calls`
+//! 18. `SuspendedRegistry::handles`
 //! 19. `ListenStreams::registry`
-//! 20. `Mapping::mapped`
+//! 20. `Mapping::tasks`
 //! 21. `Mapping::open`
 //! 22. `Supervisor::instances`
 //!
