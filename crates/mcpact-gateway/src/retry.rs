@@ -17,7 +17,7 @@ pub(crate) enum Cause {
     RevisionChanged,
     /// The refusal may mean that another server answers at this URL, or concern this request only.
     Ambiguous,
-    /// Anything else, including every error response of the server.
+    /// Anything else, including every error response of the server and the lost state of a stateful client.
     Other,
 }
 
@@ -26,8 +26,6 @@ pub(crate) enum Cause {
 pub(crate) struct Attempt {
     pub(crate) cause: Cause,
     pub(crate) delivery: Delivery,
-    /// A stateful client lost its state on the server. It gets an error before anything else runs.
-    pub(crate) state_lost: bool,
     /// Another server has replaced this one.
     pub(crate) has_successor: bool,
     /// Number of retries of the same kind before this attempt.
@@ -40,7 +38,6 @@ impl Attempt {
         Self {
             cause,
             delivery,
-            state_lost: false,
             has_successor: false,
             retries: 0,
         }
@@ -48,9 +45,6 @@ impl Attempt {
 
     /// Decides what happens after this attempt.
     pub(crate) const fn decide(self) -> Retry {
-        if self.state_lost {
-            return Retry::No;
-        }
         let retries = self.retries;
         match (self.cause, self.delivery) {
             (Cause::Retired, Delivery::NotSent) if self.has_successor && retries < SUCCESSORS => {
@@ -152,12 +146,11 @@ mod tests {
     fn attempts() -> impl Iterator<Item = Attempt> {
         CAUSES.into_iter().flat_map(|cause| {
             DELIVERIES.into_iter().flat_map(move |delivery| {
-                (0..32).map(move |bits| Attempt {
+                (0..16).map(move |bits| Attempt {
                     cause,
                     delivery,
-                    state_lost: bits & 1 != 0,
-                    has_successor: bits & 2 != 0,
-                    retries: bits >> 2,
+                    has_successor: bits & 1 != 0,
+                    retries: bits >> 1,
                 })
             })
         })
@@ -194,13 +187,6 @@ mod tests {
                 ..Attempt::new(cause, delivery)
             };
             assert_eq!(attempt.decide(), decision, "{attempt:?}");
-        }
-    }
-
-    #[test]
-    fn lost_state_is_reported_before_anything_runs() {
-        for attempt in attempts().filter(|attempt| attempt.state_lost) {
-            assert_eq!(attempt.decide(), No, "{attempt:?}");
         }
     }
 
