@@ -80,7 +80,7 @@ impl Inbound {
     }
 
     /// Forwards a notification about this request if the client wants it.
-    pub(crate) async fn tell(&self, note: &ServerNotification, progress: &mut Progress) {
+    pub(crate) async fn notify(&self, note: &ServerNotification, progress: &mut Progress) {
         let params = &note.params;
         let params = match note.method {
             Method::Progress => self.reported(params, progress),
@@ -285,7 +285,7 @@ impl Exchange {
     }
 
     /// Sends a separate request to the server on behalf of this client.
-    pub(crate) async fn aside(
+    pub(crate) async fn request_separately(
         &self,
         method: Method,
         params: &str,
@@ -302,7 +302,9 @@ impl Exchange {
     pub(crate) async fn reply(&mut self, call: &mut Call) -> Result<ServerResponse, ServeError> {
         loop {
             match call.next().await {
-                CallEvent::Notification(note) => self.inbound.tell(&note, &mut self.progress).await,
+                CallEvent::Notification(note) => {
+                    self.inbound.notify(&note, &mut self.progress).await
+                }
                 CallEvent::Response(reply) => {
                     self.note_answer();
                     return Ok(reply);

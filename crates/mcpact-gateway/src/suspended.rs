@@ -198,7 +198,7 @@ pub(crate) async fn send_without_questions(
     loop {
         match call.next().await {
             CallEvent::Notification(note) => {
-                exchange.inbound.tell(&note, &mut exchange.progress).await
+                exchange.inbound.notify(&note, &mut exchange.progress).await
             }
             CallEvent::Response(reply) => return Ok(reply),
             CallEvent::Failed(loss) => return Err(exchange.lost(&loss)),
@@ -294,10 +294,10 @@ impl OpenCall {
         }
         let Some(waiters) = waiters else {
             let exchange = &mut self.exchange;
-            return exchange.inbound.tell(note, &mut exchange.progress).await;
+            return exchange.inbound.notify(note, &mut exchange.progress).await;
         };
         for waiter in waiters {
-            waiter.inbound.tell(note, &mut waiter.progress).await;
+            waiter.inbound.notify(note, &mut waiter.progress).await;
         }
     }
 

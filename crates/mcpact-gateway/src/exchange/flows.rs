@@ -59,7 +59,7 @@ fn translated(
         (Era::Legacy, Era::Legacy) if legacy::is_subscription(job.method) => {
             Box::pin(legacy::change_subscription(server, exchange))
         }
-        (Era::Legacy, Era::Legacy) => Box::pin(rounds::asking_along(server, exchange)),
+        (Era::Legacy, Era::Legacy) => Box::pin(rounds::relay_with_questions(server, exchange)),
         (Era::Modern, Era::Legacy) => Box::pin(suspended::serve_without_questions(exchange)),
         (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(pass_through(server, exchange)),
     }

@@ -50,7 +50,7 @@ pub(crate) async fn in_rounds(
     server: &UpstreamServer,
     mut exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
-    match through_rounds(server, &mut exchange, QuestionChannel::Here).await? {
+    match run_rounds(server, &mut exchange, QuestionChannel::Here).await? {
         CallEnd::Answer(raw) => Ok(raw),
         CallEnd::Task(raw) => {
             let outcome = Box::pin(waiting::follow(server, exchange, &raw)).await;
@@ -60,7 +60,7 @@ pub(crate) async fn in_rounds(
     }
 }
 
-pub(crate) async fn through_rounds(
+pub(crate) async fn run_rounds(
     server: &UpstreamServer,
     exchange: &mut Exchange,
     asking: QuestionChannel<'_>,
@@ -99,7 +99,7 @@ pub(crate) async fn through_rounds(
             ServerResponse::Result(raw) if raw.starts_with('{') => raw,
             _ => return exchange.finished(&reply).map(CallEnd::Answer),
         };
-        let mut step = rounds.server_result(raw, server.clock.now(), &mut mint);
+        let mut step = rounds.server_result(raw, server.clock.now(), &mut new_url_id);
         loop {
             match step {
                 NextStep::Task if exchange.declared_tasks == DeclaredTasks::WithTasks => {
@@ -204,7 +204,7 @@ pub(crate) async fn read_tools(exchange: &Exchange) -> bool {
 }
 
 /// Runs a call between legacy peers and forwards questions unchanged.
-pub(crate) async fn asking_along(
+pub(crate) async fn relay_with_questions(
     server: &UpstreamServer,
     mut exchange: Exchange,
 ) -> Result<ByteString, ServeError> {
@@ -246,7 +246,7 @@ pub(crate) async fn asking_along(
         match event {
             CallEvent::Notification(note) => {
                 connection.question_registry.withdraw(&note);
-                exchange.inbound.tell(&note, &mut exchange.progress).await;
+                exchange.inbound.notify(&note, &mut exchange.progress).await;
             }
             CallEvent::Response(reply) => {
                 exchange.remember(&reply);
@@ -294,7 +294,7 @@ fn is_header_mismatch(raw: &str) -> bool {
 }
 
 /// Generates an id for a URL that a user should visit.
-pub(crate) fn mint() -> String {
+pub(crate) fn new_url_id() -> String {
     let mut bytes = [0_u8; 16];
     // Without randomness, ids repeat, which clients detect; nothing secret is exposed.
     let _ = getrandom::fill(&mut bytes);

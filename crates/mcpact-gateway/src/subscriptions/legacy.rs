@@ -48,7 +48,7 @@ pub(crate) async fn change_subscription(
     });
     let served = match is_wanted {
         true => Ok(ByteString::from_static("{}")),
-        false => rounds::asking_along(server, exchange).await,
+        false => rounds::relay_with_questions(server, exchange).await,
     };
     if served.is_ok() {
         revert.disarm();

@@ -133,7 +133,7 @@ impl SuspendedCall {
             CallMessage::Resumed(answers, waiter) => {
                 if let Some(mut waiter) = waiter {
                     if let Some(note) = self.progress.take() {
-                        waiter.inbound.tell(&note, &mut waiter.progress).await;
+                        waiter.inbound.notify(&note, &mut waiter.progress).await;
                     }
                     self.waiters.push(*waiter);
                 }

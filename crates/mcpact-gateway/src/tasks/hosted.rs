@@ -22,7 +22,7 @@ use crate::connection::UpstreamConnection;
 use crate::connection::questions::ANSWER_TIMEOUT;
 use crate::downstream::sink::ClientSink;
 use crate::error::{ServeError, UpstreamErrorKind};
-use crate::exchange::rounds::{CallEnd, QuestionChannel, mint};
+use crate::exchange::rounds::{CallEnd, QuestionChannel, new_url_id};
 use crate::exchange::{DeclaredTasks, Exchange, Inbound, refuse, rounds, stamped};
 use crate::supervisor::CallGuard;
 use crate::sync::{OnDrop, lock};
@@ -320,7 +320,7 @@ pub(crate) fn host(
 /// Makes the call, and polls the resulting task of the server until it ends.
 async fn run(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner: &Arc<Runner>) {
     let channel = QuestionChannel::InTask(task, runner);
-    let ended = rounds::through_rounds(server, &mut exchange, channel).await;
+    let ended = rounds::run_rounds(server, &mut exchange, channel).await;
     let hosted = hosted(server);
     let mut actions = match ended {
         Ok(CallEnd::Task(raw)) => {
@@ -335,9 +335,8 @@ async fn run(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner
     let _awake = exchange.connection.hold();
     while let Some((upstream, after)) = hosted.perform(actions, Some(runner)) {
         actions = match waiting::poll(&exchange, &upstream, after).await {
-            Ok(detailed) => {
-                hosted.at(|tasks, now| tasks.polled(task, &detailed, &runner.pact, now, &mut mint))
-            }
+            Ok(detailed) => hosted
+                .at(|tasks, now| tasks.polled(task, &detailed, &runner.pact, now, &mut new_url_id)),
             Err(error) => hosted.finish(task, stored_outcome(&Err(error))),
         };
         hosted.notify_status(task);

@@ -17,7 +17,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::connection::UpstreamConnection;
 use crate::error::{ServeError, UpstreamError, UpstreamErrorKind};
-use crate::exchange::rounds::{self, QuestionChannel, mint};
+use crate::exchange::rounds::{self, QuestionChannel, new_url_id};
 use crate::exchange::{Exchange, refuse};
 use crate::suspended;
 use crate::sync::lock;
@@ -289,14 +289,16 @@ async fn answer_task(
     rounds: &mut Rounds,
 ) -> Result<Option<String>, ServeError> {
     let here = QuestionChannel::Here;
-    let mut turn = rounds.server_result(round, server.clock.now(), &mut mint);
+    let mut turn = rounds.server_result(round, server.clock.now(), &mut new_url_id);
     while let NextStep::Ask(questions) = turn {
         turn = rounds::ask(server, exchange, here, questions, rounds).await;
     }
     match turn {
         NextStep::Again => {
             let answers = rounds.next_params(params);
-            exchange.aside(Method::TasksUpdate, &answers).await?;
+            exchange
+                .request_separately(Method::TasksUpdate, &answers)
+                .await?;
             Ok(None)
         }
         NextStep::Answer(raw) => Ok(Some(raw)),
