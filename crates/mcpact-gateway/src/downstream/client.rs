@@ -142,7 +142,10 @@ impl DownstreamClient {
                     self.saved
                         .bind_with_level(&entry.server, Some(Arc::new(rewriter)))
                 };
-                cell.get_or_try_init(bind).await.cloned()
+                match cell.get() {
+                    Some(binding) => Ok(Arc::clone(binding)),
+                    None => Box::pin(cell.get_or_try_init(bind)).await.cloned(),
+                }
             }
         };
         record_result(aggregator, entry, &result);

@@ -117,7 +117,8 @@ pub(crate) async fn run_rounds(
                     break;
                 }
                 NextStep::Ask(questions) => {
-                    step = ask(server, exchange, asking, questions, &mut rounds).await;
+                    // Boxed, because few calls ask: the future of every call would have room for it.
+                    step = Box::pin(ask(server, exchange, asking, questions, &mut rounds)).await;
                 }
             }
         }

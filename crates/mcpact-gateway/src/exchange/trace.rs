@@ -44,18 +44,18 @@ impl<'a> ExchangeTrace<'a> {
     }
 
     /// Discards the measurement of an attempt that is retried.
-    pub(crate) fn discard(mut self) {
+    pub(crate) fn discard(self) {
         self.timer.discard();
     }
 
     /// Counts and logs the outcome. Connection failures were logged when they occurred.
-    pub(crate) fn end(mut self, served: Result<(), &ServeError>) {
+    pub(crate) fn end(self, served: Result<(), &ServeError>) {
         let outcome = served.map_or_else(ServeError::outcome, |()| Outcome::Ok);
-        self.timer.set_outcome(outcome);
+        let duration = self.timer.finish(outcome);
+        let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let server = &*self.shared.name;
         let method = self.method;
-        let trace_id = self.trace_id();
-        let duration_ms = u64::try_from(self.timer.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let trace_id = self.trace.as_deref().map(TraceContext::trace_id);
         match (outcome, served) {
             (Outcome::Lost | Outcome::Timeout, Err(error)) => {
                 let error = &*error.message();

@@ -103,36 +103,38 @@ impl Default for CallMetrics {
     }
 }
 
-/// Measures a call until it is dropped; without an outcome the call counts as cancelled.
+/// Measures a call. Dropped without an outcome, the call counts as cancelled.
 #[derive(Debug)]
 pub(crate) struct CallTimer<'a> {
     metrics: Option<&'a MethodMetrics>,
     since: Instant,
-    outcome: Outcome,
 }
 
 impl CallTimer<'_> {
-    /// Sets the outcome of the call.
-    pub(crate) const fn set_outcome(&mut self, outcome: Outcome) {
-        self.outcome = outcome;
+    /// Counts the call with this outcome. Returns its duration.
+    pub(crate) fn finish(mut self, outcome: Outcome) -> Duration {
+        let duration = self.since.elapsed();
+        self.count(outcome, duration);
+        duration
     }
 
     /// Discards the measurement: the call is counted elsewhere.
-    pub(crate) const fn discard(&mut self) {
+    pub(crate) fn discard(mut self) {
         self.metrics = None;
     }
 
-    /// Returns the duration of the call so far.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.since.elapsed()
+    fn count(&mut self, outcome: Outcome, duration: Duration) {
+        if let Some(metrics) = self.metrics.take() {
+            metrics.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
+            metrics.durations.add(duration);
+        }
     }
 }
 
 impl Drop for CallTimer<'_> {
     fn drop(&mut self) {
-        if let Some(metrics) = self.metrics {
-            metrics.outcomes[self.outcome as usize].fetch_add(1, Ordering::Relaxed);
-            metrics.durations.add(self.since.elapsed());
+        if self.metrics.is_some() {
+            self.count(Outcome::Cancelled, self.since.elapsed());
         }
     }
 }
@@ -143,7 +145,6 @@ impl CallMetrics {
         CallTimer {
             metrics: Some(&**self.0[at].get_or_init(Box::default)),
             since: Instant::now(),
-            outcome: Outcome::Cancelled,
         }
     }
 

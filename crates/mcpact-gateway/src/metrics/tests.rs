@@ -71,11 +71,11 @@ fn outcome_follows_the_kind_of_error_and_not_its_data() {
 fn calls_are_counted_by_method_and_outcome() {
     let metrics = Metrics::default();
     let server = metrics.server("a \"b\"\\");
-    server
+    let _ = server
         .start_call(Some(Method::ToolsCall))
-        .set_outcome(Outcome::Ok);
+        .finish(Outcome::Ok);
     drop(server.start_call(Some(Method::ToolsCall)));
-    server.start_call(None).set_outcome(Outcome::Lost);
+    let _ = server.start_call(None).finish(Outcome::Lost);
     server.translated(
         Revision::V2024_11_05,
         Revision::V2026_07_28,
@@ -118,8 +118,8 @@ fn counting_a_call_allocates_nothing() {
             Revision::V2026_07_28,
             Plan::NewerServer,
         );
-        let mut timer = server.start_call(Some(Method::ToolsCall));
-        timer.set_outcome(Outcome::Ok);
+        let timer = server.start_call(Some(Method::ToolsCall));
+        let _ = timer.finish(Outcome::Ok);
     };
     call();
     let measured = allocation_counter::measure(call);

@@ -461,6 +461,19 @@ impl Supervisor {
         &self,
         mut attempt: impl FnMut(bool) -> Result<ControlFlow<T, Option<Moment>>, Refusal>,
     ) -> Result<T, UpstreamErrorKind> {
+        let first = attempt(false).map_err(|refusal| self.refuse(refusal))?;
+        match first {
+            ControlFlow::Break(outcome) => Ok(outcome),
+            // Boxed, because few callers wait: the future of every call would have room for it.
+            ControlFlow::Continue(_) => Box::pin(self.queue(attempt)).await,
+        }
+    }
+
+    /// Repeats an attempt in the queue.
+    async fn queue<T>(
+        &self,
+        mut attempt: impl FnMut(bool) -> Result<ControlFlow<T, Option<Moment>>, Refusal>,
+    ) -> Result<T, UpstreamErrorKind> {
         let timeout = self.instances().settings.queue_wait;
         let deadline = Instant::now() + timeout;
         let mut queued = None;

@@ -108,6 +108,9 @@ pub(super) fn capacity(
 /// Returns the instances above the limit, after the limit was lowered. They get no calls and stop when idle.
 /// The oldest instances and exclusive ones stay.
 pub(super) fn surplus(records: &[&InstanceRecord], settings: &RunSettings) -> Few<InstanceId> {
+    if records.len() <= max_instances(settings) {
+        return Few::new();
+    }
     let running = records.iter().filter(|record| record.instance.is_running());
     let (exclusive, shared): (Vec<&&InstanceRecord>, Vec<_>) =
         running.partition(|record| record.sharing == InstanceSharing::Exclusive);
@@ -421,11 +424,14 @@ fn choose(usable: &[(usize, &InstanceRecord)], closed: usize, room: &Room<'_>) -
         .min_by_key(|(_, instance, is_unresponsive)| {
             (*is_unresponsive, instance.calls(), instance.id)
         });
+    // The usual case, decided first because the capacity costs more than the rest.
+    if let Some((slot, _, false)) = free {
+        return Placement::Lease(slot);
+    }
     match (free, capacity(room.records, settings, 0, room.now)) {
-        (Some((slot, _, false)), _) => Placement::Lease(slot),
         // A new instance is better than one that may hang.
         (_, Capacity::Available | Capacity::StopFirst(_)) => Placement::Open(closed),
-        (Some((slot, _, true)), _) => Placement::Lease(slot),
+        (Some((slot, ..)), _) => Placement::Lease(slot),
         (None, Capacity::Wait(until)) if room.queued < settings.queue => Placement::Wait(until),
         (None, Capacity::Wait(_) | Capacity::Full) => Placement::Refuse,
     }

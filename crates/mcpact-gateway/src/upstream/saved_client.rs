@@ -159,7 +159,8 @@ impl SavedClient {
         let level = lock(&self.level).clone();
         if let (Some(level), Some(sink)) = (level, self.sink()) {
             // A server without logs needs no level.
-            let _ = pipeline::forward_to(server, Arc::clone(&binding), level, sink).await;
+            let setting = pipeline::forward_to(server, Arc::clone(&binding), level, sink);
+            let _ = Box::pin(setting).await;
         }
         Ok(binding)
     }
@@ -169,8 +170,11 @@ impl SavedClient {
         &self,
         server: &Arc<UpstreamServer>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
+        if let Some(binding) = self.binding.get() {
+            return Ok(Arc::clone(binding));
+        }
         let bind = || self.bind_with_level(server, None);
-        self.binding.get_or_try_init(bind).await.cloned()
+        Box::pin(self.binding.get_or_try_init(bind)).await.cloned()
     }
 }
 

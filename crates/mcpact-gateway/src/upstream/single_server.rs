@@ -154,9 +154,12 @@ impl Router for Arc<UpstreamServer> {
         let server = &route.server;
         // The state is set when the client is accepted.
         let binding = match sink.state().map(|state| &state.0) {
-            _ if route.moves > 0 => handover::binding_at(server, request, sink).await?,
+            _ if route.moves > 0 => {
+                // Boxed, as rare steps are: the future of every call would have room for it.
+                Box::pin(handover::binding_at(server, request, sink)).await?
+            }
             Some(ClientKind::Bound { binding, .. }) => Arc::clone(binding),
-            Some(ClientKind::Pending(pending)) => Box::pin(pending.binding_to(server)).await?,
+            Some(ClientKind::Pending(pending)) => pending.binding_to(server).await?,
             Some(ClientKind::Aggregate(_)) | None => {
                 let why = "this session has no server";
                 let revision = request.pact.revision();

@@ -4,7 +4,6 @@
 
 mod write_queue;
 
-use std::collections::HashMap;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,6 +34,7 @@ use super::{
 };
 use crate::lock;
 use crate::log::ProcessEvent;
+use crate::number_map::NumberMap;
 
 /// Time to wait for the exit status of a process that has closed its output.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -56,7 +56,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Calls {
-    pending: HashMap<i64, Pending>,
+    pending: NumberMap<i64, Pending>,
     gone: Option<FailureText>,
 }
 

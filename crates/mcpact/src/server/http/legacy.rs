@@ -1,6 +1,5 @@
 //! Legacy sessions: opened by `initialize`, used by POST and GET, ended by DELETE.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -26,6 +25,7 @@ use super::header_fields::header_field;
 use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
 use crate::connection::cancelled_id;
 use crate::connection::headers::SESSION_ID;
+use crate::number_map::NumberMap;
 use crate::server::backend;
 use crate::server::backend::{Backend, BackendRequest, ResponseMode};
 use crate::server::client_identity::ClientIdentity;
@@ -479,7 +479,7 @@ fn receive(receiver: mpsc::Receiver<Bytes>) -> impl futures_core::Stream<Item = 
 /// Cancellable calls of a session. Ids may repeat.
 #[derive(Debug, Default)]
 pub(super) struct RunningCalls {
-    pub(super) calls: HashMap<u64, Call>,
+    pub(super) calls: NumberMap<u64, Call>,
     last: u64,
     /// `true` if abandoned calls are aborted.
     is_draining: bool,
