@@ -25,7 +25,6 @@ pub mod connection;
 pub mod error;
 pub mod log;
 pub mod model;
-mod number_map;
 pub mod schema;
 pub mod server;
 pub mod validation;

@@ -265,6 +265,17 @@ impl ConnectionPool {
         self.slots().iter().find_map(|slot| slot.live())
     }
 
+    /// Returns any open connection, or opens one for this cause.
+    pub(crate) async fn any_connection(
+        &self,
+        cause: StartCause,
+    ) -> Result<Arc<UpstreamConnection>, UpstreamError> {
+        match self.open_connection() {
+            Some(connection) => Ok(connection),
+            None => self.connection_for(&ConnectionUser::Gateway, cause).await,
+        }
+    }
+
     /// Returns an open connection for this user, preferably its own.
     pub(crate) fn open_connection_for(
         &self,

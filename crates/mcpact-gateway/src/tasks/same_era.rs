@@ -17,6 +17,7 @@ use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
 use mcpact_translate::tasks::Status;
 use mcpact_wire::raw::Object;
 use mcpact_wire::scan::text;
+use memchr::memmem::Finder;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -38,6 +39,9 @@ static KEY: LazyLock<[u8; 32]> = LazyLock::new(|| {
     let _ = getrandom::fill(&mut key);
     key
 });
+
+/// Search for a result that may contain a task.
+static TASK_ID: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("taskId\""));
 
 /// Number of digest bytes in an authentication code.
 const CODE: usize = 8;
@@ -275,7 +279,9 @@ pub(crate) fn record_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
     };
     let (tasks, sink) = (&exchange.connection.tasks, &exchange.inbound.sink);
     match method {
-        Method::ToolsCall if may_become_task(exchange) && raw.contains("taskId\"") => {
+        Method::ToolsCall
+            if may_become_task(exchange) && TASK_ID.find(raw.as_bytes()).is_some() =>
+        {
             let result = Object::parse(&raw).unwrap_or_default();
             let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
             let is_task = result.get_str("resultType").as_deref() == Some("task");

@@ -141,9 +141,7 @@ impl UpstreamServer {
         cause: StartCause,
     ) -> Result<ReachedServer, UpstreamError> {
         if let Some(shared) = self.modern() {
-            let connection = shared
-                .connection_for(&ConnectionUser::Gateway, cause)
-                .await?;
+            let connection = shared.any_connection(cause).await?;
             if connection.revision().era() == Era::Modern {
                 return Ok(ReachedServer::in_pool(shared, connection));
             }
@@ -157,9 +155,7 @@ impl UpstreamServer {
         if connection.revision().era() == Era::Modern && !self.shared.keeps_apart() {
             let shared = self.share(slot, pool);
             self.shared.info_cache.connected();
-            let connection = shared
-                .connection_for(&ConnectionUser::Gateway, cause)
-                .await?;
+            let connection = shared.any_connection(cause).await?;
             return Ok(ReachedServer::in_pool(shared, connection));
         }
         Ok(ReachedServer {

@@ -34,7 +34,6 @@ use super::{
 };
 use crate::lock;
 use crate::log::ProcessEvent;
-use crate::number_map::NumberMap;
 
 /// Time to wait for the exit status of a process that has closed its output.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -56,7 +55,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Calls {
-    pending: NumberMap<i64, Pending>,
+    pending: foldhash::HashMap<i64, Pending>,
     gone: Option<FailureText>,
 }
 

@@ -25,7 +25,6 @@ use super::header_fields::header_field;
 use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
 use crate::connection::cancelled_id;
 use crate::connection::headers::SESSION_ID;
-use crate::number_map::NumberMap;
 use crate::server::backend;
 use crate::server::backend::{Backend, BackendRequest, ResponseMode};
 use crate::server::client_identity::ClientIdentity;
@@ -479,7 +478,7 @@ fn receive(receiver: mpsc::Receiver<Bytes>) -> impl futures_core::Stream<Item = 
 /// Cancellable calls of a session. Ids may repeat.
 #[derive(Debug, Default)]
 pub(super) struct RunningCalls {
-    pub(super) calls: NumberMap<u64, Call>,
+    pub(super) calls: foldhash::HashMap<u64, Call>,
     last: u64,
     /// `true` if abandoned calls are aborted.
     is_draining: bool,
