@@ -312,7 +312,7 @@ impl Exchange {
                 CallEvent::Failed(loss) => return Err(self.lost(&loss)),
                 CallEvent::Request(ask) => {
                     // A modern server sends no requests, and the callers of this function expect none.
-                    tracing::warn!(method = ?ask.method, "a question that has no place here");
+                    tracing::warn!(method = ?ask.method, "request of the server dropped: not allowed during this call");
                 }
             }
         }
@@ -399,7 +399,7 @@ impl Exchange {
         if !raw.starts_with('{') {
             // Every revision requires an object.
             let (name, kind) = (&self.inbound.job.name, JsonKind::of(raw));
-            let why = format!("its answer to `{name}` should be `object`, and is `{kind}`");
+            let why = format!("the result of `{name}` must be an object, got `{kind}`");
             let kind = UpstreamErrorKind::ProtocolViolation(why);
             return Err(self.binding.error(kind).into());
         }
@@ -443,7 +443,7 @@ impl Exchange {
         let shaped = shaped.unwrap_or(raw.into());
         let body = ErrorBody::parse(&shaped).unwrap_or(ErrorBody {
             code: ErrorCode::InternalError.code(),
-            message: "The server's error cannot be read".into(),
+            message: "The server returned an invalid error".into(),
             data: None,
         });
         let data = body.data.map(str::to_owned);

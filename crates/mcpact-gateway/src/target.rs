@@ -134,7 +134,7 @@ impl fmt::Display for Target {
         match self {
             Self::Command(command) => write!(f, "`{}`", command.name),
             Self::Url { url, .. } => write!(f, "`{}`", shown(url)),
-            Self::Local(_) => f.write_str("a server in this process"),
+            Self::Local(_) => f.write_str("a built-in server"),
         }
     }
 }

@@ -39,7 +39,7 @@ fn new_task_id(to: Revision) -> Result<String, ServeError> {
     match getrandom::fill(&mut random) {
         Ok(()) => Ok(hex(&random)),
         Err(_) => {
-            let why = "the operating system gave no random numbers";
+            let why = "the operating system returned no random numbers";
             Err(refuse(ErrorCode::InternalError, why, to))
         }
     }

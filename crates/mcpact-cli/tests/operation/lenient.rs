@@ -29,7 +29,7 @@ fn lenient_config_serves_the_valid_servers() {
     let gateway = harness.serve();
     let welcome = gateway.post("/mcp", None, &handshake());
     for name in ["typo", "unset", "unmade"] {
-        let message = format!("`{name}` is unavailable: its config is wrong");
+        let message = format!("`{name}` is unavailable: its config is invalid");
         assert!(welcome.body.contains(&message), "{welcome:?}");
     }
     assert!(!welcome.body.contains("mcpact.toml"), "{welcome:?}");
@@ -37,14 +37,14 @@ fn lenient_config_serves_the_valid_servers() {
     let called = gateway.post("/mcp", Some(&session), &call("good__echo"));
     assert!(called.body.contains("hello"), "{called:?}");
     let refused = gateway.post("/mcp", Some(&session), &call("typo__echo"));
-    for words in ["`typo`: the server", "its config is wrong"] {
+    for words in ["server `typo`", "its config is invalid"] {
         assert!(refused.body.contains(words), "{refused:?}");
     }
     // The tags of invalid servers are unknown.
     let refused = gateway.post("/tags/x/mcp", None, &handshake());
     assert_eq!(refused.status, 404);
     for name in ["typo", "unset", "unmade"] {
-        let message = format!("`{name}` (its config is wrong");
+        let message = format!("`{name}` (its config is invalid");
         assert!(refused.body.contains(&message), "{refused:?}");
     }
 
@@ -108,7 +108,7 @@ fn invalid_server_in_a_foreign_config_is_reported() {
         );
     }
     for (name, message) in [
-        ("typo", "server `typo` is not served: its config is wrong"),
+        ("typo", "server `typo` is not served: its config is invalid"),
         (
             "godo",
             "unknown server `godo`; did you mean `good`? known servers: `good`",

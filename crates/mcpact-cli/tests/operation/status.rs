@@ -117,7 +117,7 @@ fn control_characters_of_servers_are_escaped() {
     let words = [
         "(`it is ",
         "unavailable: negotiation with the server failed",
-        "a list is not whole",
+        "list incomplete",
     ];
     wait_until(|| words.iter().all(|words| log().contains(words)));
     let (_, status, _) = harness.run(&["status", "named"]);

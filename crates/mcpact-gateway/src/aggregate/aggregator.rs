@@ -99,7 +99,7 @@ pub struct Aggregator {
 }
 
 /// Error of a server with an invalid configuration.
-pub(crate) const ABSENT: &str = "its config is wrong, as `mcpact status` tells";
+pub(crate) const ABSENT: &str = "its config is invalid; run `mcpact status` for the cause";
 
 impl Aggregator {
     /// Creates an aggregator of these servers.

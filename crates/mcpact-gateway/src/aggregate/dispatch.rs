@@ -349,7 +349,7 @@ fn known<'a>(
 ) -> Result<(&'a Arc<DownstreamClient>, Method), ServeError> {
     let client = sink.state().and_then(ClientState::aggregate);
     client.zip(request.method).ok_or_else(|| {
-        let why = format!("no server here has `{}`", request.name);
+        let why = format!("no server at this endpoint supports `{}`", request.name);
         refuse(ErrorCode::MethodNotFound, why, request.pact.revision())
     })
 }

@@ -64,7 +64,7 @@ impl ListDefects {
                     // In a loop every item occurs again.
                     defects.duplicates.clear();
                     Some(format!(
-                        "`{method}` does not end: the cursor `{}` occurs again after {number} pages; reading stopped there",
+                        "`{method}` repeats the cursor `{}` after {number} pages; later pages are left out",
                         shortened(&next)
                     ))
                 }
@@ -163,7 +163,7 @@ mod tests {
             (
                 &[again, again][..],
                 1,
-                "the cursor `a` occurs again after 2 pages",
+                "repeats the cursor `a` after 2 pages",
             ),
             (&[again, on], 2, "more than 2 pages"),
             (

@@ -75,8 +75,8 @@ pub(crate) fn unknown(
     let all = list.keys(kind);
     let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
     why.push_str(&match all.as_slice() {
-        [] => format!("There is no {what} at all"),
-        all => format!("There are: {}", listed_of(name, all)),
+        [] => format!("No {what} is available"),
+        all => format!("Available: {}", listed_of(name, all)),
     });
     why.push_str(&missing(aggregator, kind));
     if kind == ListKind::Tools {
@@ -94,10 +94,13 @@ pub(crate) fn unknown_resource(
     let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
     why.push_str(&match all {
         [] => String::from("No server lists any"),
-        all => format!("There are: {}", listed_of(uri, all)),
+        all => format!("Available: {}", listed_of(uri, all)),
     });
     let servers = aggregator.server_names();
-    let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
+    let _ = write!(
+        why,
+        "; to address one server use `mcpact://SERVER/URI`, servers: {servers}"
+    );
     why.push_str(&missing(aggregator, ListKind::Resources));
     let code = if ErrorCode::ResourceNotFound.emitted_in(revision) {
         ErrorCode::ResourceNotFound
@@ -151,7 +154,7 @@ fn unavailable(
         None => advice.clone(),
     });
     let message = format!(
-        "`{server}`: the server, to which the {} `{}` may belong, cannot be used now (state: {state}): {}",
+        "server `{server}`, which may have the {} `{}`, is unavailable (state: {state}): {}",
         word(kind),
         shortened(name),
         why.in_short()

@@ -94,11 +94,11 @@ impl Aggregator {
         }
         let servers = self.server_names();
         let why = match subject_key(method) {
-            Some(key) => format!(
-                "`{method}` needs a text as `{key}` in its params: there is none. The servers are: {servers}"
-            ),
+            Some(key) => {
+                format!("`{method}` needs the string `{key}` in its params; servers: {servers}")
+            }
             None => format!(
-                "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
+                "`{method}` does not name a server; use `/servers/NAME/mcp` for one of: {servers}"
             ),
         };
         Err(refuse(ErrorCode::InvalidParams, why, revision))
@@ -286,7 +286,7 @@ impl Aggregator {
         let servers = servers.iter().filter_map(|server| entries.get(*server));
         let forms: Vec<_> = servers.map(|entry| qualified(&entry.name, uri)).collect();
         let why = format!(
-            "Several servers have the resource `{}`; say which one is meant: {}",
+            "Several servers have the resource `{}`; use one of these URIs: {}",
             shortened(uri),
             listed_of(uri, &forms)
         );

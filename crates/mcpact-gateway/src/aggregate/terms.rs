@@ -114,7 +114,7 @@ impl Aggregator {
         });
         let met = futures_util::future::join_all(meeting).await;
         if met.iter().any(Result::is_err) {
-            tracing::warn!("not every server has introduced itself in time");
+            tracing::warn!("some servers did not answer in time");
         }
     }
 

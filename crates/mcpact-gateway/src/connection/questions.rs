@@ -247,7 +247,7 @@ impl UpstreamConnection {
     fn answer_for(&self, client: &Pact, ask: &ServerRequest, method: Method) -> Option<Outcome> {
         let answers = &self.default_answers;
         let outcome = answers.answer_for(client, method, &ask.params)?;
-        tracing::debug!(%method, "answered in the place of a client that cannot be asked");
+        tracing::debug!(%method, "question answered with a default: the client does not support it");
         Some(outcome)
     }
 
@@ -371,6 +371,6 @@ impl UpstreamConnection {
 }
 
 fn does_not_fit(code: ErrorCode, what: &str, fault: &ShapeError) -> Outcome {
-    let why = format!("{what} does not fit: {fault}");
+    let why = format!("{what} cannot be translated: {fault}");
     Outcome::Error(error::encode(code.code(), &why, None))
 }

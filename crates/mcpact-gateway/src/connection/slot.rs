@@ -368,7 +368,7 @@ impl ConnectionSlot {
             .await
             .is_err()
         {
-            tracing::warn!("a new session takes long to get to where the lost one was");
+            tracing::warn!("restoring the state of a lost session takes long");
         }
         Ok(connection)
     }
@@ -469,7 +469,7 @@ impl ConnectionSlot {
             state = self.shared.supervisor.status().state.as_str(),
             error = %error.kind.text(&error.masks),
             advice = error.kind.advised(&error.masks),
-            "the server cannot be used"
+            "server unavailable"
         );
         error
     }

@@ -132,9 +132,7 @@ fn status_advice(status: u16, has_credentials: bool) -> Option<&'static str> {
         (401, true) => Some(
             "the server rejected the `Authorization` header; check that the token is correct and not expired",
         ),
-        (403, _) => {
-            Some("access denied; check the credentials and from where the server may be used")
-        }
+        (403, _) => Some("access denied; check the credentials and the server's access rules"),
         (429, _) => Some("rate limit reached; try again later"),
         (500.., _) => Some("check the server's log, or try again later"),
         _ => None,

@@ -37,6 +37,6 @@ pub(crate) async fn is_changed(doubt: Option<ServerDoubt>, binding: &ServerBindi
 
 /// Error for a server that refuses its own revision and is unchanged after renegotiation.
 pub(crate) fn disagreed(revision: Revision) -> UpstreamErrorKind {
-    let why = format!("it refuses requests of {revision}, which it has agreed to");
+    let why = format!("it rejects requests of {revision}, to which it agreed");
     UpstreamErrorKind::ProtocolViolation(why)
 }

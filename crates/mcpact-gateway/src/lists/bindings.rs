@@ -28,7 +28,7 @@ pub(crate) async fn receive(
     let ClientSetup { state, .. } = server.admit(hello, identity).await?;
     let binding = state.and_then(|state| state.bound().cloned());
     binding.ok_or_else(|| {
-        let why = "the client did not introduce itself in a way that can be read";
+        let why = "invalid client information in the request";
         let revision = Revision::newest(Era::Modern);
         refuse(ErrorCode::InvalidParams, why, revision)
     })

@@ -197,7 +197,7 @@ pub(crate) async fn merged_list(
             return Ok(list);
         }
     }
-    let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
+    let why = "the config of the gateway changed too often during this request; try again";
     Err(refuse(ErrorCode::InternalError, why, revision))
 }
 
@@ -282,7 +282,7 @@ impl<'a> Merge<'a> {
                 server = origin.map_or("", |origin| &*origin.name),
                 name = &*conflict.name,
                 instead = &*conflict.instead,
-                "two servers would have had the same name for a thing"
+                "name conflict between servers; item renamed"
             );
         }
         let names = Arc::new(Routes {

@@ -133,7 +133,7 @@ impl ListFetch<'_> {
                 return listed;
             }
         }
-        let why = "the server asks clients something whenever it is to list what it has";
+        let why = "the server needs client input to list its items";
         Err(ListError::Late(missing(why)))
     }
 
@@ -146,7 +146,7 @@ impl ListFetch<'_> {
             let page = self.page(connection, &params).await?;
             let parsed = Page::parse(kind, &page);
             if parsed.is_none() && pages.is_empty() {
-                let why = format!("the answer has no list `{}`", kind.member());
+                let why = format!("the result has no array `{}`", kind.member());
                 return Err(ListError::Refused(missing(why)));
             }
             let next = parsed.and_then(|page| page.cursor);

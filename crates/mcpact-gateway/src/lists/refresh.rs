@@ -166,7 +166,7 @@ impl ListRequest {
             Err(ListError::Lost(error)) if mode == FetchMode::Background => {
                 let masks = &entry.server.shared.masks;
                 let error = masks.cover(error.message().into_owned());
-                tracing::debug!(server = %entry.name, error, "a list could not be looked at again");
+                tracing::debug!(server = %entry.name, error, "failed to refresh a list");
                 None
             }
             // A server at capacity works for other clients.

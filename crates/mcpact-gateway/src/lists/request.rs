@@ -176,7 +176,7 @@ impl ListRequest {
     pub(crate) fn note_failure(&self, error: &ServeError) {
         if self.scope != ListScope::Own {
             let method = self.kind.method();
-            let why = format!("its `{method}` is missing: {}", error.message());
+            let why = format!("`{method}` failed: {}", error.message());
             self.entry.note_missing_list(self.kind, why);
         }
     }
@@ -187,10 +187,9 @@ impl ListRequest {
             return;
         }
         if self.entry.profile().is_none() {
-            self.entry
-                .note_failure(Some("it has not answered yet".into()));
+            self.entry.note_failure(Some("no answer yet".into()));
         } else {
-            let why = format!("its `{}` has not come yet", self.kind.method());
+            let why = format!("`{}` is not complete yet", self.kind.method());
             self.entry.note_missing_list(self.kind, why);
         }
     }

@@ -117,7 +117,7 @@ impl ServerList {
             });
             let page = shaped.as_deref().ok();
             let Some(page) = page.and_then(|page| Page::parse(self.kind, page)) else {
-                tracing::warn!(%method, "a page of the server cannot be shown");
+                tracing::warn!(%method, "list page dropped: it cannot be translated");
                 continue;
             };
             if at == 0 {

@@ -57,7 +57,7 @@ pub(crate) async fn raise(
         let params = ObjectWriter::new().text("level", level.as_str()).finish();
         let reply = connection.request(Method::LoggingSetLevel, &params).await;
         if !matches!(reply, Ok(ServerResponse::Result(_))) {
-            tracing::debug!(level = level.as_str(), "the server did not take the level");
+            tracing::debug!(level = level.as_str(), "failed to set the log level");
             lock(&levels.requests).forget();
         }
     }

@@ -212,7 +212,7 @@ impl Subscribers {
         for (method, params) in requests {
             let response = connection.request(method, &params).await;
             if !matches!(response, Ok(ServerResponse::Result(_))) {
-                tracing::warn!(%method, "the new session does not take what the lost one took");
+                tracing::warn!(%method, "failed to restore a subscription on the new session");
             }
         }
         let server = &connection.upstream.introduction.capabilities;

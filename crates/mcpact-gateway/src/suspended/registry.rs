@@ -66,7 +66,7 @@ impl SuspendedRegistry {
         claims: &[u8],
     ) -> Result<ByteString, ServeError> {
         let state = self.sealer.seal(claims).ok_or_else(|| {
-            let why = "the operating system gave no random numbers";
+            let why = "the operating system returned no random numbers";
             refuse(ErrorCode::InternalError, why, Revision::newest(Era::Modern))
         })?;
         Ok(input_required(input_requests, &state).into())
@@ -75,7 +75,7 @@ impl SuspendedRegistry {
     pub(crate) fn expire(&self) {
         let mut calls = self.calls();
         for expired in calls.expire(self.clock.now()) {
-            tracing::info!("a client did not come back with its answers");
+            tracing::info!("suspended call expired: the client sent no answers");
             self.send(expired.call, CallMessage::Expired(expired.answers));
         }
     }

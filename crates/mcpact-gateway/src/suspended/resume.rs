@@ -49,7 +49,7 @@ pub(crate) async fn resume(
             return resume_visit(server, exchange, presented).await;
         }
     }
-    tracing::warn!("a client came with a state that is not ours");
+    tracing::warn!("`requestState` rejected: not created by this gateway");
     Err(invalid_state().into())
 }
 
@@ -81,7 +81,7 @@ async fn resume_visit(
 ) -> Result<ByteString, ServeError> {
     match presented {
         TicketOutcome::Refused { error, cause } => {
-            tracing::warn!(cause, "a client came with a state that is worth nothing");
+            tracing::warn!(cause, "`requestState` rejected");
             return Err(error.into());
         }
         TicketOutcome::Answer(raw) => return Ok(raw.into()),
@@ -110,7 +110,7 @@ impl SuspendedRegistry {
             let mut calls = self.calls();
             let answers = match calls.resume(claims, &binding, responses, self.clock.now()) {
                 ResumeOutcome::Refused { error, cause } => {
-                    tracing::warn!(cause, "a client came with a state that is worth nothing");
+                    tracing::warn!(cause, "`requestState` rejected");
                     return Err(error.into());
                 }
                 ResumeOutcome::Done(outcome) => {

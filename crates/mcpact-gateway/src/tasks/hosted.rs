@@ -433,7 +433,7 @@ fn request_in_background(runner: &Runner, method: Method, params: String) {
         };
         let params = stamped.unwrap_or(params);
         if let Err(loss) = connection.request(method, &params).await {
-            tracing::debug!(?loss, %method, "the server could not be told");
+            tracing::debug!(?loss, %method, "failed to notify the server");
         }
     });
 }

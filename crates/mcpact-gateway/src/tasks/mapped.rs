@@ -381,7 +381,7 @@ async fn mapped_task(
     match lock(&mapping.tasks).get(task, owner)? {
         TaskLookup::Known(detailed) => Ok(detailed.into()),
         TaskLookup::Ask(_) => {
-            let why = "the server does not say where the task stands";
+            let why = "the server returned no task status";
             Err(refuse(ErrorCode::InternalError, why, exchange.downstream()))
         }
     }
@@ -402,7 +402,7 @@ async fn cancel_mapped(server: &UpstreamServer, task: &str, upstream: &str, owne
                 listen::notify(&connection, Method::TasksChanged, &detailed).await;
             }
         }
-        Ok(ServerResponse::Error(_)) => tracing::debug!("the task is over already"),
+        Ok(ServerResponse::Error(_)) => tracing::debug!("the task has already ended"),
         Err(_) => mapping.session_lost(&connection),
     }
 }

@@ -255,7 +255,7 @@ fn is_of_another(exchange: &Exchange, task: &str, owner: &str) -> bool {
 
 /// Error for an unknown task. A task of another client gives the same error.
 fn unknown_task(exchange: &Exchange, task: &str) -> ServeError {
-    let why = format!("Unknown task: `{task}`; see whether it is one that this client was given");
+    let why = format!("Unknown task: `{task}`; use an id that this client received");
     refuse(ErrorCode::InvalidParams, why, exchange.downstream())
 }
 

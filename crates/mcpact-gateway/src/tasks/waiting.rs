@@ -55,7 +55,7 @@ impl ToolTasks {
     /// Records a page of the list.
     pub(crate) fn learn(&self, page: &str) {
         if let Err(fault) = lock(&self.supports).learn(page) {
-            tracing::debug!(%fault, "a list of tools cannot be read");
+            tracing::debug!(%fault, "invalid tool list");
         }
     }
 
@@ -206,7 +206,7 @@ pub(crate) async fn follow(
     result: &str,
 ) -> Result<ByteString, ServeError> {
     let Some(mut task) = FollowedTask::new(result, QUESTIONS) else {
-        let why = "the server made a task of the call and did not say which";
+        let why = "the server created a task without `taskId`";
         return Err(refuse(ErrorCode::InternalError, why, exchange.downstream()));
     };
     let mut started = StartedTask::new(&exchange, task.id())?;

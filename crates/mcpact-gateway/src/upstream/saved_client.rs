@@ -210,7 +210,7 @@ pub(crate) fn bind_on_connection(server: &Arc<UpstreamServer>) {
                     }
                     Err(error) => tracing::debug!(
                         error = &*error.message(),
-                        "a client hears of no changes yet"
+                        "change notifications of a server are not available yet"
                     ),
                 }
             }

@@ -110,7 +110,7 @@ pub(crate) fn check_served(
     }
     let withheld = withheld(server).map(|withheld| format!("; {withheld}"));
     let withheld = withheld.unwrap_or_default();
-    let why = format!("Unknown tool: `{name}`. `tools/list` says what there is{withheld}");
+    let why = format!("Unknown tool: `{name}`. `tools/list` returns the available tools{withheld}");
     Err(refuse(ErrorCode::InvalidParams, why, client))
 }
 

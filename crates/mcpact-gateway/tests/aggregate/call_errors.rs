@@ -44,7 +44,7 @@ async fn error_of_a_failed_call_names_server_cause_and_remedy() {
         (
             failed("[]", minute).await,
             "upstream_misbehaved",
-            "`shop`: protocol violation by the server: its answer to `tools/call` should be `object`",
+            "`shop`: protocol violation by the server: the result of `tools/call` must be an object",
         ),
     ];
     for (error, reason, words) in cells {

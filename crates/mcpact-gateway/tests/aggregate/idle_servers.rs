@@ -161,7 +161,7 @@ async fn tool_missing_after_a_start_is_refused_with_the_valid_names() {
             let refused = connected.call_tool("s__one", json!({})).await.unwrap_err();
             assert_eq!(refused.code(), Some(-32602), "{what}");
             let message = refused.to_string();
-            let expected = "Unknown tool: `s__one`. There are: `s__two`";
+            let expected = "Unknown tool: `s__one`. Available: `s__two`";
             assert!(message.contains(expected), "{what}: {message}");
             // The error for an existing tool is passed on unchanged.
             let refused = connected.call_tool("s__two", json!({})).await.unwrap_err();

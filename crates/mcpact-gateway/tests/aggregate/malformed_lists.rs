@@ -22,19 +22,19 @@ fn cases() -> [(&'static str, Value, &'static [&'static str], &'static str); 6] 
             "none",
             json!({"tools": "none"}),
             &[],
-            "its `tools/list` is missing: the answer has no list `tools`",
+            "`tools/list` failed: the result has no array `tools`",
         ),
         (
             "nothing",
             json!(null),
             &[],
-            "its `tools/list` is missing: the answer has no list `tools`",
+            "`tools/list` failed: the result has no array `tools`",
         ),
         (
             "circle",
             json!({"tools": [tool("a")], "nextCursor": "same"}),
             &["a"],
-            "`tools/list` does not end: the cursor `same` occurs again after 2 pages",
+            "`tools/list` repeats the cursor `same` after 2 pages",
         ),
         (
             "number",
@@ -181,7 +181,7 @@ async fn result_that_is_not_an_object_is_an_error() {
             for wire in &mut wires {
                 let answer = wire.ask("tools/call", json!({"name": "s__one"})).await;
                 let text = answer["error"]["message"].as_str().unwrap_or_default();
-                let words = "protocol violation by the server: its answer to `tools/call` should be `object`";
+                let words = "protocol violation by the server: the result of `tools/call` must be an object";
                 assert!(text.contains(words), "{era:?} {answer}");
                 assert!(text.starts_with('`'), "{era:?} {answer}");
             }

@@ -164,7 +164,7 @@ async fn what_an_instance_lists_is_its_clients_alone() {
 
         let refused = call(&mut b, "s__secret_of_a", json!({})).await;
         let message = refused["error"]["message"].as_str().unwrap();
-        assert!(message.contains("There are: `s__own_of_b`"), "{message}");
+        assert!(message.contains("Available: `s__own_of_b`"), "{message}");
         let refused = call(&mut b, "s__secret", json!({})).await;
         let message = refused["error"]["message"].as_str().unwrap();
         assert!(!message.contains("secret_of_a"), "{message}");

@@ -243,7 +243,7 @@ async fn uri_of_an_unknown_server_is_refused() {
         };
         assert_eq!(error.code(), Some(code), "{revision}: {error}");
         let text = error.to_string();
-        assert!(text.contains("asks one of: `only`"), "{revision}: {text}");
+        assert!(text.contains("servers: `only`"), "{revision}: {text}");
         connected.close().await;
     }
 }

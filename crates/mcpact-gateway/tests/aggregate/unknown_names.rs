@@ -27,7 +27,7 @@ async fn unknown_name_lists_similar_names() {
                 let error = error.unwrap_err();
                 let text = error.to_string();
                 assert_eq!(error.code(), Some(-32602), "{what}: {text}");
-                let first = text.split("There are: ").nth(1).unwrap_or_default();
+                let first = text.split("Available: ").nth(1).unwrap_or_default();
                 let echo = first
                     .split(", ")
                     .take(2)
@@ -48,7 +48,7 @@ async fn unknown_name_lists_similar_names() {
             assert_eq!(error.code(), Some(-32602), "{what}: {error}");
             let text = error.to_string();
             assert!(
-                text.contains("There are: `left__test_simple_prompt`"),
+                text.contains("Available: `left__test_simple_prompt`"),
                 "{what}: {text}"
             );
             let error = connected
@@ -88,7 +88,7 @@ async fn missing_parameter_is_named() {
                 let refused = wire.ask(method, params).await;
                 assert_eq!(refused["error"]["code"], -32602, "{refused}");
                 let text = refused["error"]["message"].as_str().unwrap();
-                let expected = format!("`{method}` needs a text as `{key}` in its params");
+                let expected = format!("`{method}` needs the string `{key}` in its params");
                 assert!(text.contains(&expected), "{text}");
             }
         }

@@ -109,8 +109,8 @@ async fn error_for_a_name_of_an_unavailable_server_names_the_cause() {
             })
             .await;
             for (name, server, cause) in [
-                ("s__two", "`s`: the server", "`tools/list`"),
-                ("b__one", "`b`: the server", "exit status: 3"),
+                ("s__two", "server `s`", "`tools/list`"),
+                ("b__one", "server `b`", "exit status: 3"),
             ] {
                 let answer = call(&mut wire, name).await;
                 assert_eq!(answer["error"]["code"], -32603, "{era:?}: {answer}");

@@ -89,7 +89,7 @@ async fn request_is_sent_once_if_the_server_refuses_its_own_revision() {
             let error = &answer["error"];
             assert_eq!(error["data"]["reason"], "upstream_misbehaved", "{answer}");
             let text = error["message"].as_str().unwrap();
-            assert!(text.contains("refuses requests of 2026-07-28"), "{text}");
+            assert!(text.contains("rejects requests of 2026-07-28"), "{text}");
         }
         assert_eq!(server.received("tools/call").len(), 2, "one per client");
     }
@@ -118,7 +118,7 @@ async fn error_data_of_a_server_never_causes_a_resend() {
 #[tokio::test]
 async fn aggregator_requests_a_refused_list_once() {
     let own = SESSION_ERRORS.map(|error| (error, error.2));
-    let ours = VERSION_ERRORS.map(|error| (error, "it refuses requests of 2026-07-28"));
+    let ours = VERSION_ERRORS.map(|error| (error, "it rejects requests of 2026-07-28"));
     for (error, reported) in own.into_iter().chain(ours) {
         let script = move |_: &HttpRequest, message: &Value| modern(message, error);
         let (server, url) = HttpScript::listen(script).await;

@@ -101,7 +101,7 @@ impl Client {
             match (&responses, state) {
                 (None, None) => {
                     return Err(ClientError::ProtocolViolation(
-                        "a result asks for input without `inputRequests` and `requestState`",
+                        "a result requests input without `inputRequests` and `requestState`",
                     ));
                 }
                 (None, Some(_)) => pause(round).await,

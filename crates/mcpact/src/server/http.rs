@@ -352,7 +352,7 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
                 .open(&self.backend, self.principal(&http_request)),
             _ => HttpResponse::text(
                 404,
-                format!("nothing here; MCP is at {}", self.settings().path),
+                format!("not found; the MCP endpoint is {}", self.settings().path),
             ),
         }
     }

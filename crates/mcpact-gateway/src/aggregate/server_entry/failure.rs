@@ -103,7 +103,7 @@ impl ServerEntry {
         Some(Unavailability {
             state,
             why,
-            advice: format!("{retry}; `mcpact status {}` shows how it is", self.name),
+            advice: format!("{retry}; run `mcpact status {}` for details", self.name),
         })
     }
 
@@ -138,11 +138,11 @@ impl ServerEntry {
         let list = kind.method().as_str();
         match gap {
             Some(gap) => {
-                tracing::warn!(event = "route_error", server = %self.name, list, error = &*gap.what, "a list is not whole");
+                tracing::warn!(event = "route_error", server = %self.name, list, error = &*gap.what, "list incomplete");
                 gaps.insert(kind, gap);
             }
             None => {
-                tracing::info!(server = %self.name, list, "a list is whole again");
+                tracing::info!(server = %self.name, list, "list complete again");
                 gaps.remove(&kind);
             }
         }
