@@ -103,7 +103,13 @@ async fn conversation(server: Server, revision: Revision) -> (Vec<Vec<String>>, 
 async fn questions_mean_the_same_in_every_revision() {
     let used = "the key `a` was used for a question before";
     // Rule, handler, questions of each modern round, text of the result.
-    let rules: [(&str, fn() -> Server, &[&[&str]], &str); 10] = [
+    type Rule = (
+        &'static str,
+        fn() -> Server,
+        &'static [&'static [&'static str]],
+        &'static str,
+    );
+    let rules: [Rule; 10] = [
         (
             "the answer is returned",
             || asking(|c| async move { Ok(ToolResult::text(sample(&c, "a", "x").await?)) }),
