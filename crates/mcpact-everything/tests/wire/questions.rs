@@ -4,8 +4,8 @@ use mcpact::model::{
     Completion, Content, CreateMessageRequest, ElicitRequest, IncludeContext, Prompt, PromptResult,
     Resource, ResourceContents, SamplingMessage, ToolResult, UrlRequest,
 };
-use mcpact::server::{Context, HandlerError, NoArgs, Server};
-use mcpact_spec::Revision;
+use mcpact::server::{Context, HandlerError, NoArgs, Question, Server};
+use mcpact_spec::{Era, Revision};
 use serde_json::{Map, Value, json};
 
 use crate::http::{Raw, Running, modern, request};
@@ -27,6 +27,224 @@ fn form(properties: Value) -> ElicitRequest {
         "Please",
         json!({"type": "object", "properties": properties}),
     )
+}
+
+/// Asks the client's model `text` under `key` and returns its answer.
+async fn sample(context: &Context, key: &str, text: &str) -> Result<String, HandlerError> {
+    let messages = [SamplingMessage::user(Content::text(text))];
+    let request = CreateMessageRequest::new(messages, 10);
+    Ok(context.sample(key, request).await?.all_text())
+}
+
+/// Calls the tool of [`asking`], answers every question with its text in upper case, and returns the questions of each
+/// round and the text of the result. A legacy call has one round; withdrawn questions do not count.
+async fn conversation(server: Server, revision: Revision) -> (Vec<Vec<String>>, String) {
+    let asked = |params: &Value| {
+        let content = &params["messages"][0]["content"];
+        content["text"].as_str().unwrap().to_owned()
+    };
+    let answer = |text: &str| {
+        let content = json!({"type": "text", "text": text.to_uppercase()});
+        json!({"role": "assistant", "model": "m", "content": content})
+    };
+    let mut peer = Peer::of(server);
+    let mut rounds = Vec::new();
+    if revision.era() == Era::Legacy {
+        peer.open(revision.as_str(), json!({"sampling": {}})).await;
+        let mut open: Vec<(Value, String)> = Vec::new();
+        let call = request(1, "tools/call", &json!({"name": "ask"}));
+        peer.tell(&call).await;
+        loop {
+            let message = peer.hear().await;
+            if message["method"] == "sampling/createMessage" {
+                let text = asked(&message["params"]);
+                let result = answer(&text);
+                open.push((message["id"].clone(), text));
+                let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+                peer.tell(&reply).await;
+            } else if message["method"] == "notifications/cancelled" {
+                open.retain(|(id, _)| *id != message["params"]["requestId"]);
+            } else {
+                let text = message["result"]["content"][0]["text"].as_str();
+                rounds.push(open.into_iter().map(|(_, text)| text).collect());
+                return (rounds, text.unwrap_or_default().to_owned());
+            }
+        }
+    }
+    let mut params = json!({"name": "ask"});
+    for id in 1.. {
+        let mut call = modern(id, "tools/call", params.clone());
+        call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({"sampling": {}});
+        peer.tell(&call).await;
+        let result = peer.hear().await["result"].take();
+        if result["resultType"] != "input_required" {
+            let text = result["content"][0]["text"].as_str();
+            return (rounds, text.unwrap_or_default().to_owned());
+        }
+        let questions = result["inputRequests"].as_object().unwrap();
+        let texts = questions
+            .values()
+            .map(|question| asked(&question["params"]));
+        let texts: Vec<_> = texts.collect();
+        let answers = questions.keys().zip(&texts);
+        let answers: Map<_, _> = answers
+            .map(|(key, text)| (key.clone(), answer(text)))
+            .collect();
+        params["inputResponses"] = Value::Object(answers);
+        params["requestState"] = result["requestState"].clone();
+        rounds.push(texts);
+    }
+    unreachable!("every conversation ends");
+}
+
+/// F16: a question means the same in every revision, however the handler awaits it.
+#[tokio::test]
+async fn questions_mean_the_same_in_every_revision() {
+    let used = "the key `a` was used for a question before";
+    // Rule, handler, questions of each modern round, text of the result.
+    type Rule = (
+        &'static str,
+        fn() -> Server,
+        &'static [&'static [&'static str]],
+        &'static str,
+    );
+    let rules: [Rule; 10] = [
+        (
+            "the answer is returned",
+            || asking(|c| async move { Ok(ToolResult::text(sample(&c, "a", "x").await?)) }),
+            &[&["x"]],
+            "X",
+        ),
+        (
+            "`.ok()` waits for the answer",
+            || {
+                asking(|c| async move {
+                    let answer = sample(&c, "a", "x").await.ok();
+                    Ok(ToolResult::text(answer.unwrap_or("default".to_owned())))
+                })
+            },
+            &[&["x"]],
+            "X",
+        ),
+        (
+            "`match` with a default waits for the answer",
+            || {
+                asking(|c| async move {
+                    let text = match sample(&c, "a", "x").await {
+                        Ok(text) => text,
+                        Err(_) => "default".to_owned(),
+                    };
+                    Ok(ToolResult::text(text))
+                })
+            },
+            &[&["x"]],
+            "X",
+        ),
+        (
+            "questions are asked one after another",
+            || {
+                asking(|c| async move {
+                    let first = sample(&c, "a", "x").await?;
+                    let second = sample(&c, "b", &format!("{first}y")).await?;
+                    Ok(ToolResult::text(second))
+                })
+            },
+            &[&["x"], &["Xy"]],
+            "XY",
+        ),
+        (
+            "`join!` asks its questions together",
+            || {
+                asking(|c| async move {
+                    let (a, b) = tokio::join!(sample(&c, "a", "x"), sample(&c, "b", "y"));
+                    Ok(ToolResult::text(a.ok().unwrap() + &b?))
+                })
+            },
+            &[&["x", "y"]],
+            "XY",
+        ),
+        (
+            "a question of a spawned job is asked",
+            || {
+                asking(|c| async move {
+                    let job = tokio::spawn(async move {
+                        tokio::task::yield_now().await;
+                        sample(&c, "a", "x").await
+                    });
+                    Ok(ToolResult::text(job.await??))
+                })
+            },
+            &[&["x"]],
+            "X",
+        ),
+        (
+            "a dropped question is withdrawn",
+            || {
+                asking(|c| async move {
+                    tokio::select! {
+                        biased;
+                        _ = sample(&c, "a", "x") => {}
+                        () = async {} => {}
+                    }
+                    Ok(ToolResult::text(sample(&c, "b", "y").await?))
+                })
+            },
+            &[&["y"]],
+            "Y",
+        ),
+        (
+            "another question under a used key is an error",
+            || {
+                asking(|c| async move {
+                    sample(&c, "a", "x").await?;
+                    Ok(ToolResult::text(sample(&c, "a", "y").await?))
+                })
+            },
+            &[&["x"]],
+            used,
+        ),
+        (
+            "the same question under a used key is an error",
+            || {
+                asking(|c| async move {
+                    let (a, b) = tokio::join!(sample(&c, "a", "x"), sample(&c, "a", "x"));
+                    a?;
+                    Ok(ToolResult::text(b?))
+                })
+            },
+            &[&["x"]],
+            used,
+        ),
+        (
+            "two questions of one round under one key are an error",
+            || {
+                asking(|c| async move {
+                    let question = |text: &str| {
+                        let messages = [SamplingMessage::user(Content::text(text))];
+                        Question::sample(CreateMessageRequest::new(messages, 10))
+                    };
+                    let questions = ["x", "y"].map(|text| ("a".to_owned(), question(text)));
+                    Ok(ToolResult::text(format!(
+                        "{:?}",
+                        c.ask_all(questions).await?
+                    )))
+                })
+            },
+            &[],
+            used,
+        ),
+    ];
+    for (rule, server, expected, text) in rules {
+        for revision in Revision::ALL {
+            let (rounds, result) = conversation(server(), revision).await;
+            assert_eq!(result, text, "{rule}: {revision}");
+            match revision.era() {
+                Era::Legacy => assert_eq!(rounds.concat(), expected.concat(), "{rule}: {revision}"),
+                Era::Modern => assert_eq!(rounds, expected, "{rule}: {revision}"),
+            }
+        }
+    }
 }
 
 /// F9: tools, their choice and the wanted context reach a client that declared them, and parallel

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -6,6 +7,7 @@ use mcpact_engine::server::Scope;
 use mcpact_spec::{LogLevel, Method};
 use mcpact_wire::id::Id;
 use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, watch};
 
 use super::handler_error::HandlerError;
 use super::outbox::{Outbox, Outgoing};
@@ -25,11 +27,15 @@ pub(super) struct CallScope {
     pub(super) session: Arc<Session>,
     pub(super) outbox: Outbox,
     pub(super) rounds: Mutex<Rounds>,
+    /// Notifies the dispatcher of a modern call of an open question.
+    pub(super) asked: Notify,
+    /// Closes when a modern call ends; `None` if its method cannot ask for input.
+    pub(super) lifetime: Option<watch::Receiver<()>>,
     pub(super) subscribers: Arc<Subscribers>,
     pub(super) task: Option<Arc<TaskHandle>>,
 }
 
-/// Questions and answers of a modern call.
+/// Questions and answers of a call.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     /// All answers so far.
@@ -38,6 +44,8 @@ pub(super) struct Rounds {
     pub(super) used: Map<String, Value>,
     /// Questions still to be asked.
     pub(super) open: Map<String, Value>,
+    /// Keys of all questions of this run.
+    pub(super) keys: BTreeSet<String>,
     pub(super) round: u32,
 }
 

@@ -5,12 +5,14 @@ mod tools;
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytestring::ByteString;
 use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::{Dialect, WireError};
 use mcpact_engine::server::listen::ListenFilter;
@@ -21,14 +23,14 @@ use mcpact_wire::raw::visit;
 use mcpact_wire::{scan, tree};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::backend::{Backend, BackendRequest, ClientHello, ClientSetup};
 use super::builder::Settings;
 use super::client_identity::ClientIdentity;
 use super::client_log;
 use super::context::{CallScope, Context, Rounds};
-use super::handler_error::{HandlerError, Kind};
+use super::handler_error::HandlerError;
 use super::outbox::Outbox;
 use super::raw_params::RawParams;
 use super::registry::{CompletionRequest, Registry};
@@ -140,6 +142,8 @@ impl Core {
             return Err(HandlerError::rpc(-32601, "Method not found"));
         };
         let rounds = self.restore_rounds(&request, session.principal(), method, &params)?;
+        let returns_questions = request.pact.era() == Era::Modern && method.may_ask_for_input();
+        let (_alive, lifetime) = watch::channel(());
         let context = Context {
             call: Arc::new(CallScope {
                 id: request.id,
@@ -149,15 +153,24 @@ impl Core {
                 session,
                 outbox,
                 rounds: Mutex::new(rounds),
+                asked: Notify::new(),
+                lifetime: returns_questions.then_some(lifetime),
                 subscribers: Arc::clone(&self.subscribers),
                 task: None,
             }),
         };
-        match client_log::in_scope(&context, self.run(method, &params, &context)).await {
-            Err(HandlerError(Kind::Interrupted)) if method.may_ask_for_input() => {
-                self.request_input(method, &params.tree()?, &context)
+        let run = client_log::in_scope(&context, self.run(method, &params, &context));
+        if !returns_questions {
+            return run.await;
+        }
+        let mut run = pin!(run);
+        loop {
+            // The handler first: one poll may ask several questions, or withdraw them.
+            match select(run.as_mut(), pin!(context.call.asked.notified())).await {
+                Either::Left((served, _)) => return served,
+                Either::Right(_) if lock(&context.call.rounds).open.is_empty() => {}
+                Either::Right(_) => return self.request_input(method, &params.tree()?, &context),
             }
-            other => other,
         }
     }
 

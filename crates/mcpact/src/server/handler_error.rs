@@ -28,8 +28,6 @@ pub(super) enum Kind {
     UrlElicitationRequired(Vec<UrlRequest>),
     /// Refusal by the engine.
     Refused(Box<Refusal>),
-    /// A question is open; the handler runs again with the answer.
-    Interrupted,
 }
 
 impl HandlerError {
@@ -104,12 +102,6 @@ impl HandlerError {
             }
             Kind::UrlElicitationRequired(urls) => url_elicitation_required(urls, revision),
             Kind::Refused(refusal) => refusal.on_wire(dialect),
-            Kind::Interrupted => wire(
-                ErrorCode::InternalError.code(),
-                String::from("the handler asked for input in a request that does not support it"),
-                None,
-                revision,
-            ),
         }
     }
 }
@@ -152,7 +144,6 @@ impl fmt::Debug for HandlerError {
             Kind::ResourceNotFound(uri) => write!(f, "no resource {uri}"),
             Kind::UrlElicitationRequired(urls) => write!(f, "{} urls to visit first", urls.len()),
             Kind::Refused(refusal) => write!(f, "{refusal}"),
-            Kind::Interrupted => f.write_str("waiting for input"),
         }
     }
 }

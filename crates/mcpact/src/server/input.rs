@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::refusal::Misbehaviour;
 use mcpact_spec::tables::meta;
-use mcpact_spec::{Era, Method};
+use mcpact_spec::{Era, ErrorCode, Method};
 use mcpact_translate::shape::{adapt_params, with_elicitation_id};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -104,11 +104,15 @@ impl Question {
 impl Context {
     /// Asks the user to fill in a form or to visit a URL.
     ///
-    /// `key` identifies the question: on a modern connection the handler runs again from its start with the answer
-    /// and finds it under this key. Put side effects after the last question.
+    /// `key` identifies the question. On a modern connection the future stays pending: the call ends with the question,
+    /// and the handler runs again from its start with the answer. Put side effects after the last question.
+    ///
+    /// `?`, `.ok()`, `match` and `join!` mean the same in both eras; a dropped question is withdrawn. A `select!`
+    /// between a question and a timer does not: on a modern connection the question ends the call at once, so the
+    /// timer never wins. Clients limit the time of their users themselves.
     ///
     /// # Errors
-    /// The client does not support the question or disconnected. Return the error with `?`.
+    /// The client does not support the question, returned an error, or disconnected; or `key` was used before.
     pub async fn elicit(
         &self,
         key: &str,
@@ -160,12 +164,19 @@ impl Context {
             self.check_capability(question)?;
             question.check()?;
         }
+        for (key, _) in &questions {
+            if !lock(&self.call.rounds).keys.insert(key.clone()) {
+                return Err(HandlerError::failed(format!(
+                    "the key `{key}` was used for a question before"
+                )));
+            }
+        }
         if let Some(task) = &self.call.task {
             return task.ask(questions).await;
         }
         match self.pact().era() {
             Era::Legacy => self.send_all(questions, None).await,
-            Era::Modern => self.resolve_all(questions),
+            Era::Modern => self.resolve_all(questions).await,
         }
     }
 
@@ -262,13 +273,32 @@ impl Context {
         Ok(answers)
     }
 
-    /// Returns the available answers, or interrupts the handler to ask for the missing ones.
-    fn resolve_all(
+    /// Returns the answers, or stays pending: the call ends with the open questions.
+    async fn resolve_all(
         &self,
         questions: Vec<(String, Question)>,
     ) -> Result<Map<String, Value>, HandlerError> {
+        let Some(mut lifetime) = self.call.lifetime.clone() else {
+            return Err(HandlerError::rpc(
+                ErrorCode::InternalError.code(),
+                "the handler asked for input in a request that does not support it",
+            ));
+        };
+        let (answers, open) = self.look_up(questions);
+        if open.keys.is_empty() {
+            return Ok(answers);
+        }
+        self.call.asked.notify_one();
+        // Only a job that outlives the call sees its end; the handler is dropped.
+        let _ = lifetime.changed().await;
+        Err(HandlerError::failed("the call has ended"))
+    }
+
+    /// Returns the available answers, and opens the other questions.
+    fn look_up(&self, questions: Vec<(String, Question)>) -> (Map<String, Value>, OpenKeys<'_>) {
         let mut rounds = lock(&self.call.rounds);
         let mut answers = Map::new();
+        let mut keys = Vec::new();
         for (key, question) in questions {
             match rounds
                 .answers
@@ -281,14 +311,26 @@ impl Context {
                     answers.insert(key, answer);
                 }
                 None => {
-                    rounds.open.insert(key, question.request());
+                    rounds.open.insert(key.clone(), question.request());
+                    keys.push(key);
                 }
             }
         }
-        if rounds.open.is_empty() {
-            Ok(answers)
-        } else {
-            Err(HandlerError(Kind::Interrupted))
+        let call = &self.call;
+        (answers, OpenKeys { call, keys })
+    }
+}
+
+/// Open questions of a future. Dropping it withdraws them.
+struct OpenKeys<'a> {
+    call: &'a CallScope,
+    keys: Vec<String>,
+}
+
+impl Drop for OpenKeys<'_> {
+    fn drop(&mut self) {
+        for key in &self.keys {
+            lock(&self.call.rounds).open.remove(key);
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
 
 use self::outcome::{finish, result};
-use super::context::{CallScope, Context};
+use super::context::{CallScope, Context, Rounds};
 use super::date;
 use super::dispatch::text;
 use super::handler_error::HandlerError;
@@ -355,7 +355,12 @@ fn for_task(context: &Context, handle: &Arc<TaskHandle>) -> Context {
             progress_token: None,
             session: Arc::clone(&call.session),
             outbox: nowhere,
-            rounds: Mutex::default(),
+            rounds: Mutex::new(Rounds {
+                keys: lock(&call.rounds).keys.clone(),
+                ..Rounds::default()
+            }),
+            asked: Notify::new(),
+            lifetime: None,
             subscribers: Arc::clone(&call.subscribers),
             task: Some(Arc::clone(handle)),
         }),
