@@ -7,6 +7,7 @@
 
 mod cache_scope;
 mod changes;
+mod client_capabilities;
 mod configured_answers;
 mod disconnects;
 mod questions_after_calls;
