@@ -15,6 +15,7 @@ mod questions_to_legacy_clients;
 mod questions_to_modern_clients;
 mod random_runs;
 mod same_ids;
+mod sampling_requests;
 #[path = "../common/scripted_server.rs"]
 mod scripted_server;
 mod session_ownership;
