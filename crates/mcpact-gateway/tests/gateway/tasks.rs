@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcpact::client::{Client, TaskOptions};
 use mcpact_sim::scripted::HttpTestClient;
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
 use crate::harness::{MORTAL, catalog, client, gateway};
@@ -96,42 +96,51 @@ fn without_tasks() -> String {
 }
 
 /// Calls a tool with `task`; returns the response. The library's client would not send such a call.
-async fn augmented_call(origin: &str, path: &str, tool: &str) -> Value {
+async fn augmented_call(origin: &str, path: &str, tool: &str, revision: Revision) -> Value {
     let url = format!("{origin}{path}");
-    let client = HttpTestClient::legacy(&url, "2025-11-25", json!({})).await;
+    let client = match revision.era() {
+        Era::Legacy => HttpTestClient::legacy(&url, revision.as_str(), json!({})).await,
+        Era::Modern => HttpTestClient::modern(&url, json!({})),
+    };
     let params = json!({"name": tool, "arguments": {"text": "x"}, "task": {}});
     client.request(2, "tools/call", params).await.only().await
 }
 
 /// `task` is dropped where tasks were not declared, and refused where they were but the tool has no `taskSupport`.
+/// Revisions without core tasks ignore it.
 ///
 /// `2025-11-25 basic/utilities/tasks#task-support-and-handling`
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn task_is_ignored_where_tasks_were_not_declared() {
     let plain = without_tasks();
-    let (_gateway, origin) = gateway(&plain).await;
-    for (path, tool) in [
+    let with_other = format!("{plain}{OLDER}");
+    let single: &[_] = &[
         ("/servers/m/mcp", "who"),
         ("/tags/t/mcp", "m__who"),
         ("/mcp", "m__who"),
-    ] {
-        let response = augmented_call(&origin, path, tool).await;
-        let text = response["result"]["content"][0]["text"].as_str();
-        assert!(
-            text.is_some_and(|text| text != "augmented"),
-            "{path}: {response}"
-        );
-    }
-    let (_gateway, origin) = gateway(&format!("{plain}{OLDER}")).await;
-    for (path, tool) in [
+    ];
+    let several = &[
         ("/servers/s/mcp", "echo"),
         ("/mcp", "s__echo"),
         ("/mcp", "m__who"),
-    ] {
-        let response = augmented_call(&origin, path, tool).await;
-        assert_eq!(
-            response["error"]["code"], -32601,
-            "{path} {tool}: {response}"
-        );
+    ];
+    for (config, tools) in [(&plain, single), (&with_other, several)] {
+        let (_gateway, origin) = gateway(config).await;
+        for revision in [
+            Revision::V2025_06_18,
+            Revision::V2025_11_25,
+            Revision::V2026_07_28,
+        ] {
+            for (path, tool) in tools {
+                let response = augmented_call(&origin, path, tool, revision).await;
+                let what = format!("{revision} {path} {tool}: {response}");
+                if config == &with_other && revision == Revision::V2025_11_25 {
+                    assert_eq!(response["error"]["code"], -32601, "{what}");
+                } else {
+                    let text = response["result"]["content"][0]["text"].as_str();
+                    assert!(text.is_some_and(|text| text != "augmented"), "{what}");
+                }
+            }
+        }
     }
 }
