@@ -30,6 +30,7 @@ pub mod policy;
 pub mod reason;
 pub mod refusal;
 pub mod revisions;
+pub mod sampling_rule;
 pub mod server;
 pub mod shutdown;
 pub mod task_rule;

@@ -3,12 +3,14 @@
 //! Every request of every client passes [`serve`] and, if it needs a server, [`forward`] and [`attempt`]. [`Front`] is
 //! where one server at its own endpoint and many servers as one differ.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
+use mcpact_translate::input;
 use mcpact_translate::plan::plan;
 use tracing::Instrument;
 
@@ -96,6 +98,8 @@ pub(crate) async fn serve<F: Front>(
     let filters = front.filters();
     let filtered_method = filters.result_method(&request);
     let request = filters.filter_request(request).await?;
+    // After the filters, which may add a parameter; before routing, because the client was told what this endpoint has.
+    let request = without_undeclared(request);
     let revision = request.pact.revision();
     // Before routing, because these requests concern no server or all of them.
     let outcome = match front.answer(&request, &sink).await {
@@ -107,6 +111,25 @@ pub(crate) async fn serve<F: Front>(
     // Last, so that a filter sees what the client gets.
     let method = filtered_method.as_deref();
     filters.filter_result(method, revision, raw).await
+}
+
+/// Drops `task` from a call if this endpoint did not declare tasks: such a call is an ordinary one.
+///
+/// `2025-11-25 basic/utilities/tasks#task-support-and-handling`
+fn without_undeclared(mut request: BackendRequest) -> BackendRequest {
+    let params = &request.params;
+    let method = request.method.filter(|_| !params.is_plain_call());
+    let rest = method.and_then(|method| {
+        let params = Cow::Borrowed(&***params);
+        match input::without_undeclared(&request.pact, method, params) {
+            Ok(Cow::Owned(rest)) => Some(rest),
+            Ok(Cow::Borrowed(_)) | Err(_) => None,
+        }
+    });
+    if let Some(rest) = rest {
+        request.params = rest.into();
+    }
+    request
 }
 
 /// Forwards a request to its server. This is the only loop that tries another server, or the same one after a new

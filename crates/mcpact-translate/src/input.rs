@@ -26,7 +26,9 @@ pub use claims::{Binding, Claims, SuspendedCallId};
 pub use default_answers::{AnsweredResult, DefaultAnswers, Dismissal};
 pub(crate) use ending::failed_tool;
 pub use ending::{AttributionFailure, invalid_state, missing_capabilities_error};
-pub use question::{QuestionRefusal, question_to_modern};
+pub use question::{
+    QuestionRefusal, question_to_modern, with_adapted_sampling, without_undeclared,
+};
 pub use rounds::{Backoff, ClientReply, NextStep, Question, RoundLimits, Rounds};
 pub use suspended::input_required;
 pub use suspended::{

@@ -22,6 +22,7 @@ mod structured;
 #[cfg(test)]
 mod tests;
 
+use mcpact_engine::sampling_rule::ToolMessageError;
 use mcpact_spec::Revision;
 use mcpact_wire::scan::ScanError;
 
@@ -45,6 +46,9 @@ pub enum ShapeError {
     /// [`with_elicitation_id`] writes one.
     #[error("the elicitation has no `elicitationId`")]
     NoElicitationId,
+    /// The tool calls and results of a sampling request do not match.
+    #[error("{0}; see {rule}", rule = .0.rule())]
+    ToolMessages(ToolMessageError),
     /// The revision has no way to say it.
     #[error("{} cannot be expressed in {to}", what.as_str())]
     Unrepresentable {

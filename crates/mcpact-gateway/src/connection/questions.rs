@@ -16,7 +16,7 @@ use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{ErrorCode, Method, Side};
-use mcpact_translate::input::{AttributionFailure, Outcome, ServerAnswer};
+use mcpact_translate::input::{AttributionFailure, Outcome, ServerAnswer, without_undeclared};
 use mcpact_translate::plan::without_progress_token;
 use mcpact_translate::shape::{ShapeError, adapt_client_result, adapt_params};
 use mcpact_wire::id::Id;
@@ -337,16 +337,23 @@ impl UpstreamConnection {
         sending: Option<oneshot::Sender<()>>,
     ) -> Outcome {
         let pact = sink.pact();
-        if let Some(outcome) = pact.and_then(|client| self.answer_for(&client, ask, method)) {
+        let default_answer = |client: &Pact| self.answer_for(client, ask, method);
+        if let Some(outcome) = pact.as_deref().and_then(default_answer) {
             return outcome;
         }
         if !self.may_ask_client(sink, context, method) {
             return self.answer_unless(ask, AttributionFailure::NoCall, self.declared);
         }
         // The client sends no progress for a question, so the token is removed.
-        let params = match without_progress_token(&ask.params)
-            .and_then(|raw| Ok(adapt_params(method, &raw, sink.revision())?.into_owned()))
-        {
+        let adapted = |raw: &str| {
+            let params = adapt_params(method, raw, sink.revision())?;
+            let params = match &pact {
+                Some(client) => without_undeclared(client, method, params)?,
+                None => params,
+            };
+            Ok(params.into_owned())
+        };
+        let params = match without_progress_token(&ask.params).and_then(|raw| adapted(&raw)) {
             Ok(params) => params,
             Err(fault) => return does_not_fit(ErrorCode::InvalidParams, "the question", &fault),
         };

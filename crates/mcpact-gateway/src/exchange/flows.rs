@@ -1,5 +1,6 @@
 //! Flow of one attempt after a connection was found: who may ask whom, and which parts the gateway emulates.
 
+use std::borrow::Cow;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,8 +8,8 @@ use std::sync::atomic::Ordering;
 use bytestring::ByteString;
 use futures_util::future::BoxFuture;
 use mcpact::connection::ServerResponse;
-use mcpact_spec::{Era, ErrorCode, Method, Side};
-use mcpact_translate::input::AnsweredResult;
+use mcpact_spec::{Capability, Era, ErrorCode, Method, Side};
+use mcpact_translate::input::{self, AnsweredResult};
 use mcpact_translate::plan::{Machine, Plan, with_capabilities};
 
 use super::{Exchange, level_of, refuse, rounds};
@@ -82,12 +83,14 @@ async fn pass_through(
         match with_default_answers(server, &exchange, &params, &reply) {
             AnsweredResult::Pass => {
                 let finished = exchange.finished(&reply)?;
+                let finished = with_adapted_sampling(&exchange, finished)?;
                 modern::note_question(server, &exchange, &finished);
                 return Ok(same_era::record_tasks(&exchange, finished));
             }
             AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
+                let raw = with_adapted_sampling(&exchange, raw.into())?;
                 modern::note_question(server, &exchange, &raw);
-                return Ok(raw.into());
+                return Ok(raw);
             }
             AnsweredResult::Fail(error) => return Err(error.into()),
             AnsweredResult::Again(next) => params = next.into(),
@@ -96,6 +99,23 @@ async fn pass_through(
     let why = "Too many input rounds: the server keeps asking";
     let code = ErrorCode::InternalError;
     Err(refuse(code, why, exchange.downstream()))
+}
+
+/// Checks and adapts the sampling requests in a result for a modern client.
+fn with_adapted_sampling(exchange: &Exchange, raw: ByteString) -> Result<ByteString, ServeError> {
+    let job = &exchange.inbound.job;
+    // Fast path: few clients sample, and few results ask them to.
+    if !job.pact.declares(Capability::Sampling)
+        || !job.method.is_some_and(Method::may_ask_for_input)
+        || !raw.contains("createMessage")
+    {
+        return Ok(raw);
+    }
+    match input::with_adapted_sampling(&raw, &job.pact) {
+        Ok(Cow::Borrowed(_)) => Ok(raw),
+        Ok(Cow::Owned(adapted)) => Ok(adapted.into()),
+        Err(fault) => Err(exchange.unfit("question", fault)),
+    }
 }
 
 /// Returns the client's parameters. For a modern client, capabilities that default answers cover are added to its

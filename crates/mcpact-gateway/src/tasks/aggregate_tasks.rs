@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
-use mcpact_spec::{Capability, ErrorCode, Method, Revision};
+use mcpact_spec::{Capability, ErrorCode, Feature, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use crate::aggregate::aggregator::Aggregator;
@@ -38,7 +38,8 @@ pub(crate) fn by_task(
     })
 }
 
-/// Refuses a task-augmented call to a server without task support, because the client relies on getting a task.
+/// Refuses a task-augmented call to a server without task support where another server has it, because the client relies
+/// on getting a task. If none has it, the call has no `task` any more.
 ///
 /// `2025-11-25 basic/utilities/tasks#tool-level-negotiation`
 pub(crate) fn check_task(
@@ -51,7 +52,11 @@ pub(crate) fn check_task(
         let params = Object::parse(params).unwrap_or_default();
         params.get_present("task").is_some()
     };
-    if method != Method::ToolsCall || !params.contains("task\"") || !wants_task() {
+    if method != Method::ToolsCall
+        || !client.has(Feature::TasksCore)
+        || !params.contains("task\"")
+        || !wants_task()
+    {
         return Ok(());
     }
     let shown = entry.shown_to(client, false);

@@ -7,6 +7,7 @@
 
 mod cache_scope;
 mod changes;
+mod client_capabilities;
 mod configured_answers;
 mod disconnects;
 mod questions_after_calls;
@@ -14,6 +15,7 @@ mod questions_to_legacy_clients;
 mod questions_to_modern_clients;
 mod random_runs;
 mod same_ids;
+mod sampling_requests;
 #[path = "../common/scripted_server.rs"]
 mod scripted_server;
 mod session_ownership;

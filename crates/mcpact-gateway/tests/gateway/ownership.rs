@@ -1,17 +1,17 @@
-//! Ownership of a shared connection: a server that keeps data of one client.
+//! Ownership of a shared connection: a server that keeps data of one client, and the clients that may share it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact::client::Client;
+use mcpact::client::{Client, ClientBuilder};
 use mcpact::model::Root;
 use mcpact_gateway::Gateway;
 use mcpact_spec::Revision;
-use serde_json::json;
+use serde_json::{Map, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
-use crate::harness::{client, gateway};
+use crate::harness::{MORTAL, client, gateway};
 
 /// Server that keeps the roots of a client: it asks for them outside of calls after a change notification, and during
 /// its tool `learn`. Its tools return the process id and the roots; `slow` creates a file `slow` and answers once a
@@ -231,5 +231,36 @@ async fn singletons_stay_shared() {
         assert_eq!(learned.1, "file:///ann");
         let bob = scene.client(LEGACY, "bob").await;
         assert_eq!(scene.answer_of(&bob, "says").await, learned);
+    }
+}
+
+/// N20, N22: clients share an instance of a legacy server only if they declare the same experimental and unknown
+/// capabilities, at every endpoint; the instance gets exactly these.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_with_other_experimental_capabilities_do_not_share() {
+    let opening = r#"*'"initialize"'*)
+      seen=plain
+      case "$line" in *'"magic"'*) seen=magic ;; esac
+      result="#;
+    let reporting = MORTAL
+        .replace("*'\"initialize\"'*) result=", opening)
+        .replace(r#"\"$$\""#, r#"\"$$ $seen\""#);
+    for (path, tool) in [("/mcp", "m__who"), ("/servers/m/mcp", "who")] {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let (_gateway, origin) = gateway(&reporting).await;
+            let says = async |builder: ClientBuilder| {
+                let connected = builder.connect(format!("{origin}{path}")).await.unwrap();
+                let said = connected.call_tool(tool, json!({})).await.unwrap();
+                said.all_text()
+            };
+            let plain = || client(revision);
+            let magic = || client(revision).experimental("magic", Map::new());
+            let [first, second] = [says(plain()).await, says(plain()).await];
+            assert_eq!(first, second, "{revision} at {path}");
+            let [third, fourth] = [says(magic()).await, says(magic()).await];
+            assert_eq!(third, fourth, "{revision} at {path}");
+            assert!(first.ends_with(" plain"), "{revision} at {path}: {first}");
+            assert!(third.ends_with(" magic"), "{revision} at {path}: {third}");
+        }
     }
 }

@@ -1,12 +1,13 @@
-//! Tasks during a reload.
+//! Tasks during a reload, and task-augmented calls where tasks were not declared.
 
 use std::time::Duration;
 
 use mcpact::client::{Client, TaskOptions};
-use mcpact_spec::Revision;
+use mcpact_sim::scripted::HttpTestClient;
+use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::harness::{catalog, client, gateway};
+use crate::harness::{MORTAL, catalog, client, gateway};
 
 /// Time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,6 +83,64 @@ async fn lost_hosted_tasks_are_reported_at_once() {
                 lost.contains("may have had its effect"),
                 "{path} {next}: {lost}"
             );
+        }
+    }
+}
+
+/// Returns the config of a server without tasks, whose result is `augmented` if it gets a `task`.
+fn without_tasks() -> String {
+    let seen = r#"*'"task"'*) result='{"content":[{"type":"text","text":"augmented"}]}' ;;
+    *'"die"'*)"#;
+    let server = MORTAL.replace("*'\"die\"'*)", seen);
+    server + "tags = [\"t\"]\n"
+}
+
+/// Calls a tool with `task`; returns the response. The library's client would not send such a call.
+async fn augmented_call(origin: &str, path: &str, tool: &str, revision: Revision) -> Value {
+    let url = format!("{origin}{path}");
+    let client = match revision.era() {
+        Era::Legacy => HttpTestClient::legacy(&url, revision.as_str(), json!({})).await,
+        Era::Modern => HttpTestClient::modern(&url, json!({})),
+    };
+    let params = json!({"name": tool, "arguments": {"text": "x"}, "task": {}});
+    client.request(2, "tools/call", params).await.only().await
+}
+
+/// `task` is dropped where tasks were not declared, and refused where they were but the tool has no `taskSupport`.
+/// Revisions without core tasks ignore it.
+///
+/// `2025-11-25 basic/utilities/tasks#task-support-and-handling`
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn task_is_ignored_where_tasks_were_not_declared() {
+    let plain = without_tasks();
+    let with_other = format!("{plain}{OLDER}");
+    let single: &[_] = &[
+        ("/servers/m/mcp", "who"),
+        ("/tags/t/mcp", "m__who"),
+        ("/mcp", "m__who"),
+    ];
+    let several = &[
+        ("/servers/s/mcp", "echo"),
+        ("/mcp", "s__echo"),
+        ("/mcp", "m__who"),
+    ];
+    for (config, tools) in [(&plain, single), (&with_other, several)] {
+        let (_gateway, origin) = gateway(config).await;
+        for revision in [
+            Revision::V2025_06_18,
+            Revision::V2025_11_25,
+            Revision::V2026_07_28,
+        ] {
+            for (path, tool) in tools {
+                let response = augmented_call(&origin, path, tool, revision).await;
+                let what = format!("{revision} {path} {tool}: {response}");
+                if config == &with_other && revision == Revision::V2025_11_25 {
+                    assert_eq!(response["error"]["code"], -32601, "{what}");
+                } else {
+                    let text = response["result"]["content"][0]["text"].as_str();
+                    assert!(text.is_some_and(|text| text != "augmented"), "{what}");
+                }
+            }
         }
     }
 }

@@ -441,3 +441,19 @@ async fn hosted_task_asks_during_tasks_result() {
     assert_eq!(result["result"]["isError"], true);
     assert_eq!(note["params"]["status"], "failed", "{note}");
 }
+
+/// A server that did not declare tasks gets no `task`, and the rest of the call unchanged.
+#[tokio::test]
+async fn task_is_not_sent_to_a_server_without_tasks() {
+    let mut scene = Scene::new(V2025_11_25);
+    let pair = scene.legacy_pair(V2025_11_25, json!({}), json!({"tools": {}}));
+    let (mut client, mut server) = pair.await;
+    let plain = json!({"name": "t", "arguments": {"task": 1.50}, "x/y": 2});
+    let mut params = plain.clone();
+    params["task"] = json!({"ttl": 1});
+    client.request(2, "tools/call", params).await;
+    let called = server.expect("tools/call").await;
+    assert_eq!(called["params"], plain);
+    server.answer(&called, json!({"content": []})).await;
+    client.result(2).await;
+}

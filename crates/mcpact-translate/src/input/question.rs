@@ -12,6 +12,7 @@ use mcpact_spec::{
 };
 use mcpact_wire::raw::{Object, ObjectWriter};
 
+use crate::shape::members::{each_value, edit, edit_body};
 use crate::shape::{ShapeError, adapt_params};
 use crate::wire_error::wire_error;
 
@@ -89,10 +90,38 @@ fn embed(method: Method, params: &str, downstream: &Pact) -> Result<String, Shap
         return Ok(out.finish());
     }
     let adapted = adapt_params(method, params, downstream.revision())?;
-    let modest = refrain(downstream, method, adapted)?;
+    let modest = without_undeclared(downstream, method, adapted)?;
     // An embedded question has no progress and no task of its own, so its `_meta` says nothing.
     let bare = without(modest, "_meta")?;
     Ok(out.raw("params", &bare).finish())
+}
+
+/// The `input_required` result of a modern server for a modern client, with its sampling requests as
+/// the client expects them.
+///
+/// # Errors
+/// A sampling request is malformed or breaks a rule.
+pub fn with_adapted_sampling<'a>(
+    result: &'a str,
+    downstream: &Pact,
+) -> Result<Cow<'a, str>, ShapeError> {
+    let method = Method::SamplingCreateMessage;
+    let adapt = |params: &str| {
+        let adapted = adapt_params(method, params, downstream.revision())?;
+        match without_undeclared(downstream, method, adapted)? {
+            Cow::Borrowed(_) => Ok(None),
+            Cow::Owned(adapted) => Ok(Some(adapted)),
+        }
+    };
+    let question = |request: &str| {
+        edit(request, |request| match request.get_str("method") {
+            Some(name) if name == method.as_str() => request.rewrite("params", adapt),
+            Some(_) | None => Ok(()),
+        })
+    };
+    edit_body(result, |result| {
+        result.rewrite("inputRequests", |requests| each_value(requests, question))
+    })
 }
 
 /// A modern server's question as the parameters of a request to a legacy client.
@@ -111,7 +140,7 @@ pub(super) fn question_to_legacy(
         return Err(QuestionError::Undeclared(text));
     }
     let adapted = adapt_params(method, params, downstream.revision())
-        .and_then(|adapted| refrain(downstream, method, adapted));
+        .and_then(|adapted| without_undeclared(downstream, method, adapted));
     match adapted {
         Ok(params) => Ok(params.into_owned()),
         Err(ShapeError::Unrepresentable {
@@ -137,13 +166,20 @@ pub(super) fn refused_param(
         .filter(|gate| gate.violation == Violation::Refuse)
 }
 
-/// Takes away what the client would ignore: a sender does not use what was not declared.
-fn refrain<'a>(
+/// Returns the parameters without those that the receiver ignores because it did not declare them.
+///
+/// # Errors
+/// The parameters are malformed.
+pub fn without_undeclared<'a>(
     pact: &Pact,
     method: Method,
     mut params: Cow<'a, str>,
 ) -> Result<Cow<'a, str>, ShapeError> {
-    while let Some(gate) = pact.rule_on_params(method, Some(&params)) {
+    let ignored = |params: &str| {
+        let gate = pact.rule_on_params(method, Some(params));
+        gate.filter(|gate| gate.violation == Violation::Ignore)
+    };
+    while let Some(gate) = ignored(&params) {
         let (ParamProbe::Present(key) | ParamProbe::Equals(key, _) | ParamProbe::AbsentOr(key, _)) =
             gate.probe;
         let rest = without(params.clone(), key)?;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Policy;
-use mcpact_spec::{Capability, Extension, Feature, Revision, Side};
+use mcpact_spec::{Capability, Era, Extension, Feature, Revision, Side};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 /// Features offered on top of the server's own declaration.
@@ -23,23 +23,29 @@ pub struct Emulation {
 
 /// Declaration of a client of revision `from` for a server of revision `to`.
 ///
-/// Only what the client declared, what its revision makes of it, and what can be asked of it:
-/// unknown and experimental keys stay behind, because their messages cannot be translated. While
-/// the revision of a legacy server is not known yet, `to` is the newest legacy one.
+/// Only what the client declared, what its revision makes of it, and what can be asked of it.
+/// Experimental and unknown keys reach legacy servers as they are; between the eras their messages
+/// cannot be translated. While the revision of a legacy server is not known yet, `to` is the newest
+/// legacy one.
 #[must_use]
 pub fn client_capabilities(client: &CapabilitySet, from: Revision, to: Revision) -> CapabilitySet {
     let declared = client.declared();
     let understood = declared.under(from).and(declared.under(to)).and(declared);
-    let rows = understood.iter().filter(|row| {
-        row.owner() == Side::Client
-            && row.presence(to).may_be_sent()
-            && !matches!(
-                row,
-                Capability::ClientExperimental | Capability::ClientExtensions
-            )
-    });
-    let rows: CapabilityBits = rows.collect();
-    with_extensions(rows, &crossing(client, from, to))
+    let rows = understood
+        .iter()
+        .filter(|row| row.owner() == Side::Client && row.presence(to).may_be_sent());
+    let opaque = match to.era() {
+        Era::Legacy => Opaque::Keep,
+        Era::Modern => Opaque::Drop,
+    };
+    written(rows.collect(), client, opaque, &crossing(client, from, to))
+}
+
+/// Treatment of the keys that no table gives a meaning.
+#[derive(Clone, Copy)]
+enum Opaque {
+    Keep,
+    Drop,
 }
 
 /// The same declaration with the tasks extension, for calls with tasks that are followed here.
@@ -52,8 +58,7 @@ pub fn with_tasks(client: &CapabilitySet) -> CapabilitySet {
     {
         extensions.push((Extension::Tasks.id(), "{}"));
     }
-    let rows = client.declared().without(Capability::ClientExtensions);
-    with_extensions(rows, &extensions)
+    written(client.declared(), client, Opaque::Keep, &extensions)
 }
 
 /// Declaration to reopen the session with, if the server would misread the one that was `sent`.
@@ -69,11 +74,11 @@ pub fn without_elicitation(sent: &CapabilitySet, negotiated: Revision) -> Option
         && !declared.under(negotiated).has(Capability::Elicitation);
     is_misread.then(|| {
         let rows = declared
-            .without(Capability::ClientExtensions)
             .without(Capability::Elicitation)
             .without(Capability::ElicitationForm)
             .without(Capability::ElicitationUrl);
-        with_extensions(rows, &sent.extensions().collect::<Vec<_>>())
+        let extensions: Vec<_> = sent.extensions().collect();
+        written(rows, sent, Opaque::Keep, &extensions)
     })
 }
 
@@ -159,16 +164,45 @@ fn crossing(set: &CapabilitySet, from: Revision, to: Revision) -> Vec<(&str, &st
     set.extensions().filter(|(id, _)| crosses(id)).collect()
 }
 
-fn with_extensions(rows: CapabilityBits, extensions: &[(&str, &str)]) -> CapabilitySet {
+/// Declaration of these rows and extensions, with the opaque keys of the client.
+fn written(
+    rows: CapabilityBits,
+    client: &CapabilitySet,
+    opaque: Opaque,
+    extensions: &[(&str, &str)],
+) -> CapabilitySet {
+    let rows = rows
+        .without(Capability::ClientExperimental)
+        .without(Capability::ClientExtensions);
     let plain = CapabilitySet::declaring(Side::Client, rows.iter());
-    if extensions.is_empty() {
+    let document = match opaque {
+        Opaque::Keep => Object::parse(client.raw()).unwrap_or_default(),
+        Opaque::Drop => Object::default(),
+    };
+    let opaque: Vec<_> = opaque_keys(client, &document).collect();
+    if extensions.is_empty() && opaque.is_empty() {
         return plain;
     }
     let members = Object::parse(plain.raw()).unwrap_or_default();
-    let out = ObjectWriter::new()
-        .members(members.iter())
-        .raw("extensions", &settings(extensions));
+    let mut out = ObjectWriter::new().members(members.iter().chain(opaque));
+    if !extensions.is_empty() {
+        out = out.raw("extensions", &settings(extensions));
+    }
     CapabilitySet::lenient(Side::Client, Some(&out.finish()))
+}
+
+/// `experimental` and the keys that no revision defines, in the document of a client.
+pub(super) fn opaque_keys<'a>(
+    client: &CapabilitySet,
+    document: &'a Object<'_>,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let is_experimental = |key: &str| {
+        let row = Capability::ClientExperimental;
+        key == row.path() && client.declared().has(row)
+    };
+    let is_unknown = |key: &str| client.unknown().any(|unknown| unknown == key);
+    let is_opaque = move |key: &str| is_experimental(key) || is_unknown(key);
+    document.iter().filter(move |(key, _)| is_opaque(key))
 }
 
 fn settings(extensions: &[(&str, &str)]) -> String {

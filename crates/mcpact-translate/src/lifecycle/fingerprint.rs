@@ -8,6 +8,8 @@ use mcpact_spec::{Capability, Side};
 use mcpact_wire::raw::{JsonKind, Object, elements};
 use mcpact_wire::scan::{push_quoted, text};
 
+use super::capabilities::opaque_keys;
+
 /// Canonical form of the client capabilities that can change the behaviour of a server.
 ///
 /// Two clients with the same fingerprint may be declared to a server in the same words; whether
@@ -16,7 +18,8 @@ use mcpact_wire::scan::{push_quoted, text};
 pub struct Fingerprint(Box<str>);
 
 impl Fingerprint {
-    /// The fingerprint of a declaration: its rows, with what they imply, and its extensions.
+    /// The fingerprint of a declaration: its rows with what they imply, its extensions, and the keys
+    /// that no table knows.
     #[must_use]
     pub fn of(client: &CapabilitySet) -> Self {
         // What an empty `elicitation` implies is spelled out.
@@ -33,13 +36,17 @@ impl Fingerprint {
             separate(&mut out);
             out.push_str(row.path());
         }
-        let mut extensions: Vec<_> = client.extensions().collect();
-        extensions.sort_unstable();
-        for (id, settings) in extensions {
-            separate(&mut out);
-            push_quoted(&mut out, id);
-            out.push('=');
-            push(&mut out, settings);
+        let document = Object::parse(client.raw()).unwrap_or_default();
+        let opaque: Vec<_> = opaque_keys(client, &document).collect();
+        for (mark, mut settings) in [("", client.extensions().collect()), ("other ", opaque)] {
+            settings.sort_unstable();
+            for (id, raw) in settings {
+                separate(&mut out);
+                out.push_str(mark);
+                push_quoted(&mut out, id);
+                out.push('=');
+                push(&mut out, raw);
+            }
         }
         Self(out.into_boxed_str())
     }
@@ -149,7 +156,10 @@ mod tests {
                 r#"{"extensions":{"a/b":{"x":1,"y":["\u0061"]},"c/d":{}}}"#,
                 r#"{"extensions":{"c/d":{},"a/b":{"y":["a"], "x":1}}}"#,
             ),
-            ("{}", r#"{"experimental":{"x":{}},"vendor":{}}"#),
+            (
+                r#"{"experimental":{"x":{},"y":{}},"vendor":{}}"#,
+                r#"{"vendor":{},"experimental":{"y":{},"x":{}}}"#,
+            ),
         ];
         for (one, other) in cells {
             assert_eq!(of(one), of(other), "{one}");
@@ -169,6 +179,8 @@ mod tests {
             r#"{"elicitation":{"form":{},"url":{}}}"#,
             r#"{"extensions":{"a/b":{}}}"#,
             r#"{"extensions":{"a/b":{"x":1}}}"#,
+            r#"{"a/b":{"x":1}}"#,
+            r#"{"experimental":{"x":{}}}"#,
         ];
         for (at, one) in all.iter().enumerate() {
             for other in &all[at + 1..] {

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use mcpact_engine::sampling_rule::{self, Block, Speaker};
 use mcpact_spec::{ContentKind, Feature, Object, Revision};
 use mcpact_wire::raw::{self, JsonKind};
 
@@ -19,9 +20,53 @@ pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeErro
     if has_tools && !to.has(Feature::SamplingTools) {
         return Err(Unrepresentable::SamplingTools.to(to));
     }
+    if to.has(Feature::SamplingTools) {
+        check_tool_messages(params.get("messages").unwrap_or("[]"))?;
+    }
     params.trim(Object::CreateMessageRequestParams, to);
+    match params.get("includeContext") {
+        Some("true") => params.set_str("includeContext", "thisServer"),
+        Some("false") => params.set_str("includeContext", "none"),
+        Some(_) | None => {}
+    }
     params.rewrite("messages", |raw| adapt_messages(raw, to))?;
     Ok(params.finish())
+}
+
+fn check_tool_messages(messages: &str) -> Result<(), ShapeError> {
+    if JsonKind::of(messages) != JsonKind::Array {
+        return Ok(());
+    }
+    let messages = raw::objects(messages)?.into_iter().map(|(_, message)| {
+        let message = message.unwrap_or_default();
+        let speaker = match message.get_str("role").as_deref() {
+            Some("user") => Speaker::User,
+            Some("assistant") => Speaker::Assistant,
+            Some(_) | None => Speaker::Unknown,
+        };
+        (speaker, blocks(message.get("content").unwrap_or("null")))
+    });
+    sampling_rule::check(messages).map_err(ShapeError::ToolMessages)
+}
+
+fn blocks(content: &str) -> Vec<Block<'_>> {
+    let blocks = match JsonKind::of(content) == JsonKind::Array {
+        true => raw::elements(content).unwrap_or_default(),
+        false => Vec::from([content]),
+    };
+    let block = |raw| {
+        let block = raw::Object::parse(raw).unwrap_or_default();
+        let id = |key| block.get_str(key).unwrap_or_default();
+        match block
+            .get_str("type")
+            .and_then(|name| ContentKind::parse(&name))
+        {
+            Some(ContentKind::ToolUse) => Block::ToolUse(id("id")),
+            Some(ContentKind::ToolResult) => Block::ToolResult(id("toolUseId")),
+            Some(_) | None => Block::Other,
+        }
+    };
+    blocks.into_iter().map(block).collect()
 }
 
 fn adapt_messages(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
@@ -107,9 +152,10 @@ fn adapt_block(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
 mod tests {
     use super::*;
     use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25};
+    use mcpact_engine::sampling_rule::ToolMessageError;
 
     const TWO: &str = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"_meta":{}}],"maxTokens":9}"#;
-    const RESULT: &str = r#"{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":[1]}]}]}"#;
+    const RESULT: &str = r#"{"messages":[{"role":"assistant","content":{"type":"tool_use","id":"1","name":"t","input":{}}},{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":[1]}]}]}"#;
 
     /// XR-11: several blocks become several messages, in order, of the same role.
     #[test]
@@ -155,8 +201,26 @@ mod tests {
                 RESULT,
                 V2025_11_25,
                 Ok(Some(
-                    r#"{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":{"result":[1]}}]}]}"#,
+                    r#"{"messages":[{"role":"assistant","content":{"type":"tool_use","id":"1","name":"t","input":{}}},{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":{"result":[1]}}]}]}"#,
                 )),
+            ),
+            (
+                "a result without its call",
+                r#"{"messages":[{"role":"user","content":{"type":"tool_result","toolUseId":"1","content":[]}}]}"#,
+                V2025_11_25,
+                Err(ShapeError::ToolMessages(ToolMessageError::Unmatched)),
+            ),
+            (
+                "context as a boolean",
+                r#"{"messages":[],"includeContext":true}"#,
+                V2025_11_25,
+                Ok(Some(r#"{"messages":[],"includeContext":"thisServer"}"#)),
+            ),
+            (
+                "no context as a boolean",
+                r#"{"messages":[],"includeContext":false}"#,
+                V2024_11_05,
+                Ok(Some(r#"{"messages":[],"includeContext":"none"}"#)),
             ),
             (
                 "strange messages",

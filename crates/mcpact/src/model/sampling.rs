@@ -1,12 +1,13 @@
 //! Sampling: questions to the client's model.
 
-use std::collections::BTreeSet;
-
+use mcpact_engine::sampling_rule::{self, Block, Speaker};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::content::{Content, Role};
+
+pub use mcpact_engine::sampling_rule::ToolMessageError;
 
 /// Content blocks; a single block is written without an array, as every revision accepts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,8 +78,8 @@ impl SamplingMessage {
     }
 }
 
-/// Context that the client should include.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Context that the client should include. Some servers send a boolean instead of `thisServer` or `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum IncludeContext {
     /// No context.
@@ -87,6 +88,18 @@ pub enum IncludeContext {
     ThisServer,
     /// Context of all servers.
     AllServers,
+}
+
+impl<'de> Deserialize<'de> for IncludeContext {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        match (value.as_bool(), value.as_str()) {
+            (Some(false), _) | (_, Some("none")) => Ok(Self::None),
+            (Some(true), _) | (_, Some("thisServer")) => Ok(Self::ThisServer),
+            (_, Some("allServers")) => Ok(Self::AllServers),
+            _ => Err(D::Error::custom(format!("unknown context {value}"))),
+        }
+    }
 }
 
 /// The parameters of `sampling/createMessage`.
@@ -191,91 +204,27 @@ impl CreateMessageResult {
     }
 }
 
-/// Reason why the messages are invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ToolMessageError {
-    /// A tool call has no result in the next message.
-    #[error("Tool result missing in request")]
-    Missing,
-    /// Results are mixed with other content.
-    #[error("Tool results mixed with other content")]
-    Mixed,
-    /// A result has no call, or its call has several.
-    #[error("Tool result without its tool use")]
-    Unmatched,
-    /// The assistant sends results, or the user sends calls.
-    #[error("Tool use and tool result in the wrong role")]
-    Role,
-}
-
 impl CreateMessageRequest {
     /// Checks that tool results follow their calls.
     ///
     /// # Errors
     /// The messages are invalid.
     pub fn check(&self) -> Result<(), ToolMessageError> {
-        let mut open = BTreeSet::new();
-        for message in &self.messages {
-            let results = results(message)?;
-            if results != open {
-                let is_missing = open.iter().any(|id| !results.contains(id));
-                return Err(if is_missing {
-                    ToolMessageError::Missing
-                } else {
-                    ToolMessageError::Unmatched
-                });
-            }
-            open = calls(message)?;
-        }
-        if open.is_empty() {
-            Ok(())
-        } else {
-            Err(ToolMessageError::Missing)
-        }
+        sampling_rule::check(self.messages.iter().map(|message| {
+            let speaker = match message.role {
+                Role::User => Speaker::User,
+                Role::Assistant => Speaker::Assistant,
+            };
+            let blocks = message.content.0.iter().map(|block| match block {
+                Content::ToolUse(call) => Block::ToolUse(call.id.as_str().into()),
+                Content::ToolResult(outcome) => {
+                    Block::ToolResult(outcome.tool_use_id.as_str().into())
+                }
+                _ => Block::Other,
+            });
+            (speaker, blocks)
+        }))
     }
-}
-
-/// Returns the ids of the results in a message.
-fn results(message: &SamplingMessage) -> Result<BTreeSet<&str>, ToolMessageError> {
-    let mut found = BTreeSet::new();
-    let blocks = &message.content.0;
-    for block in blocks {
-        if let Content::ToolResult(outcome) = block
-            && !found.insert(outcome.tool_use_id.as_str())
-        {
-            return Err(ToolMessageError::Unmatched);
-        }
-    }
-    if found.is_empty() {
-        return Ok(found);
-    }
-    if message.role != Role::User {
-        return Err(ToolMessageError::Role);
-    }
-    let is_pure = blocks
-        .iter()
-        .all(|block| matches!(block, Content::ToolResult(_)));
-    if is_pure {
-        Ok(found)
-    } else {
-        Err(ToolMessageError::Mixed)
-    }
-}
-
-/// Returns the ids of the calls in a message.
-fn calls(message: &SamplingMessage) -> Result<BTreeSet<&str>, ToolMessageError> {
-    let mut found = BTreeSet::new();
-    for block in &message.content.0 {
-        if let Content::ToolUse(call) = block {
-            if message.role != Role::Assistant {
-                return Err(ToolMessageError::Role);
-            }
-            if !found.insert(call.id.as_str()) {
-                return Err(ToolMessageError::Unmatched);
-            }
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ async fn answer_to(method: &'static str, params: Value) -> Value {
 }
 
 /// F9: mismatched tool calls and results, and an unknown context, get -32602 before any handler runs; valid messages
-/// are answered.
+/// and a boolean context are answered.
 #[tokio::test]
 async fn invalid_sampling_request_is_rejected() {
     let call = json!({"role": "assistant", "content": {"type": "tool_use", "id": "1", "name": "t", "input": {}}});
@@ -60,6 +60,9 @@ async fn invalid_sampling_request_is_rejected() {
     let mut strange = ask(json!([text]));
     strange["includeContext"] = json!("everything");
     assert_eq!(answer_to(sampling, strange).await["error"]["code"], -32602);
+    let mut context = ask(json!([text]));
+    context["includeContext"] = json!(true);
+    assert_eq!(answer_to(sampling, context).await["result"]["model"], "m");
     let good = answer_to(sampling, ask(json!([text, call, give("1")]))).await;
     assert_eq!(good["result"]["model"], "m", "{good}");
 }

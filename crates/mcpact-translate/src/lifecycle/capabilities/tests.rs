@@ -111,8 +111,22 @@ fn a_server_hears_what_the_client_declared_and_can_be_asked() {
             CORE,
         ),
         (
-            "keys that cannot be translated",
+            "opaque keys to a legacy server",
+            r#"{"vendor":{"a":1.50},"experimental":{"x":true},"roots":{},"extensions":{"a/b":{}}}"#,
+            V2026_07_28,
+            V2025_11_25,
+            r#"{"roots":{},"vendor":{"a":1.50},"experimental":{"x":true},"extensions":{"a/b":{}}}"#,
+        ),
+        (
+            "opaque keys to a modern server",
             r#"{"experimental":{"x":{}},"vendor":{}}"#,
+            V2025_11_25,
+            V2026_07_28,
+            "{}",
+        ),
+        (
+            "keys that declare nothing",
+            r#"{"experimental":7,"vendor":null}"#,
             V2025_11_25,
             V2025_11_25,
             "{}",

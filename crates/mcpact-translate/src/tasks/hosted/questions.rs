@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Kind, Method, Revision, Side, Violation};
+use mcpact_spec::{ErrorCode, Kind, Method, Side, Violation};
 use mcpact_wire::raw::Object;
 
-use crate::input::Question;
+use crate::input::{Question, without_undeclared};
 use crate::shape::{ShapeError, adapt_params, with_elicitation_id};
 use crate::tasks::related;
 use crate::wire_error::wire_error;
@@ -65,8 +65,7 @@ fn read(
         let path = gate.capability.path();
         return Err(format!("the client did not declare `{path}`"));
     }
-    let params = adapted(task, method, params, client.revision(), mint)
-        .map_err(|error| format!("{error}"))?;
+    let params = adapted(task, method, params, client, mint).map_err(|error| format!("{error}"))?;
     Ok(Question {
         key: Box::from(key),
         method,
@@ -78,15 +77,16 @@ fn adapted(
     task: &str,
     method: Method,
     params: &str,
-    to: Revision,
+    client: &Pact,
     mint: &mut dyn FnMut() -> String,
 ) -> Result<String, ShapeError> {
+    let to = client.revision();
     let named = match adapt_params(method, params, to) {
         Err(ShapeError::NoElicitationId) => {
             let params = with_elicitation_id(params, &mint())?;
-            adapt_params(method, &params, to)?.into_owned()
+            adapt_params(method, &params, to)?.into_owned().into()
         }
-        adapted => adapted?.into_owned(),
+        adapted => adapted?,
     };
-    related(&named, task)
+    related(&without_undeclared(client, method, named)?, task)
 }
