@@ -587,3 +587,143 @@ fn import_keeps_relative_paths_valid() {
     assert!(written.contains("${workspaceFolder}/.env"), "{written}");
     assert!(!written.contains("cwd"), "{written}");
 }
+
+/// K3: an import has an error wherever `check` has one, and writes nothing; what it writes passes `check`.
+#[cfg(unix)]
+#[test]
+fn import_never_writes_what_check_refuses() {
+    let good = "cmd: [sleep, '1']\n  idleSeconds: 0\n  sessionTTLSeconds: ${TTL}\n  maxConcurrent: \"$LIMIT\"\n";
+    let catalog = |root: &str, server: &str| format!("{root}\nservers:\n- name: a\n  {server}");
+    let configs = [
+        (
+            "good.yaml",
+            catalog("toolNamespaceStrategy: flat", good),
+            true,
+        ),
+        (
+            "remote.yaml",
+            catalog(
+                "proxy: {mode: custom, url: 'http://ann:${TTL}@proxy.example:3128', noProxy: 10.0.0.0/8}",
+                "http: {endpoint: 'https://a.example/mcp', maxRetries: 3}\n",
+            ),
+            true,
+        ),
+        ("hidden.yaml", catalog("exposeTools: false", good), true),
+        (
+            "off.yaml",
+            catalog(
+                "",
+                &format!("disabled: true\n  {}", good.replace("${TTL}", "${NOPE}")),
+            ),
+            true,
+        ),
+        (
+            "shell.yaml",
+            catalog("", "cmd: [/bin/sh, -c, sleep 1]\n"),
+            false,
+        ),
+        (
+            "plugins.yaml",
+            catalog("plugins: [{name: p, required: true, cmd: [p]}]", good),
+            false,
+        ),
+        (
+            "rpc.yaml",
+            catalog("rpc: {listenAddress: 'unix:///tmp/mcpv.sock'}", good),
+            false,
+        ),
+        ("missing.yaml", catalog("", "transport: stdio\n"), false),
+        (
+            "negative.yaml",
+            catalog("", "cmd: [sleep]\n  minReady: -2\n"),
+            false,
+        ),
+        (
+            "client.json",
+            String::from(r#"{"mcpServers": {"a": {"command": "sh", "args": ["-c", "sleep 1"]}}}"#),
+            false,
+        ),
+        (
+            "client2.json",
+            String::from(r#"{"mcpServers": {"a": {"url": "a.example"}}}"#),
+            false,
+        ),
+        (
+            "native.yaml",
+            String::from("gateway:\n  listen: 127.0.0.1:0\nservers:\n  a:\n    command: sleep\n"),
+            true,
+        ),
+    ];
+    for (name, config, is_accepted) in configs {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join(name), &config);
+        let in_folder = |args: &[&str]| {
+            let mut command = mcpact(args);
+            command.env("TTL", "0").env("LIMIT", "2");
+            command.current_dir(folder.path()).output().unwrap()
+        };
+        let expected = if is_accepted { [0, 0, 0] } else { [7, 2, 2] };
+        let steps = [
+            &["check", name][..],
+            &["import", name],
+            &["check", "mcpact.toml"],
+        ];
+        for (args, code) in steps.into_iter().zip(expected) {
+            let output = in_folder(args);
+            assert_eq!(
+                output.status.code(),
+                Some(code),
+                "{name} {args:?}: {}",
+                seen(&output)
+            );
+        }
+        let written = std::fs::read_to_string(folder.path().join("mcpact.toml"));
+        let written = written.unwrap_or_default();
+        match name {
+            "good.yaml" => {
+                assert!(written.starts_with("# from good.yaml\n[gateway]\nnames = \"flat\"\n"));
+                for line in [
+                    "idle_seconds = 0",
+                    "session_seconds = 0",
+                    "max_concurrent = 2",
+                ] {
+                    assert!(written.contains(line), "{written}");
+                }
+            }
+            "remote.yaml" => assert!(
+                written.contains(
+                    "proxy = \"http://ann:${TTL}@proxy.example:3128\"\nno_proxy = [\"10.0.0.0/8\"]"
+                ),
+                "{written}"
+            ),
+            "hidden.yaml" => assert!(written.contains("hidden_tools = [\"*\"]"), "{written}"),
+            _ => {}
+        }
+    }
+}
+
+/// A server that `check` refuses is left out when all clients are imported.
+#[cfg(unix)]
+#[test]
+fn import_of_all_clients_leaves_out_refused_servers() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        &home.path().join(".cursor/mcp.json"),
+        r#"{"mcpServers": {"a": {"command": "sleep", "args": ["1"]}, "b": {"command": "sh", "args": ["-c", "sleep 1"]}}}"#,
+    );
+    let in_home = |args: &[&str]| {
+        let mut command = mcpact(args);
+        command.env("HOME", home.path()).current_dir(home.path());
+        command.output().unwrap()
+    };
+    let output = in_home(&["import"]);
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+    assert_eq!(text(&output.stdout), "mcpact.toml: 1 server: a\n");
+    assert!(
+        text(&output.stderr).contains("`sh -c` runs a shell script"),
+        "{}",
+        seen(&output)
+    );
+    let output = in_home(&["check", "mcpact.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+}

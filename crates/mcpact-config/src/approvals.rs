@@ -20,8 +20,8 @@ use super::source::Span;
 use super::tree::{Node, Table, Value};
 use crate::source::PartsDigest;
 use crate::{
-    CommandLaunch, GatewayConfig, Launch, Problem, Severity, SharedIn, SharedValue, Source,
-    UrlLaunch, is_writable_by_all, loads_code,
+    CommandLaunch, GatewayConfig, Launch, Problem, ProxyConfig, Severity, SharedIn, SharedValue,
+    Source, UrlLaunch, is_writable_by_all, loads_code,
 };
 
 /// Maximum size of the approvals file.
@@ -131,6 +131,12 @@ impl ApprovalSubject {
         let mut lines = vec![("address", launch.url.written().to_owned())];
         hash.add(b"url");
         hash.add(launch.url.written().as_bytes());
+        if let ProxyConfig::Custom { url, .. } = &launch.proxy {
+            // The proxy sees what is sent to an `http` URL.
+            hash.add(b"proxy");
+            hash.add(url.reveal().as_bytes());
+            lines.push(("through", without_passwords(url.reveal())));
+        }
         hash.add_shared(&launch.shared_values);
         lines.extend(shown(&launch.shared_values));
         Self {
@@ -546,6 +552,7 @@ mod tests {
             Launch::Url(UrlLaunch {
                 url: ExpandedText::from(url),
                 headers: [(String::from("X"), Secret::new("hunter2"))].into(),
+                proxy: ProxyConfig::System,
                 shared_values: vec![SharedValue {
                     location,
                     source: source.to_owned(),
@@ -578,6 +585,7 @@ mod tests {
         let plain = UrlLaunch {
             url: ExpandedText::from(url),
             headers: BTreeMap::new(),
+            proxy: ProxyConfig::System,
             shared_values: Vec::new(),
         };
         assert_eq!(ApprovalSubject::of(&Launch::Url(plain)).unwrap(), None);

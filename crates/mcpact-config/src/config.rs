@@ -175,8 +175,27 @@ pub struct UrlLaunch {
     pub url: ExpandedText,
     /// Headers of every request.
     pub headers: BTreeMap<String, Secret>,
+    /// Use of a proxy.
+    pub proxy: ProxyConfig,
     /// Values of this host that are sent to the server.
     pub shared_values: Vec<SharedValue>,
+}
+
+/// Use of a proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ProxyConfig {
+    /// That of the environment.
+    #[default]
+    System,
+    /// None.
+    Disabled,
+    /// This proxy.
+    Custom {
+        /// URL, which may contain a password.
+        url: Secret,
+        /// Hosts and networks that are reached directly, separated by commas.
+        exceptions: String,
+    },
 }
 
 /// Selection of a server's tools.

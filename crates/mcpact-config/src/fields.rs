@@ -304,7 +304,14 @@ impl<'t, 'f> Fields<'t, 'f> {
         let Some(member) = self.member(name) else {
             return default;
         };
-        match parse(&member.node) {
+        let parsed = match &member.node.value {
+            // Some clients allow variables in numbers.
+            Value::Text(text) if member.theirs.is_some() && text.has_variables() => {
+                parse(&Node::new(member.node.span, number_in(text.value())))
+            }
+            _ => parse(&member.node),
+        };
+        match parsed {
             Some(given) if (least..=most).contains(&given) => given,
             Some(_) | None => {
                 let name = self.written(name);
@@ -366,6 +373,15 @@ impl<'t, 'f> Fields<'t, 'f> {
             }
         }
     }
+}
+
+/// Number in the value of a variable; null if there is none.
+pub(super) fn number_in(text: &str) -> Value {
+    let text = text.trim();
+    let whole = text.parse().map(Value::Whole);
+    whole
+        .or_else(|_| text.parse().map(Value::Fraction))
+        .unwrap_or(Value::Null)
 }
 
 /// Integer; `5.0` is one as well, as in JSON Schema.

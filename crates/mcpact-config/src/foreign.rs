@@ -1,7 +1,8 @@
 //! Conversion of configs of other clients and gateways: the same tree with native keys, at the original source
-//! positions. Unused keys are noted; nothing is rejected that the other client accepts.
+//! positions. Unused keys of clients are noted. Keys of gateways protect something, so they are converted or rejected.
 
 pub(super) mod key_mapping;
+mod mcpv;
 mod server_entry;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,16 @@ pub(super) struct ConvertedConfig {
     pub(super) wrong: Vec<(ServerName, Problem)>,
     /// Original names of renamed servers.
     pub(super) renamed: BTreeMap<String, String>,
+    /// True if the config was written for mcpact.
+    pub(super) is_native: bool,
+}
+
+/// Kind of a config of another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ForeignKind {
+    /// Catalog of mcpv, which has no optional keys that could be ignored.
+    Catalog,
+    Client,
 }
 
 /// Known paths of server tables, most specific first.
@@ -51,20 +62,30 @@ pub(super) fn convert(
         variable_syntax: VariableSyntax::Dollar,
         wrong: Vec::new(),
         renamed: BTreeMap::new(),
+        is_native: false,
     };
     let table = converted.root.table();
     let Some(table) = table.filter(|table| !is_native(table, syntax, &source.name)) else {
+        converted.is_native = true;
         return Some(converted);
     };
     let locations = locations(table);
     let (path, servers) = locations.first()?;
     converted.variable_syntax = variable_syntax(path, servers, &source.name);
     let everywhere = key_mapping::runtime(table);
+    let (kind, defaults) = match (*path, &servers.value) {
+        (["servers"], Value::List(_)) => {
+            mcpv::check(table, findings);
+            (ForeignKind::Catalog, mcpv::defaults(table, findings))
+        }
+        _ => (ForeignKind::Client, Vec::new()),
+    };
     let entries = all_entries(table, &locations, folder, findings);
     let mut names = NameAllocator::new(&entries);
     let mut own = Vec::new();
-    for entry in entries {
-        let mut server = match server_entry::convert(&entry, &source.text, findings) {
+    for mut entry in entries {
+        mcpv::add_defaults(&defaults, &mut entry);
+        let mut server = match server_entry::convert(&entry, kind, &source.text, findings) {
             Ok(server) => server,
             Err(problem) => {
                 let name = ServerName::near(&entry.key);
@@ -129,13 +150,15 @@ fn is_own_file(name: &str) -> bool {
 /// Server keys that only the Gemini CLI has.
 const OF_GEMINI: [&str; 2] = ["httpUrl", "trust"];
 
-/// Detects the Gemini CLI by its folder or its keys, Continue by its list of servers, and opencode by its table.
+/// Detects the Gemini CLI by its folder or its keys, Continue and mcpv by their lists of servers, and opencode by its
+/// table.
 fn variable_syntax(path: &[&str], servers: &Node, name: &str) -> VariableSyntax {
     let is_there = name.contains(".gemini/") || name.contains(".gemini\\");
     match path {
         _ if is_there => VariableSyntax::Bare,
         ["mcpServers"] if is_of_gemini(servers) => VariableSyntax::Bare,
         ["mcpServers"] if matches!(servers.value, Value::List(_)) => VariableSyntax::Secrets,
+        ["servers"] if matches!(servers.value, Value::List(_)) => VariableSyntax::Bare,
         ["mcp"] => VariableSyntax::Braces,
         _ => VariableSyntax::Dollar,
     }
@@ -190,6 +213,7 @@ fn entries(servers: &Node, findings: &mut Findings) -> Vec<Member> {
             let named = items.iter().filter_map(|item| {
                 let name = item.table().and_then(|table| table.member("name"));
                 let key = name.and_then(|name| name.node.text());
+                let key = key.filter(|key| !key.value().is_empty());
                 let Some((name, key)) = name.zip(key) else {
                     findings.error_with(item.span, "server without a name", "add a `name`");
                     return None;

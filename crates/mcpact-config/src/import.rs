@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::expand::{Expansion, ExpansionMode, TargetFolder};
-use super::fields::warn_of_nulls;
+use super::expand::{Expansion, ExpansionMode, OnMissing, TargetFolder};
+use super::fields::{number_in, warn_of_nulls};
 use super::foreign::{ConvertedConfig, convert, report_numbered};
 use super::keys;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
+use super::read::{check_import, is_unknown_number};
 use super::source::Source;
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
@@ -141,6 +142,8 @@ pub struct Import {
     /// Original name and file of each server, by its new name.
     names: BTreeMap<String, (String, String)>,
     folder: Option<String>,
+    /// Settings of the gateway in the text.
+    gateway: Option<String>,
 }
 
 impl Import {
@@ -170,25 +173,65 @@ impl Import {
                     mut root,
                     variable_syntax,
                     renamed,
+                    is_native,
                     ..
                 }) = convert(root, syntax, &source, &folder, &mut findings)
                 {
-                    let expansion = Expansion {
+                    if is_native {
+                        keep_servers(&mut root, &mut findings);
+                    }
+                    let expansion = |mode| Expansion {
                         source: &source,
                         host,
                         variable_syntax,
-                        mode: ExpansionMode::Names(target),
+                        mode,
                     };
+                    let values = expansion(ExpansionMode::Values(OnMissing::Keep));
+                    fill_numbers(&mut root, &values, &mut findings);
+                    let expansion = expansion(ExpansionMode::Names(target));
                     expansion.run(&mut root, &mut findings);
                     if target == TargetFolder::Other {
                         relative_paths::resolve(&mut root, host, &mut findings);
                     }
+                    let mut written = root.clone();
+                    drop_nulls(&mut written);
+                    let (errors, refused) = check_import(&written, &source, host);
+                    findings.extend(errors);
+                    remove(&refused, &mut root);
+                    self.gateway(&root, &source, &mut findings);
                     self.servers(&root, &renamed, &source, &mut findings);
                 }
                 findings.finish()
             }
         };
         self.reports.push((source, problems));
+    }
+
+    /// Adds the settings of the gateway, if no other config had any.
+    fn gateway(&mut self, root: &Node, source: &Source, findings: &mut Findings) {
+        let member = root.table().and_then(|root| root.member("gateway"));
+        let Some((member, table)) = member.and_then(|member| Some((member, member.node.table()?)))
+        else {
+            return;
+        };
+        let mut text = format!("# from {}\n[gateway]\n", one_line(&source.name));
+        for Member { key, node, .. } in &table.0 {
+            if let Some(value) = toml_value(node) {
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "{key} = {value}");
+            }
+        }
+        match &self.gateway {
+            None if self.text.is_empty() => self.text = text.clone(),
+            None => self.text.insert_str(0, &format!("{text}\n")),
+            Some(known) if known.split_once('\n') == text.split_once('\n') => return,
+            Some(_) => {
+                let message = "settings of the gateway were already imported from another file";
+                findings.warning_with(member.key_span, message, "import one of the files");
+                return;
+            }
+        }
+        self.gateway = Some(text);
     }
 
     fn servers(
@@ -247,6 +290,85 @@ impl Import {
             }
         }
         self.servers.push(name.to_owned());
+    }
+}
+
+/// Removes the tables of a native config that are not imported.
+fn keep_servers(root: &mut Node, findings: &mut Findings) {
+    if let Value::Table(root) = &mut root.value {
+        for member in root.0.extract_if(.., |member| member.key != "servers") {
+            if member.key != "$schema" {
+                let message = format!("`{}` is not imported, only the servers", member.key);
+                let remedy = "copy it from the original";
+                findings.warning_with(member.key_span, message, remedy);
+            }
+        }
+    }
+}
+
+/// Drops what has no value in TOML.
+fn drop_nulls(node: &mut Node) {
+    match &mut node.value {
+        Value::List(items) => {
+            items.retain(|item| item.value != Value::Null);
+            items.iter_mut().for_each(drop_nulls);
+        }
+        Value::Table(table) => {
+            table.0.retain(|member| member.node.value != Value::Null);
+            let members = table.0.iter_mut();
+            members.for_each(|member| drop_nulls(&mut member.node));
+        }
+        _ => {}
+    }
+}
+
+/// The servers of a native tree.
+fn servers_in(root: &mut Node) -> Option<&mut Table> {
+    let Value::Table(root) = &mut root.value else {
+        return None;
+    };
+    let mut members = root.0.iter_mut();
+    match &mut members.find(|member| member.key == "servers")?.node.value {
+        Value::Table(servers) => Some(servers),
+        _ => None,
+    }
+}
+
+/// Removes servers that cannot be served.
+fn remove(refused: &BTreeMap<ServerName, String>, root: &mut Node) {
+    if let Some(servers) = servers_in(root) {
+        let is_refused = |server: &Member| refused.contains_key(&ServerName::near(&server.key));
+        servers.0.retain(|server| !is_refused(server));
+    }
+}
+
+/// Replaces variables in numbers by their values: a native config has none there.
+fn fill_numbers(root: &mut Node, values: &Expansion<'_>, findings: &mut Findings) {
+    for server in servers_in(root)
+        .into_iter()
+        .flat_map(|servers| &mut servers.0)
+    {
+        let Value::Table(server) = &mut server.node.value else {
+            continue;
+        };
+        for member in server
+            .0
+            .iter_mut()
+            .filter(|member| is_unknown_number(member))
+        {
+            values.run(&mut member.node, findings);
+            let text = member.node.text().filter(|text| text.has_variables());
+            let number = text.map(|text| number_in(text.value()));
+            if let Some(number) = number.filter(|number| *number != Value::Null) {
+                let message = format!("the current value of `{}` is imported", member.written());
+                findings.note(member.key_span, message);
+                member.node.value = number;
+            }
+        }
+        let enabled = server.member("enabled").map(|member| &member.node.value);
+        if enabled == Some(&Value::Flag(false)) {
+            server.0.retain(|member| !is_unknown_number(member));
+        }
     }
 }
 
@@ -333,7 +455,7 @@ mod tests {
         let json = r#"{"mcpServers": {
   "a": {"command": "a", "args": ["-p", null], "env": {"K": null}, "dev": {"x": null}, "cwd": null},
   "b": {"url": "https://b.example/", "http_headers": {"X": null, "Y": "1"}}}}"#;
-        let yaml = "servers:\n  c:\n    command: c\n    args: [1, ~]\n    env:\n      K:\n";
+        let yaml = "servers:\n  c:\n    command: c\n    args: [a, ~]\n    env:\n      K:\n";
         let import = imported(&[("a.json", json), ("mcpact.yaml", yaml)]);
         let told = import.reports.iter().flat_map(|(source, problems)| {
             let warnings = problems.iter().filter(|problem| problem.remedy.is_some());

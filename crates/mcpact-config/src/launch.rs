@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use mcpact_transport::error::TransportError;
-use mcpact_transport::http::client::HttpSettings;
+use mcpact_transport::http::client::{HttpSettings, Proxy, ProxyMode};
 use mcpact_transport::stdio::child::{ChildCommand, secret_args, url_password};
 
-use super::config::{CommandLaunch, Launch, ServerConfig, UrlLaunch};
+use super::config::{CommandLaunch, Launch, ProxyConfig, ServerConfig, UrlLaunch};
 use super::local_host::program;
 use super::name::ServerName;
 use super::secret::{ExpandedText, Secret, query_values, with_words};
@@ -82,18 +82,30 @@ impl UrlLaunch {
         let headers = self.headers.values().map(Secret::reveal);
         let found = headers.chain(self.url.variable_values());
         let found = found.chain(query_values(self.url.value()));
+        let proxy = match &self.proxy {
+            ProxyConfig::Custom { url, .. } => Some(url.reveal()),
+            ProxyConfig::System | ProxyConfig::Disabled => None,
+        };
+        let found = found.chain(proxy).chain(proxy.and_then(url_password));
         with_words(found.map(str::to_owned).collect())
     }
 
     /// Settings of the HTTP client, with the configured headers.
     ///
     /// # Errors
-    /// A header is invalid; the config reader rejects such headers.
+    /// A header or the proxy is invalid; the config reader rejects them.
     pub fn settings(&self) -> Result<HttpSettings, TransportError> {
         let mut settings = HttpSettings::default();
         for (name, value) in &self.headers {
             settings = settings.header(name, value.reveal())?;
         }
+        settings.proxy = match &self.proxy {
+            ProxyConfig::System => ProxyMode::System,
+            ProxyConfig::Disabled => ProxyMode::Disabled,
+            ProxyConfig::Custom { url, exceptions } => {
+                ProxyMode::Custom(Proxy::new(url.reveal())?.except(exceptions))
+            }
+        };
         Ok(settings)
     }
 }

@@ -36,8 +36,8 @@ use std::collections::BTreeMap;
 pub use approvals::{Approval, ApprovalKind, ApprovalSubject, Approvals, ExposingKey};
 pub use config::{
     Change, ChangedTools, Changes, CommandLaunch, CommandRules, FilterConfig, GatewayConfig,
-    Health, Launch, NameStyle, Probe, Restarts, RunSettings, ServerConfig, ShellRule, Stage,
-    Strategy, ToolFilter, UrlLaunch,
+    Health, Launch, NameStyle, Probe, ProxyConfig, Restarts, RunSettings, ServerConfig, ShellRule,
+    Stage, Strategy, ToolFilter, UrlLaunch,
 };
 pub use config_watcher::{ConfigDigest, ConfigWatcher};
 pub use expand::{OnMissing, expand_text};

@@ -309,10 +309,10 @@ impl<'a> Policy<'a> {
             return;
         };
         let message = format!("`{shown} {}` runs a shell script", option.written);
-        let remedy = "put the program into `command` and its arguments into `args`";
+        let remedy = "start the program itself, with each argument as a string of its own";
         match self.rules.shells {
             ShellRule::Refuse => findings.error(shell.span, message).remedy(format!(
-                "{remedy}, or set `shells = \"warn\"` in [gateway.commands]"
+                "{remedy}; or add the server to a `mcpact.toml` with `shells = \"warn\"` in [gateway.commands]"
             )),
             ShellRule::Warn => findings.warning(shell.span, message).remedy(remedy),
         }

@@ -108,6 +108,11 @@ impl Findings {
         self.warning(span, message).remedy(remedy);
     }
 
+    /// Adds problems found elsewhere.
+    pub(super) fn extend(&mut self, problems: Vec<Problem>) {
+        self.found.extend(problems);
+    }
+
     fn add(&mut self, severity: Severity, span: Span, message: String) -> &mut Problem {
         let at = self.found.len();
         self.found.push(Problem::new(severity, span, message, None));

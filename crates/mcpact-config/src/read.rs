@@ -4,6 +4,7 @@ mod environment;
 mod gateway_table;
 mod server_table;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use self::server_table::ReadContext;
@@ -12,7 +13,7 @@ use super::expand::{Expansion, ExpansionMode, OnMissing, TargetFolder, VariableS
 use super::fields::Fields;
 use super::foreign::{ConvertedConfig, convert};
 use super::name::ServerName;
-use super::problem::{Findings, Problem};
+use super::problem::{Findings, Problem, Severity};
 use super::source::{Source, Span};
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
@@ -45,6 +46,7 @@ pub fn read(source: &Source, host: &dyn HostEnvironment) -> ReadOutcome {
                     source,
                     host,
                     variable_syntax,
+                    purpose: Purpose::Serve,
                 };
                 let mut catalog = reader.catalog(&root, &mut findings);
                 for (name, problem) in wrong {
@@ -74,11 +76,39 @@ pub fn read(source: &Source, host: &dyn HostEnvironment) -> ReadOutcome {
     }
 }
 
+/// Checks a native tree that is going to be written. Returns the errors, and the servers that have one.
+pub(super) fn check_import(
+    root: &Node,
+    source: &Source,
+    host: &dyn HostEnvironment,
+) -> (Vec<Problem>, BTreeMap<ServerName, String>) {
+    let reader = CatalogReader {
+        source,
+        host,
+        variable_syntax: VariableSyntax::Dollar,
+        purpose: Purpose::Import,
+    };
+    let mut findings = Findings::default();
+    let catalog = reader.catalog(root, &mut findings);
+    let mut problems = findings.finish();
+    problems.retain(|problem| problem.severity == Severity::Error);
+    (problems, catalog.wrong)
+}
+
 /// Inputs of reading besides the tree.
 struct CatalogReader<'a> {
     source: &'a Source,
     host: &'a dyn HostEnvironment,
     variable_syntax: VariableSyntax,
+    purpose: Purpose,
+}
+
+/// Purpose of reading.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Serve,
+    /// Finds the servers that would be refused; variables may be unset for now.
+    Import,
 }
 
 impl CatalogReader<'_> {
@@ -100,6 +130,14 @@ impl CatalogReader<'_> {
             let table = self.expanded(table, ExpansionMode::Values(OnMissing::Refuse), findings);
             gateway_table::read(&table, Some(self.host), findings)
         });
+        let gateway = match self.purpose {
+            Purpose::Serve => gateway,
+            Purpose::Import => GatewayConfig {
+                lenient: true,
+                missing_variables: OnMissing::Keep,
+                ..gateway
+            },
+        };
         let mut catalog = Catalog {
             gateway,
             ..Catalog::default()
@@ -197,7 +235,10 @@ impl CatalogReader<'_> {
                 (mode, Some(self.host))
             }
         };
-        let table = self.expanded(table, mode, findings);
+        let mut table = self.expanded(table, mode, findings);
+        if is_off {
+            table.0.retain(|member| !is_unknown_number(member));
+        }
         let before = findings.count();
         let context = ReadContext { host, gateway };
         let server = server_table::read(name, span, &table, &context, findings);
@@ -206,6 +247,16 @@ impl CatalogReader<'_> {
         }
         server
     }
+}
+
+/// Returns whether a number is given by a variable without a value.
+pub(super) fn is_unknown_number(member: &Member) -> bool {
+    let kind = keys::find(keys::SERVER, &member.key).map(|key| key.kind);
+    matches!(kind, Some(keys::Kind::Count(..) | keys::Kind::Seconds(..)))
+        && member
+            .node
+            .text()
+            .is_some_and(|text| text.value().contains('$'))
 }
 
 fn table_of<'t>(

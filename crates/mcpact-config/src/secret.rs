@@ -102,6 +102,11 @@ impl ExpandedText {
         self.variables.iter().map(|variable| &*variable.source)
     }
 
+    /// Returns whether parts of it come from variables or files.
+    pub(super) const fn has_variables(&self) -> bool {
+        !self.variables.is_empty()
+    }
+
     /// Expanded value.
     #[must_use]
     pub fn value(&self) -> &str {

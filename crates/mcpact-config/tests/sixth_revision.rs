@@ -1,6 +1,6 @@
 //! A revision that is added to the tables is a value of the config keys and of the JSON Schema.
 //!
-//! The feature `pretend-revision` adds a sixth, modern revision with the facts of the fifth.
+//! The feature `pretend-revision` adds a sixth, modern revision.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! A revision that is added to the tables is negotiated, classified and served without other changes.
 //!
-//! The feature `pretend-revision` adds a sixth, modern revision with the facts of the fifth.
+//! The feature `pretend-revision` adds a sixth, modern revision: the fifth with the method
+//! `tools/describe`, without `icons` of tools, and with -32002 for missing resources.
 
 #![expect(
     clippy::unwrap_used,
@@ -153,13 +154,13 @@ fn documents_negotiate_like_the_machines() {
     }
 }
 
-fn request(version: &str) -> String {
+fn request(version: &str, method: Method) -> String {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let params = json!({"name": "t", "_meta": meta});
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+    json!({"jsonrpc": "2.0", "id": 1, "method": method.as_str(), "params": params}).to_string()
 }
 
 fn http(version: &str) -> TransportFacts<'_> {
@@ -173,7 +174,7 @@ fn http(version: &str) -> TransportFacts<'_> {
 
 #[test]
 fn a_request_of_the_sixth_revision_is_served() {
-    let text = request("2099-01-01");
+    let text = request("2099-01-01", Method::ToolsCall);
     for facts in [TransportFacts::Stream, http("2099-01-01")] {
         let bytes = text.as_bytes();
         let input = server::Input::Bytes { bytes, facts };
@@ -189,13 +190,38 @@ fn a_request_of_the_sixth_revision_is_served() {
 }
 
 #[test]
+fn the_new_method_is_served_under_the_sixth_revision_only() {
+    for (version, code) in [("2099-01-01", None), ("2026-07-28", Some(-32601))] {
+        let text = request(version, Method::ToolsDescribe);
+        let input = server::Input::Bytes {
+            bytes: text.as_bytes(),
+            facts: TransportFacts::Stream,
+        };
+        let step = new_server(RevisionSet::ALL).handle(input, Moment::ZERO);
+        let mut effects = step.effects.into_iter();
+        let refused = effects.find_map(|effect| match effect {
+            Effect::Serve(call) => {
+                assert_eq!(call.method, Some(Method::ToolsDescribe));
+                Some(None)
+            }
+            Effect::Reply { text, .. } => {
+                let error: Value = serde_json::from_str(&text).unwrap();
+                Some(error["error"]["code"].as_i64())
+            }
+            _ => None,
+        });
+        assert_eq!(refused.unwrap(), code, "{version}");
+    }
+}
+
+#[test]
 fn an_unsupported_version_is_refused_with_all_six() {
     let five = without_sixth(RevisionSet::ALL);
     for (server, version, newest) in [
         (RevisionSet::ALL, "2100-01-01", "2099-01-01"),
         (five, "2099-01-01", "2026-07-28"),
     ] {
-        let text = request(version);
+        let text = request(version, Method::ToolsCall);
         let input = server::Input::Bytes {
             bytes: text.as_bytes(),
             facts: http(version),

@@ -16,7 +16,8 @@ pub enum Revision {
     V2025_11_25,
     /// `2026-07-28`: no handshake, no sessions, multi-round-trip requests.
     V2026_07_28,
-    /// Pretend revision for tests only: equal to its predecessor in every table.
+    /// Pretend revision for tests only: its predecessor with a new method, without a member of
+    /// tools, and with another code for missing resources.
     #[cfg(feature = "pretend-revision")]
     V2099_01_01,
 }
@@ -136,13 +137,25 @@ impl core::fmt::Display for Revision {
 
 /// Row of a table from its written cells, oldest revision first.
 ///
-/// Every column beyond the written ones repeats the last cell: that is the pretend revision.
+/// Every column beyond the written ones repeats the last cell: that is the pretend revision, if
+/// [`pretending`] does not say otherwise.
 pub(crate) const fn columns<T: Copy>(cells: [T; Revision::WRITTEN]) -> [T; Revision::COUNT] {
     let mut row = [cells[Revision::WRITTEN - 1]; Revision::COUNT];
     let mut column = 0;
     while column < Revision::WRITTEN {
         row[column] = cells[column];
         column += 1;
+    }
+    row
+}
+
+/// Row with another cell for the pretend revision, where there is one.
+pub(crate) const fn pretending<T: Copy>(
+    mut row: [T; Revision::COUNT],
+    cell: T,
+) -> [T; Revision::COUNT] {
+    if Revision::COUNT > Revision::WRITTEN {
+        row[Revision::COUNT - 1] = cell;
     }
     row
 }

@@ -113,6 +113,8 @@ const fn row(method: Method) -> Row {
         | Method::ResourceTemplatesList
         | Method::ResourcesRead
         | Method::CompletionComplete => EVERYWHERE,
+        #[cfg(feature = "pretend-revision")]
+        Method::ToolsDescribe => EVERYWHERE,
         Method::ToolsListChanged
         | Method::PromptsListChanged
         | Method::ResourcesListChanged

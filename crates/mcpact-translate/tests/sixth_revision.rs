@@ -1,12 +1,13 @@
 //! A revision that is added to the tables is translated without other changes.
 //!
-//! The feature `pretend-revision` adds a sixth, modern revision with the facts of the fifth.
+//! The feature `pretend-revision` adds a sixth, modern revision: the fifth with the method
+//! `tools/describe`, without `icons` of tools, and with -32002 for missing resources.
 
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
-use mcpact_spec::{Era, Method, Revision, Side};
+use mcpact_spec::{Era, ErrorCode, Method, Revision, Side};
 use mcpact_translate::lifecycle::{Emulation, client_capabilities, server_capabilities};
-use mcpact_translate::plan::{Plan, plan, request_params};
+use mcpact_translate::plan::{Machine, Plan, plan, request_params};
 use mcpact_translate::shape::{adapt_client_result, adapt_params, error, result};
 
 const FIFTH: Revision = Revision::V2026_07_28;
@@ -17,7 +18,7 @@ const INFO: Option<&str> = Some(r#"{"name":"s","version":"1"}"#);
 const RESULTS: [(Method, &str); 8] = [
     (
         Method::ToolsList,
-        r#"{"resultType":"complete","tools":[{"name":"t","title":"T","inputSchema":{"type":"object"},"outputSchema":{"type":"array"},"annotations":{"readOnlyHint":true},"icons":[],"execution":{"taskSupport":"optional"},"_meta":{"x/y":1}}],"ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"u"}}}"#,
+        r#"{"resultType":"complete","tools":[{"name":"t","title":"T","inputSchema":{"type":"object"},"outputSchema":{"type":"array"},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"},"_meta":{"x/y":1}}],"ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"u"}}}"#,
     ),
     (
         Method::ToolsCall,
@@ -49,9 +50,8 @@ const RESULTS: [(Method, &str); 8] = [
     ),
 ];
 
-const ERRORS: [&str; 5] = [
-    r#"{"code":-32602,"message":"not found","data":{"uri":"a:b"}}"#,
-    r#"{"code":-32002,"message":"no such resource"}"#,
+const ERRORS: [&str; 4] = [
+    r#"{"code":-32602,"message":"no","data":{"name":"a"}}"#,
     r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}"#,
     r#"{"code":-32042,"message":"go","data":{"elicitations":[{"url":"https://a"}]}}"#,
     r#"{"code":-32050,"message":"own"}"#,
@@ -88,13 +88,17 @@ const QUESTIONS: [(Method, &str, &str); 3] = [
     ),
 ];
 
+/// The method that only the sixth revision has.
+const NEW: Method = Method::ToolsDescribe;
+
 fn legacy() -> impl Iterator<Item = Revision> {
     Revision::ALL.into_iter().filter(|r| r.era() == Era::Legacy)
 }
 
 #[test]
 fn messages_are_routed_as_those_of_the_fifth() {
-    for method in Method::ALL.iter().copied().map(Some).chain([None]) {
+    let methods = Method::ALL.iter().copied().filter(|method| *method != NEW);
+    for method in methods.map(Some).chain([None]) {
         for old in legacy() {
             assert_eq!(plan(method, old, SIXTH), plan(method, old, FIFTH));
             assert_eq!(plan(method, SIXTH, old), plan(method, FIFTH, old));
@@ -159,6 +163,62 @@ fn bodies_pass_unchanged_between_the_modern_revisions() {
         }
         for (method, raw) in PARAMS.into_iter().filter(|(_, raw)| !raw.contains("task")) {
             assert_eq!(request_params(Some(method), raw, from, to).unwrap(), raw);
+        }
+    }
+}
+
+/// A method is refused unless both sides have it.
+#[test]
+fn the_new_method_is_refused_between_the_sixth_and_any_other() {
+    assert_eq!(plan(Some(NEW), SIXTH, SIXTH), Plan::Pass);
+    for other in Revision::ALL.into_iter().filter(|other| *other != SIXTH) {
+        let refused = Plan::Emulate(Machine::Refuse);
+        assert_eq!(plan(Some(NEW), SIXTH, other), refused, "{other}");
+        assert_eq!(plan(Some(NEW), other, SIXTH), refused, "{other}");
+    }
+}
+
+/// No client of the sixth revision gets the member that it removed; all others keep it.
+#[test]
+fn the_removed_member_is_dropped_for_the_sixth_only() {
+    let list = r#"{"resultType":"complete","tools":[{"name":"t","icons":[{"src":"a:b"}],"inputSchema":{"type":"object"}}],"ttlMs":5,"cacheScope":"private"}"#;
+    let with_icons = [Revision::V2025_11_25, FIFTH];
+    for from in with_icons {
+        for to in with_icons {
+            let kept = result(Method::ToolsList, list, from, to, INFO).unwrap();
+            assert!(kept.contains("icons"), "{from} {to}: {kept}");
+        }
+    }
+    for from in Revision::ALL.into_iter().filter(|from| *from != SIXTH) {
+        let trimmed = result(Method::ToolsList, list, from, SIXTH, INFO).unwrap();
+        assert!(!trimmed.contains("icons"), "{from}: {trimmed}");
+        assert!(
+            trimmed.contains(r#"{"name":"t","inputSchema""#),
+            "{from}: {trimmed}"
+        );
+    }
+}
+
+/// A missing resource has the code of the client's revision, whatever the server's is.
+#[test]
+fn the_changed_code_is_translated_between_all_revisions() {
+    let missing = |revision: Revision| {
+        let code = match ErrorCode::ResourceNotFound.emitted_in(revision) {
+            true => ErrorCode::ResourceNotFound,
+            false => ErrorCode::InvalidParams,
+        };
+        format!(
+            r#"{{"code":{},"message":"no","data":{{"uri":"a:b"}}}}"#,
+            code.code()
+        )
+    };
+    assert_ne!(missing(FIFTH), missing(SIXTH));
+    let params = r#"{"uri":"a:b"}"#;
+    for from in Revision::ALL {
+        for to in Revision::ALL {
+            let raw = missing(from);
+            let adapted = error(Some(Method::ResourcesRead), &raw, params, from, to);
+            assert_eq!(adapted.unwrap(), missing(to), "{from} {to}");
         }
     }
 }

@@ -101,23 +101,14 @@ fn dangerous_commands_are_rejected() {
 }
 
 #[test]
-fn import_reports_dangerous_commands() {
+fn import_refuses_dangerous_commands() {
     let harness = Harness::new();
     harness.configure("client.json", &json_config("sh", &["-c", "touch MARKER"]));
     let imported = harness.run(&["import", "./client.json"]);
-    assert_eq!(
-        imported.status.code(),
-        Some(0),
-        "{}",
-        combined_output(&imported)
-    );
-    let served = harness.run(&["serve", "--listen", "127.0.0.1:0"]);
-    assert_eq!(
-        served.status.code(),
-        Some(2),
-        "{}",
-        combined_output(&served)
-    );
+    let output = combined_output(&imported);
+    assert_eq!(imported.status.code(), Some(2), "{output}");
+    assert!(output.contains("`sh -c` runs a shell script"), "{output}");
+    assert!(!harness.path().join("mcpact.toml").exists(), "{output}");
     assert!(!harness.was_started());
 }
 

@@ -11,3 +11,4 @@ mod filters;
 mod gateway_keys;
 mod harness;
 mod keys;
+mod proxy;

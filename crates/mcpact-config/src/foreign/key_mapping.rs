@@ -28,6 +28,8 @@ pub(super) enum KeyMapping {
     Strategy(&'static str),
     /// Start condition of the server.
     Activation,
+    /// Use of a proxy.
+    Proxy,
     /// Ignored: display text or client-specific.
     Silent,
     /// Not supported by mcpact.
@@ -35,8 +37,8 @@ pub(super) enum KeyMapping {
 }
 
 use KeyMapping::{
-    Activation, As, Bearer, BearerFromVariable, Headers, HeadersFromVariables, Inner, Not, Silent,
-    Strategy, Transport, Unused,
+    Activation, As, Bearer, BearerFromVariable, Headers, HeadersFromVariables, Inner, Not, Proxy,
+    Silent, Strategy, Transport, Unused,
 };
 
 /// Server keys of other clients and gateways, separated by spaces.
@@ -70,6 +72,7 @@ const SERVER: &[(KeyMapping, &str)] = &[
     (Strategy("stateful"), "sticky"),
     (Strategy("persistent"), "persistent"),
     (Activation, "activationMode"),
+    (Proxy, "proxy"),
     (Headers, "headers http_headers"),
     (HeadersFromVariables, "env_http_headers"),
     (BearerFromVariable, "bearer_token_env_var"),
@@ -108,6 +111,7 @@ pub(crate) fn native(key: &str) -> Option<&'static str> {
         As(native) | Not(native) => Some(native),
         Headers | HeadersFromVariables | BearerFromVariable | Bearer => Some("headers"),
         Strategy(_) => Some("strategy"),
+        Proxy => Some("proxy"),
         Inner | Transport | Activation | Silent | Unused => None,
     }
 }
@@ -145,13 +149,20 @@ const RUNTIME: &[(&str, &str)] = &[
     ("pingIntervalSeconds", "health_seconds"),
     ("serverInitRetryBaseSeconds", "backoff_seconds"),
     ("serverInitRetryMaxSeconds", "backoff_max_seconds"),
+    ("serverInitMaxRetries", "failures"),
 ];
 
-/// Settings for every server; zero means unset.
+/// Settings for every server; zero means unset, and no health checks for their interval.
 pub(super) fn runtime(root: &Table) -> Vec<Member> {
     let said = RUNTIME.iter().filter_map(|(theirs, ours)| {
         let member = root.member(theirs)?;
-        (member.node.value != Value::Whole(0)).then(|| renamed(member, ours))
+        match (&member.node.value, *ours) {
+            (Value::Whole(0), "health_seconds") => {
+                Some(with_text(&renamed(member, "health"), "off"))
+            }
+            (Value::Whole(0), _) => None,
+            (_, ours) => Some(renamed(member, ours)),
+        }
     });
     said.collect()
 }
@@ -169,6 +180,13 @@ pub(super) fn renamed(member: &Member, key: &str) -> Member {
         theirs: Some(member.written().to_owned()),
         ..member.clone()
     }
+}
+
+/// Copy of a member with another text.
+pub(super) fn with_text(member: &Member, text: &str) -> Member {
+    let mut member = member.clone();
+    member.node.value = Value::from(text);
+    member
 }
 
 /// Table member.

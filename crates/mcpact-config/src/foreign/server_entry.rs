@@ -2,12 +2,14 @@
 
 use mcpact_transport::http::client::is_reserved;
 
+use super::ForeignKind;
 use super::key_mapping::{
-    KeyMapping, TransportKind, is_used, key_mapping, renamed, table, transport_kind,
+    KeyMapping, TransportKind, is_used, key_mapping, renamed, table, transport_kind, with_text,
 };
 use crate::fields::warn_of_nulls;
 use crate::keys::{self, Kind};
 use crate::nearest::nearest;
+use crate::policy::has;
 use crate::problem::{Findings, Problem};
 use crate::source::Span;
 use crate::tree::{Member, Node, Table, Value};
@@ -18,6 +20,7 @@ const AUTHORIZATION: &str = "Authorization";
 struct Draft<'t> {
     /// Text of the config.
     text: &'t str,
+    kind: ForeignKind,
     members: Vec<Member>,
     headers: Vec<Member>,
     /// Token of `apiKey`, which replaces any `Authorization` header.
@@ -26,7 +29,12 @@ struct Draft<'t> {
     /// Unused keys.
     unused: Vec<String>,
     first_unused: Option<Span>,
+    /// Keys of a catalog that its gateway does not know, or whose value it does not know.
+    unknown: Vec<Member>,
 }
+
+/// Keys of a catalog for which `0` means the default.
+const ZERO_IS_DEFAULT: &str = "maxConcurrent drainTimeoutSeconds";
 
 /// Converts a server to the native format, if mcpact can run it. `text` is that of the config.
 ///
@@ -34,6 +42,7 @@ struct Draft<'t> {
 /// The server is skipped, with its problem unless it is disabled or of a kind that only its client supports.
 pub(super) fn convert(
     entry: &Member,
+    kind: ForeignKind,
     text: &str,
     findings: &mut Findings,
 ) -> Result<Table, Option<Problem>> {
@@ -44,15 +53,25 @@ pub(super) fn convert(
     };
     let mut draft = Draft {
         text,
+        kind,
         members: Vec::new(),
         headers: Vec::new(),
         bearer: None,
         transport_kind: None,
         unused: Vec::new(),
         first_unused: None,
+        unknown: Vec::new(),
     };
     draft.take_all(theirs);
     draft.add_bearer();
+    for member in &draft.unknown {
+        let message = format!(
+            "unknown key or value of `{}` in server `{name}`",
+            member.key
+        );
+        let remedy = "correct it or remove it";
+        findings.error_with(member.key_span, message, remedy);
+    }
     let before = findings.count();
     let is_off = draft.is_off();
     let what = format!("server `{name}`");
@@ -62,17 +81,31 @@ pub(super) fn convert(
         let message = format!("unused keys of server `{name}`: {}", keys.join(", "));
         findings.note(first, message);
     }
-    let is_foreign = draft.transport_kind == Some(TransportKind::Foreign);
+    let transport_kind = draft.transport_kind;
+    let is_foreign = transport_kind == Some(TransportKind::Foreign);
     let meant = draft.unused.iter().find_map(|key| {
         let near = nearest(key, &["command", "url"])?;
         Some(format!("did you mean `{near}` by `{key}`?"))
     });
     let table = draft.finish();
-    let has_launch = ["command", "url", "builtin"]
-        .iter()
-        .any(|key| table.member(key).is_some());
+    let launches: &[&str] = match (kind, transport_kind) {
+        (ForeignKind::Catalog, Some(TransportKind::Program)) => &["command"],
+        (ForeignKind::Catalog, Some(TransportKind::Address)) => &["url"],
+        _ => &["command", "url", "builtin"],
+    };
+    let has_launch = launches.iter().any(|key| table.member(key).is_some());
     let mut skipped = None;
-    if !has_launch {
+    if !has_launch && kind == ForeignKind::Catalog && !is_off {
+        let missing = match transport_kind {
+            Some(TransportKind::Program) => "no `cmd`",
+            Some(TransportKind::Address) => "no `http.endpoint`",
+            Some(TransportKind::Foreign) | None => "neither `cmd` nor `http.endpoint`",
+        };
+        let message = format!("server `{name}` has {missing}");
+        let remedy = "set the program in `cmd`, or the URL in `http.endpoint`";
+        findings.error_with(entry.key_span, message, remedy);
+        skipped = Some(None);
+    } else if !has_launch {
         let message = format!(
             "server `{name}` has neither a command nor a URL that mcpact can use, and is ignored"
         );
@@ -95,10 +128,20 @@ impl Draft<'_> {
 
     fn take_all(&mut self, theirs: &Table) {
         for member in &theirs.0 {
-            if member.node.value != Value::Null {
+            if member.node.value != Value::Null && !self.is_default(member) {
                 self.take(member);
             }
         }
+    }
+
+    /// Returns whether the value means the default in a catalog.
+    fn is_default(&self, member: &Member) -> bool {
+        self.kind == ForeignKind::Catalog
+            && match &member.node.value {
+                Value::Text(text) => text.value().is_empty() && member.key != "endpoint",
+                Value::Whole(0) => has(ZERO_IS_DEFAULT, &member.key),
+                _ => false,
+            }
     }
 
     fn take(&mut self, member: &Member) {
@@ -127,21 +170,65 @@ impl Draft<'_> {
                     self.put(with_text(&renamed(member, "strategy"), word));
                 }
             }
-            Some(KeyMapping::Activation) => {
-                if member
-                    .node
-                    .text()
-                    .is_some_and(|word| word.value() == "always-on")
-                {
+            Some(KeyMapping::Activation) => match member.node.text().map(|word| word.value()) {
+                Some("always-on") => {
                     let mut kept = renamed(member, "min_ready");
                     kept.node.value = Value::Whole(1);
                     self.put(kept);
                 }
-            }
+                Some("on-demand") => {}
+                Some(_) | None => self.unknown(member),
+            },
+            Some(KeyMapping::Proxy) => self.proxy(member),
             Some(KeyMapping::Silent) => {}
             Some(KeyMapping::Unused) => self.unused(member),
             None if keys::find(keys::SERVER, &member.key).is_some() => self.put(member.clone()),
-            None => self.unused(member),
+            None => self.unknown(member),
+        }
+    }
+
+    /// Takes a table with `mode`, `url` and `noProxy`. The URL of a proxy is also a mode in the native format.
+    fn proxy(&mut self, member: &Member) {
+        let Some(theirs) = member.node.table() else {
+            return self.put(member.clone());
+        };
+        let mut given = [None; 3];
+        for inner in &theirs.0 {
+            let place = ["mode", "url", "noProxy"]
+                .iter()
+                .position(|key| *key == inner.key);
+            match (place, inner.node.text()) {
+                (Some(place), Some(text)) if !text.value().is_empty() => {
+                    given[place] = Some((inner, text.value()));
+                }
+                (Some(_), Some(_)) => {}
+                _ => self.unknown(inner),
+            }
+        }
+        let [mode, url, exceptions] = given;
+        let chosen = match (mode, url) {
+            (Some((_, "inherit")), _) | (None, None) => None,
+            (Some((_, "custom")) | None, Some(url)) => Some(url),
+            (Some(mode), _) => Some(mode),
+        };
+        if let Some((inner, text)) = chosen {
+            self.members
+                .retain(|known| !["proxy", "no_proxy"].contains(&&*known.key));
+            self.members.push(with_text(&renamed(inner, "proxy"), text));
+            if text == "disabled" {
+                return;
+            }
+        }
+        if let Some((inner, list)) = exceptions {
+            self.members.retain(|known| known.key != "no_proxy");
+            let mut all = renamed(inner, "no_proxy");
+            let items = list
+                .split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty());
+            let items = items.map(|item| Node::new(inner.node.span, Value::from(item)));
+            all.node.value = Value::List(items.collect());
+            self.members.push(all);
         }
     }
 
@@ -169,11 +256,19 @@ impl Draft<'_> {
         self.first_unused.get_or_insert(member.key_span);
     }
 
+    /// Notes an unknown key or value; in a catalog it is an error.
+    fn unknown(&mut self, member: &Member) {
+        match self.kind {
+            ForeignKind::Catalog => self.unknown.push(member.clone()),
+            ForeignKind::Client => self.unused(member),
+        }
+    }
+
     fn transport(&mut self, member: &Member) {
         match member.node.text().map(|word| transport_kind(word.value())) {
             Some(Some(transport_kind)) => self.transport_kind = Some(transport_kind),
             // The other keys decide between program and URL.
-            Some(None) | None => self.unused(member),
+            Some(None) | None => self.unknown(member),
         }
     }
 
@@ -242,7 +337,7 @@ impl Draft<'_> {
 
     fn finish(mut self) -> Table {
         let other = match self.transport_kind {
-            Some(TransportKind::Program) => &["url", "headers"][..],
+            Some(TransportKind::Program) => &["url", "headers", "proxy", "no_proxy"][..],
             Some(TransportKind::Address) => {
                 &["command", "args", "env", "env_file", "inherit", "cwd"][..]
             }
@@ -268,6 +363,10 @@ impl Draft<'_> {
             let strange = ["args", "env", "env_file", "inherit", "cwd"];
             self.members
                 .retain(|member| !strange.contains(&member.key.as_str()));
+        } else {
+            // The proxy of the whole catalog concerns URLs only.
+            self.members
+                .retain(|member| !["proxy", "no_proxy"].contains(&member.key.as_str()));
         }
         Table(self.members)
     }
@@ -323,12 +422,6 @@ fn negated(member: &Member, key: &str) -> Member {
     if let Value::Flag(flag) = member.node.value {
         member.node.value = Value::Flag(!flag);
     }
-    member
-}
-
-fn with_text(member: &Member, text: &str) -> Member {
-    let mut member = member.clone();
-    member.node.value = Value::from(text);
     member
 }
 

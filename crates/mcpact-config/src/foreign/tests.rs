@@ -1,9 +1,9 @@
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Revision;
 
-use crate::config::{Launch, NameStyle, Strategy};
+use crate::config::{Launch, NameStyle, Probe, ProxyConfig, Strategy};
 use crate::read::tests::{found_in, taken_from};
-use crate::{Catalog, ServerConfig};
+use crate::{Catalog, Secret, ServerConfig};
 
 fn program(server: &ServerConfig) -> Vec<&str> {
     match &server.launch {
@@ -337,8 +337,7 @@ routeTimeoutSeconds: 10
 pingIntervalSeconds: 0
 serverInitRetryBaseSeconds: 2
 toolNamespaceStrategy: "flat"
-rpc:
-  listenAddress: "unix:///tmp/mcpv.sock"
+reloadMode: lenient
 servers:
   - name: weather
     transport: stdio
@@ -390,6 +389,230 @@ servers:
         ("https://r.example/mcp", vec![("A", "b")])
     );
     assert_eq!(catalog.servers["old"].run.strategy, Strategy::Persistent);
+}
+
+/// A catalog of mcpv with one server, and the given keys of the catalog and of the server.
+fn catalog(root: &str, server: &str) -> String {
+    format!(
+        "{root}\nservers:\n- name: a\n  {}\n",
+        server.replace('\n', "\n  ")
+    )
+}
+
+/// K3: a key of mcpv that protects something is never dropped in silence, and the error names its replacement.
+#[test]
+fn unsupported_keys_of_mcpv_are_refused() {
+    for (root, server, expected) in [
+        (
+            "plugins: [{name: p, category: audit, required: true, cmd: [p]}]",
+            "cmd: [a]",
+            "`plugins` of mcpv is not supported: requests would pass without them; write each plugin as a filter program in `[filters.NAME]`",
+        ),
+        (
+            "plugins: [{name: p, required: false}]",
+            "cmd: [a]",
+            "`plugins` of mcpv",
+        ),
+        (
+            "observability: {listenAddress: '0.0.0.0:9090'}",
+            "cmd: [a]",
+            "set `listen` in [gateway]",
+        ),
+        (
+            "rpc: {tls: {enabled: true}}",
+            "cmd: [a]",
+            "set `listen`, `token`, `tls_cert`",
+        ),
+        (
+            "subAgent: {enabledTags: [x], model: m}",
+            "cmd: [a]",
+            "list the tools in `exposeTools`",
+        ),
+        (
+            "reloadMode: strict",
+            "cmd: [a]",
+            "set `reloadMode: lenient`",
+        ),
+        (
+            "exposeTools: perhaps",
+            "cmd: [a]",
+            "`exposeTools` must be true or false",
+        ),
+        (
+            "exposeTool: false",
+            "cmd: [a]",
+            "unknown key `exposeTool` in a catalog of mcpv; did you mean `exposeTools`?",
+        ),
+        (
+            "defaultActivationMode: sometimes",
+            "cmd: [a]",
+            "unknown key or value of `activationMode`",
+        ),
+        (
+            "",
+            "cmd: [a]\nexposTools: [x]",
+            "unknown key or value of `exposTools` in server `a`",
+        ),
+        (
+            "",
+            "cmd: [a]\ntransport: pigeon",
+            "unknown key or value of `transport`",
+        ),
+        (
+            "",
+            "http: {endpoint: 'https://a.example/', proxy: {no: 1}}",
+            "unknown key or value of `no`",
+        ),
+        ("", "transport: stdio", "server `a` has no `cmd`"),
+        (
+            "",
+            "cmd: []",
+            "server `a` has neither `cmd` nor `http.endpoint`",
+        ),
+        (
+            "",
+            "transport: streamable_http\ncmd: [a]",
+            "server `a` has no `http.endpoint`",
+        ),
+        ("", "http: {endpoint: ''}", "`endpoint` is empty"),
+        ("", "cmd: [a]\n- cmd: [b]", "server without a name"),
+        (
+            "",
+            "cmd: [a]\n- {name: '', cmd: [b]}",
+            "server without a name",
+        ),
+        (
+            "",
+            "cmd: [a]\nmaxConcurrent: -1",
+            "`maxConcurrent` must be an integer",
+        ),
+        (
+            "",
+            "cmd: [a]\nsessionTTLSeconds: -1",
+            "`sessionTTLSeconds` must be a number",
+        ),
+        (
+            "",
+            "cmd: [/bin/sh, -c, node x.js]",
+            "`/bin/sh -c` runs a shell script; start the program itself, with each argument as a string of its own; or add the server to a `mcpact.toml` with `shells",
+        ),
+        (
+            "proxy: {mode: custom}",
+            "http: {endpoint: 'https://a.example/'}",
+            "use `system`, `disabled`, or a URL",
+        ),
+        (
+            "proxy: {mode: system, noProxy: a.example}",
+            "http: {endpoint: 'https://a.example/'}",
+            "`no_proxy` works only with the URL of a proxy",
+        ),
+    ] {
+        let text = catalog(root, &server.replace("\n- ", "\n@- ")).replace("  @- ", "- ");
+        let found = found_in("catalog.yaml", &text);
+        let is_expected = |line: &String| line.contains(": error: ") && line.contains(expected);
+        assert!(found.iter().any(is_expected), "{text}: {found:#?}");
+    }
+}
+
+/// Keys of mcpv without an effect are noted; switched-off ones are accepted.
+#[test]
+fn keys_without_effect_are_noted() {
+    let root = "toolRefreshSeconds: 60\nbootstrapMode: metadata\nclientCheckSeconds: 5\nplugins: [{name: p, disabled: true}]\n\
+        subAgent: {enabled: false, model: m}\nexposeTools: true\nreloadMode: lenient";
+    let found = found_in("catalog.yaml", &catalog(root, "cmd: [a]"));
+    assert_eq!(found.len(), 3, "{found:#?}");
+    assert!(
+        found[0].ends_with(
+            "note: `toolRefreshSeconds` has no effect: lists are fetched again when a server reports a change"
+        ),
+        "{found:#?}"
+    );
+}
+
+/// `0` and variables are accepted as numbers, quoted or not.
+#[test]
+fn numbers_of_mcpv_are_read() {
+    let run = |server: &str| {
+        let text = catalog("", &format!("cmd: [a]\nstrategy: stateful\n{server}"));
+        taken_from("catalog.yaml", &text).servers["a"].run.clone()
+    };
+    let zero = run(
+        "idleSeconds: 0\nsessionTTLSeconds: 0\nmaxConcurrent: 0\ndrainTimeoutSeconds: 0\ncwd: ''",
+    );
+    assert_eq!(zero.idle.as_millis(), 50);
+    assert!(zero.session.is_zero());
+    assert_eq!((zero.max_concurrent, zero.drain.as_secs()), (8, 10));
+    for given in ["${SEVEN}", "\"${SEVEN}\"", "$SEVEN", "'${NOPE:-7}'", "7"] {
+        let run = run(&format!("idleSeconds: {given}\nmaxConcurrent: {given}"));
+        assert_eq!((run.idle.as_secs(), run.max_concurrent), (7, 7), "{given}");
+    }
+    for (given, expected) in [
+        ("\"7\"", "`idleSeconds` must be a number of seconds"),
+        ("${TOKEN}", "`idleSeconds` must be a number of seconds"),
+        ("${NOPE}", "variable `NOPE` is not set"),
+    ] {
+        let text = catalog("", &format!("cmd: [a]\nidleSeconds: {given}"));
+        let found = found_in("catalog.yaml", &text);
+        assert!(
+            found.iter().any(|line| line.contains(expected)),
+            "{given}: {found:?}"
+        );
+        assert!(!found.concat().contains("hunter2"), "{found:?}");
+        let off = catalog(
+            "",
+            &format!("cmd: [a]\ndisabled: true\nidleSeconds: {given}"),
+        );
+        let is_read = given != "\"7\"";
+        let found = found_in("catalog.yaml", &off);
+        assert_eq!(found.is_empty(), is_read, "{given}: {found:?}");
+    }
+}
+
+/// Settings of the whole catalog apply to each server, which may override them.
+#[test]
+fn settings_of_a_catalog_apply_to_its_servers() {
+    let text = "\
+pingIntervalSeconds: 0
+serverInitMaxRetries: 3
+defaultActivationMode: always-on
+exposeTools: false
+proxy: {mode: custom, url: 'http://proxy.example:3128', noProxy: 'a.example, 10.0.0.0/8'}
+servers:
+- {name: program, cmd: [\"$HOME/run\"], minReady: 2}
+- {name: lazy, cmd: [a], activationMode: on-demand}
+- {name: inherits, http: {endpoint: 'https://b.example/', proxy: {mode: inherit}}}
+- {name: direct, http: {endpoint: 'https://b.example/', proxy: {mode: disabled, noProxy: x}}}
+- {name: system, http: {endpoint: 'https://b.example/', proxy: {mode: system}}}
+- {name: own, http: {endpoint: 'https://b.example/', proxy: {url: 'socks5://own.example'}}}
+- {name: except, http: {endpoint: 'https://b.example/', proxy: {noProxy: b.example}}}
+";
+    let catalog = taken_from("catalog.yaml", text);
+    let run = |name: &str| &catalog.servers[name].run;
+    assert_eq!((run("program").min_ready, run("lazy").min_ready), (2, 0));
+    assert_eq!(run("inherits").min_ready, 1);
+    assert_eq!(
+        (&run("lazy").health.probe, run("lazy").restarts.failures),
+        (&Probe::Off, 3)
+    );
+    assert!(!catalog.servers["lazy"].tools.admits("x"));
+    assert_eq!(program(&catalog.servers["program"]), ["/home/ada/run"]);
+    let custom = |url: &str, exceptions: &str| ProxyConfig::Custom {
+        url: Secret::new(url),
+        exceptions: exceptions.to_owned(),
+    };
+    let of_all = "http://proxy.example:3128";
+    for (name, expected) in [
+        ("inherits", custom(of_all, "a.example,10.0.0.0/8")),
+        ("direct", ProxyConfig::Disabled),
+        ("system", ProxyConfig::System),
+        ("own", custom("socks5://own.example", "")),
+        ("except", custom(of_all, "b.example")),
+    ] {
+        let Launch::Url(url) = &catalog.servers[name].launch else {
+            panic!("{name} has no URL");
+        };
+        assert_eq!(url.proxy, expected, "{name}");
+    }
 }
 
 /// Unused keys are noted and unknown types ignored.

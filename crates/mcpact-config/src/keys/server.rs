@@ -60,6 +60,16 @@ pub const SERVER: &[Key] = &[
     key("url", Text(None), "URL of an HTTP server."),
     key("headers", TextTable, "Headers of every request."),
     key(
+        "proxy",
+        Text(Some("system")),
+        "Proxy for its `url`: `system` follows `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, `disabled` connects directly, and the URL of a proxy (`http`, `https` or `socks5`) uses that one.",
+    ),
+    key(
+        "no_proxy",
+        Texts,
+        "Hosts, domains and networks that the proxy of `proxy` is not used for, such as `10.0.0.0/8`.",
+    ),
+    key(
         "builtin",
         Text(None),
         "Name of a built-in server: `everything`.",
@@ -127,8 +137,8 @@ pub const SERVER: &[Key] = &[
     ),
     key(
         "idle_seconds",
-        Seconds([0.05, DAY], 300.0),
-        "Idle time before an instance is stopped. Its lists are still served, from a cache.",
+        Seconds([0.0, DAY], 300.0),
+        "Idle time before an instance is stopped; 0 stops it at once. Its lists are still served, from a cache.",
     ),
     key(
         "max_concurrent",
@@ -172,8 +182,8 @@ pub const SERVER: &[Key] = &[
     ),
     key(
         "session_seconds",
-        Seconds([0.05, DAY], 1800.0),
-        "Time a `stateful` instance is kept after the last request of its client, instead of `idle_seconds`. It stops earlier if the client's session or connection ends.",
+        Seconds([0.0, DAY], 1800.0),
+        "Time a `stateful` instance is kept after the last request of its client, instead of `idle_seconds`; 0 means no limit. It stops earlier if the client's session or connection ends.",
     ),
     key(
         "health",

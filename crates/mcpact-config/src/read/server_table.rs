@@ -1,19 +1,20 @@
 //! `[servers.NAME]` and `[filters.NAME]`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use http::Uri;
 use http::uri::Authority;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Revision, Side};
-use mcpact_transport::http::client::StaticHeaders;
+use mcpact_transport::http::client::{Proxy, StaticHeaders};
 use mcpact_transport::stdio::child::Confinement;
 
 use super::environment;
 use super::gateway_table::read_answers;
 use crate::config::{
-    ChangedTools, CommandLaunch, FilterConfig, GatewayConfig, Health, Launch, Probe, Restarts,
-    RunSettings, ServerConfig, Stage, Strategy, ToolFilter, UrlLaunch,
+    ChangedTools, CommandLaunch, FilterConfig, GatewayConfig, Health, Launch, Probe, ProxyConfig,
+    Restarts, RunSettings, ServerConfig, Stage, Strategy, ToolFilter, UrlLaunch,
 };
 use crate::fields::{Fields, Text};
 use crate::keys::{self, BUILTINS};
@@ -40,7 +41,7 @@ const LAUNCHES: [(&str, &[&str]); 3] = [
             "max_memory_mb",
         ],
     ),
-    ("url", &["headers"]),
+    ("url", &["headers", "proxy", "no_proxy"]),
     ("builtin", &[]),
 ];
 
@@ -251,6 +252,7 @@ fn cwd(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Option<Expande
 
 fn url(shared_values: Vec<SharedValue>, fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
     let headers = headers(fields);
+    let proxy = proxy(fields);
     let text = fields.text("url")?;
     // The URL may contain a secret, so the position is that of the key.
     let at = fields
@@ -269,8 +271,31 @@ fn url(shared_values: Vec<SharedValue>, fields: &mut Fields<'_, '_>) -> Option<U
     Some(UrlLaunch {
         url: text.filled.clone(),
         headers,
+        proxy,
         shared_values,
     })
+}
+
+fn proxy(fields: &mut Fields<'_, '_>) -> ProxyConfig {
+    let exceptions = fields.words("no_proxy").join(",");
+    let proxy = match fields.text_or_default("proxy") {
+        mode if mode == "system" => ProxyConfig::System,
+        mode if mode == "disabled" => ProxyConfig::Disabled,
+        // Unexpanded variables cannot be checked.
+        url if url.contains("${") || Proxy::new(&url).is_ok() => {
+            let url = Secret::new(url);
+            return ProxyConfig::Custom { url, exceptions };
+        }
+        _ => {
+            let remedy = "use `system`, `disabled`, or a URL such as `http://proxy.example:3128`";
+            fields.reject_key("proxy", "`proxy` is not a proxy", remedy);
+            return ProxyConfig::Disabled;
+        }
+    };
+    let message = "`no_proxy` works only with the URL of a proxy";
+    let remedy = "remove it, or set `NO_PROXY` in the environment of the gateway";
+    fields.reject_key("no_proxy", message, remedy);
+    proxy
 }
 
 fn url_fault(text: &str) -> Option<&'static str> {
@@ -377,6 +402,9 @@ fn era(word: &str) -> EraMode {
     }
 }
 
+/// Time in which a new instance gets the call that it was started for.
+const SHORTEST_IDLE: Duration = Duration::from_millis(50);
+
 /// Reads the run settings.
 pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
     let run = RunSettings {
@@ -386,7 +414,7 @@ pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
             "singleton" => Strategy::Singleton,
             _ => Strategy::Stateless,
         },
-        idle: fields.seconds("idle_seconds"),
+        idle: fields.seconds("idle_seconds").max(SHORTEST_IDLE),
         max_concurrent: fields.count("max_concurrent") as usize,
         max_instances: fields.count("max_instances") as usize,
         min_ready: fields.count("min_ready") as usize,

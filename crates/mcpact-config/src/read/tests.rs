@@ -2,9 +2,11 @@ use std::time::Duration;
 
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Revision;
+use mcpact_transport::http::client::ProxyMode;
 
 use super::*;
-use crate::config::{Launch, Probe, Strategy};
+use crate::ApprovalSubject;
+use crate::config::{Launch, Probe, ProxyConfig, Strategy};
 use crate::local_host::{ProgramFacts, ProgramLookup};
 
 /// A host with a few variables.
@@ -12,7 +14,7 @@ pub(crate) struct TestHost;
 
 impl HostEnvironment for TestHost {
     fn variable(&self, name: &str) -> Option<String> {
-        let set = [("HOME", "/home/ada"), ("TOKEN", "hunter2")];
+        let set = [("HOME", "/home/ada"), ("TOKEN", "hunter2"), ("SEVEN", "7")];
         let found = set.iter().find(|(set, _)| *set == name);
         found.map(|(_, value)| (*value).to_owned())
     }
@@ -23,7 +25,8 @@ impl HostEnvironment for TestHost {
 
     fn file(&self, path: &str) -> Result<String, String> {
         match path {
-            "/work/shop/.env" => Ok(String::from("# a\nA=1\nexport B=\"2 3\"\n\nC='4'\n")),
+            "key" | "/work/shop/key" => Ok(String::from("k")),
+            ".env" | "/work/shop/.env" => Ok(String::from("# a\nA=1\nexport B=\"2 3\"\n\nC='4'\n")),
             _ => Err(String::from("no such file")),
         }
     }
@@ -207,7 +210,7 @@ fn invalid_values_and_combinations_are_rejected() {
             "a `singleton` has one instance",
         ),
         (
-            "command = \"a\"\nidle_seconds = 0",
+            "command = \"a\"\nidle_seconds = -1",
             "`idle_seconds` must be a number of seconds",
         ),
         ("command = \"a\"\nqueue = -1", "`queue` must be an integer"),
@@ -386,4 +389,61 @@ fn toml_errors_have_a_position() {
         "{:?}",
         self::found(twice)
     );
+}
+
+/// K3: the proxy of a server is the system's, none, or a URL.
+#[test]
+fn proxies_are_read() {
+    let proxy = |keys: &str| {
+        let text = format!("[servers.a]\nurl = \"https://a.example/\"\n{keys}");
+        match &taken(&text).servers["a"].launch {
+            Launch::Url(url) => url.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for keys in ["", "proxy = \"system\""] {
+        let url = proxy(keys);
+        assert_eq!(url.proxy, ProxyConfig::System);
+        assert!(matches!(url.settings().unwrap().proxy, ProxyMode::System));
+    }
+    let disabled = proxy("proxy = \"disabled\"").settings().unwrap();
+    assert!(matches!(disabled.proxy, ProxyMode::Disabled));
+    let custom = proxy(
+        "proxy = \"http://ann:${TOKEN}@proxy.example:3128\"\nno_proxy = [\"b.example\", \"10.0.0.0/8\"]",
+    );
+    let shown = format!("{custom:?} {:?}", custom.settings().unwrap().proxy);
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("b.example,10.0.0.0/8"), "{shown}");
+    assert!(
+        Launch::Url(custom.clone())
+            .secrets()
+            .contains(&String::from("hunter2"))
+    );
+    let subject = ApprovalSubject::of(&Launch::Url(custom)).unwrap().unwrap();
+    assert!(
+        subject
+            .lines
+            .contains(&("through", String::from("http://…@proxy.example:3128"))),
+        "{subject:?}"
+    );
+    for (launch, keys, expected) in [
+        (
+            "url = \"https://a.example/\"",
+            "proxy = \"ftp://b\"",
+            "use `system`, `disabled`, or a URL",
+        ),
+        (
+            "url = \"https://a.example/\"",
+            "no_proxy = [\"b\"]",
+            "works only with the URL of a proxy",
+        ),
+        (
+            "command = \"a\"",
+            "proxy = \"disabled\"",
+            "`proxy` has no effect with `command`",
+        ),
+    ] {
+        let found = found(&format!("[servers.a]\n{launch}\n{keys}"));
+        assert!(found[0].contains(expected), "{found:?}");
+    }
 }

@@ -263,7 +263,8 @@ fn schema_agrees_with_the_reader() {
         ("command = \"sleep\"\nmax_instances = 0", false),
         ("command = \"sleep\"\nera = \"new\"", false),
         ("command = \"sleep\"\nargs = [1]", false),
-        ("command = \"sleep\"\nidle_seconds = 0", false),
+        ("command = \"sleep\"\nidle_seconds = 0", true),
+        ("command = \"sleep\"\nidle_seconds = -1", false),
         ("command = \"\"", false),
         ("enabled = true", false),
     ];

@@ -15,6 +15,7 @@ const fn timeout(settings: &RunSettings, sharing: InstanceSharing) -> Option<Dur
     match (settings.strategy, sharing) {
         (Strategy::Persistent, _) => None,
         // The state of its client is lost with it.
+        (_, InstanceSharing::Exclusive) if settings.session.is_zero() => None,
         (_, InstanceSharing::Exclusive) => Some(settings.session),
         (_, InstanceSharing::Shared | InstanceSharing::Internal) => Some(settings.idle),
     }
@@ -131,6 +132,11 @@ mod tests {
             planned(&[own.clone()], &stateful, 49),
             (vec![], Some(at(50)))
         );
-        assert_eq!(planned(&[own], &stateful, 50), (vec![0], None));
+        assert_eq!(planned(&[own.clone()], &stateful, 50), (vec![0], None));
+        let unlimited = RunSettings {
+            session: Duration::ZERO,
+            ..stateful
+        };
+        assert_eq!(planned(&[own], &unlimited, 99), (vec![], None));
     }
 }

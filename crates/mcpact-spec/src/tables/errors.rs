@@ -1,6 +1,6 @@
 //! Error codes: when they may be sent, and under which HTTP status.
 
-use crate::revision::columns;
+use crate::revision::{columns, pretending};
 use crate::{Era, Revision};
 
 /// Stage at which an error was found; it decides the HTTP status of some codes.
@@ -13,7 +13,7 @@ pub enum Site {
 }
 
 macro_rules! errors {
-    ($($(#[$doc:meta])+ $name:ident = $code:literal, emit [$($emit:ident)+],
+    ($($(#[$doc:meta])+ $name:ident = $code:literal, emit [$($emit:ident)+ $(; $pretend:ident)?],
         envelope [$($env:literal)+], application [$($app:literal)+];)+) => {
         /// An error code that at least one revision defines.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,7 +38,13 @@ macro_rules! errors {
             /// Returns whether the code may be sent under the revision; receiving is always tolerated.
             #[must_use]
             pub const fn emitted_in(self, revision: Revision) -> bool {
-                let row = match self { $(Self::$name => const { columns([$($emit),+]) },)+ };
+                let row = match self {
+                    $(Self::$name => const {
+                        let row = columns([$($emit),+]);
+                        $(let row = pretending(row, $pretend);)?
+                        row
+                    },)+
+                };
                 row[revision.index()]
             }
 
@@ -80,7 +86,7 @@ errors! {
     InternalError = -32603, emit [Y Y Y Y Y],
         envelope [200 200 200 200 200], application [200 200 200 200 200];
     /// There is no such resource; `InvalidParams` in 2026-07-28.
-    ResourceNotFound = -32002, emit [Y Y Y Y N],
+    ResourceNotFound = -32002, emit [Y Y Y Y N; Y],
         envelope [200 200 200 200 200], application [200 200 200 200 200];
     /// The user must visit a URL first.
     UrlElicitationRequired = -32042, emit [N N N Y N],

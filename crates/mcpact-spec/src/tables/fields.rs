@@ -1,7 +1,7 @@
 //! The members of shared objects that not every revision has, and the kinds of content blocks.
 
 use crate::Revision;
-use crate::revision::columns;
+use crate::revision::{columns, pretending};
 
 /// Members of an object that came, or went, together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct FieldRow {
 }
 
 macro_rules! objects {
-    ($($name:ident = $text:literal { $($($field:literal)+ [$($cell:ident)+];)+ })+) => {
+    ($($name:ident = $text:literal { $($($field:literal)+ [$($cell:ident)+ $(; $pretend:ident)?];)+ })+) => {
         /// An object of the protocol with members that differ between revisions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Object { $(#[doc = concat!("`", $text, "`")] $name,)+ }
@@ -33,7 +33,14 @@ macro_rules! objects {
             pub const fn rows(self) -> &'static [FieldRow] {
                 match self {
                     $(Self::$name => const { &[
-                        $(FieldRow { fields: &[$($field),+], column: columns([$($cell),+]) },)+
+                        $(FieldRow {
+                            fields: &[$($field),+],
+                            column: {
+                                let row = columns([$($cell),+]);
+                                $(let row = pretending(row, $pretend);)?
+                                row
+                            },
+                        },)+
                     ] },)+
                 }
             }
@@ -50,7 +57,7 @@ objects! {
     Tool = "Tool" {
         "annotations" [N Y Y Y Y];
         "title" "outputSchema" "_meta" [N N Y Y Y];
-        "icons" [N N N Y Y];
+        "icons" [N N N Y Y; N];
         "execution" [N N N Y N];
     }
     ToolAnnotations = "ToolAnnotations" {

@@ -74,38 +74,47 @@ pub enum EraUse {
 }
 
 macro_rules! methods {
-    ($($name:ident = $text:literal [$($role:ident)+] $gate:expr;)+) => {
+    ($($(#[$cfg:meta])? $name:ident = $text:literal
+        [$($role:ident)+ $(; $pretend:ident)?] $gate:expr;)+) => {
         /// A method name that at least one revision, or the tasks extension, defines.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Method { $(#[doc = concat!("`", $text, "`")] $name,)+ }
+        pub enum Method { $($(#[$cfg])? #[doc = concat!("`", $text, "`")] $name,)+ }
 
         impl Method {
             /// All methods, in table order.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+            pub const ALL: &'static [Self] = &[$($(#[$cfg])? Self::$name,)+];
 
             /// The name on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)+ }
+                match self { $($(#[$cfg])? Self::$name => $text,)+ }
             }
 
             /// The method with exactly this name.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$name),)+ _ => None }
+                match text { $($(#[$cfg])? $text => Some(Self::$name),)+ _ => None }
             }
 
             /// Role of the method in the revision.
             #[must_use]
             pub const fn role(self, revision: Revision) -> Role {
-                let row = match self { $(Self::$name => const { columns([$($role),+]) },)+ };
+                let row = match self {
+                    $($(#[$cfg])? Self::$name => const {
+                        let row = columns([$($role),+]);
+                        $(let row = crate::revision::pretending(row, $pretend);)?
+                        row
+                    },)+
+                };
                 row[revision.index()]
             }
 
             /// Capability that the method requires in the revision.
             #[must_use]
             pub const fn gate(self, revision: Revision) -> Gate {
-                let row: [Gate; Revision::COUNT] = match self { $(Self::$name => const { $gate },)+ };
+                let row: [Gate; Revision::COUNT] = match self {
+                    $($(#[$cfg])? Self::$name => const { $gate },)+
+                };
                 row[revision.index()]
             }
         }
@@ -215,6 +224,8 @@ methods! {
             server: Capability::ServerTasks,
         });
     TasksChanged = "notifications/tasks" [None_ None_ None_ None_ NoteS] each(TASKS_SHARED);
+    #[cfg(feature = "pretend-revision")]
+    ToolsDescribe = "tools/describe" [None_ None_ None_ None_ None_; ReqC] TOOLS;
 }
 
 impl Method {

@@ -16,6 +16,8 @@ impl Method {
             Self::Ping if is_modern => "changelog",
             Self::Ping => "basic/utilities/ping",
             Self::ToolsList | Self::ToolsCall | Self::ToolsListChanged => "server/tools",
+            #[cfg(feature = "pretend-revision")]
+            Self::ToolsDescribe => "server/tools",
             Self::PromptsList | Self::PromptsGet | Self::PromptsListChanged => "server/prompts",
             Self::ResourcesList
             | Self::ResourceTemplatesList

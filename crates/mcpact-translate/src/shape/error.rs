@@ -27,13 +27,17 @@ pub fn error<'a>(
     from: Revision,
     to: Revision,
 ) -> Result<Cow<'a, str>, ShapeError> {
+    let params = || Object::parse(params).unwrap_or_default();
     match (from.era(), to.era()) {
         _ if from == to => Ok(Cow::Borrowed(raw)),
-        (Era::Modern, Era::Modern) => Ok(Cow::Borrowed(raw)),
+        (Era::Modern, Era::Modern) => {
+            let mut error = Members::of_body(raw)?;
+            adapt_not_found(&mut error, method, params().get_str("uri").as_deref(), to);
+            Ok(or_same(error.finish(), raw))
+        }
         (Era::Legacy, Era::Modern) => error_to_modern(raw, to),
         (Era::Legacy | Era::Modern, Era::Legacy) => {
-            let params = Object::parse(params).unwrap_or_default();
-            error_to_legacy(method, raw, params.get_str("uri").as_deref(), to)
+            error_to_legacy(method, raw, params().get_str("uri").as_deref(), to)
         }
     }
 }
@@ -52,15 +56,9 @@ pub fn error_to_legacy<'a>(
     to: Revision,
 ) -> Result<Cow<'a, str>, ShapeError> {
     let mut error = Members::of_body(raw)?;
+    adapt_not_found(&mut error, method, uri, to);
     let code = code_of(&error).and_then(ErrorCode::parse);
     match code {
-        Some(ErrorCode::InvalidParams)
-            if method == Some(Method::ResourcesRead)
-                && ErrorCode::ResourceNotFound.emitted_in(to)
-                && is_not_found(&error, uri) =>
-        {
-            set_code(&mut error, ErrorCode::ResourceNotFound);
-        }
         // Between gateway and server only; the client can do nothing about either.
         Some(code @ (ErrorCode::HeaderMismatch | ErrorCode::UnsupportedVersion))
             if !code.emitted_in(to) =>
@@ -89,8 +87,7 @@ pub fn error_to_modern(raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeErr
         return Ok(Cow::Borrowed(raw));
     };
     if code == ErrorCode::ResourceNotFound.code() {
-        // 2026-07-28 server/resources#error-handling
-        set_code(&mut error, ErrorCode::InvalidParams);
+        adapt_not_found(&mut error, None, None, to);
     } else if code == ErrorCode::InvalidParams.code() && names_capabilities(&error) {
         // A legacy server has no code of its own for a client that lacks something.
         set_code(&mut error, ErrorCode::MissingClientCapability);
@@ -103,6 +100,28 @@ pub fn error_to_modern(raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeErr
         set_code(&mut error, ErrorCode::InternalError);
     }
     Ok(or_same(error.finish(), raw))
+}
+
+/// Gives "no such resource" the code that it has in the revision `to`.
+fn adapt_not_found(
+    error: &mut Members<'_>,
+    method: Option<Method>,
+    uri: Option<&str>,
+    to: Revision,
+) {
+    let has_code = ErrorCode::ResourceNotFound.emitted_in(to);
+    match code_of(error).and_then(ErrorCode::parse) {
+        // 2026-07-28 server/resources#error-handling
+        Some(ErrorCode::ResourceNotFound) if !has_code => {
+            set_code(error, ErrorCode::InvalidParams);
+        }
+        Some(ErrorCode::InvalidParams)
+            if has_code && method == Some(Method::ResourcesRead) && is_not_found(error, uri) =>
+        {
+            set_code(error, ErrorCode::ResourceNotFound);
+        }
+        Some(_) | None => {}
+    }
 }
 
 /// Returns whether the error says what the client would have had to declare.
