@@ -2,6 +2,7 @@
 
 mod environment;
 mod gateway_table;
+pub(super) mod policy_keys;
 mod server_table;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use super::expand::{Expansion, ExpansionMode, OnMissing, TargetFolder, VariableS
 use super::fields::Fields;
 use super::foreign::{ConvertedConfig, convert};
 use super::name::ServerName;
+use super::policy_settings::PolicySettings;
 use super::problem::{Findings, Problem};
 use super::source::{Source, Span};
 use super::syntax::Syntax;
@@ -31,6 +33,16 @@ pub struct ReadOutcome {
 /// Reads a config in any supported syntax, native or of another client.
 #[must_use]
 pub fn read(source: &Source, host: &dyn HostEnvironment) -> ReadOutcome {
+    read_with(source, host, &PolicySettings::default())
+}
+
+/// Reads a config; the settings replace keys of its `[gateway]`.
+#[must_use]
+pub fn read_with(
+    source: &Source,
+    host: &dyn HostEnvironment,
+    settings: &PolicySettings,
+) -> ReadOutcome {
     let syntax = Syntax::of(source);
     let mut findings = Findings::default();
     let catalog = match syntax.parse(source) {
@@ -45,6 +57,7 @@ pub fn read(source: &Source, host: &dyn HostEnvironment) -> ReadOutcome {
                     source,
                     host,
                     variable_syntax,
+                    settings,
                 };
                 let mut catalog = reader.catalog(&root, &mut findings);
                 for (name, problem) in wrong {
@@ -79,6 +92,7 @@ struct CatalogReader<'a> {
     source: &'a Source,
     host: &'a dyn HostEnvironment,
     variable_syntax: VariableSyntax,
+    settings: &'a PolicySettings,
 }
 
 impl CatalogReader<'_> {
@@ -86,7 +100,11 @@ impl CatalogReader<'_> {
         let table = match &root.value {
             Value::Table(table) => table,
             // An empty file; a literal `null` is an error.
-            Value::Null if root.span == Span::default() => return Catalog::default(),
+            Value::Null if root.span == Span::default() => {
+                let mut catalog = Catalog::default();
+                catalog.gateway.policy = self.settings.policy();
+                return catalog;
+            }
             _ => {
                 findings.error(root.span, "a config must be a table");
                 return Catalog::default();
@@ -96,10 +114,11 @@ impl CatalogReader<'_> {
         let gateway = fields.table("gateway");
         let servers = fields.table("servers");
         let filters = fields.table("filters");
-        let gateway = gateway.map_or_else(GatewayConfig::default, |table| {
-            let table = self.expanded(table, ExpansionMode::Values(OnMissing::Refuse), findings);
-            gateway_table::read(&table, Some(self.host), findings)
-        });
+        let empty = Table::default();
+        let mode = ExpansionMode::Values(OnMissing::Refuse);
+        let mut table = self.expanded(gateway.unwrap_or(&empty), mode, findings);
+        self.settings.override_in(&mut table);
+        let gateway = gateway_table::read(&table, Some(self.host), findings);
         let mut catalog = Catalog {
             gateway,
             ..Catalog::default()
