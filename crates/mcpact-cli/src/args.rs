@@ -197,6 +197,9 @@ pub(crate) struct ServeArgs {
     /// Require approvals even with `--config`
     #[arg(long)]
     pub(crate) approved_only: bool,
+
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
 }
 
 const BRIDGE_DETAILS: &str = "\
@@ -255,6 +258,9 @@ pub(crate) struct BridgeArgs {
     pub(crate) sse: bool,
 
     #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+
+    #[command(flatten)]
     pub(crate) http: HttpArgs,
 }
 
@@ -306,7 +312,23 @@ pub(crate) struct EverythingArgs {
     pub(crate) websocket: bool,
 
     #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+
+    #[command(flatten)]
     pub(crate) http: HttpArgs,
+}
+
+/// Options of the protocol policy.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Protocol options")]
+pub(crate) struct PolicyArgs {
+    /// Protocol profile: spec, mcpv-strict or erlmcp
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+
+    /// Set a protocol key of `[gateway]`, such as `max_batch_size=10`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) policy: Vec<String>,
 }
 
 /// Heading of the options that need `--listen`.

@@ -14,6 +14,7 @@ mod http;
 mod import;
 #[cfg(unix)]
 mod logs;
+mod policy;
 #[cfg(unix)]
 mod reload;
 mod serve;

@@ -3,6 +3,7 @@
 mod shape;
 mod source;
 
+use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::negotiate::Offer;
 use mcpact_engine::revisions::RevisionId;
 use mcpact_spec::{Era, Revision, Side};
@@ -66,7 +67,10 @@ impl Document {
                 position,
             });
         }
-        let declaration = shape::parse(side, text)?;
+        let mut declaration = shape::parse(side, text)?;
+        if declaration.listed.is_none() && side == Side::Server {
+            declaration.listed = vendor_versions(declaration.capabilities);
+        }
         let basis = match (&declaration.protocol_version, &declaration.listed) {
             (_, Some(_)) => VersionBasis::Declared,
             (None, None) => VersionBasis::Assumed,
@@ -115,6 +119,14 @@ fn without_position(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// Returns the vendor extra `supportedProtocolVersions` of a server, if its capabilities have it.
+fn vendor_versions(capabilities: Option<&str>) -> Option<Vec<String>> {
+    let set = CapabilitySet::lenient(Side::Server, capabilities);
+    let listed = set.extras().supported_versions.iter();
+    let listed: Vec<String> = listed.map(ToString::to_string).collect();
+    (!listed.is_empty()).then_some(listed)
+}
 
 /// Returns the versions that a side supports, the one that a client requests first.
 ///

@@ -58,6 +58,9 @@ pub(crate) enum CliError {
     /// A header cannot be sent.
     #[error("cannot send the header: {reason}")]
     Header { reason: String, hint: String },
+    /// `--profile` or `--policy` is invalid.
+    #[error("{}", .0.message)]
+    Policy(mcpact_config::Problem),
     /// The token of `--bearer` cannot be read.
     #[error("`--bearer`: {reason}")]
     Bearer { reason: String },
@@ -291,6 +294,7 @@ impl CliError {
         match self {
             Self::ReadDocument { .. } => one("pass the path of a JSON document, or `-` for stdin"),
             Self::Document { fault, .. } => one(fault.hint()),
+            Self::Policy(problem) => problem.remedy.iter().cloned().collect(),
             Self::StdinTwice => one("save one of the documents to a file"),
             Self::Unknown {
                 given,

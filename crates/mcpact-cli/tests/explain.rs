@@ -129,6 +129,32 @@ fn invalid_document_on_stdin_is_rejected() {
     insta::assert_snapshot!(seen(&output));
 }
 
+/// N23, C13: a server that lists its versions in the capabilities speaks only these.
+#[test]
+fn vendor_extra_limits_the_versions_of_a_server() {
+    let server = r#"{"supportedProtocolVersions": ["2024-11-05"], "maxBatchSize": 10,
+        "logging": {"levels": ["debug", "info", "warn", "error"]}, "prompts": {"listChanged": true}}"#;
+    for document in [
+        server.to_owned(),
+        format!(r#"{{"capabilities": {server}}}"#),
+    ] {
+        let output = run_with_stdin(
+            &[
+                "explain",
+                "--json",
+                "--server",
+                "-",
+                "--client",
+                "bare-client.json",
+            ],
+            &document,
+        );
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["revision"], "2024-11-05", "{told}");
+        assert_eq!(told["server"]["speaks"], serde_json::json!(["2024-11-05"]));
+    }
+}
+
 #[test]
 fn byte_order_mark_is_ignored() {
     let output = run_with_stdin(&["explain", "--client", "-"], "\u{feff}{}");

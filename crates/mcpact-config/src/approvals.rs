@@ -621,7 +621,7 @@ mod exposing_keys_tests {
     use crate::read::tests::{found_in, taken_from};
 
     /// Keys that never expose the gateway to more callers.
-    const NOT_EXPOSING: [&str; 21] = [
+    const NOT_EXPOSING: [&str; 22] = [
         "token",
         "tls_cert",
         "tls_key",
@@ -639,6 +639,7 @@ mod exposing_keys_tests {
         "lenient",
         "undeclared",
         "announce_extras",
+        "max_batch_size",
         "require",
         "missing_variables",
         "answers",

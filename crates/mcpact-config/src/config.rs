@@ -1,6 +1,5 @@
 //! Typed form of the config.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,9 +7,8 @@ use std::time::Duration;
 
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::client::EraMode;
-use mcpact_engine::policy::{Extras, OnUndeclared, Policy, Profile, Reading};
-use mcpact_engine::revisions::RevisionSet;
-use mcpact_spec::{Capability, Revision};
+use mcpact_engine::policy::Policy;
+use mcpact_spec::Capability;
 use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Confinement;
 
@@ -57,20 +55,12 @@ pub struct GatewayConfig {
     pub drain: Duration,
     /// Time a merged list waits for each server.
     pub list_wait: Duration,
-    /// Revisions clients may use; empty means all.
-    pub revisions: Vec<Revision>,
-    /// Profile of protocol choices.
-    pub profile: Profile,
-    /// Rejects the negotiation on wrongly typed capabilities.
-    pub strict: bool,
+    /// Name of the profile that the policy is based on.
+    pub profile: &'static str,
+    /// Policy for negotiating with clients.
+    pub policy: Policy,
     /// Skips invalid servers.
     pub lenient: bool,
-    /// Treatment of notifications that were not negotiated.
-    pub undeclared: OnUndeclared,
-    /// Sends vendor extras in the capabilities.
-    pub announce_extras: bool,
-    /// Capabilities required from clients.
-    pub require: Vec<String>,
     /// Treatment of unset variables in servers.
     pub missing_variables: OnMissing,
     /// Default answers in place of clients.
@@ -377,25 +367,6 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 }
 
 impl GatewayConfig {
-    /// Policy for negotiating with clients: the profile plus the other settings.
-    #[must_use]
-    pub fn policy(&self) -> Policy {
-        let mut policy = self.profile.policy();
-        if !self.revisions.is_empty() {
-            policy.version.supported = RevisionSet::of(&self.revisions);
-        }
-        if self.strict {
-            policy.reading = Reading::Strict;
-        }
-        if self.announce_extras {
-            policy.extras = Extras::Announce;
-        }
-        policy.undeclared = self.undeclared;
-        let required = self.require.iter().cloned().map(Cow::Owned);
-        policy.required.extend(required);
-        policy
-    }
-
     /// Warning and hint if other hosts can reach the gateway, but no host name is accepted.
     #[must_use]
     pub fn missing_host_warning(&self) -> Option<(String, String)> {
@@ -576,6 +547,10 @@ fn change(old: &ServerConfig, new: &ServerConfig) -> Option<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcpact_engine::policy::{Extras, OnUndeclared, Profile, Reading};
+    use mcpact_engine::revisions::RevisionSet;
+    use mcpact_spec::Revision;
+
     use crate::read::tests::{found_in, taken_from};
 
     #[test]
@@ -614,9 +589,9 @@ mod tests {
     #[test]
     fn policy_follows_the_config() {
         let usual = taken_from("mcpact.toml", "").gateway;
-        assert_eq!(usual.policy(), Profile::Spec.policy());
+        assert_eq!(usual.policy, Profile::Spec.policy());
         let text = "[gateway]\nrevisions = [\"2025-06-18\", \"2026-07-28\"]\nstrict = true\nundeclared = \"warn\"\nannounce_extras = true\nrequire = [\"elicitation\"]\n";
-        let policy = taken_from("mcpact.toml", text).gateway.policy();
+        let policy = taken_from("mcpact.toml", text).gateway.policy;
         let both = [Revision::V2025_06_18, Revision::V2026_07_28];
         assert_eq!(policy.version.supported, RevisionSet::of(&both));
         assert_eq!(policy.reading, Reading::Strict);
@@ -624,7 +599,7 @@ mod tests {
         assert_eq!(policy.extras, Extras::Announce);
         assert_eq!(policy.required, ["elicitation"]);
         let strict = taken_from("mcpact.toml", "[gateway]\nprofile = \"mcpv-strict\"").gateway;
-        assert_eq!(strict.policy(), Profile::McpvStrict.policy());
+        assert_eq!(strict.policy, Profile::McpvStrict.policy());
     }
 
     /// Unknown capabilities are rejected: as a requirement they would exclude all clients.

@@ -5,7 +5,7 @@
 mod gateway;
 mod server;
 
-pub use gateway::{ANSWERS, COMMANDS, GATEWAY};
+pub use gateway::{ANSWERS, COMMANDS, GATEWAY, POLICY};
 pub use server::FILTER;
 pub use server::{BUILTINS, EVERYTHING, SERVER};
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::Catalog;
 use super::local_host::{LocalHost, is_writable_by_all, read_text};
+use super::policy_settings::PolicySettings;
 use super::problem::{Problem, Severity};
-use super::read::{ReadOutcome, read};
+use super::read::{ReadOutcome, read_with};
 use super::source::{Source, Span};
 
 /// Maximum size of a config.
@@ -77,9 +78,16 @@ fn unreadable(path: &Path, source: io::Error) -> CatalogError {
 /// # Errors
 /// The file cannot be read.
 pub fn inspect(path: &Path) -> Result<(Source, ReadOutcome), CatalogError> {
+    inspect_with(path, &PolicySettings::default())
+}
+
+fn inspect_with(
+    path: &Path,
+    settings: &PolicySettings,
+) -> Result<(Source, ReadOutcome), CatalogError> {
     let mut source = read_source(path)?;
     let host = LocalHost::around(path).map_err(|source| unreadable(path, source))?;
-    let mut outcome = read(&source, &host);
+    let mut outcome = read_with(&source, &host, settings);
     source.files = host.into_read_files();
     if is_writable_by_all(path) {
         // Write access to the config allows running programs as its reader.
@@ -116,7 +124,15 @@ fn world_writable(severity: Severity, message: impl Into<String>, path: &str) ->
 /// # Errors
 /// The file cannot be read or is invalid. The error lists all problems.
 pub fn load(path: &Path) -> Result<LoadedConfig, CatalogError> {
-    let (source, outcome) = inspect(path)?;
+    load_with(path, &PolicySettings::default())
+}
+
+/// Loads a config file; the settings replace keys of its `[gateway]`.
+///
+/// # Errors
+/// The file cannot be read, or it is invalid with these settings. The error lists all problems.
+pub fn load_with(path: &Path, settings: &PolicySettings) -> Result<LoadedConfig, CatalogError> {
+    let (source, outcome) = inspect_with(path, settings)?;
     let problems = outcome.problems;
     match outcome.catalog {
         Some(catalog) => Ok(LoadedConfig {

@@ -2,6 +2,7 @@
 
 mod environment;
 mod gateway_table;
+pub(super) mod policy_keys;
 mod server_table;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use super::expand::{Expansion, ExpansionMode, OnMissing, TargetFolder, VariableS
 use super::fields::Fields;
 use super::foreign::{ConvertedConfig, convert};
 use super::name::ServerName;
+use super::policy_settings::PolicySettings;
 use super::problem::{Findings, Problem, Severity};
 use super::source::{Source, Span};
 use super::syntax::Syntax;
@@ -32,6 +34,16 @@ pub struct ReadOutcome {
 /// Reads a config in any supported syntax, native or of another client.
 #[must_use]
 pub fn read(source: &Source, host: &dyn HostEnvironment) -> ReadOutcome {
+    read_with(source, host, &PolicySettings::default())
+}
+
+/// Reads a config; the settings replace keys of its `[gateway]`.
+#[must_use]
+pub fn read_with(
+    source: &Source,
+    host: &dyn HostEnvironment,
+    settings: &PolicySettings,
+) -> ReadOutcome {
     let syntax = Syntax::of(source);
     let mut findings = Findings::default();
     let catalog = match syntax.parse(source) {
@@ -46,6 +58,7 @@ pub fn read(source: &Source, host: &dyn HostEnvironment) -> ReadOutcome {
                     source,
                     host,
                     variable_syntax,
+                    settings,
                     purpose: Purpose::Serve,
                 };
                 let mut catalog = reader.catalog(&root, &mut findings);
@@ -86,6 +99,7 @@ pub(super) fn check_import(
         source,
         host,
         variable_syntax: VariableSyntax::Dollar,
+        settings: &PolicySettings::default(),
         purpose: Purpose::Import,
     };
     let mut findings = Findings::default();
@@ -100,6 +114,7 @@ struct CatalogReader<'a> {
     source: &'a Source,
     host: &'a dyn HostEnvironment,
     variable_syntax: VariableSyntax,
+    settings: &'a PolicySettings,
     purpose: Purpose,
 }
 
@@ -116,7 +131,11 @@ impl CatalogReader<'_> {
         let table = match &root.value {
             Value::Table(table) => table,
             // An empty file; a literal `null` is an error.
-            Value::Null if root.span == Span::default() => return Catalog::default(),
+            Value::Null if root.span == Span::default() => {
+                let mut catalog = Catalog::default();
+                catalog.gateway.policy = self.settings.policy();
+                return catalog;
+            }
             _ => {
                 findings.error(root.span, "a config must be a table");
                 return Catalog::default();
@@ -126,10 +145,11 @@ impl CatalogReader<'_> {
         let gateway = fields.table("gateway");
         let servers = fields.table("servers");
         let filters = fields.table("filters");
-        let gateway = gateway.map_or_else(GatewayConfig::default, |table| {
-            let table = self.expanded(table, ExpansionMode::Values(OnMissing::Refuse), findings);
-            gateway_table::read(&table, Some(self.host), findings)
-        });
+        let empty = Table::default();
+        let mode = ExpansionMode::Values(OnMissing::Refuse);
+        let mut table = self.expanded(gateway.unwrap_or(&empty), mode, findings);
+        self.settings.override_in(&mut table);
+        let gateway = gateway_table::read(&table, Some(self.host), findings);
         let gateway = match self.purpose {
             Purpose::Serve => gateway,
             Purpose::Import => GatewayConfig {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use mcpact_config::{LocalHost, Source, json_schema, read};
 use mcpact_engine::client::EraMode;
+use mcpact_engine::revisions::RevisionSet;
 use mcpact_spec::Revision;
 use serde_json::Value;
 
@@ -18,7 +19,8 @@ fn config_accepts_the_sixth_revision() {
     let source = Source::new("mcpact.toml", text.to_owned());
     let outcome = read(&source, &LocalHost::at(PathBuf::from("/")));
     let catalog = outcome.catalog.unwrap();
-    assert_eq!(catalog.gateway.revisions, [SIXTH, Revision::V2025_06_18]);
+    let both = RevisionSet::of(&[SIXTH, Revision::V2025_06_18]);
+    assert_eq!(catalog.gateway.policy.version.supported, both);
     let server = catalog.servers.values().next().unwrap();
     assert_eq!(server.era, EraMode::Pin(SIXTH));
 }

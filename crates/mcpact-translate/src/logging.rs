@@ -37,6 +37,7 @@ impl RequestLogLevels {
         server: &CapabilitySet,
     ) -> Option<LogLevel> {
         let level = level.filter(|_| server.declared().has(Capability::Logging))?;
+        let level = server.extras().settable(level);
         if self.open.len() >= self.most {
             return None;
         }

@@ -15,7 +15,7 @@ use mcpact_transport::stdio::child::{ChildCommand, Guard, Masks};
 
 use super::cache::ServerCache;
 use super::shutdown::{ShutdownSignals, serve_stdio};
-use super::{block_on, http};
+use super::{block_on, http, policy};
 use crate::args::BridgeArgs;
 use crate::error::{CliError, Exit, ListenSettings};
 use crate::report;
@@ -30,6 +30,7 @@ pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
         ..UpstreamSettings::default()
     };
     settings.front.http_sse = args.sse;
+    settings.front.policy = policy::settings(&args.policy, None)?.policy();
     http::apply(&args.http, &mut settings.front)?;
     block_on(serve(args, target, settings))?;
     Ok(Exit::Ok)

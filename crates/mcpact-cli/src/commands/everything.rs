@@ -1,20 +1,29 @@
 //! `mcpact everything`: the reference server.
 
+use mcpact_engine::policy::Policy;
 use mcpact_spec::Revision;
 
-use super::{block_on, http, shutdown};
+use super::{block_on, http, policy, shutdown};
 use crate::args::EverythingArgs;
 use crate::error::{CliError, Exit, ListenSettings};
 use crate::report;
 
 pub(super) fn run(args: &EverythingArgs) -> Result<Exit, CliError> {
-    let revisions = revisions(&args.revisions)?;
-    block_on(serve(args, &revisions))?;
+    for name in &args.revisions {
+        super::revision(name.trim())?;
+    }
+    let revisions = match args.revisions.join(",") {
+        given if given.is_empty() => None,
+        given => Some(format!("revisions={given}")),
+    };
+    let policy = policy::settings(&args.policy, revisions)?.policy();
+    block_on(serve(args, policy))?;
     Ok(Exit::Ok)
 }
 
-async fn serve(args: &EverythingArgs, revisions: &[Revision]) -> Result<(), CliError> {
-    let server = mcpact_everything::server(revisions).settings(|settings| {
+async fn serve(args: &EverythingArgs, policy: Policy) -> Result<(), CliError> {
+    let server = mcpact_everything::server(&Revision::ALL).settings(|settings| {
+        settings.policy = policy;
         settings.page_size = args.page_size.unwrap_or(settings.page_size);
     });
     let Some(address) = args.listen else {
@@ -38,12 +47,4 @@ async fn serve(args: &EverythingArgs, revisions: &[Revision]) -> Result<(), CliE
         .run(shutdown::signal())
         .await
         .map_err(CliError::Serve)
-}
-
-fn revisions(given: &[String]) -> Result<Vec<Revision>, CliError> {
-    if given.is_empty() {
-        return Ok(Revision::ALL.to_vec());
-    }
-    let names = given.iter().map(|name| name.trim());
-    names.map(super::revision).collect()
 }

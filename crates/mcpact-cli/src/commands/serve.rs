@@ -11,7 +11,8 @@ use futures_util::StreamExt;
 use mcpact_config::keys::EVERYTHING;
 use mcpact_config::{
     Approvals, Catalog, CatalogError, GatewayConfig, HostEnvironment as _, Launch, LocalHost,
-    ProgramLookup, ServerConfig, ServerName, Severity, Source, load, nearest_config,
+    PolicySettings, ProgramLookup, ServerConfig, ServerName, Severity, Source, load_with,
+    nearest_config,
 };
 use mcpact_engine::client::EraMode;
 #[cfg(unix)]
@@ -24,7 +25,7 @@ use tokio::task::JoinSet;
 
 use super::cache::ServerCache;
 use super::shutdown::{ShutdownSignals, serve_stdio};
-use super::{approve, block_on};
+use super::{approve, block_on, policy};
 use crate::args::ServeArgs;
 use crate::error::{CliError, Exit, ListenSettings};
 use crate::report;
@@ -52,7 +53,8 @@ fn demo() -> Catalog {
 }
 
 pub(super) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
-    let mut config = Config::load(args)?;
+    let policy = policy::settings(&args.policy, None)?;
+    let mut config = Config::load(args, &policy)?;
     if let Some(address) = args.listen {
         config.catalog.gateway.override_listen(address);
         if let Some((message, hint)) = config.catalog.gateway.missing_host_warning() {
@@ -61,7 +63,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     }
     let parents = parent_configs(&config)?;
     let approvals = approvals(args, &config)?;
-    block_on(serve(args, config, approvals, parents))?;
+    block_on(serve(args, config, policy, approvals, parents))?;
     Ok(Exit::Ok)
 }
 
@@ -114,6 +116,7 @@ fn approvals(args: &ServeArgs, config: &Config) -> Result<Option<Approvals>, Cli
 async fn serve(
     args: &ServeArgs,
     config: Config,
+    policy: PolicySettings,
     approvals: Option<Approvals>,
     parents: ParentConfigs,
 ) -> Result<(), CliError> {
@@ -141,7 +144,12 @@ async fn serve(
     let origin = read.as_ref().map(|(path, _)| path.clone());
     if let Some((path, source)) = read {
         let listen = args.listen;
-        gateway.set_config_file(ConfigFile { path, listen }, &source);
+        let file = ConfigFile {
+            path,
+            listen,
+            policy,
+        };
+        gateway.set_config_file(file, &source);
     }
     let mut background = JoinSet::new();
     open_control(&gateway, control.as_deref(), &mut background).await?;
@@ -301,13 +309,14 @@ struct Config {
 
 impl Config {
     /// Loads the given config, else the nearest one, else the built-in one.
-    fn load(args: &ServeArgs) -> Result<Self, CliError> {
+    fn load(args: &ServeArgs, policy: &PolicySettings) -> Result<Self, CliError> {
         let nearest = || nearest_config(&std::env::current_dir().ok()?);
         let Some(path) = args.config.clone().or_else(nearest) else {
-            let (catalog, read) = (demo(), None);
+            let (mut catalog, read) = (demo(), None);
+            catalog.gateway.policy = policy.policy();
             return Ok(Self { catalog, read });
         };
-        let loaded = load(&path)?;
+        let loaded = load_with(&path, policy)?;
         let mut problems = loaded.problems;
         // `mcpact check` shows the notes, too.
         problems.retain(|problem| problem.severity >= Severity::Warning);

@@ -2,7 +2,7 @@
 
 use mcpact_spec::Revision;
 
-use super::Kind::{Choice, Choices, Flag, Seconds, Table, Text, Texts};
+use super::Kind::{Choice, Choices, Count, Flag, Seconds, Table, Text, Texts};
 use super::{Key, key};
 
 /// Keys of `[gateway]`.
@@ -110,7 +110,12 @@ pub const GATEWAY: &[Key] = &[
     key(
         "announce_extras",
         Flag(false),
-        "Also send vendor extras in the capabilities.",
+        "Also send the vendor extras `supportedProtocolVersions`, `maxBatchSize` (where the revision has batches) and `logging.levels` in the capabilities, with the gateway's own values.",
+    ),
+    key(
+        "max_batch_size",
+        Count([1, 10_000], 100),
+        "Largest number of messages in a batch, which only 2025-03-26 has. A larger batch is rejected as a whole.",
     ),
     key(
         "require",
@@ -128,6 +133,17 @@ pub const GATEWAY: &[Key] = &[
         "Default answers for clients that do not declare the capability.",
     ),
     key("commands", Table(COMMANDS), "Rules for programs."),
+];
+
+/// Keys of `[gateway]` about the protocol, which `--policy` sets as well.
+pub const POLICY: [&str; 7] = [
+    "profile",
+    "revisions",
+    "strict",
+    "undeclared",
+    "announce_extras",
+    "max_batch_size",
+    "require",
 ];
 
 /// Keys of `[gateway.commands]`.

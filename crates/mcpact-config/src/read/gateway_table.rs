@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use mcpact_engine::policy::{OnUndeclared, Profile};
-use mcpact_spec::{Revision, Side};
 use mcpact_translate::input::{DefaultAnswers, Dismissal};
 
 use crate::approvals::exposing_keys;
@@ -15,6 +13,7 @@ use crate::hosts::{host_problem, origin_problem};
 use crate::keys;
 use crate::local_host::HostEnvironment;
 use crate::problem::Findings;
+use crate::read::policy_keys;
 use crate::secret::Secret;
 use crate::tree::{Table, shared_values};
 
@@ -64,22 +63,9 @@ pub(super) fn read(
         watch: fields.flag("watch"),
         drain: fields.seconds("drain_seconds"),
         list_wait: fields.seconds("list_seconds"),
-        revisions: fields
-            .choices("revisions")
-            .into_iter()
-            .filter_map(Revision::parse)
-            .collect(),
-        profile: Profile::parse(fields.choice("profile")).unwrap_or(Profile::Spec),
-        strict: fields.flag("strict"),
+        profile: fields.choice("profile"),
+        policy: policy_keys::read(&mut fields),
         lenient: fields.flag("lenient"),
-        undeclared: match fields.choice("undeclared") {
-            "warn" => OnUndeclared::Warn,
-            "error" => OnUndeclared::Error,
-            "disconnect" => OnUndeclared::Disconnect,
-            _ => OnUndeclared::Drop,
-        },
-        announce_extras: fields.flag("announce_extras"),
-        require: fields.capabilities("require", Side::Client),
         missing_variables: match fields.choice("missing_variables") {
             "keep" => OnMissing::Keep,
             _ => OnMissing::Refuse,

@@ -1,12 +1,13 @@
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use mcpact_spec::{Capability, Extension, Revision, Side};
+use mcpact_spec::{Capability, Extension, Feature, LogLevel, Revision, Side};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 
 use super::set::CapabilitySet;
 use super::vendor::VendorExtras;
 use crate::policy::{Extras, Policy, Trim};
+use crate::version;
 
 /// A path that was left out of what we sent, and why.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -25,13 +26,15 @@ const VENDOR: &str = "vendor extras are announced only when configured";
 impl CapabilitySet {
     /// The document for a peer that speaks `revision`: only what that revision defines, and every
     /// unknown key as it came.
+    ///
+    /// Vendor extras describe the connection to their sender. They are never passed on; a policy that
+    /// announces extras writes its own.
     #[must_use]
     pub fn encode(&self, revision: Revision, policy: &Policy) -> (String, Vec<Trimmed>) {
         let mut walk = Walk {
             owner: self.owner(),
             revision,
-            trim: policy.trim,
-            extras: policy.extras,
+            policy,
             offers_form: self.declared().expanded().has(Capability::ElicitationForm),
             trimmed: Vec::new(),
         };
@@ -40,16 +43,15 @@ impl CapabilitySet {
     }
 }
 
-struct Walk {
+struct Walk<'p> {
     owner: Side,
     revision: Revision,
-    trim: Trim,
-    extras: Extras,
+    policy: &'p Policy,
     offers_form: bool,
     trimmed: Vec<Trimmed>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn object(&mut self, prefix: &str, raw: &str) -> String {
         let Ok(members) = Object::parse(raw) else {
             return String::from(raw);
@@ -80,7 +82,26 @@ impl Walk {
                 out = out.raw(key, raw);
             }
         }
-        out.finish()
+        self.extras(prefix, out).finish()
+    }
+
+    /// Adds the extras of the policy that stand directly below `prefix`.
+    fn extras(&self, prefix: &str, out: ObjectWriter) -> ObjectWriter {
+        if self.owner == Side::Client || self.policy.extras == Extras::Hide {
+            return out;
+        }
+        if prefix == Capability::Logging.path() {
+            return out.texts("levels", LogLevel::ALL.map(LogLevel::as_str));
+        }
+        if !prefix.is_empty() {
+            return out;
+        }
+        let versions = version::announced(&self.policy.version).names();
+        let out = out.texts("supportedProtocolVersions", versions);
+        if self.revision.has(Feature::Batching) {
+            return out.raw("maxBatchSize", &self.policy.batch_limit.to_string());
+        }
+        out
     }
 
     fn has_rows_below(&self, path: &str) -> bool {
@@ -90,13 +111,10 @@ impl Walk {
     }
 
     fn reason_to_drop(&self, path: &str) -> Option<&'static str> {
-        if self.owner == Side::Server
-            && self.extras == Extras::Hide
-            && VendorExtras::PATHS.contains(&path)
-        {
+        if self.owner == Side::Server && VendorExtras::PATHS.contains(&path) {
             return Some(VENDOR);
         }
-        if self.trim == Trim::Keep {
+        if self.policy.trim == Trim::Keep {
             return None;
         }
         let row = Capability::parse(self.owner, path)?;
@@ -120,7 +138,7 @@ impl Walk {
             known.is_some_and(|extension| !extension.in_force(revision))
         };
         let members = Object::parse(raw).ok();
-        let members = members.filter(|_| self.trim != Trim::Keep);
+        let members = members.filter(|_| self.policy.trim != Trim::Keep);
         let Some(members) = members.filter(|members| members.iter().any(|(id, _)| is_strange(id)))
         else {
             return Some(String::from(raw));

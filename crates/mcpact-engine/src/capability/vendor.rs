@@ -15,6 +15,16 @@ pub struct VendorExtras {
 }
 
 impl VendorExtras {
+    /// The level to set on the peer: at least as verbose as `wanted`, and among the announced ones if it announces any.
+    #[must_use]
+    pub fn settable(&self, wanted: LogLevel) -> LogLevel {
+        let announced = self.log_levels.iter().copied();
+        let fitting = announced.filter(|level| *level <= wanted).max();
+        fitting
+            .or(self.log_levels.iter().copied().min())
+            .unwrap_or(wanted)
+    }
+
     /// Dotted paths of the extras, as they stand in a server's document.
     pub(super) const PATHS: [&'static str; 3] = [
         "supportedProtocolVersions",

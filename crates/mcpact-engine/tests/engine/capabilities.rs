@@ -8,9 +8,9 @@ use mcpact_engine::lint;
 use mcpact_engine::negotiate::{Offer, negotiate};
 use mcpact_engine::pact::{IgnoreReason, Pact};
 use mcpact_engine::policy::{Extras, Policy, Reading, Trim};
-use mcpact_engine::revisions::RevisionId;
+use mcpact_engine::revisions::{RevisionId, RevisionSet};
 use mcpact_engine::version;
-use mcpact_spec::{Capability, Era, Kind, Method, Presence, Revision, Side};
+use mcpact_spec::{Capability, Era, Kind, LogLevel, Method, Presence, Revision, Side};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -326,7 +326,7 @@ fn experimental_features_pass_through() {
     assert_eq!(trimmed[0].path, "experimental.n");
 }
 
-/// N23: vendor extras are always read, and sent only when configured.
+/// N23: vendor extras are always read, and never passed on; a policy can announce its own.
 #[test]
 fn vendor_extras_are_understood() {
     let document = json!({
@@ -345,7 +345,31 @@ fn vendor_extras_are_understood() {
         json!({"logging": {"other": 1}})
     );
     policy.extras = Extras::Announce;
-    assert_eq!(encoded(&set, Revision::V2025_06_18, &policy), document);
+    policy.batch_limit = 7;
+    policy.version.supported = RevisionSet::of(&[Revision::V2025_06_18, Revision::V2025_03_26]);
+    let levels: Vec<_> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
+    let mut ours = json!({
+        "supportedProtocolVersions": ["2025-06-18", "2025-03-26"],
+        "logging": {"levels": levels, "other": 1},
+    });
+    assert_eq!(encoded(&set, Revision::V2025_06_18, &policy), ours);
+    ours["maxBatchSize"] = json!(7);
+    assert_eq!(encoded(&set, Revision::V2025_03_26, &policy), ours);
+}
+
+/// N23: a level that the peer does not announce becomes the next more verbose one that it does.
+#[test]
+fn announced_levels_bound_the_level_to_set() {
+    use LogLevel::{Debug, Emergency, Error, Info, Notice, Warning};
+    let settable = |levels: Value, wanted| {
+        let set = lenient(Side::Server, &json!({"logging": {"levels": levels}}));
+        set.extras().settable(wanted)
+    };
+    for (wanted, expected) in [(Notice, Info), (Emergency, Error), (Debug, Info)] {
+        assert_eq!(settable(json!(["info", "error"]), wanted), expected);
+        assert_eq!(settable(json!([]), wanted), wanted);
+    }
+    assert_eq!(settable(json!(["warn"]), Warning), Warning);
 }
 
 /// N24: a peer is sent only what its revision defines.

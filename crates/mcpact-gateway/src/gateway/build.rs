@@ -71,7 +71,7 @@ pub(super) fn settings(
     let tls = config.tls.as_ref();
     let tls = tls.map(|(chain, key)| TlsIdentity::from_files(chain, key));
     Ok(Settings {
-        policy: config.policy(),
+        policy: config.policy.clone(),
         http_sse: config.sse,
         websocket: config.websocket,
         guard,

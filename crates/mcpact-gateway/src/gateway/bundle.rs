@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use mcpact::server::backend::date;
 use mcpact_config::{Catalog, ExpandedText, Launch, Secret, ServerConfig};
+use mcpact_engine::policy::Reading;
 use mcpact_transport::stdio::child::Masks;
 use serde_json::{Value, json};
 
@@ -75,8 +76,7 @@ fn config(catalog: &Catalog) -> Value {
     let gateway = &catalog.gateway;
     let servers = catalog.servers.iter();
     let servers = servers.map(|(name, config)| (name.to_string(), server(config)));
-    let revisions = gateway.revisions.iter();
-    let revisions: Vec<&str> = revisions.map(|revision| revision.as_str()).collect();
+    let policy = &gateway.policy;
     json!({
         "gateway": {
             "listen": gateway.listen.to_string(),
@@ -87,11 +87,11 @@ fn config(catalog: &Catalog) -> Value {
             "allow_origins": gateway.allow_origins,
             "sse": gateway.sse,
             "websocket": gateway.websocket,
-            "revisions": revisions,
-            "profile": gateway.profile.as_str(),
-            "strict": gateway.strict,
+            "revisions": policy.version.supported.names(),
+            "profile": gateway.profile,
+            "strict": policy.reading == Reading::Strict,
             "lenient": gateway.lenient,
-            "require": gateway.require,
+            "require": policy.required,
         },
         "servers": Value::Object(servers.collect()),
     })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcpact::server::backend::date;
 use mcpact_config::{
     Catalog, CatalogError, Change, Changes, ConfigDigest, ConfigWatcher, GatewayConfig,
-    LoadedConfig, Problem, ServerName, Severity, Source, load,
+    LoadedConfig, PolicySettings, Problem, ServerName, Severity, Source, load_with,
 };
 
 use tokio::task::spawn_blocking;
@@ -25,6 +25,8 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// Listen address that overrides the configured one.
     pub listen: Option<SocketAddr>,
+    /// Protocol settings that override the configured ones.
+    pub policy: PolicySettings,
 }
 
 /// Time after which a missing file is reported.
@@ -49,7 +51,7 @@ mcpact_spec::stable_strings! {
 
 impl ConfigFile {
     fn load(&self) -> Result<LoadedConfig, CatalogError> {
-        let mut loaded = load(&self.path)?;
+        let mut loaded = load_with(&self.path, &self.policy)?;
         if let Some(listen) = self.listen {
             loaded.catalog.gateway.override_listen(listen);
         }
@@ -228,7 +230,8 @@ fn at_once(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 8
 }
 
 /// Keys of `[gateway]` that need a restart, and whether they changed; `tls_cert` includes `tls_key`.
-fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 16] {
+fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 17] {
+    let (was, is) = (&old.policy, &new.policy);
     [
         ("listen", old.listen != new.listen),
         ("token", old.token != new.token),
@@ -240,15 +243,13 @@ fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bo
         ("websocket", old.websocket != new.websocket),
         ("control", old.control != new.control),
         ("list_seconds", old.list_wait != new.list_wait),
-        ("revisions", old.revisions != new.revisions),
         ("profile", old.profile != new.profile),
-        ("strict", old.strict != new.strict),
-        ("undeclared", old.undeclared != new.undeclared),
-        (
-            "announce_extras",
-            old.announce_extras != new.announce_extras,
-        ),
-        ("require", old.require != new.require),
+        ("revisions", was.version != is.version),
+        ("strict", was.reading != is.reading),
+        ("undeclared", was.undeclared != is.undeclared),
+        ("announce_extras", was.extras != is.extras),
+        ("max_batch_size", was.batch_limit != is.batch_limit),
+        ("require", was.required != is.required),
     ]
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcpact_engine::classify::param_headers::annotations;
 use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
-use mcpact_spec::{Era, ErrorCode, LogLevel, Method};
+use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Side};
 use mcpact_wire::raw::{Object, ObjectWriter};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -262,8 +262,15 @@ impl Client {
     /// # Errors
     /// The legacy server does not declare logging, or times out.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), ClientError> {
+        let pact = self.pact();
+        // Some servers announce fewer levels than the specification has.
+        let level = pact
+            .party(Side::Server)
+            .capabilities
+            .extras()
+            .settable(level);
         self.shared.set_log_level(level);
-        if self.pact().era() == Era::Modern {
+        if pact.era() == Era::Modern {
             return Ok(());
         }
         let params = ObjectWriter::new().text("level", level.as_str()).finish();
