@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::list_kind::ListKind;
 use super::name_registry::{NameRegistry, Origin};
 use super::name_table::{NameFormat, NameTable};
-use super::rewrite::{edit, quoted};
+use super::rewrite::{edit, edit_views, quoted};
 use super::uri_table::UriTable;
 use crate::target::hex;
 
@@ -85,10 +85,17 @@ pub(crate) fn assign_names(
     NameTable::assign(format, registry, origins, items)
 }
 
-/// Registers the URIs of resources and templates.
+/// Registers the URIs of resources and templates, and of the views that tools name.
 pub(crate) fn register_uris(kind: ListKind, parts: &[ServerItems], uris: &mut UriTable) {
     for part in parts {
         for item in &part.items {
+            if kind == ListKind::Tools {
+                let _ = edit_views(item, |uri| {
+                    uris.add_view(part.server, uri);
+                    None
+                });
+                continue;
+            }
             let Some(uri) = item_key(kind, item) else {
                 continue;
             };
@@ -154,21 +161,13 @@ fn with_public_key(
         false => edit(item, kind.key(), |_| Some(quoted(&public)))?,
     };
     if kind == ListKind::Tools {
-        item = with_public_view(&item, server, uris).unwrap_or(item);
+        let public = |uri: &str| match uris.public_uri(server, uri) {
+            Cow::Owned(public) => Some(public),
+            Cow::Borrowed(_) => None,
+        };
+        item = edit_views(&item, public).unwrap_or(item);
     }
     Some((public, item.into_boxed_str()))
-}
-
-/// Returns a tool with the public URI of its UI view.
-fn with_public_view(tool: &str, server: usize, uris: &UriTable) -> Option<String> {
-    let replace = |raw: &str| {
-        let uri = mcpact_wire::scan::text(raw)?;
-        let public = uris.public_uri(server, &uri);
-        (public != uri).then(|| quoted(&public))
-    };
-    edit(tool, "_meta", |meta| {
-        edit(meta, "ui", |ui| edit(ui, "resourceUri", replace))
-    })
 }
 
 impl MergedList {
@@ -291,13 +290,13 @@ mod tests {
         register_uris(ListKind::Resources, &resources, &mut uris);
         let parts = [part(
             1,
-            &[r#"{"name":"x","_meta":{"ui":{"resourceUri":"ui://v"}}}"#],
+            &[r#"{"name":"x","_meta":{"ui":{"resourceUri":"ui://v"},"ui/resourceUri":"ui://v"}}"#],
         )];
         let names = named(&parts);
         let merged = merge(ListKind::Tools, &parts, &names, &uris);
         assert_eq!(
             merged.page(ListKind::Tools, None, 10).unwrap(),
-            r#""tools":[{"name":"b__x","_meta":{"ui":{"resourceUri":"mcpact://b/ui://v"}}}]"#
+            r#""tools":[{"name":"b__x","_meta":{"ui":{"resourceUri":"ui://b/v"},"ui/resourceUri":"ui://b/v"}}]"#
         );
     }
 }

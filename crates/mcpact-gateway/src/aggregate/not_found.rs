@@ -15,7 +15,7 @@ use crate::exchange::{refusal, refuse};
 use crate::reason::Reason;
 use crate::upstream::tool_filter;
 
-const fn word(kind: ListKind) -> &'static str {
+pub(crate) const fn word(kind: ListKind) -> &'static str {
     match kind {
         ListKind::Prompts => "prompt",
         ListKind::Tools | ListKind::Resources | ListKind::Templates => "tool",
@@ -167,8 +167,14 @@ fn unavailable(
     refusal(code, message, Some(data), revision)
 }
 
+/// Returns the message for a name or URI of several servers, with the forms that name one of them.
+pub(crate) fn ambiguous(what: &str, name: &str, forms: &[String]) -> String {
+    let (name, forms) = (shortened(name), listed_of(name, forms));
+    format!("Several servers have the {what} `{name}`; say which one is meant: {forms}")
+}
+
 /// Returns similar entries of a list, or its beginning.
-pub(crate) fn listed_of(given: &str, all: &[String]) -> String {
+fn listed_of(given: &str, all: &[String]) -> String {
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     listed(given, &all)
 }

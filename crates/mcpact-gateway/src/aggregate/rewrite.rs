@@ -85,6 +85,23 @@ pub(crate) fn with_subject(method: Method, params: &str, inner: &str) -> Option<
     edit(params, "ref", |raw| replace(raw, key))
 }
 
+/// Returns a tool or the result of a call with changed URIs of its view, in both keys; none if nothing changes.
+pub(crate) fn edit_views(
+    raw: &str,
+    mut change: impl FnMut(&str) -> Option<String>,
+) -> Option<String> {
+    let mut change = |raw: &str| Some(quoted(&change(&text(raw)?)?));
+    edit(raw, "_meta", |meta| {
+        let nested = edit(meta, "ui", |ui| edit(ui, "resourceUri", &mut change));
+        let flat = edit(
+            nested.as_deref().unwrap_or(meta),
+            "ui/resourceUri",
+            &mut change,
+        );
+        flat.or(nested)
+    })
+}
+
 /// Returns the object with another value of a member; none if nothing changes.
 pub(crate) fn edit(
     raw: &str,
@@ -151,7 +168,10 @@ impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
     /// Returns the result of a method with rewritten URIs; none if nothing changes. Text content is never changed.
     pub(crate) fn result(&mut self, method: Method, raw: &str) -> Option<String> {
         // Fast path: most results contain no URI.
-        if !raw.contains("uri\"") && !raw.contains("uri\\") {
+        if !["uri\"", "Uri\"", "uri\\"]
+            .iter()
+            .any(|end| raw.contains(end))
+        {
             return None;
         }
         match method {
@@ -159,8 +179,11 @@ impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
                 edit_each(raw, |raw| self.member(raw))
             }),
             Method::ToolsCall | Method::TasksResult => {
-                edit(raw, "content", |raw| edit_each(raw, |raw| self.block(raw)))
+                let content = edit(raw, "content", |raw| edit_each(raw, |raw| self.block(raw)));
+                let views = edit_views(content.as_deref().unwrap_or(raw), &mut self.0);
+                views.or(content)
             }
+            Method::TasksGet => edit(raw, "result", |raw| self.result(Method::ToolsCall, raw)),
             Method::PromptsGet => edit(raw, "messages", |raw| {
                 edit_each(raw, |raw| edit(raw, "content", |raw| self.content(raw)))
             }),
@@ -258,6 +281,16 @@ mod tests {
                 Method::PromptsGet,
                 r#"{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"y"}}}]}"#,
                 r#"{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"g:y"}}}]}"#,
+            ),
+            (
+                Method::ToolsCall,
+                r#"{"content":[],"_meta":{"ui":{"resourceUri":"x","a":1},"ui/resourceUri":"y"}}"#,
+                r#"{"content":[],"_meta":{"ui":{"resourceUri":"g:x","a":1},"ui/resourceUri":"g:y"}}"#,
+            ),
+            (
+                Method::TasksGet,
+                r#"{"taskId":"t","result":{"content":[{"type":"resource_link","uri":"x"}]}}"#,
+                r#"{"taskId":"t","result":{"content":[{"type":"resource_link","uri":"g:x"}]}}"#,
             ),
             (
                 Method::ToolsCall,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_config::{listed, shortened};
+use mcpact_config::listed;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::envelope::Params;
 use mcpact_wire::raw::ObjectWriter;
@@ -11,11 +11,11 @@ use mcpact_wire::scan::text;
 use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_table::may_have_hash_suffix;
-use crate::aggregate::not_found::{self, listed_of};
+use crate::aggregate::not_found;
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::sealed_state::ItemNames;
 use crate::aggregate::server_entry::ServerEntry;
-use crate::aggregate::uri_table::{UriTable, is_qualified, qualified};
+use crate::aggregate::uri_table::{UriTable, VIEWS, is_qualified, qualified};
 use crate::downstream::client::DownstreamClient;
 use crate::error::ServeError;
 use crate::exchange::{refusal, refuse};
@@ -135,8 +135,42 @@ impl Aggregator {
             return Ok(found);
         }
         // The server may be starting by now.
-        let coming = by_prefix.filter(|(entry, _)| entry.is_coming(kind));
-        coming.ok_or_else(|| not_found::not_found(self, kind, name, &list, revision))
+        if let Some(coming) = by_prefix.filter(|(entry, _)| entry.is_coming(kind)) {
+            return Ok(coming);
+        }
+        let original = self.by_original_name(client, kind, name, revision)?;
+        original.ok_or_else(|| not_found::not_found(self, kind, name, &list, revision))
+    }
+
+    /// Returns the only item with this original name, by which a view calls the tools of its own server. An ambiguous name
+    /// is refused. A name that clients know as a public one never gets another meaning.
+    fn by_original_name(
+        &self,
+        client: &DownstreamClient,
+        kind: ListKind,
+        name: &str,
+        revision: Revision,
+    ) -> Result<Option<Target>, ServeError> {
+        let own = client.own_lists.merges.names(kind);
+        let own = own.filter(|names| self.is_current(&names.server_set));
+        let names = own.or_else(|| self.merges.shared.names(kind));
+        let Some(names) = names.filter(|_| !self.merges.is_taken(kind, name)) else {
+            return Ok(None);
+        };
+        let entries = names.server_set.entries.iter().enumerate();
+        let prefixed = entries.filter(|(_, entry)| !entry.prefix.is_empty());
+        let having =
+            prefixed.filter_map(|(at, entry)| Some((entry, names.table.public_name(at, name)?)));
+        let having: Vec<_> = having.collect();
+        match having.as_slice() {
+            [] => Ok(None),
+            [(only, _)] => Ok(Some((Arc::clone(only), Box::from(name)))),
+            several => {
+                let forms: Vec<_> = several.iter().map(|(_, public)| (*public).into()).collect();
+                let why = not_found::ambiguous(not_found::word(kind), name, &forms);
+                Err(refuse(ErrorCode::InvalidParams, why, revision))
+            }
+        }
     }
 
     /// Returns the server with the prefix of a name, if it is the only one, and the original name. None if the item has
@@ -200,6 +234,10 @@ impl Aggregator {
         if let Some(found) = known.or_else(|| self.resource_for(client, uri)) {
             return Ok(found);
         }
+        if uri.starts_with(VIEWS) {
+            // Servers need not list the views that their tools name.
+            merged_list(self, client, ListKind::Tools, revision).await?;
+        }
         let resources = merged_list(self, client, ListKind::Resources, revision).await?;
         if let Some(found) = self.resource_for(client, uri) {
             return Ok(found);
@@ -213,6 +251,12 @@ impl Aggregator {
             && let (Some(only), None) = (having.next(), having.next())
         {
             return Ok((Arc::clone(only), Box::from(uri)));
+        }
+        // The result of a call may have named a view that is in no list.
+        if let Some((server, inner)) = server_set.uris().segment(uri)
+            && let Some(entry) = server_set.entries.get(server)
+        {
+            return Ok((Arc::clone(entry), Box::from(inner)));
         }
         let templates = merged_list(self, client, ListKind::Templates, revision).await?;
         let mut all = resources.keys(ListKind::Resources);
@@ -256,7 +300,7 @@ impl Aggregator {
             return None;
         };
         let entry = known.server_set.entries.get(server)?;
-        Some((Arc::clone(entry), Box::from(uri)))
+        Some((Arc::clone(entry), uri.into()))
     }
 
     /// Returns the server of the item that a request names, without requests to servers.
@@ -284,13 +328,9 @@ impl Aggregator {
         }
         let entries = &known.server_set.entries;
         let servers = servers.iter().filter_map(|server| entries.get(*server));
-        let forms: Vec<_> = servers.map(|entry| qualified(&entry.name, uri)).collect();
-        let why = format!(
-            "Several servers have the resource `{}`; use one of these URIs: {}",
-            shortened(uri),
-            listed_of(uri, &forms)
-        );
-        let data = ObjectWriter::new().text("uri", uri).finish();
+        let forms: Vec<_> = servers.map(|entry| qualified(&entry.name, &uri)).collect();
+        let why = not_found::ambiguous("resource", &uri, &forms);
+        let data = ObjectWriter::new().text("uri", &uri).finish();
         let code = ErrorCode::InvalidParams.code();
         Err(refusal(code, why, Some(data), revision))
     }

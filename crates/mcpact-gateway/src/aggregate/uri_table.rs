@@ -3,6 +3,8 @@
 //! A URI of one server stays unchanged. A URI of several servers is qualified: `mcpact://SERVER/` followed by the original
 //! URI, so that templates can still be expanded and routing needs no table. URIs that are qualified already, such as
 //! those of another gateway, are always qualified again.
+//!
+//! A `ui://` URI keeps its scheme, since hosts accept no other for views: `ui://v` of the server `a` becomes `ui://a/v`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -11,6 +13,9 @@ use smallvec::{SmallVec, smallvec};
 
 /// Prefix of qualified URIs.
 const SCHEME: &str = "mcpact://";
+
+/// Prefix of the URIs of views (`ext-apps 2026-01-26 apps#ui-resource-format`).
+pub(crate) const VIEWS: &str = "ui://";
 
 /// Maximum number of remembered unlisted URIs; the oldest are evicted.
 const MAX_MENTIONED: usize = 4096;
@@ -48,6 +53,13 @@ impl UriTable {
         }
     }
 
+    /// Adds the view of a tool, which need not be listed; ignores a URI that no view can have.
+    pub(crate) fn add_view(&mut self, server: usize, uri: &str) {
+        if uri.starts_with(VIEWS) {
+            self.add_resource(server, uri);
+        }
+    }
+
     pub(crate) fn add_template(&mut self, server: usize, template: &str) {
         self.add_resource(server, template);
         let fixed = template.split('{').next().unwrap_or_default();
@@ -66,7 +78,23 @@ impl UriTable {
     /// the URI; they count only for unlisted URIs.
     pub(crate) fn is_plain(&self, server: usize, uri: &str, mentioned: &[usize]) -> bool {
         let owners = || self.owners(uri, mentioned);
-        !is_qualified(uri) && owners().iter().all(|at| *at == server)
+        !is_qualified(uri)
+            && self.named_view(uri).is_none()
+            && owners().iter().all(|at| *at == server)
+    }
+
+    /// Returns the server and the original URI of a view in the qualified form, if the server is known to have it.
+    fn named_view<'a>(&self, uri: &'a str) -> Option<(usize, Cow<'a, str>)> {
+        let (server, inner) = self.segment(uri)?;
+        let owners = self.owners.get(&*inner)?;
+        owners.contains(&server).then_some((server, inner))
+    }
+
+    /// Returns the server in the first segment of the URI of a view, and the URI without it.
+    pub(crate) fn segment<'a>(&self, uri: &'a str) -> Option<(usize, Cow<'a, str>)> {
+        let (name, rest) = uri.strip_prefix(VIEWS)?.split_once('/')?;
+        let server = self.servers.iter().position(|known| **known == *name)?;
+        Some((server, Cow::Owned(format!("{VIEWS}{rest}"))))
     }
 
     /// Returns the servers of an unqualified URI: by the lists, else by mentions, else by the templates.
@@ -84,14 +112,17 @@ impl UriTable {
         &self,
         uri: &'a str,
         mentioned: &[usize],
-    ) -> (SmallVec<[usize; 1]>, &'a str) {
+    ) -> (SmallVec<[usize; 1]>, Cow<'a, str>) {
         let Some(rest) = uri.strip_prefix(SCHEME) else {
-            return (self.owners(uri, mentioned), uri);
+            return match self.named_view(uri) {
+                Some((server, inner)) => (smallvec![server], inner),
+                None => (self.owners(uri, mentioned), Cow::Borrowed(uri)),
+            };
         };
         let (name, inner) = rest.split_once('/').unwrap_or_default();
         match self.servers.iter().position(|known| **known == *name) {
-            Some(server) => (smallvec![server], inner),
-            None => (SmallVec::new(), uri),
+            Some(server) => (smallvec![server], Cow::Borrowed(inner)),
+            None => (SmallVec::new(), Cow::Borrowed(uri)),
         }
     }
 
@@ -113,7 +144,10 @@ pub(crate) fn is_qualified(uri: &str) -> bool {
 
 /// Returns the qualified form of a URI.
 pub(crate) fn qualified(server: &str, uri: &str) -> String {
-    format!("{SCHEME}{server}/{uri}")
+    match uri.strip_prefix(VIEWS) {
+        Some(view) => format!("{VIEWS}{server}/{view}"),
+        None => format!("{SCHEME}{server}/{uri}"),
+    }
 }
 
 impl MentionedUris {
@@ -181,7 +215,7 @@ mod tests {
         for (server, uri, shown) in cells {
             assert_eq!(uris.public_uri(server, uri), shown);
             let found = uris.lookup(shown, &[]);
-            assert_eq!(found, (smallvec![server], uri), "{shown}");
+            assert_eq!(found, (smallvec![server], Cow::Borrowed(uri)), "{shown}");
         }
     }
 
@@ -198,7 +232,7 @@ mod tests {
         ];
         for (uri, mentioned, server) in cells {
             let servers = server.into_iter().collect();
-            assert_eq!(uris.lookup(uri, mentioned), (servers, uri), "{uri}");
+            assert_eq!(uris.lookup(uri, mentioned), (servers, uri.into()), "{uri}");
         }
     }
 
@@ -208,9 +242,9 @@ mod tests {
         let uris = uris();
         for uri in ["test://both", "same://7", "same://{x}"] {
             let forms = ["a", "b"].map(|server| qualified(server, uri));
-            assert_eq!(uris.lookup(uri, &[]), (smallvec![0, 1], uri));
+            assert_eq!(uris.lookup(uri, &[]), (smallvec![0, 1], uri.into()));
             for (server, form) in forms.iter().enumerate() {
-                let found = (smallvec![server], uri);
+                let found = (smallvec![server], uri.into());
                 assert_eq!(uris.lookup(form, &[]), found, "{form}");
             }
         }
@@ -244,7 +278,38 @@ mod tests {
         mentioned.record(7, "other://7");
         assert_eq!(mentioned.owners("other://7"), [7, 8]);
         let found = uris.lookup("other://7", &[1, 0]);
-        assert_eq!(found, (smallvec![1, 0], "other://7"));
+        assert_eq!(found, (smallvec![1, 0], "other://7".into()));
+    }
+
+    /// Views of two servers keep their scheme. A URI that looks like the qualified one of another view is qualified too.
+    #[test]
+    fn qualified_views_keep_their_scheme() {
+        let mut uris = UriTable::new(["a", "b"]);
+        for (server, uri) in [
+            (0, "ui://v"),
+            (1, "ui://v"),
+            (1, "ui://a/v"),
+            (0, "ui://a/w"),
+        ] {
+            uris.add_resource(server, uri);
+        }
+        let cells = [
+            (0, "ui://v", "ui://a/v"),
+            (1, "ui://v", "ui://b/v"),
+            (1, "ui://a/v", "ui://b/a/v"),
+            (0, "ui://a/w", "ui://a/w"),
+        ];
+        for (server, uri, shown) in cells {
+            assert_eq!(uris.public_uri(server, uri), shown);
+            for shown in [shown, &format!("mcpact://{}/{uri}", ["a", "b"][server])] {
+                let found = uris.lookup(shown, &[]);
+                assert_eq!(found, (smallvec![server], uri.into()), "{shown}");
+            }
+        }
+        assert_eq!(
+            uris.lookup("ui://v", &[]),
+            (smallvec![0, 1], "ui://v".into())
+        );
     }
 
     #[test]

@@ -140,6 +140,12 @@ impl SharedMerges {
         }
     }
 
+    /// Returns true if the public name is assigned.
+    pub(crate) fn is_taken(&self, kind: ListKind, public: &str) -> bool {
+        let registry = self.registry(kind);
+        registry.is_some_and(|registry| lock(registry).is_taken(public))
+    }
+
     /// Returns true if the public name is, or could become, that of this item.
     pub(crate) fn may_be(&self, kind: ListKind, public: &str, origin: &Origin, name: &str) -> bool {
         let registry = self.registry(kind);
@@ -216,10 +222,9 @@ impl<'a> Merge<'a> {
     async fn run(self) -> Option<Arc<MergedList>> {
         let (server_set, client, kind) = (self.server_set, self.client, self.kind);
         let merges = &self.aggregator.merges;
-        let lists = refresh::server_lists(self.aggregator, server_set, client, kind);
-        let (sources, audience) = lists.await;
-        let digests = sources.iter().map(|list| Some(list.as_ref()?.digest));
-        let digests: SourceDigests = digests.collect();
+        let (lists, audience) = self.lists().await;
+        let (_, sources) = lists.first()?;
+        let digests = digests(&lists);
         let key = MergedViewKey {
             server_set: server_set.version,
             kind,
@@ -231,20 +236,41 @@ impl<'a> Merge<'a> {
         if let Some(list) = own.or_else(|| merges.shared.get(&key, &digests)) {
             return Some(list);
         }
-        let mut items = items(&sources, self.revision);
+        let cache = self.cache(audience);
+        let mut items = items(sources, self.revision);
         server_set.retain(&mut items, |entry, name| entry.serves(kind, name));
-        let (list, cache) = match merges.registry(kind) {
+        let uris = self.register_uris(cache, &lists)?;
+        let list = Arc::new(match merges.registry(kind) {
             Some(registry) => {
-                let cache = self.cache(audience);
-                let names = self.assign_names(registry, cache, &sources, &items)?;
-                (self.merge_named(&names.table, items), cache)
+                let names = self.assign_names(registry, cache, sources, &items)?;
+                self.merge_named(&names.table, &uris, items)
             }
-            None => self.merge_resources(&sources, audience, &items).await?,
-        };
-        let list = Arc::new(list);
+            None => merge::merge(kind, &items, &NameTable::default(), &uris),
+        });
         let is_current = || self.aggregator.is_current(server_set);
         let is_inserted = cache.insert(key, digests, &list, is_current);
         is_inserted.then_some(list)
+    }
+
+    /// Returns the lists to merge, then those on which their URIs depend, and the audience of all.
+    ///
+    /// The server of a URI depends on all resources and templates, and that of a view also on the tools, so that it does
+    /// not depend on the order in which a client requests the lists.
+    async fn lists(&self) -> (Vec<(ListKind, Sources)>, Audience) {
+        let fetch =
+            |kind| refresh::server_lists(self.aggregator, self.server_set, self.client, kind);
+        let (sources, mut audience) = fetch(self.kind).await;
+        let mut lists = vec![(self.kind, sources)];
+        let is_of_resources = matches!(self.kind, ListKind::Resources | ListKind::Templates);
+        for other in [ListKind::Resources, ListKind::Templates, ListKind::Tools] {
+            let is_related = is_of_resources && other != ListKind::Tools;
+            if other != self.kind && (is_related || has_views(&lists)) {
+                let (sources, other_audience) = fetch(other).await;
+                audience = audience.or(other_audience);
+                lists.push((other, sources));
+            }
+        }
+        (lists, audience)
     }
 
     /// Returns the cache for merged lists: that of the client for lists that no other client sees.
@@ -294,10 +320,12 @@ impl<'a> Merge<'a> {
     }
 
     /// Merges tools or prompts.
-    fn merge_named(&self, names: &NameTable, mut items: Vec<ServerItems>) -> MergedList {
-        let known = self.aggregator.merges.shared.uris();
-        let none = self.server_set.uris();
-        let uris = known.as_ref().map_or(&none, |known| &known.table);
+    fn merge_named(
+        &self,
+        names: &NameTable,
+        uris: &UriTable,
+        mut items: Vec<ServerItems>,
+    ) -> MergedList {
         if self.kind == ListKind::Tools {
             let declared = self.client.declared.under(self.revision);
             self.server_set.retain(&mut items, |entry, name| {
@@ -307,42 +335,33 @@ impl<'a> Merge<'a> {
         merge::merge(self.kind, &items, names, uris)
     }
 
-    /// Merges resources or templates; none if the servers were replaced meanwhile. The server of a URI depends on both
-    /// lists and on those of other clients, so that a URI has the same server for all clients.
-    async fn merge_resources(
-        &self,
-        sources: &Sources,
-        audience: Audience,
-        items: &[ServerItems],
-    ) -> Option<(MergedList, &'a MergeCache)> {
-        let (server_set, kind) = (self.server_set, self.kind);
-        let other = match kind {
-            ListKind::Resources => ListKind::Templates,
-            ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
-        };
-        let others = refresh::server_lists(self.aggregator, server_set, self.client, other);
-        let (other_sources, other_audience) = others.await;
-        let cache = self.cache(audience.or(other_audience));
+    /// Returns the URIs in these lists and in those of other clients, so that a URI has the same server for all clients.
+    /// None if the servers were replaced meanwhile.
+    fn register_uris(&self, cache: &MergeCache, lists: &[(ListKind, Sources)]) -> Option<UriTable> {
+        let server_set = self.server_set;
         let mut uris = server_set.uris();
-        merge::register_uris(kind, items, &mut uris);
-        let other_items = self::items(&other_sources, self.revision);
-        merge::register_uris(other, &other_items, &mut uris);
-        for (kind, sources) in [(kind, sources), (other, &other_sources)] {
-            let others = server_set.other_lists(kind, sources);
-            let others = others.map(|(server, _, list)| list.items(server, self.revision));
-            merge::register_uris(kind, &others.collect::<Vec<_>>(), &mut uris);
+        // Lists that have no URIs do not replace the table.
+        if self.kind == ListKind::Prompts || (self.kind == ListKind::Tools && lists.len() == 1) {
+            return Some(uris);
         }
-        let list = merge::merge(kind, items, &NameTable::default(), &uris);
+        let nothing = server_set.entries.iter().map(|_| None).collect();
+        let has_tools = lists.iter().any(|(kind, _)| *kind == ListKind::Tools);
+        let tools = (!has_tools).then_some((ListKind::Tools, nothing));
+        for (kind, sources) in lists.iter().chain(&tools) {
+            merge::register_uris(*kind, &items(sources, self.revision), &mut uris);
+            let others = server_set.other_lists(*kind, sources);
+            let others = others.map(|(server, _, list)| list.items(server, self.revision));
+            merge::register_uris(*kind, &others.collect::<Vec<_>>(), &mut uris);
+        }
         let mut known = lock(&cache.uris);
         if !self.aggregator.is_current(server_set) {
             return None;
         }
         *known = Some(Arc::new(Routes {
             server_set: Arc::clone(server_set),
-            table: uris,
+            table: uris.clone(),
         }));
-        drop(known);
-        Some((list, cache))
+        Some(uris)
     }
 }
 
@@ -394,6 +413,17 @@ impl ServerSet {
             });
         }
     }
+}
+
+fn digests(lists: &[(ListKind, Sources)]) -> SourceDigests {
+    let all = lists.iter().flat_map(|(_, sources)| sources);
+    all.map(|list| Some(list.as_ref()?.digest)).collect()
+}
+
+/// Returns true if one of the lists may name a view.
+fn has_views(lists: &[(ListKind, Sources)]) -> bool {
+    let mut known = lists.iter().flat_map(|(_, sources)| sources).flatten();
+    known.any(|list| list.has_views)
 }
 
 fn items(sources: &Sources, client: Revision) -> Vec<ServerItems> {

@@ -23,6 +23,8 @@ pub(crate) struct ServerList {
     /// Digest of the items, independent of the pages.
     pub(crate) digest: [u8; 32],
     count: usize,
+    /// True if the list may name a view.
+    pub(crate) has_views: bool,
     defects: ListDefects,
 }
 
@@ -51,6 +53,7 @@ impl ServerList {
             revision,
             digest: digest.finalize().into(),
             count: items.len(),
+            has_views: pages.iter().any(|page| page.contains("\"ui:")),
             defects,
             pages,
         }

@@ -3,6 +3,7 @@
 
 mod aggregated_tasks;
 mod aggregation;
+mod apps;
 mod call_errors;
 mod call_routing;
 mod completion_and_log_levels;

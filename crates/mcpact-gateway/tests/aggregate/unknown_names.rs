@@ -22,7 +22,7 @@ async fn unknown_name_lists_similar_names() {
                 on_stdio(&aggregator, client(revision)).await
             };
             let what = format!("{revision} http: {is_http}");
-            for given in ["right__ech", "echo", "rihgt__echo"] {
+            for given in ["right__ech", "ech", "rihgt__echo"] {
                 let error = connected.call_tool(given, json!({"text": "x"})).await;
                 let error = error.unwrap_err();
                 let text = error.to_string();
@@ -38,6 +38,11 @@ async fn unknown_name_lists_similar_names() {
                     "{what}: {text}"
                 );
             }
+            let error = connected.call_tool("echo", json!({"text": "x"})).await;
+            let error = error.unwrap_err();
+            assert_eq!(error.code(), Some(-32602), "{what}: {error}");
+            let meant = "say which one is meant: `left__echo`, `right__echo`";
+            assert!(error.to_string().contains(meant), "{what}: {error}");
             let long = "x".repeat(100_000);
             let text = connected.call_tool(&long, json!({})).await.unwrap_err();
             assert!(text.to_string().len() < 4000, "{what}");
