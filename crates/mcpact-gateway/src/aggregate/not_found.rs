@@ -170,7 +170,7 @@ fn unavailable(
 /// Returns the message for a name or URI of several servers, with the forms that name one of them.
 pub(crate) fn ambiguous(what: &str, name: &str, forms: &[String]) -> String {
     let (name, forms) = (shortened(name), listed_of(name, forms));
-    format!("Several servers have the {what} `{name}`; say which one is meant: {forms}")
+    format!("Several servers have the {what} `{name}`; use one of: {forms}")
 }
 
 /// Returns similar entries of a list, or its beginning.
