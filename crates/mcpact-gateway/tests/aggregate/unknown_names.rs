@@ -41,7 +41,7 @@ async fn unknown_name_lists_similar_names() {
             let error = connected.call_tool("echo", json!({"text": "x"})).await;
             let error = error.unwrap_err();
             assert_eq!(error.code(), Some(-32602), "{what}: {error}");
-            let meant = "say which one is meant: `left__echo`, `right__echo`";
+            let meant = "use one of: `left__echo`, `right__echo`";
             assert!(error.to_string().contains(meant), "{what}: {error}");
             let long = "x".repeat(100_000);
             let text = connected.call_tool(&long, json!({})).await.unwrap_err();
