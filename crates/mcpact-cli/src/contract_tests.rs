@@ -29,6 +29,7 @@ fn commands() -> Vec<(String, Command)> {
     all
 }
 
+/// U3: commands and flags change only with their contract.
 #[test]
 fn contract_of_commands_and_flags() {
     let commands = commands();

@@ -206,7 +206,7 @@ fn without_ports(text: &str) -> String {
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}"#;
 
-/// T2: started by a client, the bridge works, writes nothing to stderr, and exits with its client.
+/// T2, U6: started by a client, the bridge works, writes nothing to stderr, and exits with its client.
 #[test]
 fn bridge_is_silent_and_exits_with_its_client() {
     let folder = tempfile::tempdir().unwrap();

@@ -702,6 +702,35 @@ fn import_never_writes_what_check_refuses() {
     }
 }
 
+/// Variables may be set after an import, which names those that are not.
+#[test]
+fn import_names_unset_variables() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        &folder.path().join("a.json"),
+        r#"{"servers": {"a": {"command": "sleep", "env": {"K": "${NOPE}", "L": "${input:key}"}}}}"#,
+    );
+    let in_folder = |args: &[&str], set: &[(&str, &str)]| {
+        let mut command = mcpact(args);
+        command.envs(set.iter().copied());
+        command.current_dir(folder.path()).output().unwrap()
+    };
+    let output = in_folder(&["import", "a.json"], &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+    for name in ["NOPE", "KEY"] {
+        let expected = format!("variable `{name}` is not set");
+        assert!(
+            text(&output.stderr).contains(&expected),
+            "{}",
+            seen(&output)
+        );
+    }
+    let check = ["check", "mcpact.toml"];
+    assert_eq!(in_folder(&check, &[]).status.code(), Some(7));
+    let output = in_folder(&check, &[("NOPE", "1"), ("KEY", "2")]);
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+}
+
 /// A server that `check` refuses is left out when all clients are imported.
 #[cfg(unix)]
 #[test]

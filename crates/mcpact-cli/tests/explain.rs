@@ -239,7 +239,7 @@ fn full_disk_is_an_error() {
     );
 }
 
-/// N33: the trail has both declarations, the selected version, every dropped capability with its
+/// N33, U1: the trail has both declarations, the selected version, every dropped capability with its
 /// reason, and the result. The report has the trimmed capabilities.
 #[test]
 fn trail_records_the_negotiation() {
@@ -302,7 +302,7 @@ fn every_denied_method_has_reason_remedy_and_page() {
     assert!(closed > 0);
 }
 
-/// In JSON as in text.
+/// U5: in JSON as in text.
 #[test]
 fn every_refusal_has_reason_explanation_and_remedy() {
     let runs: [&[&str]; 5] = [

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mcpact_config::import::{CLIENTS, Client, Folders, Import};
 use mcpact_config::{
-    CatalogError, HostEnvironment as _, LocalHost, Problem, Severity, read_source,
+    CatalogError, HostEnvironment as _, LocalHost, Problem, Severity, inspect, read_source,
 };
 use tempfile::NamedTempFile;
 
@@ -50,6 +50,10 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
         let count = report::count(import.servers.len(), "server");
         let names = import.servers.join(", ");
         report::print(&format!("{output}: {count}: {names}\n"))?;
+        // Only variables can be missing: the import refused everything else.
+        let (source, mut outcome) = inspect(&args.output)?;
+        outcome.problems.retain(is_error);
+        report::eprint(&problems::list(&source, &outcome.problems));
         report::hint(&format!("run `mcpact check {output}` to review them"));
     }
     Ok(Exit::Ok)
@@ -69,7 +73,6 @@ fn check_output(args: &ImportArgs) -> Result<(), CliError> {
 
 /// Rejects the import if a source that was given explicitly has errors.
 fn reject_errors(import: &Import) -> Result<(), CliError> {
-    let is_error = |problem: &Problem| problem.severity == Severity::Error;
     let mut reports = import.reports.iter();
     match reports.find(|(_, problems)| problems.iter().any(is_error)) {
         None => Ok(()),
@@ -78,6 +81,10 @@ fn reject_errors(import: &Import) -> Result<(), CliError> {
             problems: problems.clone(),
         })),
     }
+}
+
+fn is_error(problem: &Problem) -> bool {
+    problem.severity == Severity::Error
 }
 
 fn folders() -> Result<Folders, CliError> {

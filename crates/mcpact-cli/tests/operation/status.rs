@@ -219,7 +219,7 @@ fn server_log_is_shown_with_masked_secrets() {
     assert_eq!(stdout.lines().count(), 1);
 }
 
-/// L16: the key `undeclared` sets the level.
+/// L16, K2: the key `undeclared` sets the level.
 #[test]
 fn undeclared_notifications_are_logged_as_configured() {
     let note = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});

@@ -124,11 +124,16 @@ impl Running {
 
     /// Sends a request and returns the status.
     pub(crate) async fn send(&self, verb: &str, path: &str, body: &str) -> u16 {
+        let answer = self.exchange(verb, path, body).await;
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Sends a request and returns the whole response.
+    pub(crate) async fn exchange(&self, verb: &str, path: &str, body: &str) -> String {
         let origin = self.url.strip_suffix("/mcp").unwrap();
         let headers = "Content-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\n";
-        let answer = exchange(verb, origin, path, headers, body).await;
-        answer.split(' ').nth(1).unwrap().parse().unwrap()
+        exchange(verb, origin, path, headers, body).await
     }
 
     pub(crate) async fn client(&self, revision: Revision) -> Client {

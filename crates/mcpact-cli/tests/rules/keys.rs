@@ -1,7 +1,7 @@
 //! Config keys for negotiation and tool visibility.
 
 use mcpact::client::ClientBuilder;
-use mcpact::model::ElicitResult;
+use mcpact::model::{ElicitResult, TaskSupport};
 use mcpact_spec::Revision;
 use serde_json::json;
 
@@ -14,7 +14,71 @@ async fn is_served(builder: ClientBuilder, url: &str) -> bool {
     }
 }
 
-/// `revisions`, `require` and `hidden_tools`.
+/// K2: keys of the gateway decide the handshake with a client, and `era` that with a server.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_decide_each_handshake() {
+    let none = json!({});
+    let wrong = json!({"roots": []});
+    for (keys, version, declared, expected) in [
+        (
+            "",
+            "2025-06-18",
+            &wrong,
+            r#""protocolVersion":"2025-06-18""#,
+        ),
+        ("strict = true", "2025-06-18", &wrong, r#""code":-32602"#),
+        (
+            "profile = \"mcpv-strict\"",
+            "2025-06-18",
+            &none,
+            r#""code":-32602"#,
+        ),
+        (
+            "profile = \"mcpv-strict\"",
+            "2025-11-25",
+            &none,
+            r#""protocolVersion":"2025-11-25""#,
+        ),
+        (
+            "revisions = [\"2025-06-18\"]",
+            "2025-11-25",
+            &none,
+            r#""protocolVersion":"2025-06-18""#,
+        ),
+        (
+            "require = [\"elicitation\"]",
+            "2025-11-25",
+            &none,
+            "\"requiredCapabilities\":{\"elicitation\"",
+        ),
+    ] {
+        let harness = Harness::new();
+        harness.configure(
+            "own.toml",
+            &format!("[gateway]\n{keys}\n[servers.a]\nbuiltin = \"everything\"\n"),
+        );
+        let running = harness.serve(&["--config", "own.toml"]);
+        let params = json!({"protocolVersion": version, "capabilities": declared, "clientInfo": {"name": "c", "version": "1"}});
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+        let answer = running.exchange("POST", "/mcp", &request.to_string()).await;
+        assert!(answer.contains(expected), "{keys}: {answer}");
+    }
+    let harness = Harness::new();
+    harness.configure(
+        "own.toml",
+        "[servers.old]\ncommand = \"SERVER\"\nera = \"2025-03-26\"\n[servers.new]\ncommand = \"SERVER\"\nera = \"2025-11-25\"\n",
+    );
+    let running = harness.serve(&["--config", "own.toml"]);
+    let connected = running.client(Revision::V2025_11_25).await;
+    let tools = connected.list_tools().await.unwrap();
+    let has_tasks = |server: &str| {
+        let mut own = tools.iter().filter(|tool| tool.name.starts_with(server));
+        own.any(|tool| tool.supports_tasks() != TaskSupport::Forbidden)
+    };
+    assert!(has_tasks("new__") && !has_tasks("old__"));
+}
+
+/// K2: `revisions`, `require` and `hidden_tools`.
 #[tokio::test(flavor = "multi_thread")]
 async fn negotiation_follows_the_config() {
     let harness = Harness::new();

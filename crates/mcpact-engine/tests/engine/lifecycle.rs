@@ -290,7 +290,7 @@ fn handlers_and_declarations_are_compared() {
     );
 }
 
-/// L21: a fallback runs instead, and learns why.
+/// L21, U8: a fallback runs instead, and learns why.
 #[test]
 fn a_missing_feature_degrades_gracefully() {
     let pact: Pact = pact(

@@ -127,6 +127,7 @@ impl HealthCheck {
 mod tests {
     use super::*;
 
+    /// G11: a legacy server is pinged, a modern one asked for its description, and a configured probe runs in both eras.
     #[test]
     fn probe_depends_on_the_era() {
         let cases = [

@@ -50,7 +50,7 @@ async fn arguments_are_completed_by_their_server() {
     }
 }
 
-/// A log level is set at all servers, including those connected later, and loggers name their server.
+/// O4: a log level is set at all servers, including those connected later, and loggers name their server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_level_is_set_at_all_servers() {
     let aggregator = aggregator(

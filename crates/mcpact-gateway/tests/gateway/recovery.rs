@@ -36,7 +36,7 @@ async fn client_of_dead_server(gateway: &Gateway, origin: &str) -> Client {
     connected
 }
 
-/// A stuck server is detected while it has calls, also if the health check is a tool; the stop cause is reported.
+/// G11: a stuck server is detected while it has calls, also if the health check is a tool; the stop cause is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_checks_detect_a_stuck_server() {
     let catalog = format!(
