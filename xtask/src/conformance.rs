@@ -1,7 +1,7 @@
 //! The official conformance suite, judged by a stricter rule than its own.
 //!
-//! The suite comes from npm. It runs a client against `mcpact everything` and a server against the
-//! example `conformance_client`, and writes its results. `strict.rs` judges them. Every failure needs
+//! The suite comes from npm. It runs a client against `mcpact everything`, also behind `mcpact bridge` and `mcpact serve`,
+//! and a server against the example `conformance_client`, and writes its results. `strict.rs` judges them. Every failure needs
 //! an entry with a reason in `conformance-baseline.toml`, and every entry must match a failure.
 
 mod baseline;
@@ -13,6 +13,8 @@ mod score;
 mod server;
 mod strict;
 mod suite;
+
+use std::time::Instant;
 
 use mcpact_spec::Revision;
 
@@ -86,8 +88,13 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
         if !options.wants(leg) {
             continue;
         }
+        let start = Instant::now();
         match leg::run(leg, checkout, &suite, &revisions)? {
-            Run::Done(done) => scores.extend(done),
+            Run::Done(done) => {
+                let seconds = start.elapsed().as_secs();
+                report::say(format_args!("{leg}: {seconds} s"));
+                scores.extend(done);
+            }
             Run::Skipped(why) => report::say(format_args!("{leg}: skipped: {why}")),
         }
     }

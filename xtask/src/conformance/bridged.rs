@@ -1,5 +1,6 @@
-//! Our reference server behind a bridge.
+//! Our reference server behind a bridge or a gateway.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,13 +11,23 @@ use super::suite::Suite;
 use crate::failure::Failure;
 use crate::listening::Listening;
 
-/// A bridge and, where it does not start it itself, the server behind it.
+/// A bridge or a gateway and, where it does not start it itself, the server behind it.
 pub(super) struct Bridged {
+    leg: Leg,
     pub(super) front: Listening,
     _back: Option<Listening>,
 }
 
 impl Bridged {
+    /// URL for the suite.
+    pub(super) fn url(&self) -> String {
+        let url = self.front.url();
+        match self.leg {
+            Leg::ServeOne => url.replacen("/mcp", "/servers/one/mcp", 1),
+            _ => url.to_owned(),
+        }
+    }
+
     /// Starts the bridge and the server for the scenarios of `revision`.
     pub(super) fn start(
         leg: Leg,
@@ -30,23 +41,41 @@ impl Bridged {
             (_, Era::Modern) => Revision::newest(Era::Legacy),
         };
         let server = ["everything", "--revisions", behind.as_str()];
-        let mut bridge = Command::new(binary);
+        let mut front = Command::new(binary);
         // What is learned about a server must not outlive the run.
-        bridge.env("XDG_CACHE_HOME", suite.log("cache"));
-        bridge.args(["bridge", "--listen", "127.0.0.1:0"]);
-        let back = if leg == Leg::BridgeStdio {
-            bridge.arg("--").arg(binary).args(server);
-            None
-        } else {
-            let mut command = Command::new(binary);
-            command.args(server).args(["--listen", "127.0.0.1:0"]);
-            let log = suite.log(&format!("{leg}-back"));
-            let back = Listening::start("mcpact everything", command, &log)?;
-            bridge.arg(back.url());
-            Some(back)
-        };
+        front.env("XDG_CACHE_HOME", suite.log("cache"));
+        let mut back = None;
+        match leg {
+            Leg::ServeOne | Leg::ServeAll => {
+                let config = suite.log(&format!("{leg}-config")).with_extension("toml");
+                // Scenarios leave questions unanswered, each of which occupies an instance.
+                let text = format!(
+                    "[gateway]\nnames = \"flat\"\n\
+                     [servers.one]\ncommand = {binary:?}\nargs = {server:?}\nmax_instances = 32\n"
+                );
+                fs::write(&config, text).map_err(Failure::file(&config))?;
+                front.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
+                front.arg(config);
+            }
+            Leg::BridgeStdio => {
+                front.args(["bridge", "--listen", "127.0.0.1:0", "--"]);
+                front.arg(binary).args(server);
+            }
+            _ => {
+                let mut command = Command::new(binary);
+                command.args(server).args(["--listen", "127.0.0.1:0"]);
+                let log = suite.log(&format!("{leg}-back"));
+                let started = Listening::start("mcpact everything", command, &log)?;
+                front.args(["bridge", "--listen", "127.0.0.1:0", started.url()]);
+                back = Some(started);
+            }
+        }
         let log = suite.log(&format!("{leg}-front"));
-        let front = Listening::start("mcpact bridge", bridge, &log)?;
-        Ok(Self { front, _back: back })
+        let front = Listening::start("mcpact", front, &log)?;
+        Ok(Self {
+            leg,
+            front,
+            _back: back,
+        })
     }
 }

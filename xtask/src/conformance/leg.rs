@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 use serde::Deserialize;
 
 use super::bridged::Bridged;
@@ -33,16 +33,22 @@ pub(super) enum Leg {
     BridgeHttp,
     /// The suite calls our server of the same revision through a bridge.
     BridgeSame,
+    /// The suite of the modern revision calls our legacy server at its own endpoint of a gateway that starts it.
+    ServeOne,
+    /// The same at the endpoint for all servers, with flat names.
+    ServeAll,
 }
 
 impl Leg {
     /// All of them, in the order in which they run.
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Server,
         Self::Client,
         Self::BridgeStdio,
         Self::BridgeHttp,
         Self::BridgeSame,
+        Self::ServeOne,
+        Self::ServeAll,
     ];
 
     /// Name in our output.
@@ -53,14 +59,24 @@ impl Leg {
             Self::BridgeStdio => "bridge-stdio",
             Self::BridgeHttp => "bridge-http",
             Self::BridgeSame => "bridge-same",
+            Self::ServeOne => "serve-one",
+            Self::ServeAll => "serve-all",
         }
     }
 
     /// Name that the suite uses for the tested side.
     pub(super) const fn role(self) -> &'static str {
         match self {
-            Self::Server | Self::BridgeStdio | Self::BridgeHttp | Self::BridgeSame => "server",
             Self::Client => "client",
+            _ => "server",
+        }
+    }
+
+    /// Returns `true` if the leg runs the scenarios of this revision.
+    fn covers(self, revision: Revision) -> bool {
+        match self {
+            Self::ServeOne | Self::ServeAll => revision.era() == Era::Modern,
+            _ => true,
         }
     }
 }
@@ -90,13 +106,11 @@ pub(super) fn run(
             Ok(Run::Skipped(format!("`{CLIENT_SOURCE}` does not exist")))
         }
         Leg::Client => own_client(checkout, suite, revisions).map(Run::Done),
-        Leg::BridgeStdio | Leg::BridgeHttp | Leg::BridgeSame => {
-            through_bridge(leg, checkout, suite, revisions).map(Run::Done)
-        }
+        _ => through_gateway(leg, checkout, suite, revisions).map(Run::Done),
     }
 }
 
-fn through_bridge(
+fn through_gateway(
     leg: Leg,
     checkout: &Checkout,
     suite: &Suite,
@@ -106,12 +120,13 @@ fn through_bridge(
     let one = |revision: &Revision| {
         announce(leg, *revision);
         let mut bridge = Bridged::start(leg, &binary, suite, *revision)?;
-        let url = server::by_name(bridge.front.url());
+        let url = server::by_name(&bridge.url());
         let score = suite.run(leg, *revision, &["--url", &url])?;
         bridge.front.must_still_run()?;
         Ok(score)
     };
-    revisions.iter().map(one).collect()
+    let covered = revisions.iter().filter(|revision| leg.covers(**revision));
+    covered.map(one).collect()
 }
 
 /// Runs the server leg against a server that is already running.

@@ -120,10 +120,8 @@ fn scenario_of(folder: &str, leg: Leg) -> Option<&str> {
         return None;
     }
     match leg {
-        Leg::Server | Leg::BridgeStdio | Leg::BridgeHttp | Leg::BridgeSame => {
-            name.strip_prefix("server-")
-        }
         Leg::Client => Some(name),
+        _ => name.strip_prefix("server-"),
     }
 }
 

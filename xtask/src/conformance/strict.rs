@@ -88,10 +88,8 @@ pub(super) fn judge(leg: Leg, scenario: &str, record: Option<&Record>) -> Vec<Fa
         return faults;
     }
     match leg {
-        Leg::Server | Leg::BridgeStdio | Leg::BridgeHttp | Leg::BridgeSame => {
-            faults.extend(server_fault(scenario, &record.checks))
-        }
         Leg::Client => faults.extend(client_fault(scenario, &record.complaint)),
+        _ => faults.extend(server_fault(scenario, &record.checks)),
     }
     faults
 }

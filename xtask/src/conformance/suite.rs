@@ -104,8 +104,8 @@ impl Suite {
 /// The time for one scenario. The clients run all at once and need more of it.
 const fn milliseconds(leg: Leg) -> &'static str {
     match leg {
-        Leg::Server | Leg::BridgeStdio | Leg::BridgeHttp | Leg::BridgeSame => "30000",
         Leg::Client => "60000",
+        _ => "30000",
     }
 }
 

@@ -106,7 +106,7 @@ async fn augmented_call(origin: &str, path: &str, tool: &str, revision: Revision
     client.request(2, "tools/call", params).await.only().await
 }
 
-/// `task` is dropped where tasks were not declared, and refused where they were but the tool has no `taskSupport`.
+/// L13: `task` is dropped where tasks were not declared, and refused where they were but the tool has no `taskSupport`.
 /// Revisions without core tasks ignore it.
 ///
 /// `2025-11-25 basic/utilities/tasks#task-support-and-handling`

@@ -442,7 +442,7 @@ async fn hosted_task_asks_during_tasks_result() {
     assert_eq!(note["params"]["status"], "failed", "{note}");
 }
 
-/// A server that did not declare tasks gets no `task`, and the rest of the call unchanged.
+/// L13: a server that did not declare tasks gets no `task`, and the rest of the call unchanged.
 #[tokio::test]
 async fn task_is_not_sent_to_a_server_without_tasks() {
     let mut scene = Scene::new(V2025_11_25);
