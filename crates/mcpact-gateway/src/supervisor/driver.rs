@@ -18,6 +18,7 @@ use mcpact_transport::stdio::child::Masks;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::events::MessageLimit;
 use super::failure_log::OutageFlag;
 use super::handles::{CallGuard, StartPermit};
 use super::health::{Diagnosis, HealthProbe, has_passed, probe_request};
@@ -80,6 +81,7 @@ pub(crate) struct Supervisor {
     pub(super) metrics: Arc<ServerMetrics>,
     pub(super) server_log: ServerLog,
     pub(super) masks: Masks,
+    pub(super) message_limit: Mutex<MessageLimit>,
     zero: Instant,
     instances: Mutex<InstanceSet>,
     pub(super) outage: Arc<OutageFlag>,
@@ -119,6 +121,7 @@ impl Supervisor {
             metrics,
             server_log,
             masks,
+            message_limit: Mutex::default(),
             zero: Instant::now(),
             instances: Mutex::new(instances),
             connections: Mutex::default(),

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use mcpact_spec::Revision;
+use mcpact_spec::{Method, Revision};
 use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
 
 use super::driver::{ManagedConnection, Supervisor};
@@ -12,7 +12,9 @@ use super::instance::{InstanceId, StopCause};
 use super::instance_set::Refusal;
 use super::placement::{CallAdmission, InstanceSharing};
 use crate::error::UpstreamErrorKind;
-use mcpact::connection::{CallObserver, DeliveryFailure, DropReason, FailureText, Hooks};
+use mcpact::connection::{
+    CallObserver, DeliveryFailure, DropReason, FailureText, Hooks, ServerNotification,
+};
 use mcpact_engine::negotiation::Negotiation;
 
 /// Permission to start one instance. Dropping it without an outcome cancels the start.
@@ -60,6 +62,12 @@ struct DeliveryObserver {
 impl CallObserver for DeliveryObserver {
     fn dropped(&self, reason: DropReason) {
         self.supervisor.metrics.dropped(reason.as_str());
+    fn notification(&self, notification: &ServerNotification) {
+        if notification.method == Method::LoggingMessage {
+            self.supervisor.log_message(self.id, &notification.params);
+        }
+    }
+
     }
 
     fn undelivered(&self, failure: DeliveryFailure, why: &str) {
