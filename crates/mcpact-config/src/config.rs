@@ -274,6 +274,8 @@ pub struct Health {
 
 /// Kind of health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
+    /// An error as answer to `ping` or `server/discover` fails the check.
+    pub errors_fail: bool,
 pub enum Probe {
     /// `ping` of the legacy era, `server/discover` of the modern one.
     Auto,

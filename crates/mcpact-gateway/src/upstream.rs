@@ -140,6 +140,7 @@ pub(crate) fn run_settings() -> RunSettings {
             probe: Probe::Off,
             interval: DAY,
             failures: 1,
+            errors_fail: false,
         },
         restarts: Restarts {
             backoff: Duration::from_millis(100),

@@ -201,6 +201,11 @@ pub const SERVER: &[Key] = &[
         "Maximum backoff.",
     ),
     key(
+        "health_errors",
+        Choice(&["pass", "fail"], "pass"),
+        "Result of a check if the server answers `ping` or `server/discover` with an error: `pass`, because the server is alive, or `fail`.",
+    ),
+    key(
         "failures",
         Count([1, 1_000], 5),
         "Failures within `failure_seconds` that suspend the server.",

@@ -402,6 +402,7 @@ pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
             failures: fields.count("health_failures"),
         },
         restarts: Restarts {
+            errors_fail: fields.choice("health_errors") == "fail",
             backoff: fields.seconds("backoff_seconds"),
             backoff_max: fields.seconds("backoff_max_seconds"),
             failures: fields.count("failures"),

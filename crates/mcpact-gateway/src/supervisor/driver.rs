@@ -415,7 +415,8 @@ impl Supervisor {
         let (Some((probe, timeout)), Some(connection)) = (started, self.connection(id)) else {
             return;
         };
-        let Some(probe) = probe_request(&probe, connection.era()) else {
+        let errors_fail = self.instances().settings.health.errors_fail;
+        let Some(probe) = probe_request(&probe, connection.era(), errors_fail) else {
             return;
         };
         let supervisor = Arc::downgrade(self);

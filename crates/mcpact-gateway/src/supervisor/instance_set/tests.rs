@@ -52,6 +52,7 @@ fn settings() -> RunSettings {
             probe: Probe::Auto,
             interval: Duration::from_secs(7),
             failures: 2,
+            errors_fail: false,
         },
         restarts: Restarts {
             backoff: Duration::from_secs(1),
