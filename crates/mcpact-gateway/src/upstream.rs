@@ -293,7 +293,16 @@ impl UpstreamServer {
             clock,
             Sealer::new(&keys),
         ));
-        expire_periodically(&suspended, |suspended| suspended.expire());
+        let waits = Arc::downgrade(&shared);
+        expire_periodically(&suspended, move |suspended| {
+            suspended.expire();
+            if let Some(shared) = waits.upgrade()
+                && shared.supervisor.has_excess_waits()
+            {
+                let grace = shared.run().input_grace;
+                suspended.end_oldest(grace);
+            }
+        });
         let server = Arc::new(Self {
             terms: Arc::new(terms),
             shared,

@@ -141,6 +141,16 @@ pub const SERVER: &[Key] = &[
         "Maximum number of running instances.",
     ),
     key(
+        "max_input_waits",
+        Count([0, 1_000], 16),
+        "Maximum number of further instances whose calls wait for the input of modern clients.",
+    ),
+    key(
+        "input_grace_seconds",
+        Seconds([0.05, DAY], 60.0),
+        "Time after which a call that waits for input is ended, if more than `max_input_waits` instances wait and other calls are queued.",
+    ),
+    key(
         "min_ready",
         Count([0, 1_000], 0),
         "Number of instances kept running without calls.",
@@ -191,6 +201,11 @@ pub const SERVER: &[Key] = &[
         "Consecutive failed checks after which an instance is failed.",
     ),
     key(
+        "health_errors",
+        Choice(&["pass", "fail"], "pass"),
+        "Result of a check if the server answers `ping` or `server/discover` with an error: `pass`, because the server is alive, or `fail`.",
+    ),
+    key(
         "backoff_seconds",
         Seconds([0.01, 3600.0], 1.0),
         "Backoff before a failed server is restarted; it doubles with every failure.",
@@ -199,11 +214,6 @@ pub const SERVER: &[Key] = &[
         "backoff_max_seconds",
         Seconds([0.01, DAY], 60.0),
         "Maximum backoff.",
-    ),
-    key(
-        "health_errors",
-        Choice(&["pass", "fail"], "pass"),
-        "Result of a check if the server answers `ping` or `server/discover` with an error: `pass`, because the server is alive, or `fail`.",
     ),
     key(
         "failures",

@@ -335,6 +335,11 @@ impl Supervisor {
         let _ = tokio::time::timeout(timeout, ended).await;
     }
 
+    /// Returns true if a call that waits for input is to be ended in favour of queued calls.
+    pub(crate) fn has_excess_waits(&self) -> bool {
+        self.instances().has_excess_waits()
+    }
+
     /// Refuses new and queued calls; in-flight calls continue. Returns the number of queued calls.
     pub(crate) fn stop_admitting(&self) -> usize {
         self.update(|instances, _| instances.stop_admitting())

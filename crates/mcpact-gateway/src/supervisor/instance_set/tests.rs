@@ -194,6 +194,25 @@ fn idle_instance_stops_to_free_capacity() {
     assert_eq!(admit(&mut set, at(4)), waiting(None));
 }
 
+/// A call that waits for input is ended only for queued calls, and only if more instances wait than may.
+#[test]
+fn waits_for_input_are_limited_while_calls_are_queued() {
+    let mut set = InstanceSet::new(RunSettings {
+        max_input_waits: 1,
+        ..settings()
+    });
+    for id in [started(&mut set, at(0)), started(&mut set, at(0))] {
+        assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Started);
+        set.set_suspended(id, true);
+    }
+    assert!(!set.has_excess_waits(), "nothing is queued");
+    set.enqueue().unwrap();
+    assert!(set.has_excess_waits());
+    let first = set.all()[0].instance.id;
+    set.set_suspended(first, false);
+    assert!(!set.has_excess_waits());
+}
+
 /// An unhealthy instance is retired, counts as a failure and is closed after the drain timeout.
 #[test]
 fn unhealthy_instance_is_retired() {
