@@ -25,15 +25,21 @@ const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
 const MCPACT: &str = env!("CARGO_BIN_EXE_mcpact");
 
-/// A legacy server that ignores `ping`, exits on the tool `die`, and logs its secret.
+/// A legacy server that ignores `ping`, exits on the tool `die`, and logs its secret. The tool `shout` sends log messages.
 const PROGRAM: &str = r#"#!/bin/sh
 echo "started with a secret: $SECRET" >&2
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
   case "$line" in
     *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
-    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"die","inputSchema":{"type":"object"}},{"name":"ok","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"die","inputSchema":{"type":"object"}},{"name":"ok","inputSchema":{"type":"object"}},{"name":"shout","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
     *'"die"'*) echo "dying with $SECRET" >&2; exit 3 ;;
+    *'"shout"'*)
+      for level in debug info notice warning error critical alert emergency; do
+        printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s","logger":"db","data":{"text":"it is %s","key":"%s"}}}\n' "$level" "$level" "$SECRET"
+      done
+      i=0; while [ $i -lt 300 ]; do i=$((i+1)); printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"noise"}}\n'; done
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\n' "$id" ;;
     *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"canary-result"}]}}\n' "$id" ;;
   esac
 done
@@ -237,6 +243,63 @@ command = \"/nonexistent/program\"
     });
     message.await.unwrap();
     drop(caller);
+}
+
+/// O4: log messages of a server are in the log of the gateway at their own level, without secrets and limited.
+#[tokio::test(flavor = "multi_thread")]
+async fn log_messages_of_servers_are_logged() {
+    let config = "
+[servers.loud]
+command = \"@PROGRAM@\"
+env = { SECRET = \"0123456789\" }
+";
+    let running = Running::start(config, &["-vv"], &[]);
+    let url = running.url.clone();
+    let caller = client(Revision::V2025_11_25).connect(url).await.unwrap();
+    caller.call_tool("loud__shout", json!({})).await.unwrap();
+    caller.close().await;
+    let checked = tokio::task::spawn_blocking(move || {
+        let log = running.log();
+        let logged = |message: &str| {
+            let lines = log
+                .iter()
+                .filter(|line| line["target"] == "mcpact::messages");
+            let found = lines.filter(|line| line["message"].as_str().unwrap().contains(message));
+            found.collect::<Vec<_>>()
+        };
+        let levels = [
+            ("debug", "DEBUG"),
+            ("info", "INFO"),
+            ("notice", "INFO"),
+            ("warning", "WARN"),
+            ("error", "ERROR"),
+            ("critical", "ERROR"),
+            ("alert", "ERROR"),
+            ("emergency", "ERROR"),
+        ];
+        for (severity, level) in levels {
+            let lines = logged(&format!("it is {severity}"));
+            assert_eq!(lines.len(), 1, "{severity}: {lines:?}");
+            let line = lines[0];
+            let fields = (
+                &line["level"],
+                &line["severity"],
+                &line["server"],
+                &line["logger"],
+            );
+            let (level, loud, db) = (json!(level), json!("loud"), json!("db"));
+            assert_eq!(fields, (&level, &json!(severity), &loud, &db), "{line}");
+        }
+        assert!((50..=92).contains(&logged("noise").len()), "{log:?}");
+        let is_limited = |line: &&Value| {
+            let message = line["message"].as_str().unwrap_or_default();
+            message.contains("too many log messages")
+        };
+        assert_eq!(log.iter().filter(is_limited).count(), 1, "{log:?}");
+        let output = running.stop();
+        assert!(!output.contains("0123456789"), "{output}");
+    });
+    checked.await.unwrap();
 }
 
 /// The default is JSON unless stderr is a terminal.

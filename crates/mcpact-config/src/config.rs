@@ -222,6 +222,10 @@ pub struct RunSettings {
     pub max_concurrent: usize,
     /// Maximum number of instances.
     pub max_instances: usize,
+    /// Maximum number of further instances whose calls wait for the input of modern clients.
+    pub max_input_waits: usize,
+    /// Time after which a call that waits for input may be ended in favour of queued calls.
+    pub input_grace: Duration,
     /// Number of instances kept running.
     pub min_ready: usize,
     /// Maximum number of queued calls.
@@ -279,6 +283,8 @@ pub struct Health {
     pub interval: Duration,
     /// Consecutive failures after which the instance is failed.
     pub failures: u32,
+    /// An error as answer to `ping` or `server/discover` fails the check.
+    pub errors_fail: bool,
 }
 
 /// Kind of health check.

@@ -318,6 +318,16 @@ impl Exchange {
         }
     }
 
+    /// Records that the call waits for the input of its client, or no longer does.
+    pub(crate) fn set_suspended(&mut self, is_suspended: bool) {
+        if let Some(turn) = &self.turn {
+            turn.set_suspended(is_suspended);
+        }
+        if let Some(guard) = &mut self.guard {
+            guard.set_suspended(is_suspended);
+        }
+    }
+
     /// Error for a request that was not sent because the server's revision changed.
     pub(crate) fn changed(&self) -> ServeError {
         let error = self.binding.lost_call(UpstreamErrorKind::RevisionChanged);

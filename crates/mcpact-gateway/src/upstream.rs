@@ -140,6 +140,7 @@ pub(crate) fn run_settings() -> RunSettings {
             probe: Probe::Off,
             interval: DAY,
             failures: 1,
+            errors_fail: false,
         },
         restarts: Restarts {
             backoff: Duration::from_millis(100),
@@ -292,7 +293,16 @@ impl UpstreamServer {
             clock,
             Sealer::new(&keys),
         ));
-        expire_periodically(&suspended, |suspended| suspended.expire());
+        let waits = Arc::downgrade(&shared);
+        expire_periodically(&suspended, move |suspended| {
+            suspended.expire();
+            if let Some(shared) = waits.upgrade()
+                && shared.supervisor.has_excess_waits()
+            {
+                let grace = shared.run().input_grace;
+                suspended.end_oldest(grace);
+            }
+        });
         let server = Arc::new(Self {
             terms: Arc::new(terms),
             shared,

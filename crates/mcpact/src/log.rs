@@ -181,17 +181,17 @@ macro_rules! write_at {
 }
 
 /// Logs the content of `notifications/message`; unreadable messages are skipped.
-pub(crate) fn write_message(server: &str, params: Option<&str>) {
-    if !tracing::enabled!(target: MESSAGES, Level::ERROR) {
-        return;
+pub(crate) fn write_params(server: &str, params: Option<&str>) {
+    if tracing::enabled!(target: MESSAGES, Level::ERROR)
+        && let Ok(message) = serde_json::from_str(params.unwrap_or("{}"))
+    {
+        write_message(server, &message);
     }
-    let Ok(message) = serde_json::from_str::<LogMessage>(params.unwrap_or("{}")) else {
-        return;
-    };
-    let text = match message.data.as_str() {
-        Some(text) => sanitize(text),
-        None => sanitize(&message.data.to_string()),
-    };
+}
+
+/// Logs a message of a server at its level.
+pub fn write_message(server: &str, message: &LogMessage) {
+    let text = sanitize(&message.text());
     match local(message.level) {
         Level::ERROR => write_at!(ERROR, server, message, text),
         Level::WARN => write_at!(WARN, server, message, text),

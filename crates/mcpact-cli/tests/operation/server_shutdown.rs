@@ -33,6 +33,22 @@ fn stopping_gateway_ends_the_input_of_servers_first() {
     assert!(harness.path("saved").exists());
 }
 
+/// L26: a server that is still starting is stopped like a ready one.
+#[test]
+fn stopping_gateway_ends_the_input_of_a_starting_server_first() {
+    let harness = Harness::new("");
+    let slow = harness.program(
+        "slow",
+        "#!/bin/sh\ncd \"$(dirname \"$0\")\"\n: > started\nwhile read -r line; do :; done\nsleep 0.5\n: > saved\n",
+    );
+    harness.configure(&format!("{slow}min_ready = 1\nera = \"legacy\"\n"));
+    let running = harness.serve();
+    wait_until(|| harness.path("started").exists());
+    running.signal("-TERM");
+    assert_eq!(running.exit_code(), Some(0));
+    assert!(harness.path("saved").exists());
+}
+
 /// L26: stopping bridge ends the input of its server first.
 #[test]
 fn stopping_bridge_ends_the_input_of_its_server_first() {

@@ -151,6 +151,16 @@ pub const SERVER: &[Key] = &[
         "Maximum number of running instances.",
     ),
     key(
+        "max_input_waits",
+        Count([0, 1_000], 16),
+        "Maximum number of further instances whose calls wait for the input of modern clients.",
+    ),
+    key(
+        "input_grace_seconds",
+        Seconds([0.05, DAY], 60.0),
+        "Time after which a call that waits for input is ended, if more than `max_input_waits` instances wait and other calls are queued.",
+    ),
+    key(
         "min_ready",
         Count([0, 1_000], 0),
         "Number of instances kept running without calls.",
@@ -199,6 +209,11 @@ pub const SERVER: &[Key] = &[
         "health_failures",
         Count([1, 100], 3),
         "Consecutive failed checks after which an instance is failed.",
+    ),
+    key(
+        "health_errors",
+        Choice(&["pass", "fail"], "pass"),
+        "Result of a check if the server answers `ping` or `server/discover` with an error: `pass`, because the server is alive, or `fail`.",
     ),
     key(
         "backoff_seconds",

@@ -417,6 +417,8 @@ pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
         idle: fields.seconds("idle_seconds").max(SHORTEST_IDLE),
         max_concurrent: fields.count("max_concurrent") as usize,
         max_instances: fields.count("max_instances") as usize,
+        max_input_waits: fields.count("max_input_waits") as usize,
+        input_grace: fields.seconds("input_grace_seconds"),
         min_ready: fields.count("min_ready") as usize,
         queue: fields.count("queue") as usize,
         queue_wait: fields.seconds("queue_seconds"),
@@ -428,6 +430,7 @@ pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
             probe: probe(fields),
             interval: fields.seconds("health_seconds"),
             failures: fields.count("health_failures"),
+            errors_fail: fields.choice("health_errors") == "fail",
         },
         restarts: Restarts {
             backoff: fields.seconds("backoff_seconds"),

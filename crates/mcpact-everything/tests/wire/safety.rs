@@ -320,6 +320,6 @@ async fn other_paths_get_404() {
     let reply = server.send(&Raw::new("GET", "/")).await;
     assert_eq!(
         (reply.status, reply.body.as_str()),
-        (404, "not found; MCP is at /mcp")
+        (404, "not found; the MCP endpoint is /mcp")
     );
 }

@@ -66,6 +66,14 @@ impl QuestionPermit {
             next_owner: None,
         })
     }
+
+    /// Records that the call waits for the input of its client, or no longer does.
+    pub(crate) fn set_suspended(&self, is_suspended: bool) {
+        self.slot.set_permit(match is_suspended {
+            true => PermitState::Suspended,
+            false => PermitState::Taken,
+        });
+    }
 }
 
 impl Drop for QuestionPermit {

@@ -18,6 +18,7 @@ use mcpact_transport::stdio::child::Masks;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::events::MessageLimit;
 use super::failure_log::OutageFlag;
 use super::handles::{CallGuard, StartPermit};
 use super::health::{Diagnosis, HealthProbe, has_passed, probe_request};
@@ -80,6 +81,7 @@ pub(crate) struct Supervisor {
     pub(super) metrics: Arc<ServerMetrics>,
     pub(super) server_log: ServerLog,
     pub(super) masks: Masks,
+    pub(super) message_limit: Mutex<MessageLimit>,
     zero: Instant,
     instances: Mutex<InstanceSet>,
     pub(super) outage: Arc<OutageFlag>,
@@ -119,6 +121,7 @@ impl Supervisor {
             metrics,
             server_log,
             masks,
+            message_limit: Mutex::default(),
             zero: Instant::now(),
             instances: Mutex::new(instances),
             connections: Mutex::default(),
@@ -332,6 +335,11 @@ impl Supervisor {
         let _ = tokio::time::timeout(timeout, ended).await;
     }
 
+    /// Returns true if a call that waits for input is to be ended in favour of queued calls.
+    pub(crate) fn has_excess_waits(&self) -> bool {
+        self.instances().has_excess_waits()
+    }
+
     /// Refuses new and queued calls; in-flight calls continue. Returns the number of queued calls.
     pub(crate) fn stop_admitting(&self) -> usize {
         self.update(|instances, _| instances.stop_admitting())
@@ -412,7 +420,8 @@ impl Supervisor {
         let (Some((probe, timeout)), Some(connection)) = (started, self.connection(id)) else {
             return;
         };
-        let Some(probe) = probe_request(&probe, connection.era()) else {
+        let errors_fail = self.instances().settings.health.errors_fail;
+        let Some(probe) = probe_request(&probe, connection.era(), errors_fail) else {
             return;
         };
         let supervisor = Arc::downgrade(self);

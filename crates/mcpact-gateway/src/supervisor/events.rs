@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact::log::event;
+use mcpact::log::{self, event};
+use mcpact::model::LogMessage;
 use mcpact::server::backend::date;
+use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 use mcpact_transport::stdio::child::StderrSink;
 
@@ -14,7 +16,47 @@ use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause
 use crate::error::UpstreamErrorKind;
 use crate::event_history::LogEntryKind;
 use crate::reason::{LogEvent, Reason};
+use crate::sync::lock;
 use mcpact::connection::{DeliveryFailure, FailureText};
+
+/// Maximum number of log messages of a server within [`MESSAGE_WINDOW`].
+const MAX_MESSAGES: u32 = 100;
+
+/// Time after which a server may send that many log messages again.
+const MESSAGE_WINDOW: Duration = Duration::from_secs(10);
+
+/// Limit on the log messages of one server.
+#[derive(Debug, Default)]
+pub(super) struct MessageLimit {
+    window_start: Moment,
+    count: u32,
+}
+
+/// Decision about a log message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MessageAdmission {
+    Admitted,
+    /// Dropped, as the first one of its window.
+    FirstDropped,
+    Dropped,
+}
+
+impl MessageLimit {
+    fn admit(&mut self, now: Moment) -> MessageAdmission {
+        if now.since(self.window_start) >= MESSAGE_WINDOW {
+            *self = Self {
+                window_start: now,
+                count: 0,
+            };
+        }
+        self.count = self.count.saturating_add(1);
+        match self.count.checked_sub(MAX_MESSAGES) {
+            None | Some(0) => MessageAdmission::Admitted,
+            Some(1) => MessageAdmission::FirstDropped,
+            Some(_) => MessageAdmission::Dropped,
+        }
+    }
+}
 
 impl Supervisor {
     fn write(&self, id: InstanceId, event: &'static str, text: &str) {
@@ -28,6 +70,34 @@ impl Supervisor {
         StderrSink(Arc::new(move |line| {
             server_log.write(date(), Some(id.0), LogEntryKind::Log, line);
         }))
+    }
+
+    /// Logs a `notifications/message` of an instance at its level, unless the server sends too many.
+    pub(super) fn log_message(&self, id: InstanceId, params: &str) {
+        let now = self.now();
+        match lock(&self.message_limit).admit(now) {
+            MessageAdmission::Admitted => {}
+            MessageAdmission::FirstDropped => {
+                return tracing::warn!(
+                    server = %self.server,
+                    instance = id.0,
+                    limit = MAX_MESSAGES,
+                    seconds = MESSAGE_WINDOW.as_secs(),
+                    "server sends too many log messages; further ones are not logged"
+                );
+            }
+            MessageAdmission::Dropped => return,
+        }
+        let Ok(mut message) = serde_json::from_str::<LogMessage>(params) else {
+            return;
+        };
+        message.data = self.masks.cover(message.text()).into();
+        message.logger = message.logger.map(|logger| self.masks.cover(logger));
+        log::write_message(&self.server, &message);
+        let logger = message.logger.as_deref().unwrap_or("log");
+        let text = format!("{logger}: {}: {}", message.level.as_str(), message.text());
+        self.server_log
+            .write(date(), Some(id.0), LogEntryKind::Log, &text);
     }
 
     pub(super) fn log_starting(&self, id: InstanceId, cause: StartCause) {
@@ -224,4 +294,23 @@ impl Supervisor {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_messages_are_limited_per_window() {
+        use MessageAdmission::{Admitted, Dropped, FirstDropped};
+        let mut limit = MessageLimit::default();
+        let at = |seconds| Moment::at(Duration::from_secs(seconds));
+        for window in [at(0), at(10), at(25)] {
+            for _ in 0..MAX_MESSAGES {
+                assert_eq!(limit.admit(window), Admitted);
+            }
+            assert_eq!(limit.admit(window), FirstDropped);
+            assert_eq!(limit.admit(window), Dropped);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use mcpact_spec::Revision;
+use mcpact_spec::{Method, Revision};
 use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
 
 use super::driver::{ManagedConnection, Supervisor};
@@ -12,7 +12,9 @@ use super::instance::{InstanceId, StopCause};
 use super::instance_set::Refusal;
 use super::placement::{CallAdmission, InstanceSharing};
 use crate::error::UpstreamErrorKind;
-use mcpact::connection::{CallObserver, DeliveryFailure, DropReason, FailureText, Hooks};
+use mcpact::connection::{
+    CallObserver, DeliveryFailure, DropReason, FailureText, Hooks, ServerNotification,
+};
 use mcpact_engine::negotiation::Negotiation;
 
 /// Permission to start one instance. Dropping it without an outcome cancels the start.
@@ -48,6 +50,8 @@ pub(crate) struct CallGuard {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
     is_answered: AtomicBool,
+    /// The call waits for the input of its client.
+    is_suspended: bool,
 }
 
 /// Observes whether calls reach an instance, without keeping it alive.
@@ -58,6 +62,12 @@ struct DeliveryObserver {
 }
 
 impl CallObserver for DeliveryObserver {
+    fn notification(&self, notification: &ServerNotification) {
+        if notification.method == Method::LoggingMessage {
+            self.supervisor.log_message(self.id, &notification.params);
+        }
+    }
+
     fn dropped(&self, reason: DropReason) {
         self.supervisor.metrics.dropped(reason.as_str());
     }
@@ -237,6 +247,19 @@ impl CallGuard {
             supervisor,
             id,
             is_answered: AtomicBool::new(false),
+            is_suspended: false,
+        }
+    }
+
+    /// Records that the call waits for the input of its client, or no longer does. A waiting call takes no place from
+    /// other calls.
+    pub(crate) fn set_suspended(&mut self, is_suspended: bool) {
+        if self.is_suspended != is_suspended {
+            self.is_suspended = is_suspended;
+            let mut instances = self.supervisor.instances();
+            instances.set_suspended(self.id, is_suspended);
+            drop(instances);
+            self.supervisor.call_ended();
         }
     }
 
@@ -254,6 +277,7 @@ impl Drop for RunningInstance {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
+        self.set_suspended(false);
         let is_answered = *self.is_answered.get_mut();
         let now = self.supervisor.now();
         let closes = self

@@ -22,11 +22,11 @@ pub(crate) struct HealthProbe {
 }
 
 /// Returns the request for an instance of this era, or none if checks are disabled.
-pub(super) fn probe_request(probe: &Probe, era: Era) -> Option<HealthProbe> {
+pub(super) fn probe_request(probe: &Probe, era: Era, errors_fail: bool) -> Option<HealthProbe> {
     let plain = |method| HealthProbe {
         method,
         params: String::from("{}"),
-        needs_success: false,
+        needs_success: errors_fail,
     };
     let with = |method, key, value: &str| HealthProbe {
         method,
@@ -147,10 +147,10 @@ mod tests {
             ),
         ];
         for (probe, era, expected) in cases {
-            let asked = probe_request(&probe, era).unwrap();
+            let asked = probe_request(&probe, era, false).unwrap();
             assert_eq!(format!("{} {}", asked.method, asked.params), expected);
         }
-        assert_eq!(probe_request(&Probe::Off, Era::Legacy), None);
+        assert_eq!(probe_request(&Probe::Off, Era::Legacy, true), None);
     }
 
     #[test]
@@ -175,6 +175,7 @@ mod tests {
             probe: Probe::Auto,
             interval: Duration::from_secs(5),
             failures: 2,
+            errors_fail: false,
         };
         let mut check = HealthCheck::new(settings, Moment::ZERO);
         assert_eq!(check.timeout(), Duration::from_secs(5));
@@ -191,6 +192,7 @@ mod tests {
             probe: Probe::Auto,
             interval: Duration::from_secs(seconds),
             failures: 2,
+            errors_fail: false,
         };
         let at = |seconds| Moment::at(Duration::from_secs(seconds));
         let mut check = HealthCheck::new(every(600), Moment::ZERO);

@@ -15,7 +15,7 @@ use super::instance::{
 };
 use super::placement::{
     CallAdmission, Capacity, Few, InstanceSharing, Placement, PoolFacts, Purpose, Room, admission,
-    capacity, max_instances, min_instances, place, surplus,
+    capacity, max_input_waits, max_instances, min_instances, place, surplus, suspended,
 };
 use super::record::InstanceRecord;
 use super::restart_policy::{RestartPolicy, STABLE_AFTER, StartDecision, State};
@@ -295,6 +295,21 @@ impl InstanceSet {
             }
         }
         self.handle(id, Event::CallEnded, now) || self.retire_surplus(id, now)
+    }
+
+    /// Records that a call waits for the input of its client, or no longer does.
+    pub(super) fn set_suspended(&mut self, id: InstanceId, is_suspended: bool) {
+        if let Some(record) = self.records.get_mut(&id) {
+            record.suspended = match is_suspended {
+                true => record.suspended.saturating_add(1),
+                false => record.suspended.saturating_sub(1),
+            };
+        }
+    }
+
+    /// Returns true if calls are queued while more instances wait for input than may.
+    pub(super) fn has_excess_waits(&self) -> bool {
+        self.queued > 0 && suspended(&self.all()) > max_input_waits(&self.settings)
     }
 
     pub(super) fn set_listeners(&mut self, id: InstanceId, has_listeners: bool) {

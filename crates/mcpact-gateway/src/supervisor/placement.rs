@@ -50,6 +50,25 @@ pub(crate) const fn max_instances(settings: &RunSettings) -> usize {
     }
 }
 
+/// Returns the maximum number of instances beside [`max_instances`] that only wait for input.
+pub(super) const fn max_input_waits(settings: &RunSettings) -> usize {
+    match settings.strategy {
+        Strategy::Singleton => 0,
+        _ => settings.max_input_waits,
+    }
+}
+
+/// Returns the number of instances that only wait for input.
+pub(super) fn suspended(records: &[&InstanceRecord]) -> usize {
+    let suspended = records.iter().filter(|record| record.is_suspended());
+    suspended.count()
+}
+
+/// Returns the number of instances that count towards [`max_instances`].
+fn counted(records: &[&InstanceRecord], settings: &RunSettings) -> usize {
+    records.len() - suspended(records).min(max_input_waits(settings))
+}
+
 /// Returns the number of instances that are kept running.
 pub(crate) fn min_instances(settings: &RunSettings) -> usize {
     let wanted = match settings.strategy {
@@ -80,7 +99,7 @@ pub(super) fn capacity(
     now: Moment,
 ) -> Capacity {
     // A failed instance counts until its process has exited.
-    if records.len() < max_instances(settings) {
+    if counted(records, settings) < max_instances(settings) {
         return Capacity::Available;
     }
     let stopping = records
@@ -105,13 +124,15 @@ pub(super) fn capacity(
     }
 }
 
-/// Returns the instances above the limit, after the limit was lowered. They get no calls and stop when idle.
+/// Returns the instances above the limit, after the limit was lowered or input has arrived. They get no calls and stop when idle.
 /// The oldest instances and exclusive ones stay.
 pub(super) fn surplus(records: &[&InstanceRecord], settings: &RunSettings) -> Few<InstanceId> {
-    if records.len() <= max_instances(settings) {
+    if counted(records, settings) <= max_instances(settings) {
         return Few::new();
     }
-    let running = records.iter().filter(|record| record.instance.is_running());
+    let running = records
+        .iter()
+        .filter(|record| record.instance.is_running() && !record.is_suspended());
     let (exclusive, shared): (Vec<&&InstanceRecord>, Vec<_>) =
         running.partition(|record| record.sharing == InstanceSharing::Exclusive);
     let limit = max_instances(settings).saturating_sub(exclusive.len());
@@ -168,6 +189,8 @@ pub(crate) enum PermitState {
     Free,
     /// Such a call runs.
     Taken,
+    /// Such a call waits for the input of its client.
+    Suspended,
     /// Such a call was cancelled a moment ago: the server may still send questions for it.
     Paused,
 }
@@ -287,7 +310,7 @@ pub(super) fn place(purpose: Purpose, pool: &PoolFacts, room: &Room<'_>) -> Plac
     match (purpose, pool.sharing) {
         (Purpose::Call, InstanceSharing::Shared) => place_call(pool, room),
         (Purpose::Call | Purpose::Home, _) => place_at_home(pool, room),
-        (Purpose::QuestionCall, _) => place_question_call(pool),
+        (Purpose::QuestionCall, _) => place_question_call(pool, room),
         (Purpose::Description, _) => place_description(pool, room),
     }
 }
@@ -333,17 +356,29 @@ fn place_on(slot: usize, pool: &PoolFacts, room: &Room<'_>) -> Option<Placement>
 }
 
 /// Chooses the slot whose permit the call takes.
-fn place_question_call(pool: &PoolFacts) -> Placement {
+fn place_question_call(pool: &PoolFacts, room: &Room<'_>) -> Placement {
     let has_paused = |slot: &SlotFacts| slot.permit == PermitState::Paused;
     // A call waits for the pause of its home rather than going to another server, which lacks its state.
     if pool.slots.first().is_some_and(has_paused) {
         return Placement::Wait(None);
     }
-    let may_add = pool.slots.len() < pool.max_slots;
+    let suspended = |slot: &&SlotFacts| slot.permit == PermitState::Suspended;
+    let suspended = match pool.sharing {
+        // Another instance lacks the state of the client.
+        InstanceSharing::Exclusive => 0,
+        InstanceSharing::Shared | InstanceSharing::Internal => {
+            let suspended = pool.slots.iter().filter(suspended).count();
+            suspended.min(max_input_waits(room.settings))
+        }
+    };
+    let may_add = pool.slots.len() - suspended < pool.max_slots;
     let is_foreign = |slot: &SlotFacts| slot.relation() == Some(OwnershipRelation::Foreign);
+    let surplus = surplus(room.records, room.settings);
+    let is_surplus = |slot: &SlotFacts| slot.open.is_some_and(|(id, _)| surplus.contains(&id));
     let slots = pool.slots.iter().enumerate();
     let best = slots
         .filter(|(_, slot)| slot.permit == PermitState::Free && !(may_add && is_foreign(slot)))
+        .filter(|(_, slot)| !is_surplus(slot))
         .min_by_key(|(_, slot)| slot.preference());
     match best {
         Some((slot, facts)) if facts.admitted().is_some() => Placement::Lease(slot),
@@ -398,9 +433,9 @@ pub(super) fn admission(
     settings: &RunSettings,
     queued: usize,
 ) -> CallAdmission {
-    match record.map(|record| &record.instance) {
-        Some(instance) if instance.is_open() => {
-            if instance.calls() < settings.max_concurrent {
+    match record {
+        Some(record) if record.instance.is_open() => {
+            if record.active_calls() < settings.max_concurrent {
                 CallAdmission::Started
             } else if queued < settings.queue {
                 CallAdmission::Wait
@@ -418,11 +453,12 @@ fn choose(usable: &[(usize, &InstanceRecord)], closed: usize, room: &Room<'_>) -
     let surplus = surplus(room.records, settings);
     let free = usable
         .iter()
-        .map(|(slot, record)| (*slot, &record.instance, record.unresponsive_since.is_some()))
-        .filter(|(_, instance, _)| instance.is_open() && instance.calls() < settings.max_concurrent)
-        .filter(|(_, instance, _)| !surplus.contains(&instance.id))
-        .min_by_key(|(_, instance, is_unresponsive)| {
-            (*is_unresponsive, instance.calls(), instance.id)
+        .map(|(slot, record)| (*slot, *record, record.unresponsive_since.is_some()))
+        .filter(|(_, record, _)| record.instance.is_open())
+        .filter(|(_, record, _)| record.active_calls() < settings.max_concurrent)
+        .filter(|(_, record, _)| !surplus.contains(&record.instance.id))
+        .min_by_key(|(_, record, is_unresponsive)| {
+            (*is_unresponsive, record.active_calls(), record.instance.id)
         });
     // The usual case, decided first because the capacity costs more than the rest.
     if let Some((slot, _, false)) = free {

@@ -28,6 +28,8 @@ pub(super) struct InstanceRecord {
     pub(super) last_used: Moment,
     /// Started for a call that has not arrived yet.
     pub(super) awaits_call: bool,
+    /// Number of calls that wait for the input of their clients.
+    pub(super) suspended: usize,
     /// Ran long enough to reset the restart policy.
     pub(super) is_stable: bool,
 }
@@ -40,6 +42,7 @@ impl InstanceRecord {
         now: Moment,
     ) -> Self {
         Self {
+            suspended: 0,
             awaits_call: instance.cause == StartCause::Request,
             instance,
             sharing,
@@ -56,6 +59,18 @@ impl InstanceRecord {
     pub(super) fn reserved_until(&self, now: Moment) -> Option<Moment> {
         let until = self.last_used.after(RESERVED);
         (self.awaits_call && now < until).then_some(until)
+    }
+
+    /// Returns the number of calls that keep the instance busy.
+    pub(super) const fn active_calls(&self) -> usize {
+        self.instance.calls().saturating_sub(self.suspended)
+    }
+
+    /// Returns true if the instance only waits for input. One of a single client stays in use after that.
+    pub(super) const fn is_suspended(&self) -> bool {
+        self.suspended > 0
+            && self.active_calls() == 0
+            && !matches!(self.sharing, InstanceSharing::Exclusive)
     }
 
     /// Returns true if no client would notice a stop.

@@ -54,12 +54,17 @@ pub(crate) struct SuspendedCall {
 }
 
 impl SuspendedCall {
-    pub(crate) fn start(server: &Arc<UpstreamServer>, id: SuspendedCallId, open: OpenCall) {
+    pub(crate) fn start(server: &Arc<UpstreamServer>, id: SuspendedCallId, mut open: OpenCall) {
+        open.exchange.set_suspended(true);
         // Unbounded, but limited in effect: one message for each accepted client request, which the suspend limits
         // bound.
         let (sender, messages) = mpsc::unbounded_channel();
         let connection = suspended::required_connection(&open.exchange);
-        let handle = SuspendedHandle { sender, connection };
+        let handle = SuspendedHandle {
+            sender,
+            connection,
+            takes_turn: open.exchange.turn.is_some(),
+        };
         server.suspended.handles().insert(id, handle);
         let call = Self {
             id,
@@ -136,6 +141,7 @@ impl SuspendedCall {
                         waiter.inbound.notify(&note, &mut waiter.progress).await;
                     }
                     self.waiters.push(*waiter);
+                    self.open.exchange.set_suspended(false);
                 }
                 self.open.unanswered.answer(answers).await;
                 true
@@ -145,6 +151,7 @@ impl SuspendedCall {
                 !self.server.suspended.calls().waiter_left(self.id, now)
             }
             CallMessage::Expired(answers) => {
+                self.open.exchange.set_suspended(false);
                 self.open.unanswered.answer(answers).await;
                 // Dropping the call afterwards cancels it if it has not ended.
                 let ended = async {
@@ -171,6 +178,7 @@ impl SuspendedCall {
             return false;
         };
         if let Some(round) = self.open.round(outcome).await {
+            self.open.exchange.set_suspended(true);
             let request = self.server.suspended.input_request(&round);
             self.respond(&request);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytestring::ByteString;
 use futures_util::future::join_all;
@@ -34,6 +35,8 @@ pub(crate) struct SuspendedHandle {
     pub(crate) sender: mpsc::UnboundedSender<CallMessage>,
     /// Client connection that ends the call when it closes; `None` if another connection may resume it.
     pub(crate) connection: Option<ClientKey>,
+    /// Other calls that may cause questions wait for its instance.
+    pub(crate) takes_turn: bool,
 }
 
 impl SuspendedRegistry {
@@ -77,6 +80,22 @@ impl SuspendedRegistry {
         for expired in calls.expire(self.clock.now()) {
             tracing::info!("suspended call expired: the client sent no answers");
             self.send(expired.call, CallMessage::Expired(expired.answers));
+        }
+    }
+
+    /// Ends the call that has waited longest for its client, if it has waited for longer than `grace` and holds an
+    /// instance.
+    pub(crate) fn end_oldest(&self, grace: Duration) {
+        let mut calls = self.calls();
+        let is_meant = |call| {
+            let handles = self.handles();
+            handles.get(&call).is_some_and(|handle| handle.takes_turn)
+        };
+        if let Some(ended) = calls.end_oldest(is_meant, grace, self.clock.now()) {
+            tracing::warn!(
+                "ended a call that waited for the input of its client, because other calls are queued"
+            );
+            self.send(ended.call, CallMessage::Expired(ended.answers));
         }
     }
 

@@ -70,6 +70,45 @@ async fn health_checks_detect_a_stuck_server() {
     until(&is_told).await;
 }
 
+/// G11: an error answer to `ping` fails an instance only if `health_errors` says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn error_answer_to_ping_is_a_failure_if_configured() {
+    for errors in ["pass", "fail"] {
+        let notes = tempfile::tempdir().unwrap();
+        let pings = notes.path().join("pings");
+        let catalog = format!(
+            "{MORTAL}health = \"ping\"\nhealth_errors = \"{errors}\"\nhealth_seconds = 0.05\n\
+             health_failures = 2\nbackoff_seconds = 0.01\nenv = {{ PINGS = {pings:?} }}\n"
+        );
+        let error = r#"{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"ill"}}"#;
+        let ping =
+            format!("*'\"ping\"'*) echo >> \"$PINGS\"; printf '{error}\\n' \"$id\"; continue ;;");
+        let catalog = catalog.replace("*'\"die\"'*)", &format!("{ping}\n    *'\"die\"'*)"));
+        let (gateway, origin) = gateway(&catalog).await;
+        let connected = client(Revision::V2025_11_25).connect(format!("{origin}/mcp"));
+        let connected = connected.await.unwrap();
+        connected.call_tool("m__who", json!({})).await.unwrap();
+        let failure = || {
+            let line = gateway.status(Some("m")).unwrap().servers.remove(0);
+            line.last_error.map(|last| last.why)
+        };
+        let was_checked = || {
+            let pings = std::fs::read_to_string(&pings).unwrap_or_default();
+            pings.lines().count() > 5 || failure().is_some()
+        };
+        let checked = async {
+            while !was_checked() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, checked).await.unwrap();
+        match errors {
+            "pass" => assert_eq!(failure(), None),
+            _ => assert!(failure().unwrap().contains("health checks failed")),
+        }
+    }
+}
+
 /// A suspended server is named in instructions and in errors about unknown tools, with the cause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn suspended_servers_are_named() {

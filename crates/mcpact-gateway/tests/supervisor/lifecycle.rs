@@ -65,6 +65,7 @@ fn checked_often(failures: u32) -> RunSettings {
             probe: Probe::Auto,
             interval: SHORT,
             failures,
+            errors_fail: false,
         },
         ..RunSettings::default()
     }

@@ -15,15 +15,26 @@ use crate::wire_error::{modern_error, wire_error};
 /// actual cause.
 #[must_use]
 pub fn invalid_state() -> WireError {
-    const CAUSE: &str =
-        "Invalid or expired requestState: the call has ended or waited too long, or was another's";
+    state_error("the call has ended or waited too long, or was another's")
+}
+
+/// Error for the `requestState` of a call that was ended in favour of other calls.
+pub(super) fn ended_for_others() -> WireError {
+    state_error(
+        "the call was ended because it waited for input for too long while other calls were queued",
+    )
+}
+
+fn state_error(cause: &str) -> WireError {
     const ADVICE: &str = "it may have had its effect; see whether it had, and call again without `requestState` if not";
     let data = ObjectWriter::new()
         .text("reason", ReasonCode::RequestState.as_str())
         .text("advice", ADVICE);
     WireError {
         data: Some(data.finish()),
-        ..invalid_answers(format!("{CAUSE}; hint: {ADVICE}"))
+        ..invalid_answers(format!(
+            "Invalid or expired requestState: {cause}; hint: {ADVICE}"
+        ))
     }
 }
 

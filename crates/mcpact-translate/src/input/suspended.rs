@@ -19,8 +19,11 @@ use mcpact_wire::raw::ObjectWriter;
 
 use super::answer::{Outcome, ServerAnswer, unanswered};
 use super::claims::{Binding, Claims, SuspendedCallId, seconds};
-use super::ending::{invalid_answers, invalid_state};
+use super::ending::{ended_for_others, invalid_answers, invalid_state};
 use call::{State, SuspendedCall};
+
+/// Cause of a call that was ended in favour of others. Its client learns it.
+const ENDED_FOR_OTHERS: &str = "the call was ended in favour of queued calls";
 
 /// Limits of suspended calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,8 +227,14 @@ impl SuspendedCalls {
         }
         let limits = self.limits;
         let Some(call) = self.calls.get_mut(&claims.call) else {
-            let known = self.ended.get(&claims.call);
-            return refused(known.map_or("there is no such suspended call", |(_, cause)| cause));
+            return match self.ended.get(&claims.call) {
+                Some((_, ENDED_FOR_OTHERS)) => ResumeOutcome::Refused {
+                    error: ended_for_others(),
+                    cause: ENDED_FOR_OTHERS,
+                },
+                Some((_, cause)) => refused(cause),
+                None => refused("there is no such suspended call"),
+            };
         };
         if call.binding != claims.binding {
             return refused("the state belongs to another suspended call");
@@ -320,6 +329,28 @@ impl SuspendedCalls {
         let is_left =
             |id, call: &SuspendedCall| !matches!(call.state, State::Running { .. }) && is_meant(id);
         self.free(is_left, "no client can come back", now)
+    }
+
+    /// Frees the selected call that has waited longest for its client, if it has waited for longer than `grace`.
+    pub fn end_oldest(
+        &mut self,
+        is_meant: impl Fn(SuspendedCallId) -> bool,
+        grace: Duration,
+        now: Moment,
+    ) -> Option<ExpiredCall> {
+        let waiting = self.calls.iter().filter(|(id, _)| is_meant(**id));
+        let waiting =
+            waiting.filter_map(|(id, call)| Some((call.waits_since()?, *id, call.expires)));
+        let (since, oldest, expires) = waiting.min_by_key(|(since, ..)| *since)?;
+        if since.after(grace) >= now {
+            return None;
+        }
+        let ended = self.free(|id, _| id == oldest, ENDED_FOR_OTHERS, now).pop();
+        if let Some((until, _)) = self.ended.get_mut(&oldest) {
+            // As long as the client may come back.
+            *until = expires.max(*until);
+        }
+        ended
     }
 
     fn free(

@@ -121,7 +121,7 @@ impl SessionHandler {
                     self.shared.pending.progress(token, params);
                 }
             }
-            Some(Method::LoggingMessage) => log::write_message(&self.shared.target, params),
+            Some(Method::LoggingMessage) => log::write_params(&self.shared.target, params),
             Some(_) | None => {}
         }
         let subscription = note.params.meta.subscription_id;

@@ -9,6 +9,7 @@ use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
 use mcpact_wire::envelope::Notification;
 
 use super::error::FailureText;
+use super::inbox::ServerNotification;
 use super::server_request::ServerRequest;
 use crate::log::ProcessEvent;
 
@@ -69,6 +70,9 @@ impl CallObserver for NoObserver {}
 
 /// Observer of calls and messages.
 pub trait CallObserver: Debug + Send + Sync {
+    /// The server sent a notification, which a [`MessageHandler`] does not take.
+    fn notification(&self, _notification: &ServerNotification) {}
+
     /// A message of the server was dropped.
     fn dropped(&self, _reason: DropReason) {}
 

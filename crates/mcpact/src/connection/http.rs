@@ -406,7 +406,10 @@ impl HttpCall {
                 self.observer.dropped(why);
                 None
             }
-            Incoming::Notification(notification) => Some(CallEvent::Notification(notification)),
+            Incoming::Notification(notification) => {
+                self.observer.notification(&notification);
+                Some(CallEvent::Notification(notification))
+            }
             Incoming::Request(request) => {
                 let request = self.with_reply_path(request);
                 match &self.handler {

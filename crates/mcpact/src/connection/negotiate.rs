@@ -32,6 +32,7 @@ use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::model::implementation::Implementation;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::http::HttpConnection;
@@ -129,6 +130,27 @@ fn is_response(bytes: &[u8]) -> bool {
     matches!(Envelope::parse(bytes), Ok(Envelope::Response(_)))
 }
 
+/// Process of a server during the negotiation. Dropping it stops the process like that of a ready server.
+struct StartingProcess {
+    process: Option<Process>,
+    hooks: Arc<dyn Hooks>,
+}
+
+impl StartingProcess {
+    /// Stops the process in the background; without a runtime it is killed.
+    fn stop(&mut self) -> Option<JoinHandle<()>> {
+        let (process, hooks) = (self.process.take()?, Arc::clone(&self.hooks));
+        let runtime = tokio::runtime::Handle::try_current().ok()?;
+        Some(runtime.spawn(async move { stop(process, &*hooks).await }))
+    }
+}
+
+impl Drop for StartingProcess {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 /// Drives the client state machine until the negotiation ends.
 struct Negotiator {
     machine: Machine,
@@ -208,7 +230,11 @@ impl Negotiator {
                 self.hooks.process_event(event);
             })?;
             self.hooks.spawned(&process);
-            let arrived = process.first_byte();
+            let (arrived, exited) = (process.first_byte(), process.wait());
+            let mut starting = StartingProcess {
+                process: Some(process),
+                hooks: Arc::clone(&self.hooks),
+            };
             let first_byte = async move {
                 if !arrived.await {
                     // The end of the process shows on the link, too.
@@ -218,22 +244,27 @@ impl Negotiator {
             let mut exit = None;
             let must_respawn = match self.negotiate(&mut link, first_byte).await {
                 Ended::Negotiated(negotiated) => {
-                    return Ok(self.connected_link(*negotiated, link, Some(process)));
+                    let process = starting.process.take();
+                    return Ok(self.connected_link(*negotiated, link, process));
                 }
                 Ended::Respawn => true,
                 Ended::Close => false,
                 Ended::Disconnected => {
-                    let waiting = tokio::time::timeout(EXIT_TIMEOUT, process.wait());
+                    let waiting = tokio::time::timeout(EXIT_TIMEOUT, exited);
                     exit = waiting.await.ok();
                     self.feed(Input::Closed, None).next == Next::Respawn
                 }
             };
-            let stderr = process.stderr_tail();
+            let process = starting.process.as_ref();
+            let stderr = process.map(Process::stderr_tail).unwrap_or_default();
             if !must_respawn {
                 self.hooks.process_event(ProcessEvent::InitializeFailure);
             }
             drop(link);
-            stop(process, &*self.hooks).await;
+            if let Some(stopping) = starting.stop() {
+                // A panic is in the log.
+                let _ = stopping.await;
+            }
             match exit {
                 _ if must_respawn => {}
                 Some(Ok(status)) => {

@@ -441,6 +441,7 @@ fn deliver(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsol
             return;
         }
         Incoming::Notification(notification) => {
+            shared.observer.notification(&notification);
             match owner_of_notification(&notification, shared) {
                 Some(inbox) => {
                     return shared.deliver(&inbox, CallEvent::Notification(notification));

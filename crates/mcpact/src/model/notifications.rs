@@ -46,6 +46,13 @@ impl LogMessage {
         }
     }
 
+    /// Returns the content as text: a string as it is, anything else as JSON.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let text = self.data.as_str().map(str::to_owned);
+        text.unwrap_or_else(|| self.data.to_string())
+    }
+
     /// Sets the name of the logger.
     #[must_use]
     pub fn logger(mut self, logger: impl Into<String>) -> Self {

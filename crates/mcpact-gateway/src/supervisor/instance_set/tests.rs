@@ -52,6 +52,7 @@ fn settings() -> RunSettings {
             probe: Probe::Auto,
             interval: Duration::from_secs(7),
             failures: 2,
+            errors_fail: false,
         },
         restarts: Restarts {
             backoff: Duration::from_secs(1),
@@ -191,6 +192,25 @@ fn idle_instance_stops_to_free_capacity() {
         assert_eq!(start_call(&mut set, id, at(4)), CallAdmission::Started);
     }
     assert_eq!(admit(&mut set, at(4)), waiting(None));
+}
+
+/// A call that waits for input is ended only for queued calls, and only if more instances wait than may.
+#[test]
+fn waits_for_input_are_limited_while_calls_are_queued() {
+    let mut set = InstanceSet::new(RunSettings {
+        max_input_waits: 1,
+        ..settings()
+    });
+    for id in [started(&mut set, at(0)), started(&mut set, at(0))] {
+        assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Started);
+        set.set_suspended(id, true);
+    }
+    assert!(!set.has_excess_waits(), "nothing is queued");
+    set.enqueue().unwrap();
+    assert!(set.has_excess_waits());
+    let first = set.all()[0].instance.id;
+    set.set_suspended(first, false);
+    assert!(!set.has_excess_waits());
 }
 
 /// An unhealthy instance is retired, counts as a failure and is closed after the drain timeout.

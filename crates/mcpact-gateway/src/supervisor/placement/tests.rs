@@ -163,6 +163,59 @@ fn capacity_is_limited_by_max_instances() {
     }
 }
 
+/// Instances that only wait for input have a limit of their own, and a call that waits takes no place from another.
+#[test]
+fn suspended_calls_leave_room_for_others() {
+    let suspended = |id, calls, suspended| InstanceRecord {
+        suspended,
+        ..record(id, busy(calls))
+    };
+    let own = |record| InstanceRecord {
+        sharing: InstanceSharing::Exclusive,
+        ..record
+    };
+    let waits = |max_input_waits| RunSettings {
+        max_input_waits,
+        ..settings()
+    };
+    let singleton = RunSettings {
+        strategy: Strategy::Singleton,
+        ..settings()
+    };
+    let [first, second, third] = [1, 2, 3].map(|id| suspended(id, 1, 1));
+    let [first, second, third] = [&first, &second, &third];
+    let working = &suspended(4, 2, 1);
+    let owned = &own(suspended(5, 1, 1));
+    let cases: &[(&[&InstanceRecord], &RunSettings, Capacity)] = &[
+        (&[first, second], &waits(16), Available),
+        (&[first, second, third], &waits(2), Available),
+        (&[first, second, third], &waits(1), Capacity::Wait(None)),
+        (&[first, working], &waits(16), Available),
+        (&[working, working], &waits(16), Capacity::Wait(None)),
+        (&[owned, owned], &waits(16), Capacity::Wait(None)),
+        (&[first], &singleton, Capacity::Wait(None)),
+    ];
+    for (records, settings, expected) in cases {
+        assert_eq!(
+            capacity(records, settings, 0, NOW),
+            *expected,
+            "{records:?}"
+        );
+        let surplus = surplus(records, settings);
+        assert!(surplus.is_empty(), "{records:?}");
+    }
+    let settings = settings();
+    let both = [first, working];
+    assert_eq!(
+        chosen(&both[1..], &room(&both, &settings, 0)),
+        Placement::Lease(0)
+    );
+    // Answered, the newest ones are above the limit.
+    let answered = [1, 2, 3].map(|id| suspended(id, 1, 0));
+    let answered: Vec<&InstanceRecord> = answered.iter().collect();
+    assert_eq!(surplus(&answered, &settings)[..], [InstanceId(3)]);
+}
+
 /// An instance that was started for a call is not stopped for another call, until the reservation ends.
 #[test]
 fn instance_is_reserved_for_the_call_that_started_it() {
@@ -381,6 +434,33 @@ fn question_call_is_placed_on_a_free_slot() {
     }
 }
 
+/// A slot whose call waits for input does not count in a shared pool.
+#[test]
+fn question_call_gets_another_slot_beside_suspended_ones() {
+    use Placement::{Open, Wait};
+    let waiting = |id| SlotFacts {
+        permit: PermitState::Suspended,
+        ..open(id, COMMON)
+    };
+    let busy = taken(open(2, COMMON));
+    let cases: &[(&[SlotFacts], Placement, Placement)] = &[
+        (&[waiting(0)], Open(1), Open(1)),
+        (&[waiting(0), waiting(1)], Open(2), Wait(None)),
+        (&[waiting(0), waiting(1), busy], Open(3), Wait(None)),
+        (&[waiting(0), busy, busy], Wait(None), Wait(None)),
+    ];
+    for (slots, shared, exclusive) in cases {
+        for (sharing, expected) in [
+            (InstanceSharing::Shared, shared),
+            (InstanceSharing::Exclusive, exclusive),
+        ] {
+            let pool = pool(slots, sharing);
+            let placement = placed(Purpose::QuestionCall, &pool, &[1, 1, 1], 0);
+            assert_eq!(placement, *expected, "{sharing:?} {slots:?}");
+        }
+    }
+}
+
 /// Without a call, the load of a connection does not matter.
 #[test]
 fn description_is_read_on_any_connection() {
@@ -419,7 +499,12 @@ fn no_placement_uses_the_connection_of_another_client() {
         InstanceSharing::Shared,
         InstanceSharing::Internal,
     ];
-    let permits = [PermitState::Free, PermitState::Taken, PermitState::Paused];
+    let permits = [
+        PermitState::Free,
+        PermitState::Taken,
+        PermitState::Suspended,
+        PermitState::Paused,
+    ];
     let mut all = Vec::new();
     for first in relations {
         for second in relations {

@@ -58,9 +58,11 @@ pub(super) struct SuspendedCall {
     pub(super) round: u32,
     /// Questions so far, so that no two keys are alike.
     asked: u32,
-    expires: Moment,
+    pub(super) expires: Moment,
     /// End of the time for the whole call.
     ends: Moment,
+    /// Start of the latest wait for the client.
+    waits_since: Moment,
     pub(super) state: State,
 }
 
@@ -81,6 +83,7 @@ impl SuspendedCall {
             asked: 0,
             expires: now,
             ends: now.after(limits.call),
+            waits_since: now,
             state: State::Waiting(Vec::new()),
         };
         let round = call.next_round(id, questions, limits.ttl, now);
@@ -97,6 +100,14 @@ impl SuspendedCall {
 
     pub(super) fn is_expired(&self, now: Moment) -> bool {
         self.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Start of the wait for the client, if the call waits for it.
+    pub(super) const fn waits_since(&self) -> Option<Moment> {
+        match self.state {
+            State::Waiting(_) => Some(self.waits_since),
+            State::Running { .. } | State::Done(_) => None,
+        }
     }
 
     /// The server asks again.
@@ -131,6 +142,7 @@ impl SuspendedCall {
         self.expires = now.after(ttl).min(self.ends);
         if !matches!(self.state, State::Waiting(_)) {
             self.state = State::Waiting(Vec::new());
+            self.waits_since = now;
         }
         self.add(questions);
         self.show(id)

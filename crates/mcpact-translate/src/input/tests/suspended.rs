@@ -126,6 +126,52 @@ fn a_call_is_suspended_and_continued_round_by_round() {
     is_refused(&rig.resume(&second.claims, Some(&accepting("elicitation-2")), 32));
 }
 
+/// The oldest call that waits for its client is ended for others once it has waited long enough; its client learns why.
+#[test]
+fn the_oldest_waiting_call_is_ended_for_others() {
+    let grace = Duration::from_secs(60);
+    let mut rig = Rig::new();
+    let other = SuspendedCallId::new([8; 16]);
+    let old = rig.asked(&[1], 0);
+    let mut all = rig.suspended.clone();
+    let young = all.suspend(
+        other,
+        binding(1, 2),
+        UPSTREAM,
+        std::vec![question(2)],
+        at(50),
+    );
+    assert!(matches!(young, SuspendOutcome::Asked(_)));
+    assert_eq!(all.end_oldest(|_| true, grace, at(60)), None);
+    assert_eq!(all.end_oldest(|id| id == other, grace, at(61)), None);
+    let ended = all.end_oldest(|_| true, grace, at(61)).unwrap();
+    assert_eq!(ended.call, P);
+    assert_eq!(ended.answers, [answer(1, r#"{"action":"cancel"}"#)]);
+    assert_eq!(all.end_oldest(|_| true, grace, at(62)), None, "too young");
+    // While the state of the client is valid.
+    let late = at(299);
+    assert!(all.expire(at(200)).is_empty());
+    let told = all.resume(
+        &old.claims,
+        &binding(1, 1),
+        Some(&accepting("elicitation-1")),
+        late,
+    );
+    is_refused(&told);
+    let ResumeOutcome::Refused { error, .. } = told else {
+        panic!("not refused");
+    };
+    assert!(
+        error.message.contains("other calls were queued"),
+        "{}",
+        error.message
+    );
+    // An answered call does not wait.
+    let resumed = rig.resume(&old.claims, Some(&accepting("elicitation-1")), 70);
+    assert_eq!(resumed, goes(&[answer(1, ACCEPT)]));
+    assert_eq!(rig.suspended.end_oldest(|_| true, grace, at(200)), None);
+}
+
 /// BB-07: a client that does not come back has dismissed the form; nothing is left of the call.
 #[test]
 fn an_abandoned_call_expires() {

@@ -54,6 +54,7 @@ pub(super) async fn listen(
                     };
                     let message = match parse(&bytes, sink.handler.as_deref()) {
                         Incoming::Notification(notification) => {
+                            sink.observer.notification(&notification);
                             Unsolicited::Notification(notification)
                         }
                         Incoming::Request(request) => {
