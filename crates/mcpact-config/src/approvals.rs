@@ -621,7 +621,7 @@ mod exposing_keys_tests {
     use crate::read::tests::{found_in, taken_from};
 
     /// Keys that never expose the gateway to more callers.
-    const NOT_EXPOSING: [&str; 22] = [
+    const NOT_EXPOSING: [&str; 28] = [
         "token",
         "tls_cert",
         "tls_key",
@@ -634,6 +634,12 @@ mod exposing_keys_tests {
         "drain_seconds",
         "list_seconds",
         "revisions",
+        "version_range",
+        "unsupported_version",
+        "missing_version",
+        "early_requests",
+        "unknown_methods",
+        "require_client_capability",
         "profile",
         "strict",
         "lenient",

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn settings_have_the_keys_of_the_config() {
         let given = [
-            "profile=mcpv-strict",
+            "strict=true",
             "revisions=2025-11-25, 2025-06-18",
             "announce_extras=true",
             "max_batch_size=7",

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use mcpact_spec::{Capability, Revision, Side};
 use mcpact_wire::envelope::Request;
 use mcpact_wire::id::Id;
+use mcpact_wire::model::fault::BodyFault;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
 use mcpact_wire::scan::text;
@@ -125,6 +126,12 @@ impl Negotiation {
         let mut all: Vec<&str> = declared.iter().map(Capability::path).collect();
         all.extend(set.extensions().map(|(id, _)| id));
         all
+    }
+
+    /// Wrongly typed capabilities of a side, which count as absent.
+    pub fn ignored(&self, side: Side) -> &[BodyFault] {
+        self.party(side)
+            .map_or(&[], |party| party.capabilities.findings())
     }
 
     /// Name and version of a side.

@@ -119,25 +119,24 @@ pub fn select(
 /// Revisions that the policy allows in a handshake.
 #[must_use]
 pub fn acceptable(policy: &VersionPolicy) -> RevisionSet {
-    let legacy = legacy(policy);
-    match &policy.rule {
-        VersionRule::Listed => legacy,
-        VersionRule::Exact(only) => legacy.and(RevisionSet::of(&[*only])),
-        VersionRule::Range { min, max } => legacy
-            .iter()
-            .filter(|r| (min.as_ref()..=max.as_ref()).contains(&r.as_str()))
-            .collect(),
-    }
+    allowed(policy, Era::Legacy)
 }
 
 /// Revisions that the policy allows in the `_meta` of a request.
 #[must_use]
 pub fn served_per_request(policy: &VersionPolicy) -> RevisionSet {
-    let modern = policy.supported.in_era(Era::Modern);
+    allowed(policy, Era::Modern)
+}
+
+fn allowed(policy: &VersionPolicy, era: Era) -> RevisionSet {
+    let supported = policy.supported.in_era(era);
     match &policy.rule {
-        VersionRule::Listed => modern,
-        VersionRule::Exact(only) => modern.and(RevisionSet::of(&[*only])),
-        VersionRule::Range { .. } => RevisionSet::NONE,
+        VersionRule::Listed => supported,
+        VersionRule::Exact(only) => supported.and(RevisionSet::of(&[*only])),
+        VersionRule::Range { min, max } => supported
+            .iter()
+            .filter(|r| (min.as_ref()..=max.as_ref()).contains(&r.as_str()))
+            .collect(),
     }
 }
 

@@ -8,16 +8,18 @@
 mod calls;
 mod exposition;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcpact::server::DecisionObserver;
+use mcpact_config::shortened;
 use mcpact_engine::effect::{DropCause, Refused};
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::ApiMisuse;
-use mcpact_spec::{Method, Revision};
+use mcpact_spec::{Method, Revision, Side};
 use mcpact_translate::plan::Plan;
+use mcpact_wire::model::implementation::Implementation;
 
 use self::calls::{CallMetrics, LabelCounter, TranslationCounters};
 pub(crate) use self::calls::{CallTimer, KINDS, Outcome};
@@ -40,6 +42,8 @@ pub struct Metrics {
     dropped: LabelCounter<1>,
     reloads: LabelCounter<1>,
     servers: Mutex<Servers>,
+    /// Latest clients with wrongly typed capabilities, for the status.
+    ignored: Mutex<VecDeque<String>>,
 }
 
 /// Metrics of one server.
@@ -56,6 +60,9 @@ pub struct ServerMetrics {
     list_hits: AtomicU64,
     list_misses: AtomicU64,
 }
+
+/// Number of clients with wrongly typed capabilities that are remembered.
+const MAX_IGNORED: usize = 8;
 
 /// Returns the values of [`NEGOTIATION_LABELS`].
 fn negotiation_labels(negotiation: &Negotiation) -> [&'static str; 4] {
@@ -99,6 +106,26 @@ impl Metrics {
     /// Counts a request that a filter denied or did not answer for.
     pub(crate) fn filtered(&self, method: Option<Method>, reason: Reason) {
         self.denials.add([label(method), reason.as_str()]);
+    }
+
+    /// Returns the latest clients with wrongly typed capabilities, and the capabilities.
+    pub(crate) fn ignored(&self) -> Vec<String> {
+        lock(&self.ignored).iter().cloned().collect()
+    }
+
+    fn note_ignored(&self, negotiation: &Negotiation) {
+        let Some(fault) = negotiation.ignored(Side::Client).first() else {
+            return;
+        };
+        let info = negotiation.info(Side::Client);
+        let name = info.map_or("a client without a name", Implementation::name);
+        let line = format!("{}: {}", shortened(name), shortened(&fault.to_string()));
+        let mut ignored = lock(&self.ignored);
+        ignored.retain(|known| *known != line);
+        if ignored.len() >= MAX_IGNORED {
+            ignored.pop_front();
+        }
+        ignored.push_back(line);
     }
 
     /// Writes all metrics.
@@ -208,6 +235,7 @@ fn write_instances(out: &mut Exposition, servers: &Servers) {
 impl DecisionObserver for Metrics {
     fn negotiated(&self, negotiation: &Negotiation) {
         self.negotiations.add(negotiation_labels(negotiation));
+        self.note_ignored(negotiation);
     }
 
     fn refused(&self, refused: Refused) {

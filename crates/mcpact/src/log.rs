@@ -10,8 +10,8 @@
 //! | [`REQUEST`] | a span for each request through a gateway, with server, method and trace |
 //! | [`MESSAGES`] | log messages of MCP servers, at their own level |
 //!
-//! An agreement is logged at `INFO`, a refusal at `WARN` with the offers of both sides and advice. A repeated
-//! negotiation of the same client is logged at `DEBUG`.
+//! An agreement is logged at `INFO`, and at `WARN` if capabilities of the peer have the wrong type and are ignored. A
+//! refusal is logged at `WARN` with the offers of both sides and advice. A repeated negotiation of the same client is logged at `DEBUG`.
 //!
 //! [`ClientLog`](crate::server::ClientLog) works in the other direction: it sends the log of handlers to clients.
 
@@ -58,6 +58,8 @@ pub mod field {
     pub const CLIENT_CAPABILITIES: &str = "client.capabilities";
     /// Capability paths of the client; after an agreement, those in effect.
     pub const CLIENT_CAPABILITY_LIST: &str = "client.capabilities.list";
+    /// Wrongly typed capabilities of the peer, which count as absent.
+    pub const IGNORED: &str = "capabilities.ignored";
     /// Name and version of the client.
     pub const CLIENT_INFO: &str = "client.info";
     /// Versions supported by the server, as far as known.

@@ -75,6 +75,8 @@ fn gateway(layout: &mut Layout, gateway: &GatewayStatus) {
         ("clients", plain(clients)),
     ];
     rows.extend(gateway.last_reload.as_ref().map(last_reload));
+    let ignored = gateway.ignored_capabilities.iter();
+    rows.extend(ignored.map(|client| ("ignored", (Tone::Bad, client.clone()))));
     fields(layout, &rows);
 }
 
@@ -170,6 +172,7 @@ fn servers(layout: &mut Layout, servers: &[ServerLine]) {
                 .chain(problem(server))
                 .chain(unhealthy_instances(server))
                 .chain(hidden_tools(server))
+                .chain(ignored_capabilities(server))
                 .collect(),
         })
         .collect();
@@ -232,6 +235,15 @@ fn unhealthy_instances(server: &ServerLine) -> impl Iterator<Item = (Tone, Strin
     })
 }
 
+/// Capabilities with a wrong type.
+fn ignored_capabilities(server: &ServerLine) -> Option<(Tone, String)> {
+    let text = format!(
+        "capabilities ignored: {}",
+        server.ignored_capabilities.join("; ")
+    );
+    (!server.ignored_capabilities.is_empty()).then_some((Tone::Bad, text))
+}
+
 /// Tools hidden because their definition changed.
 fn hidden_tools(server: &ServerLine) -> Option<(Tone, String)> {
     let tools = server.hidden_tools.iter().map(|tool| format!("`{tool}`"));
@@ -283,6 +295,7 @@ fn details(layout: &mut Layout, server: &ServerLine) {
     ];
     rows.extend(problem(server).map(|problem| ("problem", problem)));
     rows.extend(hidden_tools(server).map(|hidden| ("hidden", hidden)));
+    rows.extend(ignored_capabilities(server).map(|ignored| ("ignored", ignored)));
     fields(layout, &rows);
 }
 

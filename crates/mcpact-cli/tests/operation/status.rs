@@ -101,6 +101,48 @@ fn status_shows_omitted_list_items() {
     }
 }
 
+/// N19: a tolerated, wrongly typed capability of a server or a client is one line in the log and in the status.
+#[test]
+fn ignored_capabilities_are_shown() {
+    let harness = Harness::new("");
+    let server = harness.gated();
+    let program = fs::read_to_string(harness.path("gated")).unwrap();
+    let wrong = program.replace(r#""tools":{}"#, r#""tools":{"listChanged":"x"}"#);
+    fs::write(harness.path("gated"), wrong).unwrap();
+    harness.configure(&server);
+    let gateway = harness.serve();
+    let mut hello = handshake();
+    hello["params"]["capabilities"] = json!({"roots": "x"});
+    gateway.post("/mcp", None, &hello);
+    let session = gateway.open("/mcp");
+    let listed = gateway.post("/mcp", Some(&session), &request("tools/list", &json!({})));
+    assert!(listed.body.contains("gated__wait"), "{listed:?}");
+    let faults = [
+        "`capabilities.roots` must be an object, found string",
+        "`capabilities.tools.listChanged` must be a boolean, found string",
+    ];
+    let status = harness.status();
+    let clients = &status["gateway"]["ignored_capabilities"];
+    let name = &hello["params"]["clientInfo"]["name"];
+    let expected = format!("{}: {}", name.as_str().unwrap(), faults[0]);
+    assert_eq!(*clients, json!([expected]));
+    let server = &status["servers"][0];
+    assert_eq!(server["ignored_capabilities"], json!([faults[1]]));
+    assert_eq!(server["state"], "ready");
+    for command in [&["status"][..], &["status", "gated"]] {
+        let (_, stdout, _) = harness.run(command);
+        let stdout = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(stdout.contains(faults[1]), "{stdout}");
+    }
+    gateway.signal("-TERM");
+    gateway.exit_code();
+    let log = fs::read_to_string(harness.path("log")).unwrap();
+    for fault in faults {
+        let lines = log.lines().filter(|line| line.contains(fault));
+        assert_eq!(lines.count(), 1, "{log}");
+    }
+}
+
 /// Control characters, escaped as in JSON.
 const LOUD: &str = r"it is \u001b]0;x\u0007\u001b[31m\u202e\r\nFAKE  ready";
 

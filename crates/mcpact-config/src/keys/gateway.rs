@@ -2,7 +2,7 @@
 
 use mcpact_spec::Revision;
 
-use super::Kind::{Choice, Choices, Count, Flag, Seconds, Table, Text, Texts};
+use super::Kind::{Choice, Choices, Count, Flag, Seconds, Table, Text, TextTable, Texts};
 use super::{Key, key};
 
 /// Keys of `[gateway]`.
@@ -88,6 +88,36 @@ pub const GATEWAY: &[Key] = &[
         "Revisions clients may use, such as `2025-11-25`. Empty means all.",
     ),
     key(
+        "version_range",
+        Text(None),
+        "Dates of the revisions clients may use, such as `2025-01-01..2025-06-18`.",
+    ),
+    key(
+        "unsupported_version",
+        Choice(&["counter-offer", "reject"], "counter-offer"),
+        "Answer to `initialize` with a version that is not served: the newest one that is (`counter-offer`), or an error (`reject`). The default is that of the profile.",
+    ),
+    key(
+        "missing_version",
+        Choice(&["reject", "assume"], "reject"),
+        "Answer to `initialize` without a version: an error (`reject`), or the newest version that is served (`assume`). The default is that of the profile.",
+    ),
+    key(
+        "early_requests",
+        Choice(&["accept", "reject"], "accept"),
+        "Treatment of requests between the result of `initialize` and `notifications/initialized`.",
+    ),
+    key(
+        "unknown_methods",
+        Choice(&["reject", "pass"], "reject"),
+        "Treatment of methods that no revision defines: reject them, or `pass` them to the server at `/servers/NAME/mcp`.",
+    ),
+    key(
+        "require_client_capability",
+        TextTable,
+        "Client capability that a method requires, such as `{ \"tools/list\" = \"sampling\" }`.",
+    ),
+    key(
         "profile",
         Choice(&["spec", "mcpv-strict", "erlmcp"], "spec"),
         "Profile for choices that the specification leaves open: `spec` is lenient; `mcpv-strict` accepts only 2025-11-25 and is strict; `erlmcp` accepts only 2025-03-26 and 2025-06-18, and requires client capabilities for some methods.",
@@ -136,14 +166,20 @@ pub const GATEWAY: &[Key] = &[
 ];
 
 /// Keys of `[gateway]` about the protocol, which `--policy` sets as well.
-pub const POLICY: [&str; 7] = [
+pub const POLICY: [&str; 13] = [
     "profile",
     "revisions",
-    "strict",
+    "version_range",
+    "unsupported_version",
+    "missing_version",
+    "early_requests",
+    "unknown_methods",
     "undeclared",
+    "strict",
+    "require",
+    "require_client_capability",
     "announce_extras",
     "max_batch_size",
-    "require",
 ];
 
 /// Keys of `[gateway.commands]`.

@@ -1,5 +1,6 @@
 //! Cached metadata of one server, as JSON.
 
+use mcpact_config::shortened;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_spec::{Method, Revision, Side};
@@ -11,6 +12,9 @@ use crate::aggregate::list_kind::ListKind;
 
 /// Format version; files of other versions are ignored.
 const VERSION: u64 = 1;
+
+/// Maximum number of wrongly typed capabilities in the status of a server.
+const MAX_FAULTS: usize = 8;
 
 /// Revision of a server, and the description that it returned when it was connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,15 @@ impl ServerProfile {
         let introduction = &self.introduction;
         let name = introduction.server_info.name();
         (introduction.is_named && !name.is_empty()).then(|| name.to_owned())
+    }
+
+    /// Returns the wrongly typed capabilities, which count as absent.
+    pub(crate) fn ignored(&self) -> Vec<String> {
+        let faults = self.introduction.capabilities.findings().iter();
+        faults
+            .take(MAX_FAULTS)
+            .map(|fault| shortened(&fault.to_string()).into_owned())
+            .collect()
     }
 }
 

@@ -203,6 +203,9 @@ pub struct GatewayStatus {
     pub in_flight: usize,
     /// Result of the last reload.
     pub last_reload: Option<ReloadReport>,
+    /// Latest clients with wrongly typed capabilities, which count as absent.
+    #[serde(default)]
+    pub ignored_capabilities: Vec<String>,
 }
 
 /// Status of a server.
@@ -242,6 +245,9 @@ pub struct ServerLine {
     /// Changed tools that are hidden until a user approves them.
     #[serde(default)]
     pub hidden_tools: Vec<String>,
+    /// Wrongly typed capabilities of the server, which count as absent.
+    #[serde(default)]
+    pub ignored_capabilities: Vec<String>,
     /// Cause of unavailability.
     pub missing: Option<String>,
     /// Duration of unavailability; none for an invalid config.

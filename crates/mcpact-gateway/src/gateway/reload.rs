@@ -230,7 +230,7 @@ fn at_once(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 8
 }
 
 /// Keys of `[gateway]` that need a restart, and whether they changed; `tls_cert` includes `tls_key`.
-fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 17] {
+fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 23] {
     let (was, is) = (&old.policy, &new.policy);
     [
         ("listen", old.listen != new.listen),
@@ -244,7 +244,22 @@ fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bo
         ("control", old.control != new.control),
         ("list_seconds", old.list_wait != new.list_wait),
         ("profile", old.profile != new.profile),
-        ("revisions", was.version != is.version),
+        ("revisions", was.version.supported != is.version.supported),
+        ("version_range", was.version.rule != is.version.rule),
+        (
+            "unsupported_version",
+            was.version.on_unsupported != is.version.on_unsupported,
+        ),
+        (
+            "missing_version",
+            was.version.on_missing != is.version.on_missing,
+        ),
+        ("early_requests", was.early != is.early),
+        ("unknown_methods", was.unknown != is.unknown),
+        (
+            "require_client_capability",
+            was.client_requirements != is.client_requirements,
+        ),
         ("strict", was.reading != is.reading),
         ("undeclared", was.undeclared != is.undeclared),
         ("announce_extras", was.extras != is.extras),

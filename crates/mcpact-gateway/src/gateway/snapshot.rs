@@ -60,6 +60,7 @@ fn gateway_status(gateway: &Gateway, state: &State) -> GatewayStatus {
         sessions: http_sessions.sum::<usize>() + gateway.stdio_clients(),
         in_flight: gateway.drain_gate.in_flight(),
         last_reload: state.last_reload.clone(),
+        ignored_capabilities: gateway.metrics.ignored(),
     }
 }
 
@@ -97,6 +98,7 @@ fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> Server
     let draining = state.draining_instances(name);
     let entry = &served.entry;
     let (server, report) = (entry.server(), entry.report());
+    let profile = server.shared.info_cache.profile();
     let status = server.status();
     let retry = status.state.wait().or(status.retry_in);
     let state = status.word(report.failure.is_some());
@@ -124,6 +126,7 @@ fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> Server
         },
         lacking: entry.lacking(),
         hidden_tools: tool_filter::hidden_tools(server),
+        ignored_capabilities: profile.map_or_else(Vec::new, |profile| profile.ignored()),
         missing: report.failure,
         missing_seconds: entry.missing_for().map(|time| time.as_secs()),
         last_error: status.last_error.map(|failure| LastError {

@@ -35,7 +35,7 @@ impl ServerNegotiationLog {
         }
         let facts = Facts::of(negotiation, Side::Server, transport_id);
         let level = if self.is_new(negotiation, &facts) {
-            level(negotiation)
+            facts.level()
         } else {
             Level::DEBUG
         };
@@ -145,17 +145,10 @@ impl NegotiationLog {
         let mut facts = Facts::of(negotiation, Side::Client, &self.transport_id);
         facts.error = facts.error.map(|error| self.masks.cover(error));
         facts.advice = facts.advice.map(|advice| self.masks.cover(advice));
+        facts.ignored = facts.ignored.map(|ignored| self.masks.cover(ignored));
         facts.server = Some(open.server);
         facts.duration = u64::try_from(open.since.elapsed().as_millis()).ok();
-        close(&open.span, level(negotiation), &facts);
-    }
-}
-
-/// Returns the log level of a negotiation that was not logged before.
-const fn level(negotiation: &Negotiation) -> Level {
-    match negotiation.verdict {
-        Ok(_) => Level::INFO,
-        Err(_) => Level::WARN,
+        close(&open.span, facts.level(), &facts);
     }
 }
 
@@ -170,6 +163,7 @@ struct Facts {
     client_capabilities: &'static str,
     client_list: String,
     client_info: Option<String>,
+    ignored: Option<String>,
     server_versions: Option<String>,
     server_list: String,
     server_info: Option<String>,
@@ -186,6 +180,8 @@ impl Facts {
     fn of(negotiation: &Negotiation, side: Side, transport_id: &str) -> Self {
         let list = |side| sanitize(&negotiation.capabilities(side).join(", "));
         let supported = negotiation.supported.join(", ");
+        let ignored = negotiation.ignored(side.peer()).iter();
+        let ignored: Vec<String> = ignored.map(ToString::to_string).collect();
         Self {
             side: side.as_str(),
             transport_id: transport_id.to_owned(),
@@ -196,6 +192,7 @@ impl Facts {
             client_capabilities: negotiation.capabilities_outcome(),
             client_list: list(Side::Client),
             client_info: negotiation.info(Side::Client).map(name_and_version),
+            ignored: (!ignored.is_empty()).then(|| sanitize(&ignored.join("; "))),
             server_versions: Some(sanitize(&supported)).filter(|all| !all.is_empty()),
             server_list: list(Side::Server),
             server_info: negotiation.info(Side::Server).map(name_and_version),
@@ -220,14 +217,24 @@ impl Facts {
             &self.client_version,
             &self.client_list,
             &self.client_info,
+            &self.ignored,
             &self.error,
         )
     }
 
     const fn message(&self) -> &'static str {
-        match self.revision {
-            Some(_) => "negotiated",
-            None => "not negotiated",
+        match (self.revision, &self.ignored) {
+            (Some(_), None) => "negotiated",
+            (Some(_), Some(_)) => "negotiated; wrongly typed capabilities are ignored",
+            (None, _) => "not negotiated",
+        }
+    }
+
+    /// Returns the log level of a negotiation that was not logged before.
+    const fn level(&self) -> Level {
+        match (self.revision, &self.ignored) {
+            (Some(_), None) => Level::INFO,
+            (Some(_), Some(_)) | (None, _) => Level::WARN,
         }
     }
 }
@@ -249,6 +256,7 @@ macro_rules! with_fields {
             CLIENT_CAPABILITIES = $facts.client_capabilities,
             CLIENT_CAPABILITY_LIST = $facts.client_list.as_str(),
             CLIENT_INFO = $facts.client_info.as_deref(),
+            IGNORED = $facts.ignored.as_deref(),
             SERVER_VERSIONS = $facts.server_versions.as_deref(),
             SERVER_CAPABILITY_LIST = $facts.server_list.as_str(),
             SERVER_INFO = $facts.server_info.as_deref(),

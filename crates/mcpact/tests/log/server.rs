@@ -203,3 +203,23 @@ async fn every_http_transport_logs() {
         serving.abort();
     }
 }
+
+/// N19: a wrongly typed capability that is ignored makes the line of the negotiation a warning, which names it.
+#[tokio::test]
+async fn ignored_capability_is_logged_once() {
+    let (log, _guard) = Log::start();
+    let mut wrong = initialize("2025-06-18");
+    wrong["params"]["capabilities"]["roots"]["listChanged"] = "x".into();
+    ask(&mut client(server()), wrong).await;
+    let events = log.negotiations("server");
+    assert_eq!(
+        (events.len(), events[0].level),
+        (1, Level::WARN),
+        "{events:?}"
+    );
+    let fault = "`capabilities.roots.listChanged` must be a boolean, found string";
+    says(
+        &events[0],
+        &[(field::STATUS, "ok"), (field::IGNORED, fault)],
+    );
+}
