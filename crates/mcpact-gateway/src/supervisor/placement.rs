@@ -124,8 +124,8 @@ pub(super) fn capacity(
     }
 }
 
-/// Returns the instances above the limit, after the limit was lowered or input has arrived. They get no calls and stop when idle.
-/// The oldest instances and exclusive ones stay.
+/// Returns the instances above the limit, after the limit was lowered or input has arrived. They get no calls and stop
+/// when idle. The oldest instances and exclusive ones stay.
 pub(super) fn surplus(records: &[&InstanceRecord], settings: &RunSettings) -> Few<InstanceId> {
     if counted(records, settings) <= max_instances(settings) {
         return Few::new();
