@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use mcpact_sim::scripted::process::TestProcess;
+use mcpact_sim::scripted::process::{TestProcess, exchange};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -224,6 +224,40 @@ fn flags_override_the_config() {
         reply["result"]["capabilities"]["maxBatchSize"], 9,
         "{reply}"
     );
+}
+
+/// N5, N23, L10: the policy of a gateway holds at all of its HTTP endpoints.
+#[test]
+fn policy_holds_at_every_endpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "[gateway]\nlisten = \"127.0.0.1:0\"\nrevisions = [\"2025-03-26\"]\nunsupported_version = \"reject\"\n\
+        early_requests = \"reject\"\nannounce_extras = true\nmax_batch_size = 7\n\
+        [servers.all]\nbuiltin = \"everything\"\ntags = [\"work\"]\n";
+    std::fs::write(folder.path().join("mcpact.toml"), config).unwrap();
+    let mut started = command(&["serve", "--config", "mcpact.toml"], &folder);
+    let (_gateway, url) = TestProcess::listening(started.stderr(Stdio::piped()));
+    let address = url.strip_prefix("http://").unwrap();
+    let address = address.split('/').next().unwrap();
+    let json_type =
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+    for path in ["/mcp", "/servers/all/mcp", "/tags/work/mcp"] {
+        let post = |headers: &str, message: &Value| {
+            exchange("POST", address, path, headers, &message.to_string())
+        };
+        let rejected = post(json_type, &initialize("2025-11-25", json!({})));
+        assert!(
+            rejected.contains("Unsupported protocol version"),
+            "{path}: {rejected}"
+        );
+        let opened = post(json_type, &initialize("2025-03-26", json!({})));
+        assert!(opened.contains(r#""maxBatchSize":7"#), "{path}: {opened}");
+        let session = opened
+            .lines()
+            .find_map(|line| line.strip_prefix("mcp-session-id: "));
+        let headers = format!("{json_type}Mcp-Session-Id: {}\r\n", session.unwrap().trim());
+        let early = post(&headers, &request(2, "tools/list", json!({})));
+        assert!(early.contains("not_initialized"), "{path}: {early}");
+    }
 }
 
 /// Returns the usage error of a command.
@@ -503,6 +537,12 @@ for line in sys.stdin:
         if is_passed {
             let expected = json!({"method": "vendor/thing", "params": {"a": 1}});
             assert_eq!(reply["result"], expected, "{reply}");
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+            let reply = peer.ask(&request(3, "vendor/thing", json!({"a": 1, "_meta": meta})));
+            assert_eq!(reply["result"]["params"]["a"], 1, "{reply}");
         } else {
             assert_eq!(error(&reply).0, -32601, "{reply}");
         }
