@@ -75,7 +75,7 @@ pub enum EraUse {
 
 macro_rules! methods {
     ($($name:ident = $text:literal [$($role:ident)+] $gate:expr;)+) => {
-        /// A method name that at least one revision, or the tasks extension, defines.
+        /// A method name that at least one revision, or an extension, defines.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Method { $(#[doc = concat!("`", $text, "`")] $name,)+ }
 
@@ -144,6 +144,9 @@ const TOOLS: [Gate; Revision::COUNT] = each(Gate::Needs(Capability::Tools));
 const PROMPTS: [Gate; Revision::COUNT] = each(Gate::Needs(Capability::Prompts));
 const RESOURCES: [Gate; Revision::COUNT] = each(Gate::Needs(Capability::Resources));
 const SUBSCRIBE: [Gate; Revision::COUNT] = each(Gate::Needs(Capability::ResourcesSubscribe));
+/// `ext-skills stable skills#capability-negotiation`: clients need not declare the extension.
+const SKILLS: Gate = Gate::OfServer(Extension::Skills, None);
+const DIRECTORIES: Gate = Gate::OfServer(Extension::Skills, Some("directoryRead"));
 const TASKS_SHARED: Gate = Gate::Shared(Extension::Tasks);
 const TASKS: Gate = Gate::OfReceiver {
     client: Capability::ClientTasks,
@@ -215,6 +218,10 @@ methods! {
             server: Capability::ServerTasks,
         });
     TasksChanged = "notifications/tasks" [None_ None_ None_ None_ NoteS] each(TASKS_SHARED);
+    SkillsList = "skills/list" [None_ None_ None_ None_ ReqC] each(SKILLS);
+    SkillsGet = "skills/get" [None_ None_ None_ None_ ReqC] each(SKILLS);
+    ResourcesDirectoryRead = "resources/directory/read" [None_ None_ None_ None_ ReqC]
+        each(DIRECTORIES);
 }
 
 impl Method {
@@ -246,7 +253,7 @@ impl Method {
             .filter(modern)
             .map(|r| self.gate(r));
         gates.find_map(|gate| match gate {
-            Gate::Shared(extension) => Some(extension),
+            Gate::Shared(extension) | Gate::OfServer(extension, _) => Some(extension),
             Gate::Open
             | Gate::Needs(_)
             | Gate::NeedsAny(_)
@@ -290,6 +297,8 @@ impl Method {
                 | Self::ResourcesList
                 | Self::ResourceTemplatesList
                 | Self::ResourcesRead
+                | Self::SkillsList
+                | Self::SkillsGet
         )
     }
 
@@ -303,6 +312,8 @@ impl Method {
                 | Self::ResourcesList
                 | Self::ResourceTemplatesList
                 | Self::TasksList
+                | Self::SkillsList
+                | Self::ResourcesDirectoryRead
         )
     }
 
