@@ -11,6 +11,7 @@ mod requirement_set;
 mod results;
 mod score;
 mod server;
+mod skills;
 mod strict;
 mod suite;
 
@@ -38,6 +39,9 @@ pub(crate) struct Options {
     /// Run the requirements of one revision only.
     #[arg(long, value_parser = revision)]
     revision: Option<Revision>,
+    /// Run the scenarios of the skills extension only.
+    #[arg(long, conflicts_with_all = ["only", "revision", "url"])]
+    skills: bool,
     /// Judge the server at this address instead of our own; no expectation is stale then.
     #[arg(long, conflicts_with = "only")]
     url: Option<String>,
@@ -49,6 +53,7 @@ impl Options {
         Self {
             only: None,
             revision: None,
+            skills: false,
             url: None,
         }
     }
@@ -77,6 +82,9 @@ fn revision(text: &str) -> Result<Revision, String> {
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
     let baseline = Baseline::read(checkout)?;
     let suite = Suite::install(checkout)?;
+    if options.skills {
+        return settle(skills::run(checkout, &suite)?);
+    }
     let revisions = options.revisions();
     if let Some(url) = &options.url {
         let scores = leg::against(&suite, url, &revisions)?;
@@ -101,6 +109,9 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
     print(&scores, &baseline);
     let mut findings = baseline.unexpected(&scores);
     findings.extend(baseline.stale(&scores));
+    if options.only.is_none() {
+        findings.extend(skills::run(checkout, &suite)?);
+    }
     settle(findings)
 }
 

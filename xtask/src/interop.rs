@@ -6,6 +6,7 @@
 //! each feature. A feature that fails unexpectedly fails the run, and so does one that works
 //! although it is listed as absent.
 
+mod apps;
 mod bridged;
 pub(crate) mod crowd;
 mod feature;
@@ -29,13 +30,16 @@ use manifest::Manifest;
 use pair::Pair;
 use setup::Setup;
 
+/// Name of the run of MCP Apps.
+const APPS: &str = "apps";
+
 /// Result file.
 const TABLE: &str = "target/interop.md";
 
 /// Options of `cargo xtask interop`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Run only pairs with this in their name.
+    /// Run only pairs with this in their name, or only `apps`.
     #[arg(long)]
     only: Option<String>,
     /// Name the pairs instead of running them.
@@ -64,6 +68,9 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
         pairs.iter().for_each(|pair| report::say(pair.name()));
         return Ok(());
     }
+    if options.only.as_deref() == Some(APPS) {
+        return finish(apps::run(checkout)?);
+    }
     let setup = Setup::prepare(checkout, &pairs)?;
     let verdicts = run_all(&pairs, &setup);
     let table = table::write(&verdicts, &manifest);
@@ -73,10 +80,15 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
     let mut findings: Vec<String> = verdicts.iter().flat_map(Verdict::findings).collect();
     if options.only.is_none() {
         findings.extend(manifest.unused());
+        findings.extend(apps::run(checkout)?);
     }
     if verdicts.is_empty() {
         findings.push("no pair has run".to_owned());
     }
+    finish(findings)
+}
+
+fn finish(findings: Vec<String>) -> Result<(), Failure> {
     Failure::unless_clean(
         "interop",
         findings,

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use mcpact_spec::{Gate, Kind, Method, ParamGate, ParamProbe, Role, Side, Violation};
+use mcpact_spec::{Extension, Gate, Kind, Method, ParamGate, ParamProbe, Role, Side, Violation};
 use mcpact_wire::raw::Object;
 use mcpact_wire::scan::text;
 
@@ -25,15 +25,20 @@ impl Pact {
     }
 
     /// Rules on a message that no revision may define.
+    ///
+    /// A client's request may belong to an extension of the server that the tables do not know.
     #[must_use]
     pub fn rule_with(&self, unknown: OnUnknown, sender: Side, kind: Kind, method: &str) -> Ruling {
         let ruling = self.rule(sender, kind, method);
-        match (ruling.reason, unknown) {
-            (Reason::Unknown, OnUnknown::Pass) => {
-                self.ruling(sender, kind, None, Reason::PassedUnknown)
-            }
-            _ => ruling,
+        let is_of_extension = || {
+            let server = &self.party(Side::Server).capabilities;
+            (sender, kind) == (Side::Client, Kind::Request) && server.has_unknown_extension()
+        };
+        let is_unknown = ruling.reason == Reason::Unknown;
+        if is_unknown && (unknown == OnUnknown::Pass || is_of_extension()) {
+            return self.ruling(sender, kind, None, Reason::PassedUnknown);
         }
+        ruling
     }
 
     /// Rules on a message of a known method.
@@ -119,6 +124,7 @@ impl Pact {
                 None => Reason::Shared(extension),
                 Some(side) => Reason::NotShared(extension, side),
             },
+            Gate::OfServer(extension, setting) => self.ask_server(extension, setting),
             Gate::Needs(_) | Gate::OfReceiver { .. } | Gate::OfSender { .. } => {
                 match gate.capability(sender) {
                     Some(c) if self.declares(c) => Reason::Declared(c),
@@ -126,6 +132,18 @@ impl Pact {
                     None => Reason::Ungated,
                 }
             }
+        }
+    }
+
+    fn ask_server(&self, extension: Extension, setting: Option<&'static str>) -> Reason {
+        let server = &self.party(Side::Server).capabilities;
+        match (server.extension(extension, self.revision()), setting) {
+            (None, _) => Reason::NotShared(extension, Side::Server),
+            (Some(_), None) => Reason::OfServer(extension),
+            (Some(settings), Some(key)) if settings.get(key) == Some("true") => {
+                Reason::OfServer(extension)
+            }
+            (Some(_), Some(key)) => Reason::NoSetting(extension, key),
         }
     }
 

@@ -13,7 +13,10 @@ pub enum Reason {
     Declared(Capability),
     /// Both sides declared the extension.
     Shared(Extension),
-    /// No revision defines the method and the policy lets such methods pass.
+    /// The server declared the extension.
+    OfServer(Extension),
+    /// No revision defines the method. The policy lets such methods pass, or the server declared an
+    /// extension that the tables do not know.
     PassedUnknown,
     /// The owner of the capability did not declare it.
     Undeclared(Capability),
@@ -21,6 +24,8 @@ pub enum Reason {
     NoneDeclared(&'static [Capability]),
     /// This side did not declare the extension.
     NotShared(Extension, Side),
+    /// The server declared the extension without this setting.
+    NoSetting(Extension, &'static str),
     /// The revision does not have the method.
     NotInRevision,
     /// The revision has the method, but this side does not send it.
@@ -56,7 +61,11 @@ impl Ruling {
     pub const fn is_open(&self) -> bool {
         matches!(
             self.reason,
-            Reason::Ungated | Reason::Declared(_) | Reason::Shared(_) | Reason::PassedUnknown
+            Reason::Ungated
+                | Reason::Declared(_)
+                | Reason::Shared(_)
+                | Reason::OfServer(_)
+                | Reason::PassedUnknown
         )
     }
 
@@ -68,8 +77,9 @@ impl Ruling {
             Reason::Ungated => String::from("needs no capability"),
             Reason::Declared(c) => alloc::format!("the {} declared `{c}`", c.owner()),
             Reason::Shared(e) => alloc::format!("both sides declared `{}`", e.id()),
+            Reason::OfServer(e) => alloc::format!("the server declared `{}`", e.id()),
             Reason::PassedUnknown => {
-                String::from("no revision defines it; unknown methods may pass")
+                String::from("no revision defines it; unknown methods may pass here")
             }
             Reason::Undeclared(c) => alloc::format!("the {} did not declare `{c}`", c.owner()),
             Reason::NoneDeclared(all) => {
@@ -81,6 +91,9 @@ impl Ruling {
             }
             Reason::NotShared(e, lacking) => {
                 alloc::format!("the {lacking} did not declare the extension `{}`", e.id())
+            }
+            Reason::NoSetting(e, key) => {
+                alloc::format!("the server declared `{}` without `{key}`", e.id())
             }
             Reason::NotInRevision => match self.method.and_then(|m| availability(m, revision)) {
                 Some(other) => alloc::format!("{revision} does not have it ({other})"),
@@ -107,9 +120,14 @@ impl Ruling {
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         match self.reason {
-            Reason::Ungated | Reason::Declared(_) | Reason::Shared(_) | Reason::PassedUnknown => {
-                None
-            }
+            Reason::Ungated
+            | Reason::Declared(_)
+            | Reason::Shared(_)
+            | Reason::OfServer(_)
+            | Reason::PassedUnknown => None,
+            Reason::NoSetting(_, key) => Some(alloc::format!(
+                "declare `{key}` as true in the settings of the extension"
+            )),
             Reason::Undeclared(capability) => Some(declare(capability)),
             Reason::NoneDeclared(all) => all.first().copied().map(declare),
             Reason::NotShared(e, lacking) => Some(alloc::format!(

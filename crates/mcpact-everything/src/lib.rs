@@ -3,12 +3,14 @@
 //! It is the demo, a test fixture, and the subject of the official conformance suite, which calls tools by these names.
 //! One set of tools serves both eras: a tool that requests input is a single handler.
 
+mod app;
 mod cancellation;
 mod input;
 mod media;
 mod plain;
 mod prompts;
 mod resources;
+mod skills;
 mod tasks;
 
 use mcpact::server::Server;
@@ -26,5 +28,7 @@ pub fn server(revisions: &[Revision]) -> Server {
     let server = cancellation::register(server);
     let server = tasks::register(server);
     let server = resources::register(server);
+    let server = skills::register(server);
+    let server = app::register(server);
     prompts::register(server)
 }

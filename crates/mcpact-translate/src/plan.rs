@@ -112,7 +112,10 @@ const fn row(method: Method) -> Row {
         | Method::ResourcesList
         | Method::ResourceTemplatesList
         | Method::ResourcesRead
-        | Method::CompletionComplete => EVERYWHERE,
+        | Method::CompletionComplete
+        | Method::SkillsList
+        | Method::SkillsGet
+        | Method::ResourcesDirectoryRead => EVERYWHERE,
         #[cfg(feature = "pretend-revision")]
         Method::ToolsDescribe => EVERYWHERE,
         Method::ToolsListChanged

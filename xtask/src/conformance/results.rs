@@ -62,6 +62,11 @@ impl Results {
         self.records.get(scenario)
     }
 
+    /// Removes the result of a scenario.
+    pub(super) fn take(&mut self, scenario: &str) -> Option<Record> {
+        self.records.remove(scenario)
+    }
+
     /// Returns `true` if there are no results.
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 
 use super::leg::Leg;
 use super::requirement_set::RequirementSet;
-use super::results::Results;
+use super::results::{Check, Results};
 use super::score::Score;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
@@ -82,6 +82,30 @@ impl Suite {
         }
         let set = self.requirements(leg, revision)?;
         Ok(Score::new(leg, revision, &set, &results))
+    }
+
+    /// Runs a scenario of an extension and returns its checks.
+    pub(super) fn scenario(&self, name: &str, of: &str, url: &str) -> Result<Vec<Check>, Failure> {
+        let output = self.folder.join("results").join(format!("{name}-{of}"));
+        remove(&output)?;
+        let revision = Revision::newest(Era::Modern).as_str();
+        let mut command = Command::new(&self.node);
+        command
+            .arg(self.package().join("dist/index.js"))
+            .arg("server");
+        command.args(["--url", url, "--scenario", name, "--spec-version", revision]);
+        command.args(["--force", "-o"]).arg(&output);
+        let log = self.log(&format!("{name}-{of}"));
+        command.stdout(File::create(&log).map_err(Failure::file(&log))?);
+        let status = command.status();
+        status.map_err(|source| Failure::NotStarted {
+            command: format!("node {PACKAGE} {name}"),
+            source,
+        })?;
+        let mut results = Results::read(&output, Leg::Server)?;
+        Ok(results
+            .take(name)
+            .map_or_else(Vec::new, |record| record.checks))
     }
 
     fn requirements(&self, leg: Leg, revision: Revision) -> Result<RequirementSet, Failure> {

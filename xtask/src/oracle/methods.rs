@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mcpact_spec::{Feature, Method, Role};
+use mcpact_spec::{Extension, Feature, Method, Role};
 
 use super::comparison::Comparison;
 use super::schema::{Schema, method_name};
@@ -25,7 +25,11 @@ pub(super) fn compare(comparison: &mut Comparison, schema: &Schema, tasks: Optio
     if revision.has(Feature::TasksExtension) {
         tasks_extension::add_roles(&mut roles, tasks);
     }
-    let known = Method::ALL.iter().map(|method| method.as_str());
+    // The skills extension has no schema: its rows follow the page of the specification.
+    let known = Method::ALL
+        .iter()
+        .filter(|method| method.extension() != Some(Extension::Skills));
+    let known = known.map(|method| method.as_str());
     let names: BTreeSet<&str> = known.chain(roles.keys().map(String::as_str)).collect();
     for name in names {
         let table = Method::parse(name).map_or(Role::Absent, |method| method.role(revision));
@@ -65,7 +69,7 @@ fn spelled(roles: &[Role]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mcpact_spec::{Extension, Method, Revision, Role};
+    use mcpact_spec::{Method, Revision, Role};
 
     use super::compare;
     use crate::oracle::comparison::Comparison;
@@ -76,7 +80,7 @@ mod tests {
         let side = |matching: &[Role]| {
             let of_core = Method::ALL
                 .iter()
-                .filter(|method| method.extension() != Some(Extension::Tasks));
+                .filter(|method| method.extension().is_none());
             let named = of_core.filter(|method| matching.contains(&role(**method)));
             let names: Vec<_> = named
                 .map(|m| {

@@ -46,6 +46,12 @@ fn gate_words(gate: Gate) -> String {
         Gate::OfReceiver { client, server } => of_party("receiver", client, server),
         Gate::OfSender { client, server } => of_party("sender", client, server),
         Gate::Shared(extension) => format!("extension {} on both sides", code(extension.id())),
+        Gate::OfServer(extension, None) => format!("server extension {}", code(extension.id())),
+        Gate::OfServer(extension, Some(setting)) => format!(
+            "server extension {} with {}",
+            code(extension.id()),
+            code(setting)
+        ),
     }
 }
 

@@ -204,6 +204,7 @@ fn brief(ruling: &Ruling) -> String {
         Reason::Declared(capability) => format!("{} has `{capability}`", capability.owner()),
         Reason::Undeclared(capability) => format!("{} lacks `{capability}`", capability.owner()),
         Reason::Shared(extension) => format!("both have `{}`", extension.id()),
+        Reason::OfServer(extension) => format!("server has `{}`", extension.id()),
         Reason::NotShared(extension, side) => format!("{side} lacks `{}`", extension.id()),
         Reason::NotInRevision => format!("not in {}", ruling.revision),
         _ => ruling.explain(),
@@ -249,6 +250,8 @@ const fn reason_code(reason: Reason) -> MethodReason {
         Reason::Ungated => MethodReason::Ungated,
         Reason::Declared(_) => MethodReason::Declared,
         Reason::Shared(_) => MethodReason::Shared,
+        Reason::OfServer(_) => MethodReason::Declared,
+        Reason::NoSetting(..) => MethodReason::Undeclared,
         Reason::PassedUnknown => MethodReason::PassedUnknown,
         Reason::Undeclared(_) => MethodReason::Undeclared,
         Reason::NoneDeclared(_) => MethodReason::NoneDeclared,
@@ -268,9 +271,10 @@ fn deciding_capability(reason: Reason) -> Option<String> {
             Some(capability.path().to_owned())
         }
         Reason::NoneDeclared(all) => all.first().map(|capability| capability.path().to_owned()),
-        Reason::Shared(extension) | Reason::NotShared(extension, _) => {
-            Some(format!("extensions.{}", extension.id()))
-        }
+        Reason::Shared(extension)
+        | Reason::OfServer(extension)
+        | Reason::NotShared(extension, _)
+        | Reason::NoSetting(extension, _) => Some(format!("extensions.{}", extension.id())),
         _ => None,
     }
 }

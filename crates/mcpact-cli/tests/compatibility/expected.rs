@@ -56,6 +56,16 @@ const EXCEPTIONS: &[(Feature, Applies, Expected)] = &[
         |client, _| client < Revision::V2025_11_25,
         Expected::Degrades(Loss::TaskWaitedFor),
     ),
+    (
+        Feature::Apps,
+        |client, server| client.min(server) < Revision::V2025_06_18,
+        Expected::Degrades(Loss::AppAsText),
+    ),
+    (
+        Feature::Skills,
+        |client, server| client.min(server) < Revision::V2026_07_28,
+        Expected::Degrades(Loss::SkillAsResource),
+    ),
 ];
 
 /// Returns the expected result of a pair.

@@ -1,4 +1,4 @@
-//! Tests every feature between every pair of revisions with `mcpact bridge` in between, and compares
+//! Tests every feature between every pair of revisions with `mcpact bridge` or `mcpact serve` in between, and compares
 //! the result with `docs/COMPATIBILITY.md`. `cargo xtask compatibility` rewrites the page.
 #![expect(
     clippy::unwrap_used,
@@ -40,9 +40,7 @@ impl Pair {
         let revisions = Revision::ALL.into_iter();
         let pairs = revisions.flat_map(|client| Revision::ALL.map(|server| (client, server)));
         pairs.flat_map(|(client, server)| {
-            let transports = Transport::ALL.into_iter();
-            let both = transports.flat_map(|front| Transport::ALL.map(|back| (front, back)));
-            both.map(move |(front, back)| Self {
+            Transport::PAIRS.into_iter().map(move |(front, back)| Self {
                 client,
                 server,
                 front,

@@ -18,12 +18,14 @@ pub(crate) enum Feature {
     Subscriptions,
     ListChanged,
     Tasks,
+    Apps,
+    Skills,
     Pagination,
     Errors,
 }
 
 impl Feature {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Tools,
         Self::Resources,
         Self::Templates,
@@ -39,6 +41,8 @@ impl Feature {
         Self::Subscriptions,
         Self::ListChanged,
         Self::Tasks,
+        Self::Apps,
+        Self::Skills,
         Self::Pagination,
         Self::Errors,
     ];
@@ -60,6 +64,8 @@ impl Feature {
             Self::Subscriptions => "subscriptions",
             Self::ListChanged => "changed lists",
             Self::Tasks => "tasks",
+            Self::Apps => "MCP Apps",
+            Self::Skills => "skills",
             Self::Pagination => "pagination",
             Self::Errors => "errors",
         }
@@ -89,7 +95,11 @@ impl Feature {
             Self::Tasks => {
                 "calls a tool as a task and fetches the result; a client without tasks calls a tool that requires one"
             }
-            Self::Pagination => "lists the tools in pages of ten",
+            Self::Apps => "finds the view of a tool and reads it, or calls the tool without it",
+            Self::Skills => {
+                "lists the skills, gets one of them, reads its files and its directory; other clients find a skill among the resources"
+            }
+            Self::Pagination => "lists the tools in pages of ten; at `/mcp` on one page",
             Self::Errors => "gets the specified code for an unknown tool, resource and prompt",
         }
     }
@@ -102,6 +112,8 @@ pub(crate) enum Loss {
     ProgressMessage,
     TaskWaitedFor,
     TaskAtOnce,
+    AppAsText,
+    SkillAsResource,
 }
 
 impl Loss {
@@ -113,6 +125,10 @@ impl Loss {
             }
             Self::TaskWaitedFor => {
                 "the client has no tasks; the bridge waits for the task and returns its result"
+            }
+            Self::AppAsText => "tools name no view before 2025-06-18; the call returns text",
+            Self::SkillAsResource => {
+                "the methods of the extension need 2026-07-28 on both sides; skills are listed as resources"
             }
             Self::TaskAtOnce => "the server has no tasks; the call returns its result directly",
         }

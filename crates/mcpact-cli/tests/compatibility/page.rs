@@ -15,7 +15,7 @@ const INTRODUCTION: &str = "\
 this page lists what works, what degrades, and what is impossible, with the reason.
 
 A test generates this page. It runs the bridge in front of `mcpact everything --revisions R`, connects a client with a \
-single revision, and uses every feature, on stdio and HTTP on both sides. It fails if the page differs; `cargo xtask \
+single revision, and uses every feature, on stdio and HTTP on both sides, and at `/mcp` of `mcpact serve` with flat names. It fails if the page differs; `cargo xtask \
 compatibility` rewrites the page.
 ";
 
@@ -108,7 +108,7 @@ fn transports(rows: &[Row]) -> String {
     }
     if different.is_empty() {
         return String::from(
-            "The transport makes no difference: each cell is the same with stdio and HTTP on either side of the bridge.",
+            "The transport makes no difference: each cell is the same with stdio and HTTP on either side of the bridge, and at `/mcp` of `mcpact serve`.",
         );
     }
     format!(

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Pair;
 use crate::outcome::{Feature, Loss, Observed};
-use crate::processes::Running;
+use crate::processes::{Running, Transport};
 
 /// Timeout of one feature.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -86,7 +86,9 @@ async fn show(feature: Feature, pair: Pair, running: &Running) -> Seen {
         Feature::Subscriptions => subscriptions(client).await,
         Feature::ListChanged => list_changed(client).await,
         Feature::Tasks => tasks(client, pair).await,
-        Feature::Pagination => pagination(client).await,
+        Feature::Apps => app(client).await,
+        Feature::Skills => skills(client).await,
+        Feature::Pagination => pagination(client, pair).await,
         Feature::Errors => errors(client).await,
     }
 }
@@ -112,7 +114,7 @@ async fn tools(client: &Client, pair: Pair) -> Seen {
 
 async fn resources(client: &Client) -> Seen {
     let resources = client.list_resources().await?;
-    ensure(resources.len() == 3, || format!("{resources:?}"))?;
+    ensure(resources.len() == 6, || format!("{resources:?}"))?;
     let text = client.read_resource("test://static-text").await?;
     let has_text = |read: &str| read.contains("static text resource");
     let is_text = text
@@ -298,7 +300,70 @@ async fn without_tasks(client: &Client, pair: Pair) -> Seen {
     }
 }
 
-async fn pagination(client: &Client) -> Seen {
+async fn app(client: &Client) -> Seen {
+    let tools = client.list_tools().await?;
+    let tool = tools.iter().find(|tool| tool.name == "test_app");
+    let meta = tool.and_then(|tool| tool.meta.as_ref());
+    let called = client.call_tool("test_app", json!({})).await?;
+    ensure(called.all_text() == "It is noon.", || format!("{called:?}"))?;
+    let Some(uri) = meta.and_then(|meta| meta["ui"]["resourceUri"].as_str()) else {
+        return Ok(Observed::Degrades(Loss::AppAsText));
+    };
+    let read = client.read_resource(uri).await?;
+    let view = read.contents.first();
+    let is_view = view.is_some_and(|view| {
+        view.uri == uri && view.mime_type.as_deref() == Some("text/html;profile=mcp-app")
+    });
+    ensure(is_view, || format!("{read:?}"))?;
+    Ok(Observed::Works)
+}
+
+async fn skills(client: &Client) -> Seen {
+    let ask = async |method: &str, params: Value| {
+        let answer = client.request(method, Some(&params.to_string())).await?;
+        Ok::<Value, ClientError>(serde_json::from_str(&answer).unwrap_or_default())
+    };
+    let listed = match ask("skills/list", json!({})).await {
+        Err(ClientError::NotNegotiated(_)) => return skill_as_resource(client).await,
+        listed => listed?,
+    };
+    let skills = listed["skills"].as_array().cloned().unwrap_or_default();
+    ensure(skills.len() == 2, || format!("{listed}"))?;
+    let uri = skills[0]["uri"].as_str().unwrap_or_default();
+    let got = ask("skills/get", json!({"uri": uri})).await?;
+    ensure(got["skill"] == skills[0], || format!("{got}"))?;
+    for file in skills[0]["resources"].as_array().into_iter().flatten() {
+        let read = client
+            .read_resource(file["uri"].as_str().unwrap_or_default())
+            .await?;
+        let size = read
+            .contents
+            .first()
+            .and_then(|file| Some(file.text.as_ref()?.len()));
+        ensure(json!(size) == file["size"], || format!("{read:?}"))?;
+    }
+    let directory = uri.trim_end_matches("/SKILL.md");
+    let children = ask("resources/directory/read", json!({"uri": directory})).await?;
+    let children = &children["resources"];
+    ensure(children[0]["uri"] == uri, || format!("{children}"))?;
+    Ok(Observed::Works)
+}
+
+async fn skill_as_resource(client: &Client) -> Seen {
+    let resources = client.list_resources().await?;
+    let mut skills = resources
+        .iter()
+        .filter(|of| of.uri.ends_with("/git-workflow/SKILL.md"));
+    let (first, second) = (skills.next(), skills.next());
+    ensure(second.is_none(), || format!("{resources:?}"))?;
+    let read = client
+        .read_resource(first.map_or("", |skill| &skill.uri))
+        .await?;
+    ensure(!read.contents.is_empty(), || format!("{read:?}"))?;
+    Ok(Observed::Degrades(Loss::SkillAsResource))
+}
+
+async fn pagination(client: &Client, pair: Pair) -> Seen {
     let mut names = BTreeSet::new();
     let mut sizes = Vec::new();
     let mut cursor = None;
@@ -315,6 +380,7 @@ async fn pagination(client: &Client) -> Seen {
         }
     }
     let is_paged = sizes.len() > 2 && sizes.iter().rev().skip(1).all(|size| *size == 10);
+    let is_paged = is_paged || (pair.front == Transport::Gateway && sizes.len() == 1);
     ensure(
         is_paged && names.len() == sizes.iter().sum::<usize>(),
         || format!("pages of {sizes:?}"),

@@ -26,15 +26,25 @@ const PAGE_SIZE: &str = "10";
 pub(crate) enum Transport {
     Stdio,
     Http,
+    /// The endpoint of all servers of a gateway, with flat names.
+    Gateway,
 }
 
 impl Transport {
-    pub(crate) const ALL: [Self; 2] = [Self::Stdio, Self::Http];
+    /// Transports of both sides of the bridge, and of a gateway that starts the server.
+    pub(crate) const PAIRS: [(Self, Self); 5] = [
+        (Self::Stdio, Self::Stdio),
+        (Self::Stdio, Self::Http),
+        (Self::Http, Self::Stdio),
+        (Self::Http, Self::Http),
+        (Self::Gateway, Self::Stdio),
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::Http => "HTTP",
+            Self::Gateway => "`/mcp`",
         }
     }
 }
@@ -61,8 +71,23 @@ impl Running {
         ]);
         let target = match pair.back {
             Transport::Stdio => [words(&["--", MCPACT]), server].concat(),
-            Transport::Http => vec![listen(&server, &cache, &mut listening)],
+            Transport::Http | Transport::Gateway => {
+                vec![listen(&server, &cache, &mut listening)]
+            }
         };
+        let config = cache.path().join("mcpact.toml");
+        let args = words(&[
+            "--page-size",
+            PAGE_SIZE,
+            "--revisions",
+            pair.server.as_str(),
+        ]);
+        let text = format!(
+            "[gateway]\nnames = \"flat\"\n[servers.everything]\ncommand = {MCPACT:?}\nargs = {:?}\n",
+            [words(&["everything"]), args].concat()
+        );
+        std::fs::write(&config, text).unwrap();
+        let gateway = words(&["serve", "--config", &config.to_string_lossy()]);
         let bridge = [words(&["bridge"]), target].concat();
         let front: Target = match pair.front {
             Transport::Stdio => ChildCommand::new(MCPACT)
@@ -70,6 +95,7 @@ impl Running {
                 .with_env("XDG_CACHE_HOME", cache.path())
                 .into(),
             Transport::Http => Target::Url(listen(&bridge, &cache, &mut listening)),
+            Transport::Gateway => Target::Url(listen(&gateway, &cache, &mut listening)),
         };
         let (log, logged) = mpsc::unbounded_channel();
         let client = client(pair.client, log).connect(front).await;
@@ -98,6 +124,7 @@ fn listen(words: &[String], cache: &TempDir, listening: &mut Vec<TestProcess>) -
         .args([verb.as_str(), "--listen", "127.0.0.1:0"])
         .args(rest)
         .env("XDG_CACHE_HOME", cache.path())
+        .env("XDG_RUNTIME_DIR", cache.path())
         .stdin(Stdio::null())
         .stderr(Stdio::null());
     let (process, url) = TestProcess::listening(&mut command);

@@ -2,7 +2,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use mcpact_spec::{Capability, Shape, Side};
+use mcpact_spec::{Capability, Extension, Revision, Shape, Side};
 use mcpact_wire::model::fault::BodyFault;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -102,6 +102,22 @@ impl CapabilitySet {
     /// The entries of `extensions`, raw.
     pub fn extensions(&self) -> impl Iterator<Item = (&str, &str)> {
         self.extensions.iter().map(|(k, v)| (&**k, &**v))
+    }
+
+    /// The settings of an extension that was declared and is in force under the revision.
+    #[must_use]
+    pub fn extension(&self, extension: Extension, revision: Revision) -> Option<Object<'_>> {
+        let mut declared = self.extensions();
+        let (_, raw) =
+            declared.find(|(id, _)| *id == extension.id() && extension.in_force(revision))?;
+        Some(Object::parse(raw).unwrap_or_default())
+    }
+
+    /// Returns whether an extension was declared whose methods the tables do not know.
+    #[must_use]
+    pub fn has_unknown_extension(&self) -> bool {
+        self.extensions()
+            .any(|(id, _)| Extension::parse(id).is_none())
     }
 
     /// Top-level keys that no table knows.

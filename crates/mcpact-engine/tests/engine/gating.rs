@@ -295,6 +295,68 @@ fn unknown_methods_meet_the_policy() {
     ));
 }
 
+/// N29: an unknown method of a client passes to a server with an extension that the tables do not know.
+#[test]
+fn unknown_methods_pass_to_a_server_with_an_unknown_extension() {
+    for (id, reason) in [
+        ("example.com/thing", Reason::PassedUnknown),
+        ("io.modelcontextprotocol/ui", Reason::Unknown),
+    ] {
+        for revision in Revision::ALL {
+            let pact = pact(revision, json!({}), json!({"extensions": {id: {}}}));
+            let rule = |sender, kind, method| {
+                let ruling = pact.rule_with(OnUnknown::Refuse, sender, kind, method);
+                ruling.reason
+            };
+            assert_eq!(rule(Side::Client, Kind::Request, "vendor/do"), reason);
+            assert_eq!(
+                rule(Side::Server, Kind::Request, "vendor/do"),
+                Reason::Unknown
+            );
+            assert_ne!(rule(Side::Client, Kind::Request, "tools/list"), reason);
+        }
+    }
+}
+
+/// The methods for skills need a declaration of the server only, and the one for directories its setting.
+#[test]
+fn methods_for_skills_need_the_extension_of_the_server() {
+    let skills = mcpact_spec::Extension::Skills;
+    let (open, lacking) = (
+        Reason::OfServer(skills),
+        Reason::NotShared(skills, Side::Server),
+    );
+    let closed = Reason::NoSetting(skills, "directoryRead");
+    for (server, get, read) in [
+        (json!({}), lacking, lacking),
+        (json!({"extensions": {skills.id(): {}}}), open, closed),
+        (
+            json!({"extensions": {skills.id(): {"directoryRead": false}}}),
+            open,
+            closed,
+        ),
+        (
+            json!({"extensions": {skills.id(): {"directoryRead": true}}}),
+            open,
+            open,
+        ),
+    ] {
+        let modern = pact(Revision::V2026_07_28, json!({}), server.clone());
+        let legacy = pact(Revision::V2025_11_25, json!({}), server);
+        for (method, reason) in [
+            (Method::SkillsList, get),
+            (Method::SkillsGet, get),
+            (Method::ResourcesDirectoryRead, read),
+        ] {
+            let rule = |pact: &mcpact_engine::pact::Pact| {
+                pact.rule_on(Side::Client, Kind::Request, method).reason
+            };
+            assert_eq!(rule(&modern), reason);
+            assert_eq!(rule(&legacy), Reason::NotInRevision);
+        }
+    }
+}
+
 /// L19: the outgoing gate can be switched off.
 #[test]
 fn a_lenient_gate_lets_everything_out() {

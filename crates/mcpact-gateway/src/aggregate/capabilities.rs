@@ -8,23 +8,46 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 ///
 /// Lists and their change notifications are always declared: servers may be added later, and a legacy client learns the
 /// capabilities once per session. A list without items is empty. Other capabilities are declared if a server is known to
-/// have them. Extensions and experimental keys are left out, since requests could not be routed; tasks are routed by
-/// their ids.
+/// have them. Unknown extensions and experimental keys are left out, since requests could not be routed.
 pub(crate) fn union<'a>(known: impl IntoIterator<Item = &'a CapabilitySet>) -> CapabilitySet {
     let known: Vec<&CapabilitySet> = known.into_iter().collect();
-    let mut extensions = known.iter().flat_map(|set| set.extensions());
-    let extends_tasks = extensions.any(|(id, _)| id == Extension::Tasks.id());
     let has = |row: &Capability| known.iter().any(|set| set.declared().has(*row));
     let others = OTHER_CAPABILITIES.into_iter().filter(has);
     let plain = CapabilitySet::declaring(Side::Server, LIST_CAPABILITIES.into_iter().chain(others));
-    if !extends_tasks {
+    let mut extensions = ObjectWriter::new();
+    let mut is_extended = false;
+    for extension in EXTENSIONS {
+        let declared = known.iter().flat_map(|set| set.extensions());
+        let mut settings = declared.filter(|(id, _)| *id == extension.id()).peekable();
+        if settings.peek().is_none() {
+            continue;
+        }
+        is_extended = true;
+        // A directory may belong to any of the servers with skills.
+        let reads_directories = extension == Extension::Skills && settings.all(reads_directories);
+        let settings = match reads_directories {
+            true => r#"{"directoryRead":true}"#,
+            false => "{}",
+        };
+        extensions = extensions.raw(extension.id(), settings);
+    }
+    if !is_extended {
         return plain;
     }
     let members = Object::parse(plain.raw()).unwrap_or_default();
-    let tasks = ObjectWriter::new().raw(Extension::Tasks.id(), "{}");
-    let out = members.keep(|_| true).raw("extensions", &tasks.finish());
+    let out = members
+        .keep(|_| true)
+        .raw("extensions", &extensions.finish());
     CapabilitySet::lenient(Side::Server, Some(&out.finish()))
 }
+
+fn reads_directories((_, settings): (&str, &str)) -> bool {
+    let settings = Object::parse(settings).unwrap_or_default();
+    settings.get("directoryRead") == Some("true")
+}
+
+/// Extensions with requests that can be routed, by their task id or URI.
+const EXTENSIONS: [Extension; 3] = [Extension::Tasks, Extension::Ui, Extension::Skills];
 
 /// Capabilities that the gateway provides itself.
 const LIST_CAPABILITIES: [Capability; 6] = [
@@ -84,6 +107,25 @@ mod tests {
         let shown: Vec<_> = merged.extensions().map(|(id, _)| id).collect();
         assert_eq!(shown, [Extension::Tasks.id()]);
         assert!(merged.has("tools") && !merged.has("tasks"));
+    }
+
+    /// Directories of skills can be read if every server with skills can read them.
+    #[test]
+    fn directories_are_declared_if_all_servers_have_them() {
+        let id = Extension::Skills.id();
+        let skills = |settings: &str| set(&format!(r#"{{"extensions":{{"{id}":{settings}}}}}"#));
+        let (none, with, without) = (set("{}"), skills(r#"{"directoryRead":true}"#), skills("{}"));
+        for (known, expected) in [
+            (vec![&none], None),
+            (vec![&with, &none, &with], Some(r#"{"directoryRead":true}"#)),
+            (vec![&with, &without], Some("{}")),
+        ] {
+            let merged = union(known);
+            assert_eq!(
+                merged.extensions().next(),
+                expected.map(|settings| (id, settings))
+            );
+        }
     }
 
     /// Lists and their change notifications are declared before any server is known.

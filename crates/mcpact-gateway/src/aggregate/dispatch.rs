@@ -9,6 +9,7 @@ use mcpact::server::backend::{
     Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, HttpListener, Outbox,
     RawParams, Session, SessionEnd, serve_link,
 };
+use mcpact_config::listed;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
@@ -152,6 +153,28 @@ impl Aggregator {
         uri.is_some_and(|uri| client.watched.remove_local(&uri, is_there))
     }
 
+    /// Returns the client, which the session has had since it was accepted, and the method. The server of an unknown method
+    /// cannot be known.
+    fn known<'a>(
+        &self,
+        request: &BackendRequest,
+        sink: &'a ClientSink,
+    ) -> Result<(&'a Arc<DownstreamClient>, Method), ServeError> {
+        let client = sink.state().and_then(ClientState::aggregate);
+        client.zip(request.method).ok_or_else(|| {
+            let server_set = self.server_set();
+            let extended = server_set.entries.iter();
+            let extended = extended.filter(|entry| entry.has_unknown_extension());
+            let names: Vec<_> = extended.map(|entry| &*entry.name).collect();
+            let why = format!(
+                "no revision defines `{}`; for an extension of one server use `/servers/NAME/mcp`: {}",
+                request.name,
+                listed("", &names)
+            );
+            refuse(ErrorCode::MethodNotFound, why, request.pact.revision())
+        })
+    }
+
     /// Sets the log level of a legacy client at the servers it is connected to; other servers get it on connection.
     async fn set_level(
         self: &Arc<Self>,
@@ -199,7 +222,7 @@ impl Router for Arc<Aggregator> {
         sink: &ClientSink,
         _: usize,
     ) -> Result<Routed<AggregateRoute>, ServeError> {
-        let (client, method) = known(request, sink)?;
+        let (client, method) = self.known(request, sink)?;
         let revision = request.pact.revision();
         let public = &request.params;
         let (entry, params) = match self.select(client, method, public, revision).await {
@@ -282,7 +305,7 @@ impl Router for Arc<Aggregator> {
         let error = match outcome {
             Ok(raw) => {
                 let sealed = sealed_state::sealed(self, entry, client.principal(), names, raw);
-                return Ok(route.rewriter.result(method, sealed));
+                return Ok(route.rewriter.result(method, sealed, names));
             }
             Err(error) => error,
         };
@@ -317,7 +340,7 @@ impl Front for Arc<Aggregator> {
         request: &BackendRequest,
         sink: &ClientSink,
     ) -> Option<Result<ByteString, ServeError>> {
-        let (client, method) = match known(request, sink) {
+        let (client, method) = match self.known(request, sink) {
             Ok(known) => known,
             Err(error) => return Some(Err(error)),
         };
@@ -340,16 +363,4 @@ impl Front for Arc<Aggregator> {
         }
         Some(Ok(ByteString::from_static("{}")))
     }
-}
-
-/// Returns the client, which the session has had since it was accepted, and the method.
-fn known<'a>(
-    request: &BackendRequest,
-    sink: &'a ClientSink,
-) -> Result<(&'a Arc<DownstreamClient>, Method), ServeError> {
-    let client = sink.state().and_then(ClientState::aggregate);
-    client.zip(request.method).ok_or_else(|| {
-        let why = format!("no server at this endpoint supports `{}`", request.name);
-        refuse(ErrorCode::MethodNotFound, why, request.pact.revision())
-    })
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use mcpact_config::{listed, shortened};
-use mcpact_wire::raw::Object;
+use mcpact_wire::raw::{JsonKind, Object, elements};
 
 use super::list_kind::ListKind;
 use super::merge::Page;
@@ -15,7 +15,7 @@ use super::rewrite::edit;
 pub(crate) struct ListDefects {
     /// Number of items that are not objects.
     not_objects: usize,
-    /// Number of items without a name or URI.
+    /// Number of items without a name or URI, and of skills with an invalid manifest.
     unnamed: usize,
     /// Names or URIs that occur more than once.
     duplicates: Vec<Box<str>>,
@@ -45,7 +45,7 @@ impl ListDefects {
                     defects.not_objects += 1;
                     continue;
                 };
-                match object.get_str(kind.key()) {
+                match valid_key(kind, &object) {
                     None => defects.unnamed += 1,
                     Some(key) if known.contains(&key) => {
                         defects.duplicates.push(Box::from(&*key));
@@ -87,7 +87,7 @@ impl ListDefects {
         let kept = edit(page, kind.member(), |_| {
             let items = Page::parse(kind, page)?.items;
             let named = |item: &&str| {
-                Object::parse(item).is_ok_and(|item| item.get_str(kind.key()).is_some())
+                Object::parse(item).is_ok_and(|item| valid_key(kind, &item).is_some())
             };
             let kept: Vec<&str> = items.into_iter().filter(named).collect();
             Some(format!("[{}]", kept.join(",")))
@@ -97,7 +97,11 @@ impl ListDefects {
 
     /// Describes the parts that are left out; none for a list without defects.
     pub(crate) fn describe(&self, kind: ListKind) -> Option<String> {
-        let (method, key) = (kind.method(), kind.key());
+        let method = kind.method();
+        let lacking = match kind {
+            ListKind::Skills => String::from("valid manifest"),
+            _ => format!("`{}`", kind.key()),
+        };
         let mut items = Vec::new();
         match self.not_objects {
             0 => {}
@@ -106,8 +110,8 @@ impl ListDefects {
         }
         match self.unnamed {
             0 => {}
-            1 => items.push(format!("1 item without a `{key}`")),
-            more => items.push(format!("{more} items without a `{key}`")),
+            1 => items.push(format!("1 item without a {lacking}")),
+            more => items.push(format!("{more} items without a {lacking}")),
         }
         if !self.duplicates.is_empty() {
             let names: Vec<Cow<'_, str>> =
@@ -120,6 +124,31 @@ impl ListDefects {
         let defects: Vec<String> = items.into_iter().chain(self.end.clone()).collect();
         (!defects.is_empty()).then(|| defects.join("; "))
     }
+}
+
+/// Returns the name or URI of a valid item.
+fn valid_key<'a>(kind: ListKind, item: &Object<'a>) -> Option<Cow<'a, str>> {
+    let key = item.get_str(kind.key())?;
+    (kind != ListKind::Skills || is_valid_skill(item)).then_some(key)
+}
+
+/// Returns true for a skill that hosts may load (`ext-skills stable skills#skill-entries`). A client may refuse a whole list
+/// because of one that is invalid.
+fn is_valid_skill(skill: &Object<'_>) -> bool {
+    let has_texts = |raw: Option<&str>, keys: [&str; 2]| {
+        let object = raw.and_then(|raw| Object::parse(raw).ok());
+        object.is_some_and(|object| keys.iter().all(|key| object.get_str(key).is_some()))
+    };
+    let has_size = |file: &str| {
+        let file = Object::parse(file).unwrap_or_default();
+        let size = file.get("size").map(JsonKind::of);
+        size == Some(JsonKind::Number)
+    };
+    let is_file = |file: &str| has_texts(Some(file), ["uri", "digest"]) && has_size(file);
+    let files = skill.get("resources").unwrap_or_default();
+    let has_files = || elements(files).is_ok_and(|files| files.into_iter().all(is_file));
+    has_texts(skill.get("frontmatter"), ["name", "description"])
+        && (files == r#""dynamic""# || has_files())
 }
 
 #[cfg(test)]

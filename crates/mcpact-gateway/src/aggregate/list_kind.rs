@@ -1,4 +1,4 @@
-//! The four lists of a server.
+//! The lists of a server.
 
 use mcpact_spec::Method;
 
@@ -9,18 +9,24 @@ pub(crate) enum ListKind {
     Prompts,
     Resources,
     Templates,
+    Skills,
 }
 
 impl ListKind {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Tools,
+        Self::Prompts,
+        Self::Resources,
+        Self::Templates,
+        Self::Skills,
+    ];
 
     /// Returns the list that a method requests.
     pub(crate) fn of(method: Method) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
-    /// Returns the list that a notification concerns; `resources/list_changed` includes templates.
+    /// Returns the list that a notification concerns; `resources/list_changed` includes templates and skills.
     pub(crate) fn changed_by(method: Method) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.changed() == method)
     }
@@ -31,6 +37,7 @@ impl ListKind {
             Self::Prompts => Method::PromptsList,
             Self::Resources => Method::ResourcesList,
             Self::Templates => Method::ResourceTemplatesList,
+            Self::Skills => Method::SkillsList,
         }
     }
 
@@ -39,7 +46,7 @@ impl ListKind {
         match self {
             Self::Tools => Method::ToolsListChanged,
             Self::Prompts => Method::PromptsListChanged,
-            Self::Resources | Self::Templates => Method::ResourcesListChanged,
+            Self::Resources | Self::Templates | Self::Skills => Method::ResourcesListChanged,
         }
     }
 
@@ -50,6 +57,7 @@ impl ListKind {
             Self::Prompts => "prompts",
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
+            Self::Skills => "skills",
         }
     }
 
@@ -57,7 +65,7 @@ impl ListKind {
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
-            Self::Resources => "uri",
+            Self::Resources | Self::Skills => "uri",
             Self::Templates => "uriTemplate",
         }
     }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::list_kind::ListKind;
 use super::name_registry::{NameRegistry, Origin};
 use super::name_table::{NameFormat, NameTable};
-use super::rewrite::{edit, edit_views, quoted};
+use super::rewrite::{edit, edit_skill, edit_views, quoted};
 use super::uri_table::UriTable;
 use crate::target::hex;
 
@@ -85,7 +85,7 @@ pub(crate) fn assign_names(
     NameTable::assign(format, registry, origins, items)
 }
 
-/// Registers the URIs of resources and templates, and of the views that tools name.
+/// Registers the URIs of resources and templates, of the views that tools name, and of the files of skills.
 pub(crate) fn register_uris(kind: ListKind, parts: &[ServerItems], uris: &mut UriTable) {
     for part in parts {
         for item in &part.items {
@@ -102,6 +102,13 @@ pub(crate) fn register_uris(kind: ListKind, parts: &[ServerItems], uris: &mut Ur
             match kind {
                 ListKind::Resources => uris.add_resource(part.server, &uri),
                 ListKind::Templates => uris.add_template(part.server, &uri),
+                ListKind::Skills => {
+                    let root = uri.rsplit_once('/').map_or("", |(root, _)| root);
+                    let _ = edit_skill(item, |file| {
+                        uris.add_skill_file(part.server, root, file);
+                        None
+                    });
+                }
                 ListKind::Tools | ListKind::Prompts => {}
             }
         }
@@ -155,9 +162,13 @@ fn with_public_key(
     let public = match kind {
         ListKind::Tools | ListKind::Prompts => names.public_name(server, &key)?.to_owned(),
         ListKind::Resources | ListKind::Templates => uris.public_uri(server, &key).into_owned(),
+        ListKind::Skills => uris.public_skill(server, &key)?,
     };
     let mut item = match public == key {
         true => item.to_owned(),
+        false if kind == ListKind::Skills => {
+            edit_skill(item, |uri| uris.public_skill(server, uri))?
+        }
         false => edit(item, kind.key(), |_| Some(quoted(&public)))?,
     };
     if kind == ListKind::Tools {

@@ -18,7 +18,7 @@ use crate::upstream::tool_filter;
 pub(crate) const fn word(kind: ListKind) -> &'static str {
     match kind {
         ListKind::Prompts => "prompt",
-        ListKind::Tools | ListKind::Resources | ListKind::Templates => "tool",
+        ListKind::Tools | ListKind::Resources | ListKind::Templates | ListKind::Skills => "tool",
     }
 }
 

@@ -33,9 +33,11 @@ impl Subject<'_> {
 pub(crate) const fn subject_key(method: Method) -> Option<&'static str> {
     match method {
         Method::ToolsCall | Method::PromptsGet => Some("name"),
-        Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
-            Some("uri")
-        }
+        Method::ResourcesRead
+        | Method::ResourcesSubscribe
+        | Method::ResourcesUnsubscribe
+        | Method::SkillsGet
+        | Method::ResourcesDirectoryRead => Some("uri"),
         Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
             Some("taskId")
         }
@@ -100,6 +102,19 @@ pub(crate) fn edit_views(
         );
         flat.or(nested)
     })
+}
+
+/// Returns the entry of a skill with changed URIs of its files; none if nothing changes.
+pub(crate) fn edit_skill(
+    raw: &str,
+    mut change: impl FnMut(&str) -> Option<String>,
+) -> Option<String> {
+    let mut member = |raw: &str| edit(raw, "uri", |raw| Some(quoted(&change(&text(raw)?)?)));
+    let own = member(raw);
+    let files = edit(own.as_deref().unwrap_or(raw), "resources", |files| {
+        edit_each(files, member)
+    });
+    files.or(own)
 }
 
 /// Returns the object with another value of a member; none if nothing changes.
@@ -178,6 +193,10 @@ impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
             Method::ResourcesRead => edit(raw, "contents", |raw| {
                 edit_each(raw, |raw| self.member(raw))
             }),
+            Method::ResourcesDirectoryRead => edit(raw, "resources", |raw| {
+                edit_each(raw, |raw| self.member(raw))
+            }),
+            Method::SkillsGet => edit(raw, "skill", |raw| edit_skill(raw, &mut self.0)),
             Method::ToolsCall | Method::TasksResult => {
                 let content = edit(raw, "content", |raw| edit_each(raw, |raw| self.block(raw)));
                 let views = edit_views(content.as_deref().unwrap_or(raw), &mut self.0);

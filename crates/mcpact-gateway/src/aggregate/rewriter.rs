@@ -14,9 +14,10 @@ use smallvec::{SmallVec, smallvec};
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
+use crate::aggregate::sealed_state::ItemNames;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::task_ids::{TaskMap, qualified_id};
-use crate::aggregate::uri_table::{MentionedUris, is_qualified, qualified};
+use crate::aggregate::uri_table::{MentionedUris, in_scheme, is_reserved, qualified};
 use crate::downstream::sink::MessageRewriter;
 use crate::handover::subscriptions;
 use crate::subscriptions::watched_uris::WatchedUris;
@@ -43,12 +44,26 @@ impl Rewriter {
         }
     }
 
-    /// Returns a result with public URIs and task ids.
-    pub(crate) fn result(&self, method: Method, raw: ByteString) -> ByteString {
+    /// Returns a result with public URIs and task ids. What is read in the scheme of the server keeps the form of the request.
+    pub(crate) fn result(
+        &self,
+        method: Method,
+        raw: ByteString,
+        names: impl Fn() -> ItemNames,
+    ) -> ByteString {
         let with_tasks = self.tasks().result(method, &raw);
         let raw = with_tasks.map_or(raw, Into::into);
         let with_questions = edit_questions(&raw, |method, params| self.rewritten(method, params));
-        let mut uris = UriMap(|uri: &str| self.public_uri(uri));
+        let is_read = matches!(
+            method,
+            Method::ResourcesRead | Method::ResourcesDirectoryRead
+        );
+        let is_in_scheme = |read: ItemNames| in_scheme(&self.entry.name, &read.inner) == read.outer;
+        let is_of_skill = method == Method::SkillsGet || (is_read && is_in_scheme(names()));
+        let mut uris = UriMap(|uri: &str| match is_of_skill {
+            true => Some(self.public_skill(uri)),
+            false => self.public_uri(uri),
+        });
         let changed = with_questions.or_else(|| uris.result(method, &raw));
         changed.map_or(raw, Into::into)
     }
@@ -71,6 +86,14 @@ impl Rewriter {
             error.data = Some(data);
         }
         error
+    }
+
+    /// Returns the public form of a file of a skill. Its server is recorded, since instructions may name the original URI.
+    fn public_skill(&self, uri: &str) -> String {
+        if let Some(aggregator) = self.aggregator.upgrade() {
+            lock(&aggregator.mentioned).record(self.entry.number, uri);
+        }
+        in_scheme(&self.entry.name, uri)
     }
 
     /// Returns the public form of a URI, if it differs. The server of an unqualified URI is recorded, since the URI may
@@ -97,7 +120,7 @@ impl Rewriter {
             return Some(true);
         }
         let Some(known) = aggregator.merges.shared.uris() else {
-            return Some(!is_qualified(uri) && !self.may_share_uris(aggregator));
+            return Some(!is_reserved(uri) && !self.may_share_uris(aggregator));
         };
         let at = known.server_set.position(self.entry.number)?;
         let mentioned = known.server_set.positions(mentioned.owners(uri));

@@ -51,6 +51,13 @@ impl Aggregator {
             );
             return Err(refuse(ErrorCode::MethodNotFound, why, revision));
         }
+        if !entry.extends(method) {
+            let why = format!(
+                "server `{}` does not serve `{method}` for this URI",
+                entry.name
+            );
+            return Err(refuse(ErrorCode::InvalidParams, why, revision));
+        }
         let params = with_subject(method, params, &inner);
         Ok((entry, params))
     }
@@ -242,8 +249,25 @@ impl Aggregator {
         if let Some(found) = self.resource_for(client, uri) {
             return Ok(found);
         }
+        // Instructions name the files of skills by their original URIs, which no list of resources needs to have.
+        merged_list(self, client, ListKind::Skills, revision).await?;
+        if let Some(found) = self.resource_for(client, uri) {
+            return Ok(found);
+        }
         self.check_unambiguous(uri, revision)?;
         let server_set = self.server_set();
+        let segment = server_set.uris().segment(uri);
+        let in_scheme = segment.and_then(|(server, inner)| {
+            let entry = server_set.entries.get(server)?;
+            Some((Arc::clone(entry), Box::from(inner)))
+        });
+        // Neither lists of skills nor those of their files are complete.
+        let has_skills = |(entry, _): &Target| entry.extends(Method::SkillsGet);
+        if let Some(found) = in_scheme.clone().filter(has_skills)
+            && !uri.starts_with(VIEWS)
+        {
+            return Ok(found);
+        }
         // A qualified URI belongs to the named server only.
         let entries = server_set.entries.iter();
         let mut having = entries.filter(|entry| entry.has(Capability::Resources));
@@ -253,10 +277,8 @@ impl Aggregator {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
         // The result of a call may have named a view that is in no list.
-        if let Some((server, inner)) = server_set.uris().segment(uri)
-            && let Some(entry) = server_set.entries.get(server)
-        {
-            return Ok((Arc::clone(entry), Box::from(inner)));
+        if let Some(found) = in_scheme.filter(|_| uri.starts_with(VIEWS)) {
+            return Ok(found);
         }
         let templates = merged_list(self, client, ListKind::Templates, revision).await?;
         let mut all = resources.keys(ListKind::Resources);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use mcpact_config::ToolFilter;
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_spec::{Capability, Era, Feature, Method, Revision, Role, Side};
+use mcpact_spec::{Capability, Era, Feature, Gate, Method, Revision, Role, Side};
 use mcpact_translate::lifecycle::server_capabilities;
 use tokio::time::Instant;
 
@@ -220,6 +220,12 @@ impl ServerEntry {
         declared.is_some_and(|declared| declared.has(capability))
     }
 
+    /// Returns true if the server declares an extension with methods that only its own endpoint can serve.
+    pub(crate) fn has_unknown_extension(&self) -> bool {
+        let profile = self.profile();
+        profile.is_some_and(|profile| profile.introduction.capabilities.has_unknown_extension())
+    }
+
     /// Returns the capabilities that a client is shown; none for an unknown server. Only identified clients get task
     /// lists.
     pub(crate) fn shown_to(&self, client: Revision, is_named: bool) -> Option<CapabilitySet> {
@@ -242,14 +248,27 @@ impl ServerEntry {
         needed.filter(|needed| needed.owner() == Side::Server && !declared.has(*needed))
     }
 
+    /// Returns true unless the method belongs to an extension, or to a setting of one, that the server does not declare.
+    pub(crate) fn extends(&self, method: Method) -> bool {
+        let Gate::OfServer(extension, setting) = method.gate(Revision::newest(Era::Modern)) else {
+            return true;
+        };
+        self.profile().is_some_and(|profile| {
+            let declared = &profile.introduction.capabilities;
+            let settings = declared.extension(extension, profile.revision);
+            settings.is_some_and(|all| setting.is_none_or(|key| all.get(key) == Some("true")))
+        })
+    }
+
     /// Returns true if the server reports changes of a list on its present connection.
     pub(crate) fn reports_changes_of(&self, kind: ListKind) -> bool {
-        self.server.shared.info_cache.can_notify()
-            && self.has(match kind {
-                ListKind::Tools => Capability::ToolsListChanged,
-                ListKind::Prompts => Capability::PromptsListChanged,
-                ListKind::Resources | ListKind::Templates => Capability::ResourcesListChanged,
-            })
+        let capability = match kind {
+            ListKind::Tools => Capability::ToolsListChanged,
+            ListKind::Prompts => Capability::PromptsListChanged,
+            ListKind::Resources | ListKind::Templates => Capability::ResourcesListChanged,
+            ListKind::Skills => return false,
+        };
+        self.server.shared.info_cache.can_notify() && self.has(capability)
     }
 
     /// Returns the revision of the server; the newest for an unknown server.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
+use mcpact_engine::policy::OnUnknown;
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Revision};
 use mcpact_wire::envelope::Params;
@@ -154,7 +155,11 @@ impl Aggregator {
             ..ServerInstructions::default()
         });
         let parts: Vec<_> = present.chain(absent).collect();
-        let policy = self.settings.front.policy.clone();
+        let mut policy = self.settings.front.policy.clone();
+        // Refused here instead, with the endpoints of the servers that may have the method.
+        if entries.iter().any(|entry| entry.has_unknown_extension()) {
+            policy.unknown = OnUnknown::Pass;
+        }
         let mut terms = ServerTerms::new(identity(), declared, policy);
         terms.listening = Listening::Asked;
         terms.instructions = instructions::merge(&parts, &server_set.style.separator);

@@ -4,7 +4,9 @@
 //! URI, so that templates can still be expanded and routing needs no table. URIs that are qualified already, such as
 //! those of another gateway, are always qualified again.
 //!
-//! A `ui://` URI keeps its scheme, since hosts accept no other for views: `ui://v` of the server `a` becomes `ui://a/v`.
+//! Views and skills keep their scheme: `ui://v` of the server `a` becomes `ui://a/v`. Hosts accept no other scheme for views,
+//! and the last segment of a skill is its name. Skills are always qualified, so that approvals stay valid when another
+//! server gets the same skill.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -16,6 +18,9 @@ const SCHEME: &str = "mcpact://";
 
 /// Prefix of the URIs of views (`ext-apps 2026-01-26 apps#ui-resource-format`).
 pub(crate) const VIEWS: &str = "ui://";
+
+/// Prefix of the URIs that most skills have (`ext-skills stable skills#resource-mapping`).
+const SKILLS: &str = "skill://";
 
 /// Maximum number of remembered unlisted URIs; the oldest are evicted.
 const MAX_MENTIONED: usize = 4096;
@@ -60,6 +65,15 @@ impl UriTable {
         }
     }
 
+    /// Adds a file of a skill, and its directories within the root of the skill.
+    pub(crate) fn add_skill_file(&mut self, server: usize, root: &str, uri: &str) {
+        self.add_resource(server, uri);
+        let mut ends = uri.rmatch_indices('/').map(|(end, _)| end);
+        while let Some(end) = ends.next().filter(|end| *end >= root.len()) {
+            self.add_resource(server, &uri[..end]);
+        }
+    }
+
     pub(crate) fn add_template(&mut self, server: usize, template: &str) {
         self.add_resource(server, template);
         let fixed = template.split('{').next().unwrap_or_default();
@@ -74,27 +88,32 @@ impl UriTable {
         }
     }
 
+    /// Returns the public URI of a file of a skill.
+    pub(crate) fn public_skill(&self, server: usize, uri: &str) -> Option<String> {
+        Some(in_scheme(self.servers.get(server)?, uri))
+    }
+
     /// Returns true if the URI needs no qualification to be routed to this server. `mentioned` are the servers that mentioned
     /// the URI; they count only for unlisted URIs.
     pub(crate) fn is_plain(&self, server: usize, uri: &str, mentioned: &[usize]) -> bool {
         let owners = || self.owners(uri, mentioned);
-        !is_qualified(uri)
-            && self.named_view(uri).is_none()
-            && owners().iter().all(|at| *at == server)
+        !is_reserved(uri) && self.named(uri).is_none() && owners().iter().all(|at| *at == server)
     }
 
-    /// Returns the server and the original URI of a view in the qualified form, if the server is known to have it.
-    fn named_view<'a>(&self, uri: &'a str) -> Option<(usize, Cow<'a, str>)> {
+    /// Returns the server and the original URI of a resource that is qualified in its scheme, if the server is known to have
+    /// it.
+    fn named<'a>(&self, uri: &'a str) -> Option<(usize, Cow<'a, str>)> {
         let (server, inner) = self.segment(uri)?;
         let owners = self.owners.get(&*inner)?;
         owners.contains(&server).then_some((server, inner))
     }
 
-    /// Returns the server in the first segment of the URI of a view, and the URI without it.
+    /// Returns the server in the first segment of a URI, and the URI without it.
     pub(crate) fn segment<'a>(&self, uri: &'a str) -> Option<(usize, Cow<'a, str>)> {
-        let (name, rest) = uri.strip_prefix(VIEWS)?.split_once('/')?;
+        let (scheme, path) = uri.split_once("://")?;
+        let (name, rest) = path.split_once('/')?;
         let server = self.servers.iter().position(|known| **known == *name)?;
-        Some((server, Cow::Owned(format!("{VIEWS}{rest}"))))
+        Some((server, Cow::Owned(format!("{scheme}://{rest}"))))
     }
 
     /// Returns the servers of an unqualified URI: by the lists, else by mentions, else by the templates.
@@ -114,7 +133,7 @@ impl UriTable {
         mentioned: &[usize],
     ) -> (SmallVec<[usize; 1]>, Cow<'a, str>) {
         let Some(rest) = uri.strip_prefix(SCHEME) else {
-            return match self.named_view(uri) {
+            return match self.named(uri) {
                 Some((server, inner)) => (smallvec![server], inner),
                 None => (self.owners(uri, mentioned), Cow::Borrowed(uri)),
             };
@@ -142,10 +161,23 @@ pub(crate) fn is_qualified(uri: &str) -> bool {
     uri.starts_with(SCHEME)
 }
 
+/// Returns true for a URI that is never shown as it is.
+pub(crate) fn is_reserved(uri: &str) -> bool {
+    is_qualified(uri) || uri.starts_with(SKILLS)
+}
+
 /// Returns the qualified form of a URI.
 pub(crate) fn qualified(server: &str, uri: &str) -> String {
-    match uri.strip_prefix(VIEWS) {
-        Some(view) => format!("{VIEWS}{server}/{view}"),
+    match uri.starts_with(VIEWS) || uri.starts_with(SKILLS) {
+        true => in_scheme(server, uri),
+        false => format!("{SCHEME}{server}/{uri}"),
+    }
+}
+
+/// Returns the qualified form of a URI that keeps its scheme and its last segments.
+pub(crate) fn in_scheme(server: &str, uri: &str) -> String {
+    match uri.split_once("://") {
+        Some((scheme, path)) => format!("{scheme}://{server}/{path}"),
         None => format!("{SCHEME}{server}/{uri}"),
     }
 }

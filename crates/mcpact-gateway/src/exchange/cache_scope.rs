@@ -34,5 +34,5 @@ pub(crate) fn in_private(
 
 /// Returns true if results of a method are cacheable at all.
 fn is_cacheable(method: Method) -> bool {
-    ListKind::of(method).is_some() || method == Method::ResourcesRead
+    ListKind::of(method).is_some() || matches!(method, Method::ResourcesRead | Method::SkillsGet)
 }

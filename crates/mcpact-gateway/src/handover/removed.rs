@@ -11,7 +11,7 @@ use mcpact_transport::stdio::child::Masks;
 use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
 use crate::aggregate::rewriter::Rewriter;
-use crate::aggregate::sealed_state;
+use crate::aggregate::sealed_state::{self, ItemNames};
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::task_ids::split_id;
 use crate::downstream::client::DownstreamClient;
@@ -95,7 +95,7 @@ pub(crate) async fn ask_departed(
             let called = || carried.map(|carried| carried.called).unwrap_or_default();
             let sealed =
                 |raw| sealed_state::sealed(aggregator, &entry, guest.principal(), called, raw);
-            let shown = response.map(|raw| view.result(method, sealed(raw)));
+            let shown = response.map(|raw| view.result(method, sealed(raw), ItemNames::default));
             return Some(shown.map_err(|error| error.map_wire(|error| view.error(error, None))));
         }
     }

@@ -136,7 +136,7 @@ impl SharedMerges {
         match kind {
             ListKind::Tools => Some(&self.tools),
             ListKind::Prompts => Some(&self.prompts),
-            ListKind::Resources | ListKind::Templates => None,
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => None,
         }
     }
 
@@ -261,7 +261,7 @@ impl<'a> Merge<'a> {
             |kind| refresh::server_lists(self.aggregator, self.server_set, self.client, kind);
         let (sources, mut audience) = fetch(self.kind).await;
         let mut lists = vec![(self.kind, sources)];
-        let is_of_resources = matches!(self.kind, ListKind::Resources | ListKind::Templates);
+        let is_of_resources = !matches!(self.kind, ListKind::Tools | ListKind::Prompts);
         for other in [ListKind::Resources, ListKind::Templates, ListKind::Tools] {
             let is_related = is_of_resources && other != ListKind::Tools;
             if other != self.kind && (is_related || has_views(&lists)) {
@@ -344,10 +344,13 @@ impl<'a> Merge<'a> {
         if self.kind == ListKind::Prompts || (self.kind == ListKind::Tools && lists.len() == 1) {
             return Some(uris);
         }
-        let nothing = server_set.entries.iter().map(|_| None).collect();
-        let has_tools = lists.iter().any(|(kind, _)| *kind == ListKind::Tools);
-        let tools = (!has_tools).then_some((ListKind::Tools, nothing));
-        for (kind, sources) in lists.iter().chain(&tools) {
+        let is_missing = |kind: &ListKind| lists.iter().all(|(of, _)| of != kind);
+        let missing = [ListKind::Tools, ListKind::Skills]
+            .into_iter()
+            .filter(is_missing);
+        let nothing: Sources = server_set.entries.iter().map(|_| None).collect();
+        let missing: Vec<_> = missing.map(|kind| (kind, nothing.clone())).collect();
+        for (kind, sources) in lists.iter().chain(&missing) {
             merge::register_uris(*kind, &items(sources, self.revision), &mut uris);
             let others = server_set.other_lists(*kind, sources);
             let others = others.map(|(server, _, list)| list.items(server, self.revision));

@@ -87,6 +87,10 @@ impl ListRequest {
 
     /// Looks up the list in the cache.
     pub(crate) fn lookup(&self) -> Freshness {
+        // A host that finds an outdated digest lists the skills again.
+        if self.kind == ListKind::Skills && self.is_declared() {
+            return Freshness::Missing;
+        }
         let age = self.aggregator.settings.list_age;
         self.cached.lookup(self.version(), |fetched| {
             fetched.is_some_and(|fetched| fetched.elapsed() < age)
@@ -140,11 +144,13 @@ impl ListRequest {
 
     /// Returns false for a list that the server is known not to have.
     pub(crate) fn is_declared(&self) -> bool {
-        self.entry.has(match self.kind {
+        let capability = match self.kind {
             ListKind::Tools => Capability::Tools,
             ListKind::Prompts => Capability::Prompts,
             ListKind::Resources | ListKind::Templates => Capability::Resources,
-        })
+            ListKind::Skills => return self.entry.extends(self.kind.method()),
+        };
+        self.entry.has(capability)
     }
 
     /// Returns a list without items.

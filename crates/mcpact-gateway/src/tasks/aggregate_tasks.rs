@@ -10,6 +10,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewrite::{edit, quoted};
 use crate::aggregate::rewriter::Rewriter;
+use crate::aggregate::sealed_state::ItemNames;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::task_ids::{qualified_id, split_id};
 use crate::downstream::client::DownstreamClient;
@@ -106,9 +107,11 @@ pub(crate) async fn list_tasks(
             ..without_progress(job)
         };
         let page = match subscriptions::send_for(aggregator, client, entry, sink, job).await {
-            Ok(page) => {
-                Rewriter::new(aggregator, entry, &client.watched).result(Method::TasksList, page)
-            }
+            Ok(page) => Rewriter::new(aggregator, entry, &client.watched).result(
+                Method::TasksList,
+                page,
+                ItemNames::default,
+            ),
             Err(error) if at == begin && cursor.is_some() => return Err(error),
             // Skip this server; the tasks of the others are still listed.
             Err(error) => {

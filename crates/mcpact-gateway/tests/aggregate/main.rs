@@ -22,11 +22,13 @@ mod resource_subscriptions;
 mod resource_uris;
 mod revision_change;
 mod scripted_process;
+mod skills;
 mod slow_servers;
 mod stable_names;
 mod subscription_recovery;
 #[path = "../common/targets.rs"]
 mod targets;
+mod unknown_extensions;
 mod unknown_names;
 mod unresponsive_servers;
 mod uri_aliases;

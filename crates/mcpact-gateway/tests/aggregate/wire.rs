@@ -14,19 +14,20 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    const fn new(client: TestClient) -> Self {
+    /// Uses a connected client.
+    pub(crate) const fn on(client: TestClient) -> Self {
         Self { client, last: 0 }
     }
 
     /// Connects a client of the latest revision with these capabilities.
     pub(crate) fn modern(aggregator: &Arc<Aggregator>, capabilities: &Value) -> Self {
-        Self::new(TestClient::modern(aggregator, capabilities.clone()))
+        Self::on(TestClient::modern(aggregator, capabilities.clone()))
     }
 
     /// Connects a legacy client and initializes it.
     pub(crate) async fn legacy(aggregator: &Arc<Aggregator>, capabilities: &Value) -> Self {
         let capabilities = capabilities.clone();
-        Self::new(TestClient::legacy(aggregator, "2025-11-25", capabilities).await)
+        Self::on(TestClient::legacy(aggregator, "2025-11-25", capabilities).await)
     }
 
     /// Sends `initialize` from a new client; returns the response.

@@ -27,6 +27,8 @@ pub enum Gate {
     },
     /// Both sides must have declared the extension.
     Shared(Extension),
+    /// The server must have declared the extension, with this setting if there is one.
+    OfServer(Extension, Option<&'static str>),
 }
 
 impl Gate {
@@ -39,7 +41,7 @@ impl Gate {
             | (Self::OfSender { client, .. }, Side::Client) => Some(client),
             (Self::OfReceiver { server, .. }, Side::Client)
             | (Self::OfSender { server, .. }, Side::Server) => Some(server),
-            (Self::Open | Self::NeedsAny(_) | Self::Shared(_), _) => None,
+            (Self::Open | Self::NeedsAny(_) | Self::Shared(_) | Self::OfServer(..), _) => None,
         }
     }
 }

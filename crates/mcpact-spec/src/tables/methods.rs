@@ -76,7 +76,7 @@ pub enum EraUse {
 macro_rules! methods {
     ($($(#[$cfg:meta])? $name:ident = $text:literal
         [$($role:ident)+ $(; $pretend:ident)?] $gate:expr;)+) => {
-        /// A method name that at least one revision, or the tasks extension, defines.
+        /// A method name that at least one revision, or an extension, defines.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Method { $($(#[$cfg])? #[doc = concat!("`", $text, "`")] $name,)+ }
 
@@ -153,6 +153,9 @@ const TOOLS: [Gate; Revision::COUNT] = each(Gate::Needs(Capability::Tools));
 const PROMPTS: [Gate; Revision::COUNT] = each(Gate::Needs(Capability::Prompts));
 const RESOURCES: [Gate; Revision::COUNT] = each(Gate::Needs(Capability::Resources));
 const SUBSCRIBE: [Gate; Revision::COUNT] = each(Gate::Needs(Capability::ResourcesSubscribe));
+/// `ext-skills stable skills#capability-negotiation`: clients need not declare the extension.
+const SKILLS: Gate = Gate::OfServer(Extension::Skills, None);
+const DIRECTORIES: Gate = Gate::OfServer(Extension::Skills, Some("directoryRead"));
 const TASKS_SHARED: Gate = Gate::Shared(Extension::Tasks);
 const TASKS: Gate = Gate::OfReceiver {
     client: Capability::ClientTasks,
@@ -224,6 +227,10 @@ methods! {
             server: Capability::ServerTasks,
         });
     TasksChanged = "notifications/tasks" [None_ None_ None_ None_ NoteS] each(TASKS_SHARED);
+    SkillsList = "skills/list" [None_ None_ None_ None_ ReqC] each(SKILLS);
+    SkillsGet = "skills/get" [None_ None_ None_ None_ ReqC] each(SKILLS);
+    ResourcesDirectoryRead = "resources/directory/read" [None_ None_ None_ None_ ReqC]
+        each(DIRECTORIES);
     #[cfg(feature = "pretend-revision")]
     ToolsDescribe = "tools/describe" [None_ None_ None_ None_ None_; ReqC] TOOLS;
 }
@@ -257,7 +264,7 @@ impl Method {
             .filter(modern)
             .map(|r| self.gate(r));
         gates.find_map(|gate| match gate {
-            Gate::Shared(extension) => Some(extension),
+            Gate::Shared(extension) | Gate::OfServer(extension, _) => Some(extension),
             Gate::Open
             | Gate::Needs(_)
             | Gate::NeedsAny(_)
@@ -301,6 +308,8 @@ impl Method {
                 | Self::ResourcesList
                 | Self::ResourceTemplatesList
                 | Self::ResourcesRead
+                | Self::SkillsList
+                | Self::SkillsGet
         )
     }
 
@@ -314,6 +323,8 @@ impl Method {
                 | Self::ResourcesList
                 | Self::ResourceTemplatesList
                 | Self::TasksList
+                | Self::SkillsList
+                | Self::ResourcesDirectoryRead
         )
     }
 

@@ -31,6 +31,9 @@ impl Method {
             Self::SubscriptionsListen | Self::SubscriptionsAcknowledged => {
                 "basic/patterns/subscriptions"
             }
+            Self::SkillsList | Self::SkillsGet | Self::ResourcesDirectoryRead => {
+                "extensions/skills"
+            }
             Self::RootsList | Self::RootsListChanged => "client/roots",
             Self::SamplingCreateMessage => "client/sampling",
             Self::ElicitationCreate | Self::ElicitationComplete => "client/elicitation",

@@ -33,6 +33,7 @@ use super::registry::{
     CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,
 };
 use super::seal::{SealKeys, Sealer};
+use super::skills::Skill;
 use super::subscribers::Subscribers;
 use super::task_store::TaskStore;
 use super::uri_template::UriTemplate;
@@ -178,6 +179,16 @@ impl Server {
             .resources
             .push(ResourceEntry { resource, read });
         self
+    }
+
+    /// Adds a skill. Its `SKILL.md` is listed as a resource, for clients of every revision.
+    #[must_use]
+    pub fn skill(mut self, skill: Skill) -> Self {
+        let manual = self.registry.skills.add(skill);
+        let contents = manual.contents();
+        self.resource(manual.resource, move |_, _| {
+            std::future::ready(Ok(contents.clone()))
+        })
     }
 
     /// Adds a template of resources, such as `files://{id}`.

@@ -198,6 +198,9 @@ impl Core {
                 let all = &self.registry.templates;
                 self.list("resourceTemplates", all, params, |e| &e.template)
             }
+            Method::SkillsList => self.list("skills", &self.registry.skills.entries, params, |e| e),
+            Method::SkillsGet => self.get_skill(text(params, "uri")?),
+            Method::ResourcesDirectoryRead => self.read_directory(params),
             Method::PromptsGet => self.get_prompt(params, context).await,
             Method::ResourcesRead => self.read_resource(params, context).await,
             Method::CompletionComplete => self.complete(params, context).await,
@@ -292,6 +295,9 @@ impl Core {
                         .matches(&uri)
                         .map(|variables| (entry, variables))
                 });
+                if let Some(file) = self.registry.skills.file(&uri) {
+                    return Served::of(&json!({ "contents": file.contents() }));
+                }
                 let Some((entry, variables)) = found else {
                     return Err(HandlerError::resource_not_found(uri));
                 };
@@ -299,6 +305,25 @@ impl Core {
             }
         };
         Served::of(&json!({ "contents": contents }))
+    }
+
+    fn get_skill(&self, uri: &str) -> Result<Served, HandlerError> {
+        match self.registry.skills.entry(uri) {
+            Some(entry) => Served::of(&json!({ "skill": entry })),
+            None => Err(HandlerError::invalid_params(format!(
+                "Unknown skill: {uri}"
+            ))),
+        }
+    }
+
+    fn read_directory(&self, params: &Map<String, Value>) -> Result<Served, HandlerError> {
+        let uri = text(params, "uri")?;
+        let children = self.registry.skills.children(uri);
+        if children.is_empty() {
+            let text = format!("{uri} is not a directory resource");
+            return Err(HandlerError::invalid_params(text));
+        }
+        self.list("resources", &children, params, |child| child)
     }
 
     fn check_uri(&self, uri: &str) -> Result<(), HandlerError> {

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::context::Context;
 use super::handler_error::HandlerError;
+use super::skills::Skills;
 use super::uri_template::UriTemplate;
 use crate::model::{
     Completion, CompletionRef, Prompt, PromptResult, Resource, ResourceContents, ResourceTemplate,
@@ -123,6 +124,7 @@ pub(super) struct Registry {
     pub(super) resources: Vec<ResourceEntry>,
     pub(super) templates: Vec<TemplateEntry>,
     pub(super) prompts: Vec<PromptEntry>,
+    pub(super) skills: Skills,
     pub(super) completion: Option<Handler<CompletionRequest, Completion>>,
     pub(super) logs: bool,
     by_name: HashMap<String, usize>,
@@ -158,6 +160,7 @@ impl Registry {
         let mut fixed = self.resources.iter();
         let mut templates = self.templates.iter();
         fixed.any(|entry| entry.resource.uri == uri)
+            || self.skills.file(uri).is_some()
             || templates.any(|entry| entry.matcher.matches(uri).is_some())
     }
 
@@ -200,11 +203,19 @@ impl Registry {
             &flags,
             Revision::newest(Era::Legacy),
         );
-        if !self.runs_tasks() {
+        let mut extensions = Map::new();
+        if self.runs_tasks() {
+            extensions.insert(Extension::Tasks.id().to_owned(), json!({}));
+        }
+        if !self.skills.entries.is_empty() {
+            let settings = json!({"directoryRead": true});
+            extensions.insert(Extension::Skills.id().to_owned(), settings);
+        }
+        if extensions.is_empty() {
             return set;
         }
         let mut document: Value = serde_json::from_str(set.raw()).unwrap_or_default();
-        document["extensions"] = json!({ Extension::Tasks.id(): {} });
+        document["extensions"] = extensions.into();
         CapabilitySet::lenient(Side::Server, Some(&document.to_string()))
     }
 }
