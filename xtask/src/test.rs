@@ -153,7 +153,7 @@ const SLOW_TESTS: &str =
 
 /// Tests with a pretend sixth revision. They name the workspace to share dependencies with the other tests.
 const SIXTH_REVISION: &str =
-    "cargo test --workspace --features mcpact-config/pretend-revision --test sixth_revision";
+    "cargo test --workspace --features mcpact-cli/pretend-revision --test sixth_revision";
 
 /// Runs the steps and stops at the first failure.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
