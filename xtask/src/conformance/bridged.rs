@@ -48,10 +48,9 @@ impl Bridged {
         match leg {
             Leg::ServeOne | Leg::ServeAll => {
                 let config = suite.log(&format!("{leg}-config")).with_extension("toml");
-                // Scenarios leave questions unanswered, each of which occupies an instance.
                 let text = format!(
                     "[gateway]\nnames = \"flat\"\n\
-                     [servers.one]\ncommand = {binary:?}\nargs = {server:?}\nmax_instances = 32\n"
+                     [servers.one]\ncommand = {binary:?}\nargs = {server:?}\n"
                 );
                 fs::write(&config, text).map_err(Failure::file(&config))?;
                 front.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
