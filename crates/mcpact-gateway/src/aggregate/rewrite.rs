@@ -183,10 +183,8 @@ impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
     /// Returns the result of a method with rewritten URIs; none if nothing changes. Text content is never changed.
     pub(crate) fn result(&mut self, method: Method, raw: &str) -> Option<String> {
         // Fast path: most results contain no URI.
-        if !["uri\"", "Uri\"", "uri\\"]
-            .iter()
-            .any(|end| raw.contains(end))
-        {
+        // The end of `uri` and of `resourceUri`, also before an escaped quote.
+        if !raw.contains("ri\"") && !raw.contains("ri\\") {
             return None;
         }
         match method {
