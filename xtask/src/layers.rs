@@ -114,6 +114,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
             "aggregate::name_table",
             "aggregate::rewrite",
             "aggregate::task_ids",
+            "aggregate::tool_search",
             "aggregate::uri_table",
         ],
         &["error"],

@@ -32,6 +32,11 @@ pub(crate) trait Front: Router {
 
     fn filters(&self) -> &Filters;
 
+    /// Returns the request that the tools of the endpoint turn this one into.
+    fn unwrapped(&self, request: BackendRequest) -> BackendRequest {
+        request
+    }
+
     /// Answers a request that needs no particular server.
     fn answer(
         &self,
@@ -94,6 +99,8 @@ pub(crate) async fn serve<F: Front>(
 ) -> Result<ByteString, WireError> {
     // First, so that a draining gateway waits for exactly the requests that it still serves.
     let _in_flight = front.drain_gate().admit(request.method)?;
+    // Before everything else, because whatever holds for a direct call holds for one by `call_tool`.
+    let request = front.unwrapped(request);
     // Before any decision, because a filter may change what the request asks for.
     let filters = front.filters();
     let filtered_method = filters.result_method(&request);

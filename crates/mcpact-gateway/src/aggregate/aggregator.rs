@@ -9,11 +9,13 @@ use std::time::Duration;
 use mcpact::error::Error;
 use mcpact::server::backend::Sealer;
 use mcpact::server::{SealKeys, Settings};
+use mcpact_config::{ToolListing, ToolMode};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Side;
 use mcpact_wire::model::implementation::Implementation;
 
+use crate::aggregate::gateway_tools;
 use crate::aggregate::name_table::NameFormat;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::terms::TermsCache;
@@ -36,6 +38,8 @@ pub struct AggregatorSettings {
     pub front: Settings,
     /// Separator of prefix and name in public names.
     pub separator: String,
+    /// Tools that clients are shown.
+    pub tools: ToolListing,
     /// Maximum length of public names.
     pub longest_name: usize,
     /// Maximum wait of a new client for unknown servers.
@@ -58,6 +62,7 @@ impl Default for AggregatorSettings {
         Self {
             front: Settings::default(),
             separator: String::from(style.separator),
+            tools: ToolListing::default(),
             longest_name: style.max_len,
             introduction_wait: Duration::from_secs(5),
             list_wait: Duration::from_secs(10),
@@ -115,13 +120,17 @@ impl Aggregator {
         let nothing = CapabilitySet::empty(Side::Server);
         let policy = settings.front.policy.clone();
         let base_terms = ServerTerms::new(identity(), nothing, policy);
+        let reserved: &[&str] = match settings.tools.mode {
+            ToolMode::All => &[],
+            ToolMode::Search => &gateway_tools::NAMES,
+        };
         let aggregator = Arc::new(Self {
             base_terms: Arc::new(base_terms),
             server_set: Mutex::default(),
             absent: Mutex::default(),
             terms: TermsCache::default(),
             modern_clients: Mutex::default(),
-            merges: SharedMerges::default(),
+            merges: SharedMerges::without(reserved),
             mentioned: Mutex::default(),
             changes: ListChanges::default(),
             sealer: Sealer::new(&keys),

@@ -16,6 +16,7 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::link::Link;
 
 use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::gateway_tools;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::aggregate::rewriter::Rewriter;
@@ -311,6 +312,10 @@ impl Front for Arc<Aggregator> {
         &self.settings.filters
     }
 
+    fn unwrapped(&self, request: BackendRequest) -> BackendRequest {
+        gateway_tools::unwrapped(&self.settings.tools, request)
+    }
+
     /// Answers requests about all servers, and those that no server needs to see.
     async fn answer(
         &self,
@@ -321,6 +326,9 @@ impl Front for Arc<Aggregator> {
             Ok(known) => known,
             Err(error) => return Some(Err(error)),
         };
+        if let Some(answer) = gateway_tools::answer(self, client, request).await {
+            return Some(answer);
+        }
         if let Some(kind) = ListKind::of(method) {
             let revision = request.pact.revision();
             return Some(merged::page(self, client, kind, &request.params, revision).await);

@@ -14,3 +14,4 @@ mod required_capabilities;
 mod suspended_calls;
 mod tasks;
 mod tool_filter;
+mod tool_search;
