@@ -8,13 +8,8 @@ use mcpact_wire::scan::text;
 /// Saturation of repeated terms.
 const K1: f32 = 1.2;
 
-/// Influence of the length of a definition.
-const B: f32 = 0.75;
-
-/// Weights of the parts of a definition. A name says more than a sentence in which its words occur.
-const NAME: f32 = 3.0;
-const TITLE: f32 = 2.0;
-const BODY: f32 = 1.0;
+/// Influence of the length of a definition, which says little about a tool.
+const B: f32 = 0.4;
 
 /// Maximum number of characters of a description in a search result.
 const SUMMARY: usize = 200;
@@ -22,9 +17,9 @@ const SUMMARY: usize = 200;
 /// Index of the tools of a list.
 #[derive(Debug, Default)]
 pub(crate) struct ToolIndex {
-    /// Positions of the tools with a term, and its weight there.
+    /// Positions of the tools with a term, and its number of occurrences.
     postings: HashMap<String, Vec<(usize, f32)>>,
-    /// Sum of the weights of each tool.
+    /// Number of terms of each tool.
     lengths: Vec<f32>,
 }
 
@@ -33,15 +28,14 @@ impl ToolIndex {
     pub(crate) fn of<'a>(tools: impl IntoIterator<Item = &'a str>) -> Self {
         let mut index = Self::default();
         for (at, tool) in tools.into_iter().enumerate() {
-            let mut weights: HashMap<String, f32> = HashMap::new();
-            for (part, weight) in parts(&Object::parse(tool).unwrap_or_default()) {
-                for term in terms(&part) {
-                    *weights.entry(term).or_default() += weight;
-                }
+            let terms = terms(&searchable(&Object::parse(tool).unwrap_or_default()));
+            index.lengths.push(terms.len() as f32);
+            let mut counts: HashMap<String, f32> = HashMap::new();
+            for term in terms {
+                *counts.entry(term).or_default() += 1.0;
             }
-            index.lengths.push(weights.values().sum());
-            for (term, weight) in weights {
-                index.postings.entry(term).or_default().push((at, weight));
+            for (term, count) in counts {
+                index.postings.entry(term).or_default().push((at, count));
             }
         }
         index
@@ -58,10 +52,10 @@ impl ToolIndex {
         for found in terms.iter().filter_map(|term| self.postings.get(term)) {
             let having = found.len() as f32;
             let rarity = (1.0 + (count - having + 0.5) / (having + 0.5)).ln();
-            for (at, weight) in found {
+            for (at, often) in found {
                 let length = self.lengths.get(*at).copied().unwrap_or_default();
                 let norm = K1 * (1.0 - B + B * length / average.max(1.0));
-                *scores.entry(*at).or_default() += rarity * weight * (K1 + 1.0) / (weight + norm);
+                *scores.entry(*at).or_default() += rarity * often * (K1 + 1.0) / (often + norm);
             }
         }
         let mut found: Vec<(usize, f32)> = scores.into_iter().collect();
@@ -70,20 +64,17 @@ impl ToolIndex {
     }
 }
 
-/// Returns the searchable parts of a definition with their weights.
-fn parts(tool: &Object<'_>) -> Vec<(String, f32)> {
-    let part = |key| tool.get_str(key).unwrap_or_default().into_owned();
-    let mut parts = vec![
-        (part("name"), NAME),
-        (part("title"), TITLE),
-        (part("description"), BODY),
-    ];
-    for (name, schema) in arguments(tool).iter() {
+/// Returns the searchable text of a definition.
+fn searchable(tool: &Object<'_>) -> String {
+    let arguments = arguments(tool);
+    let keys = ["name", "title", "description"].into_iter();
+    let mut parts: Vec<_> = keys.filter_map(|key| tool.get_str(key)).collect();
+    for (name, schema) in arguments.iter() {
         let schema = Object::parse(schema).unwrap_or_default();
-        let about = schema.get_str("description").unwrap_or_default();
-        parts.push((format!("{name} {about}"), BODY));
+        parts.push(name.into());
+        parts.extend(schema.get_str("description"));
     }
-    parts
+    parts.join(" ")
 }
 
 fn arguments<'a>(tool: &Object<'a>) -> Object<'a> {
