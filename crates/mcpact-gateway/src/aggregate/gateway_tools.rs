@@ -6,7 +6,9 @@ use bytestring::ByteString;
 use mcpact::server::backend::BackendRequest;
 use mcpact_config::{ToolListing, ToolMode};
 use mcpact_spec::{Era, ErrorCode, Method};
-use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
+use mcpact_wire::envelope::Params;
+use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, member};
+use mcpact_wire::scan::text;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::list_kind::ListKind;
@@ -59,6 +61,16 @@ pub(crate) fn unwrapped(tools: &ToolListing, mut request: BackendRequest) -> Bac
         request.params = params.into();
     }
     request
+}
+
+/// Returns the raw name in the parameters, or that in a `call_tool`.
+pub(crate) fn called<'a>(tools: &ToolListing, params: &Params<'a>) -> Option<&'a str> {
+    let name = params.name?;
+    let is_wrapped = tools.mode == ToolMode::Search && text(name).is_some_and(|name| name == CALL);
+    match is_wrapped {
+        true => member(params.arguments?, "name"),
+        false => Some(name),
+    }
 }
 
 fn direct_call(params: &str) -> Option<String> {
