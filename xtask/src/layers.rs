@@ -140,6 +140,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
             "lists::bindings",
             "lists::pages",
             "lists::server_list",
+            "result_limit",
             "subscriptions",
             "suspended",
             "tasks",

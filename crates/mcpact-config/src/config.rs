@@ -277,6 +277,8 @@ pub struct RunSettings {
     pub start_timeout: Duration,
     /// Timeout of a call.
     pub call_timeout: Duration,
+    /// Maximum size of the result of a call; 0 means unlimited.
+    pub max_result_bytes: usize,
     /// Time for running calls to finish when an instance stops.
     pub drain: Duration,
     /// Time an exclusive instance waits for its client to return.

@@ -28,6 +28,7 @@ use crate::handover::subscriptions;
 use crate::lists::merged::SharedMerges;
 use crate::lists::{own, refresh};
 use crate::metrics::Metrics;
+use crate::result_limit::KeptResults;
 use crate::subscriptions::list_changes::{self, ListChanges};
 use crate::sync::lock;
 
@@ -54,6 +55,8 @@ pub struct AggregatorSettings {
     pub drain_gate: DrainGate,
     /// Filters for requests and results.
     pub filters: Filters,
+    /// Texts of cut results.
+    pub kept_results: KeptResults,
 }
 
 impl Default for AggregatorSettings {
@@ -70,6 +73,7 @@ impl Default for AggregatorSettings {
             metrics: Arc::default(),
             drain_gate: DrainGate::default(),
             filters: Filters::default(),
+            kept_results: KeptResults::default(),
         }
     }
 }

@@ -32,6 +32,7 @@ use crate::filters::Filters;
 use crate::handover::{removed, subscriptions};
 use crate::lists::merged;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
+use crate::result_limit::KeptResults;
 use crate::subscriptions::aggregate_listen;
 use crate::subscriptions::watched_uris::SubscriptionChange;
 use crate::sync::lock;
@@ -310,6 +311,10 @@ impl Front for Arc<Aggregator> {
 
     fn filters(&self) -> &Filters {
         &self.settings.filters
+    }
+
+    fn kept_results(&self) -> &KeptResults {
+        &self.settings.kept_results
     }
 
     fn unwrapped(&self, request: BackendRequest) -> BackendRequest {

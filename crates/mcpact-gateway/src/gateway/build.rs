@@ -150,6 +150,7 @@ pub(super) fn server(
         default_answers: config.answers.clone(),
         public_results: config.public_results,
         filters: gateway.filters.clone(),
+        kept_results: gateway.aggregator_settings.kept_results.clone(),
         approval: env.approvals.clone().map(|approvals| Approval {
             launch: launch.clone(),
             approvals,
