@@ -8,6 +8,10 @@ use crate::failure::Failure;
 use crate::process::{program_at, remove, run as run_program, succeeds};
 use crate::report;
 
+/// The package `fastmcp`, whose proxy and search are compared with ours.
+pub(crate) const FASTMCP: &str = "fastmcp==4.1.2";
+/// Directory of the environments of other relays.
+pub(crate) const RELAYS: &str = "target/relays/python";
 /// Written last: an environment without it is incomplete.
 const STAMP: &str = "pins.txt";
 /// Minimum Python version of the packages.

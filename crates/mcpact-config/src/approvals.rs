@@ -621,7 +621,7 @@ mod exposing_keys_tests {
     use crate::read::tests::{found_in, taken_from};
 
     /// Keys that never expose the gateway to more callers.
-    const NOT_EXPOSING: [&str; 28] = [
+    const NOT_EXPOSING: [&str; 29] = [
         "token",
         "tls_cert",
         "tls_key",
@@ -649,6 +649,7 @@ mod exposing_keys_tests {
         "require",
         "missing_variables",
         "answers",
+        "tools",
         "commands",
     ];
 

@@ -67,6 +67,8 @@ pub struct GatewayConfig {
     pub answers: DefaultAnswers,
     /// Values of this host in the default answers.
     pub answers_shared: Vec<SharedValue>,
+    /// Tools that clients of many servers are shown.
+    pub tools: ToolListing,
     /// Rules for programs.
     pub commands: CommandRules,
     /// Keys that expose the gateway to more callers than the defaults.
@@ -80,6 +82,45 @@ pub enum NameStyle {
     Prefix,
     /// Original names; on a collision the later server gets a hash suffix.
     Flat,
+}
+
+/// Tools that clients of many servers are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolListing {
+    /// Listed tools.
+    pub mode: ToolMode,
+    /// Public names of the tools that are listed in any mode.
+    pub pinned: Vec<String>,
+}
+
+/// Tools that `tools/list` returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ToolMode {
+    /// All tools.
+    #[default]
+    All,
+    /// Pinned tools, and tools of the gateway for finding and calling the others.
+    Search,
+}
+
+impl ToolMode {
+    /// Both modes.
+    pub const ALL: [Self; 2] = [Self::All, Self::Search];
+
+    /// Returns the name in configs and headers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Search => "search",
+        }
+    }
+
+    /// Parses a name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
+    }
 }
 
 /// Rules for programs.
@@ -236,6 +277,8 @@ pub struct RunSettings {
     pub start_timeout: Duration,
     /// Timeout of a call.
     pub call_timeout: Duration,
+    /// Maximum size of the result of a call; 0 means unlimited.
+    pub max_result_bytes: usize,
     /// Time for running calls to finish when an instance stops.
     pub drain: Duration,
     /// Time an exclusive instance waits for its client to return.

@@ -5,7 +5,7 @@
 mod gateway;
 mod server;
 
-pub use gateway::{ANSWERS, COMMANDS, GATEWAY, POLICY};
+pub use gateway::{ANSWERS, COMMANDS, GATEWAY, POLICY, TOOLS};
 pub use server::FILTER;
 pub use server::{BUILTINS, EVERYTHING, SERVER};
 
@@ -109,7 +109,7 @@ mod tests {
     /// Every key has a description, and a default within its limits.
     #[test]
     fn every_key_has_a_description_and_a_valid_default() {
-        let inner = COMMANDS.iter().chain(ANSWERS).chain(FILTER);
+        let inner = COMMANDS.iter().chain(TOOLS).chain(ANSWERS).chain(FILTER);
         for key in ROOT.iter().chain(GATEWAY).chain(inner).chain(SERVER) {
             assert!(key.about.ends_with('.'), "{}", key.name);
             match key.kind {

@@ -38,7 +38,7 @@ pub use approvals::{Approval, ApprovalKind, ApprovalSubject, Approvals, Exposing
 pub use config::{
     Change, ChangedTools, Changes, CommandLaunch, CommandRules, FilterConfig, GatewayConfig,
     Health, Launch, NameStyle, Probe, ProxyConfig, Restarts, RunSettings, ServerConfig, ShellRule,
-    Stage, Strategy, ToolFilter, UrlLaunch,
+    Stage, Strategy, ToolFilter, ToolListing, ToolMode, UrlLaunch,
 };
 pub use config_watcher::{ConfigDigest, ConfigWatcher};
 pub use expand::{OnMissing, expand_text};

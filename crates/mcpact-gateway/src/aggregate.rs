@@ -5,6 +5,7 @@
 pub(crate) mod aggregator;
 pub(crate) mod capabilities;
 pub(crate) mod dispatch;
+pub(crate) mod gateway_tools;
 pub(crate) mod instructions;
 pub(crate) mod list_defects;
 pub(crate) mod list_kind;
@@ -19,4 +20,5 @@ pub(crate) mod sealed_state;
 pub(crate) mod server_entry;
 pub(crate) mod task_ids;
 pub(crate) mod terms;
+pub(crate) mod tool_search;
 pub(crate) mod uri_table;

@@ -28,6 +28,7 @@ use mcpact::server::backend::SessionEnd;
 use mcpact::server::router::{HttpRoute, RoutedServer};
 use mcpact_config::{
     Approvals, Catalog, Change, Changes, ConfigDigest, GatewayConfig, NameStyle, ServerName,
+    ToolMode,
 };
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
@@ -100,13 +101,16 @@ pub struct Gateway {
     reloading: tokio::sync::Mutex<()>,
 }
 
+/// Tags of the selected servers, none for all servers, and the listed tools.
+type Selection = (Vec<String>, ToolMode);
+
 /// State that a reload may change.
 #[derive(Debug, Default)]
 struct State {
     catalog: Catalog,
     servers: BTreeMap<ServerName, ServerRoute>,
-    /// Servers by their tags, and the HTTP routes to them.
-    selections: HashMap<Vec<String>, (Arc<Aggregator>, HttpRoute)>,
+    /// Servers by their tags and listed tools, and the HTTP routes to them.
+    selections: HashMap<Selection, (Arc<Aggregator>, HttpRoute)>,
     last_reload: Option<ReloadReport>,
     /// Removed or replaced servers, which may still finish calls.
     draining: Vec<(ServerName, Weak<UpstreamServer>)>,
@@ -145,6 +149,7 @@ impl Gateway {
             separator: catalog.gateway.separator.clone(),
             drain_gate: drain_gate.clone(),
             list_wait: catalog.gateway.list_wait,
+            tools: catalog.gateway.tools.clone(),
             ..AggregatorSettings::default()
         };
         let aggregator = Aggregator::new(Vec::new(), aggregator_settings.clone());
@@ -226,13 +231,9 @@ impl Gateway {
             draining.push((name, Arc::downgrade(server)));
             replaced.push(served);
         }
-        let separator = &state.catalog.gateway.separator;
-        self.aggregator
-            .set_absent(state.catalog.wrong.keys().map(ServerName::as_str));
-        self.aggregator.replace(state.entries(), separator);
-        for (tags, (aggregator, _)) in &state.selections {
-            let entries = state.tagged(tags).cloned().collect();
-            aggregator.replace(entries, separator);
+        state.serve_at(&self.aggregator, &[]);
+        for ((tags, _), (aggregator, _)) in &state.selections {
+            state.serve_at(aggregator, tags);
         }
         for served in replaced {
             tokio::spawn(served.end());
@@ -440,26 +441,38 @@ impl Gateway {
         join_all(servers.into_values().map(ServerRoute::end)).await;
     }
 
-    /// Returns the route to the servers with these tags; none if there are none or too many selections are in use.
-    fn selection(&self, state: &mut State, tags: Vec<String>) -> Option<HttpRoute> {
+    /// Returns the route of a selection if it has one.
+    fn known_route<'a>(&'a self, state: &'a State, selection: &Selection) -> Option<&'a HttpRoute> {
+        if selection.0.is_empty() && selection.1 == self.first.tools.mode {
+            return Some(&self.route);
+        }
+        state.selections.get(selection).map(|(_, route)| route)
+    }
+
+    /// Returns the route of a selection; none if no server has these tags or too many selections are in use.
+    fn selection(&self, state: &mut State, selection: Selection) -> Option<HttpRoute> {
         /// Maximum number of selections; each has its own sessions.
         const MAX_SELECTIONS: usize = 256;
-        state.tagged(&tags).next()?;
-        if let Some((_, route)) = state.selections.get(&tags) {
+        let (tags, mode) = &selection;
+        let is_known = tags.is_empty() || state.tagged(tags).next().is_some();
+        if let Some(route) = self.known_route(state, &selection).filter(|_| is_known) {
             return Some(route.clone());
         }
-        if state.selections.len() >= MAX_SELECTIONS {
+        if !is_known || (!tags.is_empty() && state.selections.len() >= MAX_SELECTIONS) {
             return None;
         }
-        let entries = state.tagged(&tags).cloned().collect();
-        let settings = AggregatorSettings {
+        let mut settings = AggregatorSettings {
             separator: state.catalog.gateway.separator.clone(),
             list_wait: state.catalog.gateway.list_wait,
             ..self.aggregator_settings.clone()
         };
-        let aggregator = Aggregator::new(entries, settings).ok()?;
+        settings.tools.mode = *mode;
+        let aggregator = Aggregator::new(Vec::new(), settings).ok()?;
+        state.serve_at(&aggregator, tags);
         let route = HttpRoute::to(Arc::clone(&aggregator));
-        state.selections.insert(tags, (aggregator, route.clone()));
+        state
+            .selections
+            .insert(selection, (aggregator, route.clone()));
         Some(route)
     }
 }
@@ -511,6 +524,15 @@ impl State {
             .collect();
         removed.dedup_by_key(|(name, _)| *name);
         removed
+    }
+
+    /// Serves the servers with these tags at an aggregator.
+    fn serve_at(&self, aggregator: &Arc<Aggregator>, tags: &[String]) {
+        if tags.is_empty() {
+            aggregator.set_absent(self.catalog.wrong.keys().map(ServerName::as_str));
+        }
+        let entries = self.tagged(tags).cloned().collect();
+        aggregator.replace(entries, &self.catalog.gateway.separator);
     }
 
     fn entries(&self) -> Vec<Arc<ServerEntry>> {

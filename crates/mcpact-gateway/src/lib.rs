@@ -26,6 +26,7 @@ mod metrics;
 mod pins;
 mod pipeline;
 mod reason;
+mod result_limit;
 mod retry;
 mod subscriptions;
 mod supervisor;
@@ -47,6 +48,7 @@ pub use loop_detection::start::{ParentConfigs, StartLoop};
 pub use mcpact::connection::FailureText;
 pub use metrics::{Metrics, ServerMetrics};
 pub use pins::PinSettings;
+pub use result_limit::KeptResults;
 pub use supervisor::{
     InstanceId, InstanceState, InstanceStatus, ServerFailure, ServerState, ServerStatus,
     StartCause, StopCause,

@@ -20,6 +20,7 @@ use crate::error::ServeError;
 use crate::exchange::trace::ExchangeTrace;
 use crate::exchange::{Exchange, Inbound, cache_scope, flows, level_of, server_change};
 use crate::filters::Filters;
+use crate::result_limit::KeptResults;
 use crate::retry::{Retries, Retry};
 use crate::tasks::hosted;
 use crate::upstream::UpstreamServer;
@@ -31,6 +32,13 @@ pub(crate) trait Front: Router {
     fn drain_gate(&self) -> &DrainGate;
 
     fn filters(&self) -> &Filters;
+
+    fn kept_results(&self) -> &KeptResults;
+
+    /// Returns the request that the tools of the endpoint turn this one into.
+    fn unwrapped(&self, request: BackendRequest) -> BackendRequest {
+        request
+    }
 
     /// Answers a request that needs no particular server.
     fn answer(
@@ -94,6 +102,8 @@ pub(crate) async fn serve<F: Front>(
 ) -> Result<ByteString, WireError> {
     // First, so that a draining gateway waits for exactly the requests that it still serves.
     let _in_flight = front.drain_gate().admit(request.method)?;
+    // Before everything else, because whatever holds for a direct call holds for one by `call_tool`.
+    let request = front.unwrapped(request);
     // Before any decision, because a filter may change what the request asks for.
     let filters = front.filters();
     let filtered_method = filters.result_method(&request);
@@ -102,15 +112,20 @@ pub(crate) async fn serve<F: Front>(
     let request = without_undeclared(request);
     let revision = request.pact.revision();
     // Before routing, because these requests concern no server or all of them.
-    let outcome = match front.answer(&request, &sink).await {
-        Some(answer) => answer,
-        None => forward(front, request, sink).await,
+    let kept = front.kept_results();
+    let outcome = match kept.read(&request, &sink) {
+        Some(text) => Ok((text, 0)),
+        None => match front.answer(&request, &sink).await {
+            Some(answer) => answer.map(|raw| (raw, 0)),
+            None => forward(front, &request, &sink).await,
+        },
     };
     // Errors stay typed up to here: retries and metrics decide by kind.
-    let raw = outcome.map_err(ServeError::into_wire)?;
-    // Last, so that a filter sees what the client gets.
+    let (raw, limit) = outcome.map_err(ServeError::into_wire)?;
+    // On the whole result, so that a kept text has nothing that a filter removes.
     let method = filtered_method.as_deref();
-    filters.filter_result(method, revision, raw).await
+    let raw = filters.filter_result(method, revision, raw).await?;
+    kept.limited(limit, &request, &sink, raw)
 }
 
 /// Drops `task` from a call if this endpoint did not declare tasks: such a call is an ordinary one.
@@ -132,25 +147,29 @@ fn without_undeclared(mut request: BackendRequest) -> BackendRequest {
     request
 }
 
-/// Forwards a request to its server. This is the only loop that tries another server, or the same one after a new
+/// Forwards a request to its server; returns the result and the limit for its bytes. This is the only loop that tries another server, or the same one after a new
 /// negotiation.
 pub(crate) async fn forward<R: Router>(
     router: &R,
-    request: BackendRequest,
-    sink: ClientSink,
-) -> Result<ByteString, ServeError> {
+    request: &BackendRequest,
+    sink: &ClientSink,
+) -> Result<(ByteString, usize), ServeError> {
     let mut retries = Retries::default();
     loop {
         // Inside the loop, because the name may belong to another server after a reload.
-        let mut route = match router.route(&request, &sink, retries.moves).await? {
+        let mut route = match router.route(request, sink, retries.moves).await? {
             Routed::To(route) => route,
-            Routed::Answered(raw) => return Ok(raw),
+            Routed::Answered(raw) => return Ok((raw, 0)),
         };
         // After routing, because this may start the server.
-        let bound = router.bind(&mut route, &request, &sink).await;
+        let bound = router.bind(&mut route, request, sink).await;
+        let mut limit = 0;
         let has_successor = || router.has_successor(&route);
         let (outcome, is_retried) = match bound {
-            Ok(bound) => traced(bound, &mut retries, has_successor).await?,
+            Ok(bound) => {
+                limit = bound.server.shared.run().max_result_bytes;
+                traced(bound, &mut retries, has_successor).await?
+            }
             Err(error) => {
                 let is_retried = retries.decide(error.attempt(has_successor)) == Retry::Successor;
                 (Err(error), is_retried)
@@ -159,7 +178,7 @@ pub(crate) async fn forward<R: Router>(
         // Before a retry as well, because the attempt may have registered a subscription.
         let outcome = router.finish(route, outcome).await;
         if !is_retried {
-            return outcome;
+            return outcome.map(|raw| (raw, limit));
         }
     }
 }
@@ -233,7 +252,9 @@ pub(crate) async fn forward_to(
     request: BackendRequest,
     sink: ClientSink,
 ) -> Result<ByteString, ServeError> {
-    forward(&Known { server, binding }, request, sink).await
+    let known = Known { server, binding };
+    let (raw, _) = forward(&known, &request, &sink).await?;
+    Ok(raw)
 }
 
 /// Server and binding that need no choice.

@@ -27,6 +27,8 @@ stable_strings! {
         ServersInACircle = "servers_in_a_circle",
         /// The `Mcpact-Tags` header is malformed.
         TagsUnclear = "tags_unclear",
+        /// The `Mcpact-Tools` header or the `tools` of the URL is invalid.
+        ToolsUnclear = "tools_unclear",
         /// Too many different combinations of tags are in use.
         TooManyChoices = "too_many_choices",
         /// No server has a tool, prompt or resource of this name.

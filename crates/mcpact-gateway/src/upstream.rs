@@ -43,6 +43,7 @@ use crate::handover::HandoverLinks;
 use crate::loop_detection::Route;
 use crate::metrics::ServerMetrics;
 use crate::pins::{PinSettings, Pins};
+use crate::result_limit::KeptResults;
 use crate::subscriptions::NotificationSinks;
 use crate::supervisor::{ServerStatus, ShutdownMode, Starter, Supervisor, min_instances};
 use crate::suspended::modern::ModernQuestions;
@@ -94,6 +95,8 @@ pub struct UpstreamSettings {
     pub public_results: bool,
     /// Filters of requests and results.
     pub filters: Filters,
+    /// Texts of cut results.
+    pub kept_results: KeptResults,
 }
 
 impl Default for UpstreamSettings {
@@ -121,6 +124,7 @@ impl Default for UpstreamSettings {
             },
             public_results: false,
             filters: Filters::default(),
+            kept_results: KeptResults::default(),
         }
     }
 }

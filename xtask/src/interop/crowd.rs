@@ -6,6 +6,7 @@
 mod catalog;
 mod manifest;
 mod processes;
+mod search;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -61,6 +62,8 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
         findings.extend(crowd.run_client(mode)?);
         findings.extend(crowd.check_idle());
     }
+    let url = crowd.gateway.url();
+    findings.extend(search::compare(checkout, &tools, &folder, url)?);
     findings.extend(crowd.stop()?);
     Failure::unless_clean(
         "crowd",

@@ -247,3 +247,37 @@ fn invalid_filters_are_rejected() {
         assert!(message.contains(expected), "{expected}: {message}");
     }
 }
+
+/// A filter sees a call by `call_tool` as a direct call.
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_see_the_tool_of_an_indirect_call() {
+    let harness = Harness::new();
+    let script = r#"#!/bin/sh
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/^{"id":\([0-9]*\),.*/\1/p')
+  case "$line" in
+    *call_tool*) printf '{"id":%s}\n' "$id" ;;
+    *a__echo*) printf '{"id":%s,"deny":"no echo"}\n' "$id" ;;
+    *) printf '{"id":%s}\n' "$id" ;;
+  esac
+done
+"#;
+    let filter = program(&harness, "filter", script);
+    let text = format!(
+        "[gateway.tools]\nmode = \"search\"\n[servers.a]\ncommand = \"SERVER\"\n\
+         [filters.names]\ncommand = \"{filter}\"\nmethods = [\"tools/call\"]\non = [\"request\"]\n"
+    );
+    harness.configure("own.toml", &text);
+    let running = harness.serve(&["--config", "own.toml"]);
+    for revision in Revision::ALL {
+        let connected = running.client(revision).await;
+        for (name, expected) in [("a__echo", "no echo"), ("a__greet", "Hello")] {
+            let call = json!({"name": name, "arguments": {"text": "x", "name": "Ann"}});
+            let said = match connected.call_tool("call_tool", call).await {
+                Ok(result) => result.all_text(),
+                Err(error) => error.to_string(),
+            };
+            assert!(said.contains(expected), "{revision} {name}: {said}");
+        }
+    }
+}

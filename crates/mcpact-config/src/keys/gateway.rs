@@ -162,7 +162,26 @@ pub const GATEWAY: &[Key] = &[
         Table(ANSWERS),
         "Default answers for clients that do not declare the capability.",
     ),
+    key(
+        "tools",
+        Table(TOOLS),
+        "Tools that clients are shown at `/mcp` and `/tags/…`.",
+    ),
     key("commands", Table(COMMANDS), "Rules for programs."),
+];
+
+/// Keys of `[gateway.tools]`.
+pub const TOOLS: &[Key] = &[
+    key(
+        "mode",
+        Choice(&["all", "search"], "all"),
+        "Listed tools: `all`, or the pinned ones and three tools for finding, describing and calling the others (`search`). Clients choose with `Mcpact-Tools` or `?tools=`.",
+    ),
+    key(
+        "pinned",
+        Texts,
+        "Tools that `search` lists as well, such as `files__read_file`.",
+    ),
 ];
 
 /// Keys of `[gateway]` about the protocol, which `--policy` sets as well.

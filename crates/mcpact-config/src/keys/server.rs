@@ -186,6 +186,11 @@ pub const SERVER: &[Key] = &[
         "Timeout of a call, including requests to the client.",
     ),
     key(
+        "max_result_bytes",
+        Count([0, 1_000_000_000], 0),
+        "Maximum size of the result of a call, at least 1024; 0 means unlimited. Longer text is cut and kept for ten minutes as a resource of the caller; other content is not cut but refused.",
+    ),
+    key(
         "drain_seconds",
         Seconds([0.0, 3600.0], 10.0),
         "Time for running calls to finish when an instance is stopped.",

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use mcpact_translate::input::{DefaultAnswers, Dismissal};
 
 use crate::approvals::exposing_keys;
-use crate::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
+use crate::config::{CommandRules, GatewayConfig, NameStyle, ShellRule, ToolListing, ToolMode};
 use crate::expand::OnMissing;
 use crate::fields::Fields;
 use crate::hosts::{host_problem, origin_problem};
@@ -41,6 +41,7 @@ pub(super) fn read(
     }
     let commands = fields.table("commands");
     let answers = fields.table("answers");
+    let tools = fields.table("tools");
     let config = GatewayConfig {
         listen,
         token,
@@ -76,6 +77,7 @@ pub(super) fn read(
         answers_shared: answers.map_or_else(Vec::new, |table| {
             shared_values(table, "gateway.answers.", &[])
         }),
+        tools: tool_listing(tools.unwrap_or(&Table::default()), fields.findings),
         commands: command_rules(commands.unwrap_or(&Table::default()), fields.findings),
         exposing_keys: exposing_keys(table),
     };
@@ -211,6 +213,14 @@ fn command_rules(table: &Table, findings: &mut Findings) -> CommandRules {
             "warn" => ShellRule::Warn,
             _ => ShellRule::Refuse,
         },
+    }
+}
+
+fn tool_listing(table: &Table, findings: &mut Findings) -> ToolListing {
+    let mut fields = Fields::new(table, keys::TOOLS, "`[gateway.tools]`", findings);
+    ToolListing {
+        mode: ToolMode::parse(fields.choice("mode")).unwrap_or_default(),
+        pinned: fields.words("pinned"),
     }
 }
 

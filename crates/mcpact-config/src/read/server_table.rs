@@ -424,6 +424,7 @@ pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
         queue_wait: fields.seconds("queue_seconds"),
         start_timeout: fields.seconds("start_seconds"),
         call_timeout: fields.seconds("call_seconds"),
+        max_result_bytes: fields.count("max_result_bytes") as usize,
         drain: fields.seconds("drain_seconds"),
         session: fields.seconds("session_seconds"),
         health: Health {
@@ -482,6 +483,10 @@ fn contradictions(run: &RunSettings, fields: &mut Fields<'_, '_>) {
         );
         let remedy = "decrease `min_ready` or increase `max_instances`";
         fields.reject_key("min_ready", message, remedy);
+    }
+    if (1..1024).contains(&run.max_result_bytes) {
+        let remedy = "set at least 1024, or 0 for no limit";
+        fields.reject_key("max_result_bytes", "this limit is too small", remedy);
     }
     if run.strategy == Strategy::Singleton && run.max_instances > 1 {
         let remedy = "remove `max_instances` or set `strategy = \"stateless\"`";

@@ -9,11 +9,13 @@ use std::time::Duration;
 use mcpact::error::Error;
 use mcpact::server::backend::Sealer;
 use mcpact::server::{SealKeys, Settings};
+use mcpact_config::{ToolListing, ToolMode};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Side;
 use mcpact_wire::model::implementation::Implementation;
 
+use crate::aggregate::gateway_tools;
 use crate::aggregate::name_table::NameFormat;
 use crate::aggregate::server_entry::ServerEntry;
 use crate::aggregate::terms::TermsCache;
@@ -26,6 +28,7 @@ use crate::handover::subscriptions;
 use crate::lists::merged::SharedMerges;
 use crate::lists::{own, refresh};
 use crate::metrics::Metrics;
+use crate::result_limit::KeptResults;
 use crate::subscriptions::list_changes::{self, ListChanges};
 use crate::sync::lock;
 
@@ -36,6 +39,8 @@ pub struct AggregatorSettings {
     pub front: Settings,
     /// Separator of prefix and name in public names.
     pub separator: String,
+    /// Tools that clients are shown.
+    pub tools: ToolListing,
     /// Maximum length of public names.
     pub longest_name: usize,
     /// Maximum wait of a new client for unknown servers.
@@ -50,6 +55,8 @@ pub struct AggregatorSettings {
     pub drain_gate: DrainGate,
     /// Filters for requests and results.
     pub filters: Filters,
+    /// Texts of cut results.
+    pub kept_results: KeptResults,
 }
 
 impl Default for AggregatorSettings {
@@ -58,6 +65,7 @@ impl Default for AggregatorSettings {
         Self {
             front: Settings::default(),
             separator: String::from(style.separator),
+            tools: ToolListing::default(),
             longest_name: style.max_len,
             introduction_wait: Duration::from_secs(5),
             list_wait: Duration::from_secs(10),
@@ -65,6 +73,7 @@ impl Default for AggregatorSettings {
             metrics: Arc::default(),
             drain_gate: DrainGate::default(),
             filters: Filters::default(),
+            kept_results: KeptResults::default(),
         }
     }
 }
@@ -115,13 +124,17 @@ impl Aggregator {
         let nothing = CapabilitySet::empty(Side::Server);
         let policy = settings.front.policy.clone();
         let base_terms = ServerTerms::new(identity(), nothing, policy);
+        let reserved: &[&str] = match settings.tools.mode {
+            ToolMode::All => &[],
+            ToolMode::Search => &gateway_tools::NAMES,
+        };
         let aggregator = Arc::new(Self {
             base_terms: Arc::new(base_terms),
             server_set: Mutex::default(),
             absent: Mutex::default(),
             terms: TermsCache::default(),
             modern_clients: Mutex::default(),
-            merges: SharedMerges::default(),
+            merges: SharedMerges::without(reserved),
             mentioned: Mutex::default(),
             changes: ListChanges::default(),
             sealer: Sealer::new(&keys),

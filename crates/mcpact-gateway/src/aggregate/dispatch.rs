@@ -17,6 +17,7 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::link::Link;
 
 use crate::aggregate::aggregator::Aggregator;
+use crate::aggregate::gateway_tools;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::aggregate::rewriter::Rewriter;
@@ -32,6 +33,7 @@ use crate::filters::Filters;
 use crate::handover::{removed, subscriptions};
 use crate::lists::merged;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
+use crate::result_limit::KeptResults;
 use crate::subscriptions::aggregate_listen;
 use crate::subscriptions::watched_uris::SubscriptionChange;
 use crate::sync::lock;
@@ -334,6 +336,14 @@ impl Front for Arc<Aggregator> {
         &self.settings.filters
     }
 
+    fn kept_results(&self) -> &KeptResults {
+        &self.settings.kept_results
+    }
+
+    fn unwrapped(&self, request: BackendRequest) -> BackendRequest {
+        gateway_tools::unwrapped(&self.settings.tools, request)
+    }
+
     /// Answers requests about all servers, and those that no server needs to see.
     async fn answer(
         &self,
@@ -344,6 +354,9 @@ impl Front for Arc<Aggregator> {
             Ok(known) => known,
             Err(error) => return Some(Err(error)),
         };
+        if let Some(answer) = gateway_tools::answer(self, client, request).await {
+            return Some(answer);
+        }
         if let Some(kind) = ListKind::of(method) {
             let revision = request.pact.revision();
             return Some(merged::page(self, client, kind, &request.params, revision).await);

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 use mcpact_wire::raw::{Object, elements};
 use sha2::{Digest, Sha256};
@@ -11,6 +12,7 @@ use super::list_kind::ListKind;
 use super::name_registry::{NameRegistry, Origin};
 use super::name_table::{NameFormat, NameTable};
 use super::rewrite::{edit, edit_skill, edit_views, quoted};
+use super::tool_search::ToolIndex;
 use super::uri_table::UriTable;
 use crate::target::hex;
 
@@ -60,6 +62,8 @@ pub(crate) struct MergedList {
     pub(crate) ttl_ms: u64,
     /// Hash of the items, which cursors contain.
     digest: String,
+    /// Index of the tools, built by the first search.
+    index: OnceLock<ToolIndex>,
 }
 
 /// Assigns names to the items of these lists and to other items of the same servers.
@@ -124,7 +128,6 @@ pub(crate) fn merge(
 ) -> MergedList {
     let mut items = Vec::new();
     let mut known = HashSet::new();
-    let mut digest = Sha256::new();
     for part in parts {
         for item in &part.items {
             let Some((key, item)) = with_public_key(kind, part.server, item, names, uris) else {
@@ -132,17 +135,12 @@ pub(crate) fn merge(
             };
             // Duplicates are left out.
             if known.insert(key) {
-                digest.update(&*item);
                 items.push(item);
             }
         }
     }
     let shortest_ttl = parts.iter().map(|part| part.ttl_ms).min();
-    MergedList {
-        items,
-        ttl_ms: shortest_ttl.unwrap_or_default(),
-        digest: hex(&digest.finalize()[..8]),
-    }
+    MergedList::new(items, shortest_ttl.unwrap_or_default())
 }
 
 /// Returns the name or URI of an item.
@@ -182,6 +180,42 @@ fn with_public_key(
 }
 
 impl MergedList {
+    fn new(items: Vec<Box<str>>, ttl_ms: u64) -> Self {
+        let mut digest = Sha256::new();
+        items.iter().for_each(|item| digest.update(&**item));
+        Self {
+            items,
+            ttl_ms,
+            digest: hex(&digest.finalize()[..8]),
+            index: OnceLock::new(),
+        }
+    }
+
+    /// Returns the list with these items before those of these names, and without all others.
+    pub(crate) fn reduced(&self, kind: ListKind, first: &[&str], names: &[String]) -> Self {
+        let kept = self.items.iter().filter(|item| {
+            let key = item_key(kind, item);
+            key.is_some_and(|key| names.contains(&key))
+        });
+        let first = first.iter().map(|item| Box::from(*item));
+        Self::new(first.chain(kept.cloned()).collect(), self.ttl_ms)
+    }
+
+    /// Returns the item with this public name or URI.
+    pub(crate) fn item(&self, kind: ListKind, key: &str) -> Option<&str> {
+        let mut items = self.items.iter().map(|item| &**item);
+        items.find(|item| item_key(kind, item).is_some_and(|of| of == key))
+    }
+
+    /// Returns the tools that match a query best.
+    pub(crate) fn search(&self, query: &str, limit: usize) -> impl Iterator<Item = &str> {
+        let build = || ToolIndex::of(self.items.iter().map(|item| &**item));
+        let found = self.index.get_or_init(build).search(query, limit);
+        found
+            .into_iter()
+            .filter_map(|at| self.items.get(at).map(|item| &**item))
+    }
+
     /// Returns the public names or URIs of the items.
     pub(crate) fn keys(&self, kind: ListKind) -> Vec<String> {
         let keys = self.items.iter().filter_map(|item| item_key(kind, item));

@@ -37,6 +37,14 @@ impl NameRegistry {
         self.taken.contains(public)
     }
 
+    /// Creates a registry that assigns none of these public names.
+    pub(crate) fn without(reserved: &[&str]) -> Self {
+        Self {
+            taken: reserved.iter().map(|name| Box::from(*name)).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Assigns a public name, which must be free.
     pub(crate) fn assign(&mut self, origin: &Origin, name: &str, public: &str) {
         self.taken.insert(Box::from(public));

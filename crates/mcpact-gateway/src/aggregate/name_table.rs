@@ -203,6 +203,20 @@ mod tests {
         assert_eq!(names.conflicts.len(), 2);
     }
 
+    /// Items of servers do not get the names of the gateway's own tools.
+    #[test]
+    fn reserved_names_are_not_assigned() {
+        let (format, mut registry) = (NameFormat::default(), NameRegistry::without(&["x"]));
+        let origins = origins(&["", "a"]);
+        let items = [(0, "x"), (1, "x")];
+        let names = NameTable::assign(&format, &mut registry, &origins, items);
+        assert_eq!(names.public_name(1, "x"), Some("a__x"));
+        let renamed = names.public_name(0, "x").unwrap();
+        assert!(renamed.starts_with("x_"), "{renamed}");
+        registry.keep_only(&[]);
+        assert!(registry.is_taken("x") && !registry.is_taken(renamed));
+    }
+
     /// A name keeps its meaning while servers are added, removed and added again.
     #[test]
     fn names_stay_assigned_to_their_item() {

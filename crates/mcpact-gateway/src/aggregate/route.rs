@@ -9,6 +9,7 @@ use mcpact_wire::raw::ObjectWriter;
 use mcpact_wire::scan::text;
 
 use crate::aggregate::aggregator::{Aggregator, ServerSet};
+use crate::aggregate::gateway_tools;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::name_table::may_have_hash_suffix;
 use crate::aggregate::not_found;
@@ -327,7 +328,8 @@ impl Aggregator {
 
     /// Returns the server of the item that a request names, without requests to servers.
     pub(crate) fn named_by(&self, params: &Params<'_>) -> Option<Arc<ServerEntry>> {
-        let found = match (params.name.and_then(text), params.uri.and_then(text)) {
+        let name = gateway_tools::called(&self.settings.tools, params);
+        let found = match (name.and_then(text), params.uri.and_then(text)) {
             (Some(name), _) => {
                 let mut kinds = [ListKind::Tools, ListKind::Prompts].into_iter();
                 let known = kinds.clone().find_map(|kind| self.listed(kind, &name));

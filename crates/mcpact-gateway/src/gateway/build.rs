@@ -62,7 +62,8 @@ pub(super) fn settings(
 ) -> Result<Settings, GatewayError> {
     let guard = HostGuard::default()
         .allow_header(routing::SERVER.as_str())
-        .allow_header(routing::TAGS.as_str());
+        .allow_header(routing::TAGS.as_str())
+        .allow_header(routing::TOOLS.as_str());
     let (hosts, origins) = (config.allow_hosts.iter(), config.allow_origins.iter());
     let guard = hosts.fold(guard, |guard, name| guard.allow_host(name));
     let guard = origins.fold(guard, |guard, origin| guard.allow_origin(origin));
@@ -149,6 +150,7 @@ pub(super) fn server(
         default_answers: config.answers.clone(),
         public_results: config.public_results,
         filters: gateway.filters.clone(),
+        kept_results: gateway.aggregator_settings.kept_results.clone(),
         approval: env.approvals.clone().map(|approvals| Approval {
             launch: launch.clone(),
             approvals,

@@ -63,10 +63,16 @@ fn write_self(gateway: &Gateway, out: &mut Exposition, state: &State) {
     );
     let single = state.servers.values();
     let single = single.map(|served| served.route.session_count());
-    let tagged = state.selections.values();
-    let tagged = tagged.map(|(_, route)| route.session_count());
+    let selections = || state.selections.iter();
+    let of_all = selections().filter(|((tags, _), _)| tags.is_empty());
+    let of_all = of_all.map(|(_, (_, route))| route.session_count());
+    let tagged = selections().filter(|((tags, _), _)| !tags.is_empty());
+    let tagged = tagged.map(|(_, (_, route))| route.session_count());
     for (address, count) in [
-        ("/mcp", gateway.route.session_count()),
+        (
+            "/mcp",
+            gateway.route.session_count() + of_all.sum::<usize>(),
+        ),
         ("stdio", gateway.stdio_clients()),
         ("/servers", single.sum()),
         ("/tags", tagged.sum()),

@@ -230,7 +230,7 @@ fn at_once(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 8
 }
 
 /// Keys of `[gateway]` that need a restart, and whether they changed; `tls_cert` includes `tls_key`.
-fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 23] {
+fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 24] {
     let (was, is) = (&old.policy, &new.policy);
     [
         ("listen", old.listen != new.listen),
@@ -243,6 +243,7 @@ fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bo
         ("websocket", old.websocket != new.websocket),
         ("control", old.control != new.control),
         ("list_seconds", old.list_wait != new.list_wait),
+        ("tools", old.tools != new.tools),
         ("profile", old.profile != new.profile),
         ("revisions", was.version.supported != is.version.supported),
         ("version_range", was.version.rule != is.version.rule),

@@ -8,7 +8,7 @@ use http::header::ALLOW;
 use http::{HeaderName, Method as Verb};
 use mcpact::server::Settings;
 use mcpact::server::router::{HttpRoute, HttpRouter, RouteDecision};
-use mcpact_config::{ServerName, listed, nearest, shortened};
+use mcpact_config::{ServerName, ToolMode, listed, nearest, shortened};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse};
@@ -27,6 +27,9 @@ pub(super) const SERVER: HeaderName = HeaderName::from_static("mcpact-server");
 
 /// Selects servers by tags at `/mcp`.
 pub(super) const TAGS: HeaderName = HeaderName::from_static("mcpact-tags");
+
+/// Selects the listed tools at `/mcp` and `/tags/…`.
+pub(super) const TOOLS: HeaderName = HeaderName::from_static("mcpact-tools");
 
 /// Session of a legacy request.
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -161,10 +164,24 @@ fn dispatch(
     request: &mut HttpRequest,
 ) -> RouteDecision {
     let mut state = gateway.state();
+    let requested = match requested_mode(request) {
+        Ok(requested) => requested,
+        Err(error) => return RouteDecision::Respond(refused(&error, request)),
+    };
     let response = match destination {
         Destination::All => {
+            let mode = tool_mode(gateway, &state, &[], requested, request);
+            let route = gateway.selection(&mut state, (Vec::new(), mode));
+            let route = route.unwrap_or_else(|| gateway.route.clone());
             let all = state.servers.values().map(|served| &served.entry);
-            return loop_check::through(gateway, &gateway.route, all, true, request);
+            return loop_check::through(gateway, &route, all, true, request);
+        }
+        Destination::Server(_) if requested == Some(ToolMode::Search) => {
+            let text = "a single server has its own list of tools; search works at `/mcp` and `/tags/TAG/mcp`";
+            refused(
+                &error(400, Reason::ToolsUnclear, String::from(text), &[]),
+                request,
+            )
         }
         Destination::Server(name) => match state.servers.get(name.as_str()) {
             Some(served) => {
@@ -177,8 +194,10 @@ fn dispatch(
         Destination::Tagged(tags) => {
             // Sessions survive without servers, which a reload may add again.
             let has_session = request.headers.contains_key(&SESSION_ID);
-            let known = state.selections.get(&tags).filter(|_| has_session);
-            let known = known.map(|(_, route)| route.clone());
+            let mode = tool_mode(gateway, &state, &tags, requested, request);
+            let selection = (tags.clone(), mode);
+            let known = gateway.known_route(&state, &selection);
+            let known = known.filter(|_| has_session).cloned();
             let is_empty = state.tagged(&tags).next().is_none();
             if known.is_some() && is_empty && needs_servers(request) {
                 let error = WireError {
@@ -188,7 +207,7 @@ fn dispatch(
                 };
                 return RouteDecision::Respond(refused(&error, request));
             }
-            match known.or_else(|| gateway.selection(&mut state, tags.clone())) {
+            match known.or_else(|| gateway.selection(&mut state, selection)) {
                 Some(route) => {
                     gateway.settings.path.clone_into(&mut request.path);
                     let tagged = state.tagged(&tags);
@@ -211,6 +230,49 @@ fn dispatch(
         ),
     };
     RouteDecision::Respond(response)
+}
+
+fn query_values<'a>(request: &'a HttpRequest, key: &'a str) -> impl Iterator<Item = &'a str> {
+    let pairs = request.query.iter().flat_map(|query| query.split('&'));
+    pairs.filter_map(move |pair| pair.strip_prefix(key))
+}
+
+/// Returns the listed tools that header or URL select.
+fn requested_mode(request: &HttpRequest) -> Result<Option<ToolMode>, WireError> {
+    let headers = request.headers.get_all(&TOOLS).iter();
+    let headers = headers.map(|value| value.to_str().unwrap_or_default());
+    let queries = query_values(request, "tools=");
+    let mut modes = headers.chain(queries).map(ToolMode::parse);
+    let Some(first) = modes.next() else {
+        return Ok(None);
+    };
+    if first.is_some() && modes.all(|other| other == first) {
+        return Ok(first);
+    }
+    let known = ToolMode::ALL.map(ToolMode::as_str);
+    let text = "`Mcpact-Tools` and `?tools=` must be `all` or `search`, and must not differ";
+    let reason = Reason::ToolsUnclear;
+    Err(error(400, reason, String::from(text), &known))
+}
+
+/// Returns the listed tools of a request: those of its session, else the requested ones, else those of the config.
+fn tool_mode(
+    gateway: &Gateway,
+    state: &State,
+    tags: &[String],
+    requested: Option<ToolMode>,
+    request: &HttpRequest,
+) -> ToolMode {
+    let in_query = || query_values(request, "sessionId=").next();
+    let id = request.header(&SESSION_ID).or_else(in_query);
+    let of_session = id.and_then(|id| {
+        ToolMode::ALL.into_iter().find(|mode| {
+            let route = gateway.known_route(state, &(tags.to_vec(), *mode));
+            route.is_some_and(|route| route.has_session(id))
+        })
+    });
+    let usual = || requested.unwrap_or(gateway.first.tools.mode);
+    of_session.unwrap_or_else(usual)
 }
 
 /// Returns true if a request needs a server; without one a list would just be empty.

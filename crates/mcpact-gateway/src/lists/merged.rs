@@ -9,6 +9,7 @@ use mcpact_translate::lifecycle::Fingerprint;
 use mcpact_wire::raw::Object;
 
 use crate::aggregate::aggregator::{Aggregator, ServerSet};
+use crate::aggregate::gateway_tools;
 use crate::aggregate::list_kind::ListKind;
 use crate::aggregate::merge::{self, MergedList, ServerItems};
 use crate::aggregate::name_registry::{NameRegistry, Origin};
@@ -125,6 +126,14 @@ pub(crate) struct SharedMerges {
 }
 
 impl SharedMerges {
+    /// Creates merges in which no tool of a server gets one of these public names.
+    pub(crate) fn without(reserved: &[&str]) -> Self {
+        Self {
+            tools: Mutex::new(NameRegistry::without(reserved)),
+            ..Self::default()
+        }
+    }
+
     /// Releases the names of all servers but these.
     pub(crate) fn keep_names(&self, origins: &[Origin]) {
         for registry in [&self.tools, &self.prompts] {
@@ -162,6 +171,7 @@ pub(crate) async fn page(
     revision: Revision,
 ) -> Result<ByteString, ServeError> {
     let list = merged_list(aggregator, client, kind, revision).await?;
+    let list = gateway_tools::listed(&aggregator.settings.tools, kind, list);
     let params = Object::parse(params).unwrap_or_default();
     let cursor = params.get_str("cursor");
     // A cursor of another type is invalid; ignoring it would return the first page for ever.

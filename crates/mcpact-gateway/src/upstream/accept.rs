@@ -12,13 +12,14 @@ use mcpact::server::backend::{ClientHello, ClientIdentity, ClientSetup};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_engine::server::{Listening, ServerTerms};
-use mcpact_spec::{Era, Extension, Revision, Side};
+use mcpact_spec::{Capability, Era, Extension, Revision, Side};
 use mcpact_translate::lifecycle::{
     Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
 };
 use mcpact_wire::envelope::Params;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
+use mcpact_wire::raw::Object;
 
 use crate::aggregate::instructions;
 use crate::connection::UpstreamConnection;
@@ -453,7 +454,13 @@ impl UpstreamServer {
     ) -> ServerTerms {
         let emulation = self.emulation(!principal.is_empty());
         let declared = &introduction.capabilities;
-        let shown = server_capabilities(declared, upstream, downstream, emulation);
+        let mut shown = server_capabilities(declared, upstream, downstream, emulation);
+        if self.shared.run().max_result_bytes > 0 && !shown.declared().has(Capability::Resources) {
+            // The texts of cut results are resources.
+            let members = Object::parse(shown.raw()).unwrap_or_default();
+            let members = members.keep(|_| true).raw("resources", "{}").finish();
+            shown = CapabilitySet::lenient(Side::Server, Some(&members));
+        }
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(introduction.server_info.clone(), shown, policy);
         terms.listening = Listening::Asked;

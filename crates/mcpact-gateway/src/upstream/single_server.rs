@@ -11,8 +11,9 @@ use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Scope, ServerTerms};
-use mcpact_spec::{Era, ErrorCode, Method};
+use mcpact_spec::{Capability, Era, ErrorCode, Method};
 
+use crate::aggregate::list_kind::ListKind;
 use crate::downstream::sink::ClientSink;
 use crate::downstream::{ClientKind, ClientState};
 use crate::drain::{DrainGate, draining_error};
@@ -21,6 +22,7 @@ use crate::exchange::{Inbound, level_of, refuse};
 use crate::filters::Filters;
 use crate::handover;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
+use crate::result_limit::KeptResults;
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
 use crate::sync::lock;
 use crate::upstream::binding::ServerBinding;
@@ -209,11 +211,18 @@ impl Front for Arc<UpstreamServer> {
         &self.settings.filters
     }
 
+    fn kept_results(&self) -> &KeptResults {
+        &self.settings.kept_results
+    }
+
     async fn answer(
         &self,
         request: &BackendRequest,
         sink: &ClientSink,
     ) -> Option<Result<ByteString, ServeError>> {
+        if let Some(empty) = self.empty_list(request) {
+            return Some(Ok(empty));
+        }
         let pending = sink.state().and_then(ClientState::pending)?;
         if request.method != Some(Method::LoggingSetLevel) {
             return None;
@@ -229,6 +238,25 @@ impl Front for Arc<UpstreamServer> {
 }
 
 impl UpstreamServer {
+    /// Answers for a server without resources that are declared only for the texts of cut results, which are unlisted.
+    fn empty_list(&self, request: &BackendRequest) -> Option<ByteString> {
+        let kind = ListKind::of(request.method?)?;
+        let is_of_resources = matches!(kind, ListKind::Resources | ListKind::Templates);
+        if !is_of_resources || self.shared.run().max_result_bytes == 0 {
+            return None;
+        }
+        let profile = self.shared.info_cache.profile()?;
+        let declared = profile.introduction.capabilities.declared();
+        let list = format!("\"{}\":[]", kind.member());
+        let empty = match request.pact.revision().era() {
+            Era::Legacy => format!("{{{list}}}"),
+            Era::Modern => format!(
+                "{{\"resultType\":\"complete\",{list},\"ttlMs\":0,\"cacheScope\":\"private\"}}"
+            ),
+        };
+        (!declared.has(Capability::Resources)).then(|| empty.into())
+    }
+
     /// Registers a legacy client's session for notifications that belong to no request.
     pub(crate) fn register_session(&self, binding: &ServerBinding, sink: &ClientSink) {
         if let Some(rebind) = binding.rebind() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcpact::client::{Client, Watch};
-use mcpact_config::RunSettings;
+use mcpact_config::{RunSettings, ToolListing, ToolMode};
 use mcpact_gateway::{Aggregator, AggregatorSettings, Cache, ServerEntry};
 use mcpact_spec::{Capability, Era, Revision};
 use serde_json::json;
@@ -155,6 +155,10 @@ async fn call_does_not_wait_for_other_servers() {
         let settings = |introduction_wait| AggregatorSettings {
             introduction_wait,
             list_wait: HOUR,
+            tools: ToolListing {
+                mode: ToolMode::Search,
+                pinned: Vec::new(),
+            },
             ..AggregatorSettings::default()
         };
         let aggregator = |introduction_wait| {
@@ -166,8 +170,13 @@ async fn call_does_not_wait_for_other_servers() {
             let legacy = Wire::legacy(&aggregator(SHORT), &json!({})).await;
             for mut wire in [modern, legacy] {
                 let call = json!({"name": "there__one", "arguments": {}});
+                let indirect = json!({"name": "call_tool", "arguments": call});
                 let read = json!({"uri": "mcpact://there/x:1"});
-                for (method, params) in [("tools/call", call), ("resources/read", read)] {
+                for (method, params) in [
+                    ("tools/call", indirect),
+                    ("tools/call", call),
+                    ("resources/read", read),
+                ] {
                     let answer = wire.ask(method, params).await;
                     assert!(answer["result"].is_object(), "{era:?}: {answer}");
                 }

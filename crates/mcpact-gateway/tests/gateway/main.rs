@@ -11,6 +11,8 @@ mod queued_calls;
 mod recovery;
 mod reload;
 mod required_capabilities;
+mod result_limit;
 mod suspended_calls;
 mod tasks;
 mod tool_filter;
+mod tool_search;

@@ -387,6 +387,10 @@ impl<B: Backend> ErasedEndpoint for HttpEndpoint<B> {
         lock(&self.sessions).len() + self.sse.len() + self.websockets.len()
     }
 
+    fn has_session(&self, id: &str) -> bool {
+        lock(&self.sessions).contains_key(id) || self.sse.has(id)
+    }
+
     fn close(&self) {
         self.stop();
         self.cut_off();

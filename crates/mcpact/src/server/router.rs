@@ -22,6 +22,8 @@ pub(super) trait ErasedEndpoint: Debug + Send + Sync {
 
     fn session_count(&self) -> usize;
 
+    fn has_session(&self, id: &str) -> bool;
+
     fn drain(&self);
 
     fn close_streams(&self);
@@ -47,6 +49,12 @@ impl HttpRoute {
     #[must_use]
     pub fn session_count(&self) -> usize {
         self.0.session_count()
+    }
+
+    /// Returns true if a session has this id.
+    #[must_use]
+    pub fn has_session(&self, id: &str) -> bool {
+        self.0.has_session(id)
     }
 
     /// Ends standalone streams, abandoned calls, and each WebSocket and HTTP+SSE stream without requests in flight;

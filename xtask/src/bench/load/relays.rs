@@ -46,7 +46,7 @@ struct Row {
 }
 
 const FASTMCP: Source = Source::Script {
-    pin: "fastmcp==4.1.2",
+    pin: python::FASTMCP,
     name: "fastmcp_relay.py",
 };
 
@@ -192,7 +192,7 @@ impl Source {
     /// Command line of the relay.
     fn program(&self, checkout: &Checkout, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         let environment = |pin: &str| {
-            let home = folder.join("python");
+            let home = checkout.path(python::RELAYS);
             python::environment(checkout, &home, &[pin.to_owned()])
         };
         match self {

@@ -57,6 +57,10 @@ impl SseSessions {
         lock(&self.sessions).len()
     }
 
+    pub(super) fn has(&self, id: &str) -> bool {
+        lock(&self.sessions).contains_key(id)
+    }
+
     pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> HttpResponse {
         let Some(id) = random_id().filter(|_| lock(&self.sessions).len() < MAX_SESSIONS) else {
             return HttpResponse::text(503, "too many sessions");
