@@ -242,7 +242,7 @@ impl OpenCall {
             SuspendOutcome::Asked(round) => Some(round),
             SuspendOutcome::Held => None,
             SuspendOutcome::Full(answers) => {
-                tracing::warn!("too many suspended calls; questions of the server are refused");
+                tracing::warn!("too many calls wait for input; a question was refused");
                 self.unanswered.answer(answers).await;
                 None
             }

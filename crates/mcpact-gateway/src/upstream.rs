@@ -301,10 +301,10 @@ impl UpstreamServer {
         expire_periodically(&suspended, move |suspended| {
             suspended.expire();
             if let Some(shared) = waits.upgrade()
-                && shared.supervisor.has_excess_waits()
+                && (suspended.is_full() || shared.supervisor.has_excess_waits())
             {
                 let grace = shared.run().input_grace;
-                suspended.end_oldest(grace);
+                suspended.end_oldest(&shared.name, grace);
             }
         });
         let server = Arc::new(Self {

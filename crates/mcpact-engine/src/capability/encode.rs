@@ -1,7 +1,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use mcpact_spec::{Capability, Extension, Feature, LogLevel, Revision, Side};
+use mcpact_spec::{Capability, Extension, Feature, LogLevel, Revision, Shape, Side};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 
 use super::set::CapabilitySet;
@@ -21,6 +21,7 @@ pub struct Trimmed {
 const NOT_IN_REVISION: &str = "the negotiated revision does not define it";
 const ONLY_URL: &str = "it would promise forms to a revision that knows no other mode";
 const NOT_AN_OBJECT: &str = "experimental values must be objects on the wire";
+const MISTYPED: &str = "it has the wrong type and counts as absent";
 const VENDOR: &str = "vendor extras are announced only when configured";
 
 impl CapabilitySet {
@@ -66,7 +67,7 @@ impl Walk<'_> {
             if JsonKind::of(raw) == JsonKind::Null {
                 continue;
             }
-            if let Some(why) = self.reason_to_drop(&path) {
+            if let Some(why) = self.reason_to_drop(&path, JsonKind::of(raw)) {
                 self.trimmed.push(Trimmed { path, why });
                 continue;
             }
@@ -110,14 +111,24 @@ impl Walk<'_> {
             || VendorExtras::PATHS.iter().any(|row| is_below(row))
     }
 
-    fn reason_to_drop(&self, path: &str) -> Option<&'static str> {
+    fn reason_to_drop(&self, path: &str, kind: JsonKind) -> Option<&'static str> {
         if self.owner == Side::Server && VendorExtras::PATHS.contains(&path) {
             return Some(VENDOR);
         }
         if self.policy.trim == Trim::Keep {
             return None;
         }
-        let row = Capability::parse(self.owner, path)?;
+        let row = Capability::parse(self.owner, path);
+        let expected = match row.map(Capability::shape) {
+            Some(Shape::Flag) => JsonKind::Boolean,
+            Some(Shape::Object | Shape::OpenMap | Shape::SettingsMap) => JsonKind::Object,
+            None if self.has_rows_below(path) => JsonKind::Object,
+            None => return None,
+        };
+        if kind != expected {
+            return Some(MISTYPED);
+        }
+        let row = row?;
         if !row.presence(self.revision).may_be_sent() {
             return Some(NOT_IN_REVISION);
         }

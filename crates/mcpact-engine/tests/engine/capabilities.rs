@@ -326,6 +326,23 @@ fn experimental_features_pass_through() {
     assert_eq!(trimmed[0].path, "experimental.n");
 }
 
+/// N19: a wrongly typed capability counts as absent, so it is not passed on either.
+#[test]
+fn wrongly_typed_capabilities_are_not_written() {
+    let set = lenient(
+        Side::Server,
+        &json!({"prompts": true, "resources": {"subscribe": "yes", "other": 1}, "tasks": {"requests": 1}, "own": true}),
+    );
+    assert_eq!(set.findings().len(), 3);
+    let (text, trimmed) = set.encode(Revision::V2025_11_25, &spec_policy());
+    assert_eq!(
+        parse(&text),
+        json!({"resources": {"other": 1}, "tasks": {}, "own": true})
+    );
+    let paths: Vec<&str> = trimmed.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(paths, ["prompts", "resources.subscribe", "tasks.requests"]);
+}
+
 /// N23: vendor extras are always read, and never passed on; a policy can announce its own.
 #[test]
 fn vendor_extras_are_understood() {

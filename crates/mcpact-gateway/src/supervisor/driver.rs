@@ -81,7 +81,8 @@ pub(crate) struct Supervisor {
     pub(super) metrics: Arc<ServerMetrics>,
     pub(super) server_log: ServerLog,
     pub(super) masks: Masks,
-    pub(super) message_limit: Mutex<MessageLimit>,
+    /// Limits of log messages below `warning`, and from there on.
+    pub(super) message_limits: Mutex<[MessageLimit; 2]>,
     zero: Instant,
     instances: Mutex<InstanceSet>,
     pub(super) outage: Arc<OutageFlag>,
@@ -121,7 +122,7 @@ impl Supervisor {
             metrics,
             server_log,
             masks,
-            message_limit: Mutex::default(),
+            message_limits: Mutex::default(),
             zero: Instant::now(),
             instances: Mutex::new(instances),
             connections: Mutex::default(),

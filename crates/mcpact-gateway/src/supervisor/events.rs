@@ -7,8 +7,10 @@ use mcpact::log::{self, event};
 use mcpact::model::LogMessage;
 use mcpact::server::backend::date;
 use mcpact_engine::time::Moment;
-use mcpact_spec::Revision;
+use mcpact_spec::{LogLevel, Revision};
 use mcpact_transport::stdio::child::StderrSink;
+use mcpact_wire::raw::member;
+use mcpact_wire::scan::text;
 
 use super::driver::Supervisor;
 use super::health::Diagnosis;
@@ -74,8 +76,16 @@ impl Supervisor {
 
     /// Logs a `notifications/message` of an instance at its level, unless the server sends too many.
     pub(super) fn log_message(&self, id: InstanceId, params: &str) {
-        let now = self.now();
-        match lock(&self.message_limit).admit(now) {
+        let level = member(params, "level").and_then(text);
+        let level = level.and_then(|level| LogLevel::parse(&level));
+        // Verbose messages do not use up the limit of errors.
+        let is_severe = level.is_some_and(|level| level >= LogLevel::Warning);
+        let admission = {
+            let [verbose, severe] = &mut *lock(&self.message_limits);
+            let limit = if is_severe { severe } else { verbose };
+            limit.admit(self.now())
+        };
+        match admission {
             MessageAdmission::Admitted => {}
             MessageAdmission::FirstDropped => {
                 return tracing::warn!(
@@ -178,10 +188,10 @@ impl Supervisor {
             instance = id.0,
             state,
             duration_ms = self.age_of(id),
-            error = "no valid answer to the health check",
+            error = "no successful answer to the health check",
             "server unhealthy"
         );
-        let text = "health check failed: no valid answer";
+        let text = "health check failed: no answer, or an error";
         self.write(id, event::PING_FAILURE, text);
     }
 

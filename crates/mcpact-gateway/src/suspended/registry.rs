@@ -83,17 +83,23 @@ impl SuspendedRegistry {
         }
     }
 
-    /// Ends the call that has waited longest for its client, if it has waited for longer than `grace` and holds an
-    /// instance.
-    pub(crate) fn end_oldest(&self, grace: Duration) {
+    pub(crate) fn is_full(&self) -> bool {
+        self.calls().is_full()
+    }
+
+    /// Ends the call that has waited longest for its client, if it has waited for longer than `grace`, and holds an
+    /// instance or a place that others need.
+    pub(crate) fn end_oldest(&self, server: &str, grace: Duration) {
         let mut calls = self.calls();
+        let is_full = calls.is_full();
         let is_meant = |call| {
             let handles = self.handles();
-            handles.get(&call).is_some_and(|handle| handle.takes_turn)
+            is_full || handles.get(&call).is_some_and(|handle| handle.takes_turn)
         };
         if let Some(ended) = calls.end_oldest(is_meant, grace, self.clock.now()) {
             tracing::warn!(
-                "ended a call that waited for the input of its client, because other calls are queued"
+                server,
+                "ended a call that waited for the input of its client, because other calls need its place"
             );
             self.send(ended.call, CallMessage::Expired(ended.answers));
         }

@@ -13,8 +13,9 @@ use core::time::Duration;
 
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::time::Moment;
-use mcpact_spec::{Method, Revision};
+use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::model::error;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::answer::{Outcome, ServerAnswer, unanswered};
@@ -180,6 +181,12 @@ impl SuspendedCalls {
         self.calls.is_empty()
     }
 
+    /// Returns true if further calls of the same principal may find no room.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.calls.len() >= self.limits.per_principal
+    }
+
     /// A server asks during a call. `id` is new for a call that asks for the first time, and stays
     /// the id of that call; `upstream` is the server's revision.
     pub fn suspend(
@@ -192,13 +199,13 @@ impl SuspendedCalls {
     ) -> SuspendOutcome {
         let limits = self.limits;
         if questions.len() > limits.questions {
-            return SuspendOutcome::Full(give_up(questions));
+            return SuspendOutcome::Full(not_shown(questions));
         }
         if let Some(call) = self.calls.get_mut(&id) {
             return call.ask(id, questions, limits, now);
         }
         if !self.has_room(&binding) {
-            return SuspendOutcome::Full(give_up(questions));
+            return SuspendOutcome::Full(not_shown(questions));
         }
         let (call, round) = SuspendedCall::open(id, binding, upstream, questions, limits, now);
         self.calls.insert(id, call);
@@ -399,6 +406,16 @@ fn give_up(questions: impl IntoIterator<Item = ServerQuestion>) -> Vec<ServerAns
     let answer = |question: ServerQuestion| ServerAnswer {
         id: question.id,
         outcome: unanswered(question.method),
+    };
+    questions.into_iter().map(answer).collect()
+}
+
+/// Answers for questions that the client never gets. An error, because the user has not cancelled anything.
+fn not_shown(questions: impl IntoIterator<Item = ServerQuestion>) -> Vec<ServerAnswer> {
+    let why = "the question was not shown: too many questions wait for the client";
+    let answer = |question: ServerQuestion| ServerAnswer {
+        id: question.id,
+        outcome: Outcome::Error(error::encode(ErrorCode::InternalError.code(), why, None)),
     };
     questions.into_iter().map(answer).collect()
 }

@@ -20,7 +20,7 @@ use mcpact_spec::{Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::{
-    ResumeOutcome, Round, ServerQuestion, SuspendLimits, SuspendOutcome, give_up, refused,
+    ResumeOutcome, Round, ServerQuestion, SuspendLimits, SuspendOutcome, not_shown, refused,
 };
 use crate::input::answer::{Outcome, ServerAnswer, fits, to_server};
 use crate::input::claims::{Binding, Claims, SuspendedCallId, seconds};
@@ -126,7 +126,7 @@ impl SuspendedCall {
                 self.add(questions);
                 SuspendOutcome::Held
             }
-            State::Waiting(_) | State::Done(_) => SuspendOutcome::Full(give_up(questions)),
+            State::Waiting(_) | State::Done(_) => SuspendOutcome::Full(not_shown(questions)),
         }
     }
 
