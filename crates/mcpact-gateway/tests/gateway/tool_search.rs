@@ -1,6 +1,9 @@
 //! Search mode: few listed tools, and the others by search.
 
-use mcpact::client::Client;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcpact::client::{CallOptions, Client, TaskOptions};
 use mcpact::model::ElicitResult;
 use mcpact_sim::scripted::message::initialize;
 use mcpact_spec::Revision;
@@ -179,5 +182,39 @@ async fn invalid_modes_are_refused() {
         assert!(refused.starts_with("HTTP/1.1 400"), "{path}: {refused}");
         assert!(refused.contains("tools_unclear"), "{path}: {refused}");
         assert!(refused.contains("search"), "{path}: {refused}");
+    }
+}
+
+/// Progress and tasks of an indirect call reach the client.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn indirect_calls_have_progress_and_tasks() {
+    let (_gateway, origin) = gateway(TEXT).await;
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let builder = match revision {
+            Revision::V2026_07_28 => client(revision).tasks(),
+            _ => client(revision),
+        };
+        let connected = builder.connect(format!("{origin}/mcp?tools=search")).await;
+        let connected = connected.unwrap();
+        for server in ["a", "b"] {
+            let what = format!("{revision} {server}");
+            let seen = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&seen);
+            let options = CallOptions::new().on_progress(move |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+            let call = json!({"name": format!("{server}__test_tool_with_progress")});
+            let called = connected.call_tool_with("call_tool", call, options).await;
+            assert!(!called.unwrap().failed(), "{what}");
+            assert!(seen.load(Ordering::Relaxed) > 0, "{what}");
+            let slow = format!("{server}__slow_compute");
+            let slow = json!({"name": slow, "arguments": {"seconds": 0.05}});
+            let task = connected.call_tool_as_task("call_tool", slow, TaskOptions::new());
+            let task = task.await.unwrap();
+            assert!(task.task().is_some(), "{what}");
+            let computed = task.result().await.unwrap().all_text();
+            assert_eq!(computed, "Computed for 0.05 seconds.", "{what}");
+        }
+        connected.close().await;
     }
 }
