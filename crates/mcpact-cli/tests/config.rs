@@ -640,6 +640,11 @@ fn import_never_writes_what_check_refuses() {
             false,
         ),
         (
+            "unset.yaml",
+            catalog("", "cmd: [sleep]\n  idleSeconds: ${NOPE}\n"),
+            false,
+        ),
+        (
             "client.json",
             String::from(r#"{"mcpServers": {"a": {"command": "sh", "args": ["-c", "sleep 1"]}}}"#),
             false,
@@ -677,6 +682,11 @@ fn import_never_writes_what_check_refuses() {
                 "{name} {args:?}: {}",
                 seen(&output)
             );
+            if name == "unset.yaml" && args[1] == name {
+                let seen = seen(&output);
+                assert!(seen.contains("variable `NOPE` is not set"), "{seen}");
+                assert!(!seen.contains("must be a number"), "{seen}");
+            }
         }
         let written = std::fs::read_to_string(folder.path().join("mcpact.toml"));
         let written = written.unwrap_or_default();
@@ -719,7 +729,8 @@ fn import_names_unset_variables() {
     let output = in_folder(&["import", "a.json"], &[]);
     assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
     for name in ["NOPE", "KEY"] {
-        let expected = format!("variable `{name}` is not set");
+        let expected =
+            format!("warning: variable `{name}` is not set: the config is invalid until it is");
         assert!(
             text(&output.stderr).contains(&expected),
             "{}",

@@ -491,6 +491,8 @@ fn early_requests_are_served_or_rejected() {
             );
             if !is_served {
                 assert_eq!(error(&reply).2["reason"], "not_initialized");
+                let expected = "Server not initialized: send `notifications/initialized` first";
+                assert_eq!(error(&reply).1, expected, "{}", peer.name);
                 peer.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
                 let reply = peer.ask(&request(3, "tools/list", json!({})));
                 assert!(reply.get("result").is_some(), "{}: {reply}", peer.name);
@@ -703,6 +705,11 @@ fn contradictory_keys_fail_at_start() {
             "require_client_capability = { \"tools/list\" = \"rots\" }",
             "unknown capability `rots`",
         ),
+        (
+            &["require_client_capability.tools/list=foo"],
+            "require_client_capability = { \"tools/list\" = \"foo\" }",
+            "possible values: `completions`, `elicitation`, `elicitation.form`, `elicitation.url`, `experimental`, `extensions`, `logging`",
+        ),
     ] {
         let flags: Vec<&str> = flags.iter().flat_map(|flag| ["--policy", flag]).collect();
         let stderr = usage_error(&[&["everything"][..], &flags].concat());
@@ -722,4 +729,29 @@ fn contradictory_keys_fail_at_start() {
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(stderr.contains(expected), "{stderr}");
     }
+}
+
+/// An option that contradicts a valid config is named in the error.
+#[test]
+fn contradiction_names_the_option() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("mcpact.toml");
+    let serve = |keys: &str| {
+        std::fs::write(&config, format!("[gateway]\n{keys}\n")).unwrap();
+        let options = ["--policy", "revisions=2025-11-25"];
+        let serve = ["serve", "--stdio", "--config", "mcpact.toml"];
+        let output = command(&[&serve[..], &options].concat(), &folder)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{keys}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let stderr = serve("profile = \"erlmcp\"");
+    let expected = "`--policy revisions=2025-11-25` contradicts `mcpact.toml`: `profile` or `version_range` excludes 2025-11-25";
+    assert!(stderr.contains(expected), "{stderr}");
+    assert!(!stderr.contains("mcpact check"), "{stderr}");
+    let stderr = serve("profile = \"erlang\"");
+    assert!(stderr.contains("invalid config"), "{stderr}");
+    assert!(!stderr.contains("contradicts"), "{stderr}");
 }

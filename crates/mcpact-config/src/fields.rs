@@ -252,9 +252,11 @@ impl<'t, 'f> Fields<'t, 'f> {
                 None => {
                     let name = self.written(name);
                     let message = format!("`{name}.{key}` must be a string, not {}", node.kind());
-                    self.findings
-                        .error(node.span, message)
-                        .remedy("put it in quotes");
+                    let remedy = match node.value {
+                        Value::List(_) | Value::Table(_) => "write one string",
+                        _ => "put it in quotes",
+                    };
+                    self.findings.error_with(node.span, message, remedy);
                 }
             }
         }

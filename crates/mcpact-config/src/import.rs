@@ -356,7 +356,8 @@ fn fill_numbers(root: &mut Node, values: &Expansion<'_>, findings: &mut Findings
             .iter_mut()
             .filter(|member| is_unknown_number(member))
         {
-            values.run(&mut member.node, findings);
+            // `check_import` reports unset variables.
+            values.run(&mut member.node, &mut Findings::default());
             let text = member.node.text().filter(|text| text.has_variables());
             let number = text.map(|text| number_in(text.value()));
             if let Some(number) = number.filter(|number| *number != Value::Null) {

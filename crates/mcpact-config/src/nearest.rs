@@ -23,7 +23,10 @@ pub fn nearest<'c>(given: &str, candidates: &[&'c str]) -> Option<&'c str> {
         .iter()
         .map(|candidate| (edit_distance(given, candidate), *candidate))
         .min()
-        .filter(|(edit_distance, _)| *edit_distance <= MAX_DISTANCE)
+        // Of short words, half of the letters must stay.
+        .filter(|(distance, near)| {
+            *distance <= MAX_DISTANCE && distance * 2 <= given.len().max(near.len())
+        })
         .map(|(_, candidate)| candidate)
 }
 
@@ -89,6 +92,8 @@ mod tests {
         assert_eq!(nearest("2025-06-81", &dates), Some("2025-06-18"));
         assert_eq!(nearest("2025-11-24", &dates), Some("2025-11-25"));
         assert_eq!(nearest("latest", &dates), None);
+        assert_eq!(nearest("bar", &["rpc"]), None);
+        assert_eq!(nearest("foo", &["roots"]), None);
         assert_eq!(nearest("", &dates), None);
     }
 

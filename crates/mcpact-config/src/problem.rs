@@ -149,6 +149,12 @@ impl Findings {
         }
     }
 
+    /// Replaces the hints of the problems after the first `after`.
+    pub(super) fn remedy(&mut self, after: usize, text: &str) {
+        let late = self.found.iter_mut().skip(after);
+        late.for_each(|problem| problem.remedy(text));
+    }
+
     /// All problems in source order, without duplicates.
     pub(super) fn finish(self) -> Vec<Problem> {
         let mut all = self.found;

@@ -178,9 +178,23 @@ impl CatalogReader<'_> {
             variable_syntax: self.variable_syntax,
             mode,
         };
+        let numbers = Expansion {
+            mode: ExpansionMode::Values(OnMissing::Refuse),
+            ..expansion
+        };
         let mut table = table.clone();
-        let members = table.0.iter_mut();
-        members.for_each(|member| expansion.run(&mut member.node, findings));
+        table.0.retain_mut(|member| {
+            let is_number = member.theirs.is_some() && is_unknown_number(member);
+            if !is_number || matches!(mode, ExpansionMode::Names(_)) {
+                expansion.run(&mut member.node, findings);
+                return true;
+            }
+            // Dropped with an error of the variable, or the reader would report it again.
+            let before = findings.count();
+            numbers.run(&mut member.node, findings);
+            findings.remedy(before, "set the variable, or write the number itself");
+            findings.count() == before
+        });
         table
     }
 

@@ -145,11 +145,13 @@ pub enum Misbehaviour {
         /// Limit.
         limit: usize,
     },
-    /// A request came before `initialize`.
-    #[error("`{method}` came before `initialize`")]
+    /// A request came before the handshake was complete.
+    #[error("`{method}` came before `{missing}`")]
     NotInitialized {
         /// The request's method.
         method: Box<str>,
+        /// The message of the handshake that must come first.
+        missing: Method,
     },
     /// A request came before anything told the era, where both are served.
     #[error("`{method}` came without `initialize` before it and without `_meta` in it")]

@@ -53,6 +53,10 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
         // Only variables can be missing: the import refused everything else.
         let (source, mut outcome) = inspect(&args.output)?;
         outcome.problems.retain(is_error);
+        for problem in &mut outcome.problems {
+            problem.severity = Severity::Warning;
+            problem.message += ": the config is invalid until it is";
+        }
         report::eprint(&problems::list(&source, &outcome.problems));
         report::hint(&format!("run `mcpact check {output}` to review them"));
     }

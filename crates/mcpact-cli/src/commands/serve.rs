@@ -316,7 +316,8 @@ impl Config {
             catalog.gateway.policy = policy.policy();
             return Ok(Self { catalog, read });
         };
-        let loaded = load_with(&path, policy)?;
+        let loaded = load_with(&path, policy)
+            .map_err(|error| policy::load_error(&args.policy, &path, error))?;
         let mut problems = loaded.problems;
         // `mcpact check` shows the notes, too.
         problems.retain(|problem| problem.severity >= Severity::Warning);

@@ -94,12 +94,12 @@ fn has_plugins(plugins: &Value) -> bool {
 }
 
 fn has_sub_agent(agent: &Value) -> bool {
-    let Value::Table(agent) = agent else {
+    let Value::Table(inner) = agent else {
         return true;
     };
-    match agent.member("enabled") {
+    match inner.member("enabled") {
         Some(enabled) => enabled.node.value != Value::Flag(false),
-        None => agent.member("enabledTags").is_some(),
+        None => is_set(agent),
     }
 }
 

@@ -65,11 +65,18 @@ pub(super) fn convert(
     draft.take_all(theirs);
     draft.add_bearer();
     for member in &draft.unknown {
-        let message = format!(
-            "unknown key or value of `{}` in server `{name}`",
-            member.key
-        );
-        let remedy = "correct it or remove it";
+        let own = entry.node.span;
+        let place = match (own.start..own.end).contains(&member.key_span.start) {
+            true => format!("in server `{name}`"),
+            false => String::from("in the catalog"),
+        };
+        let message = format!("unknown key or value of `{}` {place}", member.written());
+        let remedy = match &*member.key {
+            "activationMode" => "use `on-demand` or `always-on`",
+            "proxy.mode" => "use `inherit`, `disabled`, `system`, or `custom` with a `url`",
+            "proxy.noProxy" => "write one string, with commas between the hosts",
+            _ => "correct it or remove it",
+        };
         findings.error_with(member.key_span, message, remedy);
     }
     let before = findings.count();
@@ -202,14 +209,15 @@ impl Draft<'_> {
                     given[place] = Some((inner, text.value()));
                 }
                 (Some(_), Some(_)) => {}
-                _ => self.unknown(inner),
+                _ => self.unknown_proxy(inner),
             }
         }
         let [mode, url, exceptions] = given;
         let chosen = match (mode, url) {
             (Some((_, "inherit")), _) | (None, None) => None,
             (Some((_, "custom")) | None, Some(url)) => Some(url),
-            (Some(mode), _) => Some(mode),
+            (Some(mode), _) if has("system disabled", mode.1) || mode.1.contains('$') => Some(mode),
+            (Some((mode, _)), _) => return self.unknown_proxy(mode),
         };
         if let Some((inner, text)) = chosen {
             self.members
@@ -262,6 +270,14 @@ impl Draft<'_> {
             ForeignKind::Catalog => self.unknown.push(member.clone()),
             ForeignKind::Client => self.unused(member),
         }
+    }
+
+    /// Notes an unknown key or value in the table of a proxy.
+    fn unknown_proxy(&mut self, inner: &Member) {
+        self.unknown(&Member {
+            key: format!("proxy.{}", inner.key),
+            ..inner.clone()
+        });
     }
 
     fn transport(&mut self, member: &Member) {

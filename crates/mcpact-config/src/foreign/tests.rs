@@ -429,6 +429,11 @@ fn unsupported_keys_of_mcpv_are_refused() {
             "list the tools in `exposeTools`",
         ),
         (
+            "subAgent: {model: gpt, provider: openai}",
+            "cmd: [a]",
+            "`subAgent` of mcpv is not supported",
+        ),
+        (
             "reloadMode: strict",
             "cmd: [a]",
             "set `reloadMode: lenient`",
@@ -446,7 +451,7 @@ fn unsupported_keys_of_mcpv_are_refused() {
         (
             "defaultActivationMode: sometimes",
             "cmd: [a]",
-            "unknown key or value of `activationMode`",
+            "unknown key or value of `defaultActivationMode` in the catalog; use `on-demand` or `always-on`",
         ),
         (
             "",
@@ -461,7 +466,7 @@ fn unsupported_keys_of_mcpv_are_refused() {
         (
             "",
             "http: {endpoint: 'https://a.example/', proxy: {no: 1}}",
-            "unknown key or value of `no`",
+            "unknown key or value of `proxy.no` in server `a`; correct it or remove it",
         ),
         ("", "transport: stdio", "server `a` has no `cmd`"),
         (
@@ -499,7 +504,27 @@ fn unsupported_keys_of_mcpv_are_refused() {
         (
             "proxy: {mode: custom}",
             "http: {endpoint: 'https://a.example/'}",
-            "use `system`, `disabled`, or a URL",
+            "unknown key or value of `proxy.mode` in the catalog; use `inherit`, `disabled`, `system`, or `custom` with a `url`",
+        ),
+        (
+            "",
+            "http: {endpoint: 'https://a.example/', proxy: {mode: weird}}",
+            "unknown key or value of `proxy.mode` in server `a`; use `inherit`",
+        ),
+        (
+            "proxy: {mode: custom, url: 'http://p.example', noProxy: [b.example]}",
+            "http: {endpoint: 'https://a.example/'}",
+            "unknown key or value of `proxy.noProxy` in the catalog; write one string",
+        ),
+        (
+            "proxy: {url: p}",
+            "http: {endpoint: 'https://a.example/'}",
+            "`proxy` is not the URL of a proxy",
+        ),
+        (
+            "bar: 1",
+            "cmd: [a]",
+            "unknown key `bar` in a catalog of mcpv; remove it",
         ),
         (
             "proxy: {mode: system, noProxy: a.example}",
@@ -549,7 +574,10 @@ fn numbers_of_mcpv_are_read() {
     for (given, expected) in [
         ("\"7\"", "`idleSeconds` must be a number of seconds"),
         ("${TOKEN}", "`idleSeconds` must be a number of seconds"),
-        ("${NOPE}", "variable `NOPE` is not set"),
+        (
+            "${NOPE}",
+            "variable `NOPE` is not set; set the variable, or write the number itself",
+        ),
     ] {
         let text = catalog("", &format!("cmd: [a]\nidleSeconds: {given}"));
         let found = found_in("catalog.yaml", &text);
@@ -557,6 +585,7 @@ fn numbers_of_mcpv_are_read() {
             found.iter().any(|line| line.contains(expected)),
             "{given}: {found:?}"
         );
+        assert_eq!(found.len(), 1, "{given}: {found:?}");
         assert!(!found.concat().contains("hunter2"), "{found:?}");
         let off = catalog(
             "",

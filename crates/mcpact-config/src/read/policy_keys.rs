@@ -1,6 +1,7 @@
 //! Keys of `[gateway]` about the protocol: a profile, and single choices that change it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use mcpact_engine::policy::{
     ClientRequirement, Extras, OnEarly, OnMissing, OnUndeclared, OnUnknown, OnUnsupported, Policy,
@@ -124,7 +125,8 @@ fn client_requirements(fields: &mut Fields<'_, '_>, policy: &mut Policy) {
             .iter()
             .any(|map| capability.starts_with(map));
         // Some clients declare the names of server capabilities, which no revision gives them.
-        let known: Vec<&str> = Capability::ALL.iter().map(|row| row.path()).collect();
+        let known: BTreeSet<&str> = Capability::ALL.iter().map(|row| row.path()).collect();
+        let known: Vec<&str> = known.into_iter().collect();
         if !is_open && !known.contains(&capability) {
             let message = format!("unknown capability `{}`", path.filled);
             fields

@@ -288,7 +288,7 @@ fn proxy(fields: &mut Fields<'_, '_>) -> ProxyConfig {
         }
         _ => {
             let remedy = "use `system`, `disabled`, or a URL such as `http://proxy.example:3128`";
-            fields.reject_key("proxy", "`proxy` is not a proxy", remedy);
+            fields.reject_key("proxy", "`proxy` is not the URL of a proxy", remedy);
             return ProxyConfig::Disabled;
         }
     };

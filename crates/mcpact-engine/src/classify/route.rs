@@ -211,7 +211,10 @@ fn on_fresh_stream(envelope: &Envelope<'_>, endpoint: &Endpoint) -> Route {
         Envelope::Request(request) => {
             let method = Box::from(request.method.as_ref());
             refused(if endpoint.modern.is_empty() {
-                Misbehaviour::NotInitialized { method }
+                Misbehaviour::NotInitialized {
+                    method,
+                    missing: Method::Initialize,
+                }
             } else {
                 Misbehaviour::NotOpened { method }
             })

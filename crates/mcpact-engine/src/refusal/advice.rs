@@ -85,8 +85,8 @@ fn meet(client: RevisionSet, server: RevisionSet) -> String {
 impl Misbehaviour {
     fn advice(&self) -> Option<String> {
         Some(match self {
-            Self::NotInitialized { .. } => {
-                String::from("let the client send `initialize` before anything else")
+            Self::NotInitialized { missing, .. } => {
+                format!("let the client send `{missing}` first")
             }
             Self::NotOpened { .. } => format!(
                 "let the client send `initialize` first, or metadata of {} with every request",

@@ -143,7 +143,7 @@ impl Refusal {
         match misbehaviour {
             Misbehaviour::Method { ruling, .. } => ruling.method,
             Misbehaviour::Param { method, .. } => Some(*method),
-            Misbehaviour::NotInitialized { method }
+            Misbehaviour::NotInitialized { method, .. }
             | Misbehaviour::NotOpened { method }
             | Misbehaviour::ClientRequirement { method, .. } => Method::parse(method),
             Misbehaviour::AlreadyInitialized => Some(Method::Initialize),
@@ -234,11 +234,11 @@ impl Misbehaviour {
                 Parts::new(ErrorCode::InvalidRequest, Site::Envelope, "Invalid Request")
                     .with_text("detail", &self.to_string())
             }
-            Self::NotInitialized { method } => {
+            Self::NotInitialized { method, missing } => {
                 let text = match dialect.errors {
                     ErrorDialect::Erlmcp => cannot(method),
                     ErrorDialect::Spec => {
-                        String::from("Server not initialized: send `initialize` first")
+                        alloc::format!("Server not initialized: send `{missing}` first")
                     }
                 };
                 with_reason(Parts::application(ErrorCode::InvalidRequest, text))

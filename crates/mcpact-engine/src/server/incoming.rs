@@ -273,15 +273,19 @@ impl Server {
         request: &Request<'_>,
         answers: ResponsePath,
     ) -> Result<(Option<Method>, Arc<Pact>), Refusal> {
-        let not_initialized = || Misbehaviour::NotInitialized {
+        let without = |missing| Misbehaviour::NotInitialized {
             method: name(&request.method),
+            missing,
         };
         let pact = match (&self.phase, self.terms.policy.early) {
             (Phase::Ready(pact), _) | (Phase::AwaitInitialized(pact), OnEarly::Accept) => {
                 Arc::clone(pact)
             }
-            (Phase::AwaitInitialized(_) | Phase::AwaitInit | Phase::Closed, _) => {
-                return Err(not_initialized().into());
+            (Phase::AwaitInitialized(_), OnEarly::Refuse) => {
+                return Err(without(Method::Initialized).into());
+            }
+            (Phase::AwaitInit | Phase::Closed, _) => {
+                return Err(without(Method::Initialize).into());
             }
         };
         let method = self.gate(&pact, request)?;
