@@ -114,7 +114,8 @@ async fn output_after_eof_is_accepted() {
 /// L26: a server that writes without end is killed.
 #[tokio::test]
 async fn endless_output_after_eof_is_killed() {
-    let (child, family) = start("trap '' TERM; yes & echo $! $$; wait").await;
+    // The ids come from the process that becomes `yes`, so that they precede its output.
+    let (child, family) = start("trap '' TERM; sh -c 'echo $$ $PPID; exec yes' & wait").await;
     drop(child.link);
     let departure = child.process.shutdown(SHORT).await.unwrap();
     assert_eq!(departure.after, EndStep::Kill);
