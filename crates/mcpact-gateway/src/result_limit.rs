@@ -74,6 +74,7 @@ impl KeptResults {
             .filter(|()| text.len() <= MAX_BYTES)?;
         let uri = format!("{SCHEME}{}", hex(&id));
         let mut all = lock(&self.0);
+        all.retain(|kept| now < kept.since + MAX_AGE);
         all.push_back(KeptText {
             uri: uri.clone(),
             owner,

@@ -300,11 +300,12 @@ impl UpstreamServer {
         let waits = Arc::downgrade(&shared);
         expire_periodically(&suspended, move |suspended| {
             suspended.expire();
-            if let Some(shared) = waits.upgrade()
-                && (suspended.is_full() || shared.supervisor.has_excess_waits())
-            {
+            if let Some(shared) = waits.upgrade() {
                 let grace = shared.run().input_grace;
-                suspended.end_oldest(&shared.name, grace);
+                suspended.end_oldest_without_room(&shared.name, grace);
+                if shared.supervisor.has_excess_waits() {
+                    suspended.end_oldest_in_turn(&shared.name, grace);
+                }
             }
         });
         let server = Arc::new(Self {

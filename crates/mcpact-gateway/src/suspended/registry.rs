@@ -1,6 +1,6 @@
 //! Registry of suspended calls and their background jobs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -83,19 +83,31 @@ impl SuspendedRegistry {
         }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.calls().is_full()
+    /// Ends the call that has waited longest for its client, if it has waited for longer than `grace` and holds an
+    /// instance that queued calls need.
+    pub(crate) fn end_oldest_in_turn(&self, server: &str, grace: Duration) {
+        self.end_oldest(server, grace, |call, _| {
+            let handles = self.handles();
+            handles.get(&call).is_some_and(|handle| handle.takes_turn)
+        });
     }
 
-    /// Ends the call that has waited longest for its client, if it has waited for longer than `grace`, and holds an
-    /// instance or a place that others need.
-    pub(crate) fn end_oldest(&self, server: &str, grace: Duration) {
+    /// Like [`end_oldest_in_turn`](Self::end_oldest_in_turn), for a call whose principal has no room for another one.
+    pub(crate) fn end_oldest_without_room(&self, server: &str, grace: Duration) {
+        self.end_oldest(server, grace, |call, without_room| {
+            without_room.contains(&call)
+        });
+    }
+
+    fn end_oldest(
+        &self,
+        server: &str,
+        grace: Duration,
+        is_meant: impl Fn(SuspendedCallId, &BTreeSet<SuspendedCallId>) -> bool,
+    ) {
         let mut calls = self.calls();
-        let is_full = calls.is_full();
-        let is_meant = |call| {
-            let handles = self.handles();
-            is_full || handles.get(&call).is_some_and(|handle| handle.takes_turn)
-        };
+        let without_room = calls.without_room();
+        let is_meant = |call| is_meant(call, &without_room);
         if let Some(ended) = calls.end_oldest(is_meant, grace, self.clock.now()) {
             tracing::warn!(
                 server,

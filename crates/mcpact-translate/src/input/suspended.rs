@@ -6,7 +6,7 @@
 
 mod call;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -181,10 +181,21 @@ impl SuspendedCalls {
         self.calls.is_empty()
     }
 
-    /// Returns true if further calls of the same principal may find no room.
+    /// Returns the calls whose principals have no room for another one.
     #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.calls.len() >= self.limits.per_principal
+    pub fn without_room(&self) -> BTreeSet<SuspendedCallId> {
+        let is_total = self.calls.len() >= self.limits.total;
+        let mut counts = BTreeMap::<_, usize>::new();
+        for call in self.calls.values() {
+            *counts.entry(call.binding.principal).or_default() += 1;
+        }
+        let is_full = |principal| {
+            let count = counts.get(principal).copied().unwrap_or_default();
+            is_total || count >= self.limits.per_principal
+        };
+        let calls = self.calls.iter();
+        let full = calls.filter(|(_, call)| is_full(&call.binding.principal));
+        full.map(|(id, _)| *id).collect()
     }
 
     /// A server asks during a call. `id` is new for a call that asks for the first time, and stays

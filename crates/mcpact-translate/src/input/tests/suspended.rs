@@ -482,6 +482,31 @@ fn without_room_the_server_is_answered_at_once() {
     assert_eq!(suspend(1, 1, &[6]), (true, 2), "a third");
 }
 
+/// Calls of a principal that has room keep their places, however many other principals wait.
+#[test]
+fn principals_without_room_are_known() {
+    let limits = SuspendLimits {
+        per_principal: 2,
+        total: 4,
+        ..SuspendLimits::default()
+    };
+    let mut suspended = SuspendedCalls::new(limits);
+    let cells: [(u8, u8, &[u8]); 4] = [
+        (1, 1, &[]),
+        (2, 2, &[]),
+        (3, 1, &[1, 3]),
+        (4, 3, &[1, 2, 3, 4]),
+    ];
+    for (call, principal, full) in cells {
+        let id = SuspendedCallId::new([call; 16]);
+        let binding = binding(principal.into(), 1);
+        let asked = suspended.suspend(id, binding, UPSTREAM, std::vec![question(1)], at(0));
+        assert!(matches!(asked, SuspendOutcome::Asked(_)));
+        let full = full.iter().map(|id| SuspendedCallId::new([*id; 16]));
+        assert_eq!(suspended.without_room(), full.collect(), "{call}");
+    }
+}
+
 #[test]
 fn claims_survive_the_way_there_and_back_and_nothing_else_passes() {
     let claims = Rig::new().asked(&[9], 5).claims;
