@@ -108,7 +108,7 @@ pub(crate) async fn serve<F: Front>(
     let filters = front.filters();
     let filtered_method = filters.result_method(&request);
     let request = filters.filter_request(request).await?;
-    // After the filters, which may add a parameter; before routing, because the client was told what this endpoint has.
+    // After the filters, which may add a parameter; before routing, because what the endpoint declared decides.
     let request = without_undeclared(request);
     let revision = request.pact.revision();
     // Before routing, because these requests concern no server or all of them.

@@ -113,7 +113,7 @@ impl CapabilitySet {
         Some(Object::parse(raw).unwrap_or_default())
     }
 
-    /// Returns whether an extension was declared whose methods the tables do not know.
+    /// Returns true if an extension with methods outside the tables was declared.
     #[must_use]
     pub fn has_unknown_extension(&self) -> bool {
         self.extensions()

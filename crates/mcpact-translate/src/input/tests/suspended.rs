@@ -499,7 +499,7 @@ fn principals_without_room_are_known() {
     ];
     for (call, principal, full) in cells {
         let id = SuspendedCallId::new([call; 16]);
-        let binding = binding(principal.into(), 1);
+        let binding = binding(principal, 1);
         let asked = suspended.suspend(id, binding, UPSTREAM, std::vec![question(1)], at(0));
         assert!(matches!(asked, SuspendOutcome::Asked(_)));
         let full = full.iter().map(|id| SuspendedCallId::new([*id; 16]));
