@@ -1,4 +1,4 @@
-mod instructions;
+pub(crate) mod instructions;
 mod load;
 pub(crate) mod markdown;
 mod rows;
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::checkout::Checkout;
 use crate::failure::Failure;
+use crate::instructions::committed;
 use crate::report;
 
 use instructions::Counted;
@@ -26,38 +27,69 @@ pub(crate) struct Options {
     /// Measure only this part.
     #[arg(long, value_enum)]
     only: Option<Part>,
+    /// Replace `docs/PERFORMANCE.md` and its charts.
+    #[arg(long, conflicts_with = "only")]
+    write: bool,
+    /// Write the page again from the figures of the last run, for example with new reasons of missed goals.
+    #[arg(long)]
+    again: bool,
 }
 
-/// The two kinds of benchmarks.
+/// Parts of the whole run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Single operations: time and instructions.
     Paths,
-    /// Whole servers and clients beside a peer.
+    /// Everything but the single operations.
     Load,
+    /// Calls through `mcpact bridge`.
+    Bridge,
+    /// Calls through `mcpact serve` with one server.
+    Serve,
+    /// Large texts through both.
+    Large,
+    /// Many servers and many sessions behind `mcpact serve`.
+    Gateway,
+    /// Memory of idle processes and sessions.
+    Memory,
+    /// Relays and libraries of other projects beside ours.
+    Peers,
 }
 
-impl Options {
-    fn wants(&self, part: Part) -> bool {
-        self.only.is_none_or(|only| only == part)
-    }
-}
+/// Page in the repository, and the directory of its charts.
+const PAGE: &str = "docs/PERFORMANCE.md";
+const CHARTS: &str = "docs/benchmarks";
 
-/// Measures single operations and whole programs under load, prints the result and writes it to `bench.md` in the target directory.
+/// Measures single operations and whole programs under load, prints the result and writes it to `PERFORMANCE.md` in the
+/// target directory.
 ///
-/// A target that is missed is no failure: measuring is not testing.
+/// A missed goal is no failure: measuring is not testing.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
     let target = target_folder(checkout);
-    let mut text = String::from("# Benchmarks\n\nRatios compare two numbers of this run.\n");
-    if options.wants(Part::Paths) {
-        text = format!("{text}\n{}", paths(checkout, &target, options)?);
-    }
-    if options.wants(Part::Load) {
+    let mut text = String::from(
+        "# Performance\n\nWritten by `cargo xtask bench --write`. Ratios compare two figures of the same run.\n",
+    );
+    let mut charts = Vec::new();
+    if options.only != Some(Part::Paths) {
         report::heading("load");
         let findings = load::measure(checkout, &target, options)?;
-        text = format!("{text}\n{}", load::page::section(&findings));
+        let cells = committed(checkout)?;
+        let section = load::page::section(&findings, &cells, &load::effort(options));
+        text = format!("{text}\n{}", section.text);
+        charts = section.charts;
     }
-    let page = target.join("bench.md");
+    if options.only.is_none_or(|only| only == Part::Paths) {
+        text = format!("{text}\n{}", paths(checkout, &target, options)?);
+    }
+    let (page, folder) = match options.write {
+        true => (checkout.path(PAGE), checkout.path(CHARTS)),
+        false => (target.join("PERFORMANCE.md"), target.join("benchmarks")),
+    };
+    fs::create_dir_all(&folder).map_err(Failure::file(&folder))?;
+    for (name, svg) in charts {
+        let file = folder.join(format!("{name}.svg"));
+        fs::write(&file, svg).map_err(Failure::file(&file))?;
+    }
     fs::write(&page, &text).map_err(Failure::file(&page))?;
     report::heading("result");
     report::say(text.trim_end());
@@ -65,10 +97,15 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
 }
 
 fn paths(checkout: &Checkout, target: &Path, options: &Options) -> Result<String, Failure> {
-    report::heading("time");
-    times::measure(checkout, target, options)?;
-    report::heading("instructions");
-    let counted = instructions::count(checkout, target)?;
+    let counted = match options.again {
+        true => Counted::Done,
+        false => {
+            report::heading("time");
+            times::measure(checkout, target, options)?;
+            report::heading("instructions");
+            instructions::count(checkout, target)?
+        }
+    };
     let measured = read(target, &counted)?;
     let judged = targets::judge(&measured);
     Ok(markdown::section(&measured, &judged, &counted))

@@ -1,13 +1,22 @@
-use std::process::Command;
-
-use serde::Deserialize;
+use std::fs::{self, File};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::thread::available_parallelism;
 
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{capture, cargo, ensure_installed, program_at, run as run_program};
 use crate::report;
 
-const MANIFEST: &str = "fuzz/Cargo.toml";
+/// Folder of the targets, one file each.
+const TARGETS: &str = "fuzz/fuzz_targets";
+
+/// Seconds after which a single input counts as a hang.
+const HANG: &str = "-timeout=25";
+
+/// Number of lines of the log that a failure shows: the panic, its backtrace and the path of the input.
+const SHOWN: usize = 80;
 
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
@@ -19,46 +28,111 @@ pub(crate) struct Options {
     target: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Manifest {
-    #[serde(default)]
-    bin: Vec<Target>,
+impl Options {
+    /// Options of the step of `cargo xtask test`.
+    pub(crate) fn short() -> Self {
+        Self {
+            seconds: 30,
+            target: None,
+        }
+    }
 }
 
-#[derive(Deserialize)]
-struct Target {
-    name: String,
+/// A running target.
+struct Running {
+    target: String,
+    child: Child,
+    log: PathBuf,
 }
 
-/// Runs the fuzz targets one after the other.
+/// Runs the fuzz targets, as many at a time as the machine has cores.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
     let chosen = choose(targets(checkout)?, options.target.as_deref())?;
     ensure_installed(checkout, "fuzz")?;
     let nightly = nightly(checkout);
-    for target in chosen {
-        report::heading(format_args!("fuzz {target} for {} s", options.seconds));
-        let limit = format!("-max_total_time={}", options.seconds);
-        let mut command = unstable_cargo(checkout, nightly.as_deref());
-        // What is found goes to a folder of its own; the committed corpus is only read.
-        let found = format!("fuzz/target/found/{target}");
-        let folder = checkout.path(&found);
-        std::fs::create_dir_all(&folder).map_err(|source| Failure::File {
-            path: folder,
-            source,
-        })?;
-        let corpus = format!("fuzz/corpus/{target}");
-        run_program(command.args(["fuzz", "run", &target, &found, &corpus, "--", &limit]))?;
+    // Before the time of the targets begins.
+    let mut build = unstable_cargo(checkout, nightly.as_deref());
+    run_program(build.args(["fuzz", "build"]).args(&options.target))?;
+    let cores = available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut findings = Vec::new();
+    for group in chosen.chunks(cores) {
+        report::heading(format_args!(
+            "fuzz {} for {} s",
+            group.join(", "),
+            options.seconds
+        ));
+        let begin = |target| begin(checkout, nightly.as_deref(), target, options.seconds);
+        let running: Vec<Result<Running, Failure>> = group.iter().map(begin).collect();
+        // All are awaited before the first error is returned.
+        let ended: Vec<Result<Option<String>, Failure>> =
+            running.into_iter().map(|one| finish(one?)).collect();
+        for one in ended {
+            findings.extend(one?);
+        }
     }
-    Ok(())
+    let hint = "the log names the input; after the fix, commit it to the corpus";
+    Failure::unless_clean("fuzz", findings, hint)
 }
 
+/// Starts a target, with its output in a file.
+fn begin(
+    checkout: &Checkout,
+    nightly: Option<&str>,
+    target: &String,
+    seconds: u64,
+) -> Result<Running, Failure> {
+    // What is found goes to a folder of its own; the committed corpus is only read.
+    let found = format!("fuzz/target/found/{target}");
+    let folder = checkout.path(&found);
+    fs::create_dir_all(&folder).map_err(Failure::file(&folder))?;
+    let log = folder.with_extension("log");
+    let open = File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
+    let (out, errors) = open.map_err(Failure::file(&log))?;
+    let corpus = format!("fuzz/corpus/{target}");
+    let limit = format!("-max_total_time={seconds}");
+    let mut command = unstable_cargo(checkout, nightly);
+    command.args(["fuzz", "run", target, &found, &corpus, "--", &limit, HANG]);
+    let child = command.stdout(out).stderr(errors).spawn();
+    Ok(Running {
+        target: target.clone(),
+        child: child.map_err(Failure::file(&log))?,
+        log,
+    })
+}
+
+/// Waits for a target. Returns the finding, if there is one.
+fn finish(running: Running) -> Result<Option<String>, Failure> {
+    let Running {
+        target,
+        mut child,
+        log,
+    } = running;
+    let status = child.wait().map_err(Failure::file(&log))?;
+    let text = fs::read(&log).map_err(Failure::file(&log))?;
+    let text = String::from_utf8_lossy(&text);
+    if status.success() {
+        // `Done 476737 runs in 121 second(s)`
+        report::say(format_args!(
+            "{target}: {}",
+            text.lines().last().unwrap_or_default()
+        ));
+        return Ok(None);
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(SHOWN)..]
+        .iter()
+        .for_each(report::say);
+    Ok(Some(format!("`{target}` failed; log: `{}`", log.display())))
+}
+
+/// Names of the files in the folder of the targets.
 fn targets(checkout: &Checkout) -> Result<Vec<String>, Failure> {
-    let text = checkout.read(MANIFEST)?;
-    let manifest: Manifest = toml::from_str(&text).map_err(|source| Failure::Toml {
-        path: checkout.path(MANIFEST),
-        source,
-    })?;
-    Ok(manifest.bin.into_iter().map(|target| target.name).collect())
+    let files = checkout.rust_files(&[TARGETS])?;
+    let names = files.iter().filter_map(|file| {
+        let name = file.path.strip_prefix(TARGETS)?.strip_prefix('/')?;
+        Some(name.strip_suffix(".rs")?.to_owned())
+    });
+    Ok(names.collect())
 }
 
 fn choose(targets: Vec<String>, only: Option<&str>) -> Result<Vec<String>, Failure> {
@@ -73,7 +147,7 @@ fn choose(targets: Vec<String>, only: Option<&str>) -> Result<Vec<String>, Failu
     Err(Failure::Findings {
         check: "fuzz",
         lines: vec![format!(
-            "no such target; `{MANIFEST}` has: {}",
+            "no such target; `{TARGETS}` has: {}",
             targets.join(", ")
         )],
         hint: "name one of these, or none to run them all",

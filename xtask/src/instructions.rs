@@ -1,5 +1,7 @@
 //! Instructions per call through `mcpact bridge` and `mcpact serve`, held against the committed count.
 
+mod hot_paths;
+
 use std::fs;
 
 use serde::Deserialize;
@@ -25,26 +27,36 @@ pub(crate) struct Options {
     /// Compare with the committed count instead of replacing it.
     #[arg(long)]
     check: bool,
+    /// Count hot paths of the libraries instead of whole calls, without a release build.
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Options {
+    /// Options of the step of `cargo xtask test`.
+    pub(crate) fn guard() -> Self {
+        Self {
+            check: true,
+            quick: true,
+        }
+    }
 }
 
 /// One combination and its count.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
-struct Cell {
-    command: String,
+pub(crate) struct Cell {
+    pub(crate) command: String,
     client: String,
     server: String,
     upstream: String,
-    instructions: u64,
+    pub(crate) instructions: u64,
 }
 
 /// Counts the instructions per call and writes or checks the committed page.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
-    if !succeeds(program_at(checkout, "valgrind").arg("--version")) {
-        return Err(Failure::Findings {
-            check: "instructions",
-            lines: vec!["valgrind is not installed".to_owned()],
-            hint: "install it with the package manager of your system, for example `apt install valgrind`",
-        });
+    ensure_valgrind(checkout)?;
+    if options.quick {
+        return hot_paths::run(checkout, options.check);
     }
     let counted = count(checkout)?;
     report::say(table(&counted).trim_end());
@@ -53,6 +65,42 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
     }
     let path = checkout.path(PAGE);
     fs::write(&path, page(&counted)).map_err(Failure::file(&path))
+}
+
+/// Cells of the committed page.
+pub(crate) fn committed(checkout: &Checkout) -> Result<Vec<Cell>, Failure> {
+    Ok(read(&checkout.read(PAGE)?))
+}
+
+/// Installs valgrind with the package manager of Debian and Ubuntu, unless it is there.
+fn ensure_valgrind(checkout: &Checkout) -> Result<(), Failure> {
+    let is_installed = || succeeds(program_at(checkout, "valgrind").arg("--version"));
+    if is_installed() {
+        return Ok(());
+    }
+    let is_root = capture(program_at(checkout, "id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    let apt = |words: &[&str]| {
+        let mut command = match is_root {
+            true => program_at(checkout, "apt-get"),
+            false => {
+                let mut sudo = program_at(checkout, "sudo");
+                sudo.args(["-n", "apt-get"]);
+                sudo
+            }
+        };
+        run_program(command.args(words))
+    };
+    // Lists of packages may be missing or too old on a fresh machine.
+    let installed = apt(&["update", "--quiet"])
+        .and_then(|()| apt(&["install", "--yes", "--quiet", "valgrind"]));
+    if installed.is_ok() && is_installed() {
+        return Ok(());
+    }
+    Err(Failure::Findings {
+        check: "instructions",
+        lines: vec!["valgrind is not installed".to_owned()],
+        hint: "install it with the package manager of your system, for example `apt install valgrind`",
+    })
 }
 
 fn count(checkout: &Checkout) -> Result<Vec<Cell>, Failure> {
@@ -72,7 +120,7 @@ fn count(checkout: &Checkout) -> Result<Vec<Cell>, Failure> {
 }
 
 impl Cell {
-    fn key(&self) -> [&str; 4] {
+    pub(crate) fn key(&self) -> [&str; 4] {
         [&self.command, &self.client, &self.server, &self.upstream]
     }
 }

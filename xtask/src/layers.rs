@@ -18,14 +18,16 @@ pub(crate) enum Access {
     Io,
 }
 
-/// Dependencies of serde, `serde_json` and thiserror without the standard library. The proc-macro
+/// Dependencies of serde, `serde_json`, thiserror and wide without the standard library. The proc-macro
 /// crates run in the compiler only.
 const PARSING: &[&str] = &[
     "base64",
+    "bytemuck",
     "itoa",
     "memchr",
     "proc-macro2",
     "quote",
+    "safe_arch",
     "serde",
     "serde_core",
     "serde_derive",
@@ -35,6 +37,7 @@ const PARSING: &[&str] = &[
     "thiserror",
     "thiserror-impl",
     "unicode-ident",
+    "wide",
     "zmij",
 ];
 
@@ -119,6 +122,7 @@ pub(crate) const GATEWAY: ModuleLayers = ModuleLayers {
         ],
         &["error"],
         &["approval", "cache"],
+        &["meaning"],
         &["filters"],
         &["supervisor"],
         &["connect", "lists::scope"],

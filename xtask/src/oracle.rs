@@ -13,6 +13,7 @@ mod fields;
 mod log_levels;
 mod meta_keys;
 mod methods;
+mod protocol_keys;
 mod results;
 mod schema;
 mod tasks_extension;
@@ -85,6 +86,7 @@ fn compare(revision: Revision, schema: &Schema, tasks: Option<&Schema>) -> Compa
     let mut comparison = Comparison::new(revision);
     methods::compare(&mut comparison, schema, tasks);
     results::compare(&mut comparison, schema);
+    protocol_keys::compare(&mut comparison, schema);
     capabilities::compare(&mut comparison, schema);
     features::compare(&mut comparison, schema);
     error_codes::compare(&mut comparison, schema);

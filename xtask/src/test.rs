@@ -8,7 +8,8 @@ use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{capture, cargo, program_at, run as run_program};
 use crate::{
-    conformance, faults, interop, lint, oracle, public_api, purity, report, requirements, tables,
+    conformance, deny, faults, fuzz, instructions, interop, lint, oracle, public_api, purity,
+    report, requirements, tables,
 };
 
 /// Options of `cargo xtask test`.
@@ -86,6 +87,12 @@ const STEPS: &[Step] = &[
         run: tests,
     },
     Step {
+        name: "dependencies",
+        command: "cargo deny --offline check licenses bans sources",
+        fast: false,
+        run: |checkout| deny::check_offline(checkout).map(passed),
+    },
+    Step {
         name: "sixth revision",
         command: SIXTH_REVISION,
         fast: false,
@@ -122,10 +129,22 @@ const STEPS: &[Step] = &[
         run: |checkout| public_api::check(checkout).map(passed),
     },
     Step {
+        name: "instructions",
+        command: "cargo xtask instructions --quick --check",
+        fast: false,
+        run: |checkout| instructions::run(checkout, &instructions::Options::guard()).map(passed),
+    },
+    Step {
         name: "faults",
         command: "cargo xtask faults --quick",
         fast: false,
         run: |checkout| faults::run(checkout, &faults::Options::quick()).map(passed),
+    },
+    Step {
+        name: "fuzz",
+        command: "cargo xtask fuzz --seconds 30",
+        fast: false,
+        run: |checkout| fuzz::run(checkout, &fuzz::Options::short()).map(passed),
     },
     Step {
         name: "conformance",

@@ -73,6 +73,7 @@ fn fresh_server() -> Server {
 #[bench::call_modern(input::modern_call())]
 #[bench::result_blocks(input::result_with_blocks())]
 #[bench::result_text(input::result_with_text())]
+#[bench::result_quotes(input::result_with_quotes())]
 fn envelope(text: String) -> (bool, String) {
     (Envelope::parse(black_box(text.as_bytes())).is_ok(), text)
 }
@@ -82,6 +83,7 @@ fn envelope(text: String) -> (bool, String) {
 #[bench::call_modern(input::modern_call())]
 #[bench::result_blocks(input::result_with_blocks())]
 #[bench::result_text(input::result_with_text())]
+#[bench::result_quotes(input::result_with_quotes())]
 fn serde_value(text: String) -> (Option<Value>, String) {
     (
         serde_json::from_slice(black_box(text.as_bytes())).ok(),
@@ -105,6 +107,13 @@ fn gate(both: (Pact, Option<Request<'static>>)) -> (bool, (Pact, Option<Request<
         .as_ref()
         .is_some_and(|request| input::gate(&both.0, request));
     (is_open, both)
+}
+
+#[library_benchmark]
+#[bench::call_legacy(request(input::legacy_call()))]
+fn ambiguity(request: Option<Request<'static>>) -> (bool, Option<Request<'static>>) {
+    let is_clear = request.as_ref().is_some_and(input::is_unambiguous);
+    (is_clear, request)
 }
 
 #[library_benchmark]
@@ -159,6 +168,7 @@ library_benchmark_group!(
         serde_value,
         rule,
         gate,
+        ambiguity,
         classify,
         initialize,
         pact,

@@ -31,6 +31,7 @@ fn parse(c: &mut Criterion) {
         ("call-modern", input::modern_call()),
         ("result-blocks", input::result_with_blocks()),
         ("result-text", input::result_with_text()),
+        ("result-quotes", input::result_with_quotes()),
     ] {
         let bytes = text.as_bytes();
         let mut group = c.benchmark_group(name);
@@ -62,6 +63,18 @@ fn gate(c: &mut Criterion) {
             b.iter(|| input::gate(black_box(&pact), black_box(&request)));
         });
     }
+    group.finish();
+}
+
+fn ambiguity(c: &mut Criterion) {
+    let text = input::legacy_call();
+    let Some(request) = request(&text) else {
+        return;
+    };
+    let mut group = c.benchmark_group("ambiguity");
+    group.bench_function("call-legacy", |b| {
+        b.iter(|| input::is_unambiguous(black_box(&request)));
+    });
     group.finish();
 }
 
@@ -143,5 +156,5 @@ fn frame(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, parse, gate, classify, negotiate, frame);
+criterion_group!(benches, parse, gate, ambiguity, classify, negotiate, frame);
 criterion_main!(benches);

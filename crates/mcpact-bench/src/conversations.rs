@@ -7,7 +7,8 @@ use mcpact_engine::classify::{HeaderField, HttpFacts};
 use mcpact_engine::pact::{Pact, Party};
 use mcpact_engine::policy::{Policy, Reading};
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::{Kind, Revision, Side};
+use mcpact_spec::{Kind, Method, Revision, Side};
+use mcpact_wire::ambiguity;
 use mcpact_wire::envelope::Request;
 use mcpact_wire::model::implementation::Implementation;
 
@@ -69,4 +70,11 @@ pub fn gate(pact: &Pact, request: &Request<'_>) -> bool {
         .method
         .and_then(|method| pact.rule_on_params(method, request.params.raw));
     ruling.is_open() && misused.is_none()
+}
+
+/// The check of the parameters of a `tools/call` for keys that readers understand differently.
+#[must_use]
+pub fn is_unambiguous(request: &Request<'_>) -> bool {
+    let raw = request.params.raw.unwrap_or("{}");
+    ambiguity::check(raw, Method::ToolsCall.param_keys()).is_ok()
 }

@@ -8,8 +8,11 @@ mod conversations;
 mod messages;
 mod streams;
 
-pub use conversations::{client_party, gate, http_facts, legacy_pact, server_party, server_terms};
+pub use conversations::{
+    client_party, gate, http_facts, is_unambiguous, legacy_pact, server_party, server_terms,
+};
 pub use messages::{
-    initialize, legacy_call, modern_call, result_with_blocks, result_with_text, task_call,
+    initialize, legacy_call, modern_call, result_with_blocks, result_with_quotes, result_with_text,
+    task_call,
 };
 pub use streams::{CHUNK, count_events, count_lines, event_stream, line_stream};

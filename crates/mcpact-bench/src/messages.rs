@@ -90,6 +90,18 @@ pub fn result_with_text() -> String {
     out
 }
 
+/// A result of 1 MiB: one text of JSON source code, in which every fifth byte or so is escaped.
+#[must_use]
+pub fn result_with_quotes() -> String {
+    let mut out =
+        String::from(r#"{"jsonrpc":"2.0","id":4711,"result":{"content":[{"type":"text","text":""#);
+    while out.len() < RESULT_LENGTH {
+        out.push_str(r#"{\"id\":4711,\"state\":\"open\",\"path\":\"C:\\\\src\"},\n"#);
+    }
+    out.push_str(r#""}],"isError":false}}"#);
+    out
+}
+
 fn filler(length: usize) -> String {
     "where does the envelope end "
         .chars()

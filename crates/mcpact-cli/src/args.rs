@@ -7,8 +7,9 @@ mod control;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use mcpact_config::{host_problem, origin_problem};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use mcpact::server::ListenAddress;
+use mcpact_config::{host_problem, origin_problem, user_id};
 
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
@@ -47,6 +48,22 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Parses the command line of this process. Prints an error or help and exits if it is incomplete.
+    pub(crate) fn of_process() -> Self {
+        #[cfg(target_os = "linux")]
+        if let Some(args) = GuardArgs::of_process() {
+            return Self {
+                verbose: 0,
+                log: None,
+                log_format: None,
+                command: Command::Guard(args),
+            };
+        }
+        Self::parse()
+    }
 }
 
 /// Heading of the options that every command accepts.
@@ -140,9 +157,48 @@ pub(crate) struct GuardArgs {
     #[arg(long, value_name = "BYTES")]
     pub(crate) memory: Option<u64>,
 
+    /// Level of the sandbox
+    #[arg(long, value_name = "LEVEL", default_value = "off", value_parser = sandbox_level)]
+    pub(crate) sandbox: mcpact_transport::stdio::child::SandboxLevel,
+
+    /// Readable working folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) folder: Option<std::path::PathBuf>,
+
+    /// Readable path
+    #[arg(long, value_name = "PATH")]
+    pub(crate) allow_read: Vec<std::path::PathBuf>,
+
+    /// Writable path
+    #[arg(long, value_name = "PATH")]
+    pub(crate) allow_write: Vec<std::path::PathBuf>,
+
+    /// TCP port for connections
+    #[arg(long, value_name = "PORT")]
+    pub(crate) allow_port: Vec<u16>,
+
     /// Program and its arguments
     #[arg(required = true, last = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[cfg(target_os = "linux")]
+impl GuardArgs {
+    /// Returns the arguments of a guard, without building the other commands: each server has a guard.
+    fn of_process() -> Option<Self> {
+        const NAME: &str = "guard";
+        let mut args = std::env::args_os().skip(1).peekable();
+        args.peek().filter(|name| *name == NAME)?;
+        let command = Self::augment_args(clap::Command::new(NAME));
+        let mut matches = command.try_get_matches_from(args).ok()?;
+        Self::from_arg_matches_mut(&mut matches).ok()
+    }
+}
+
+/// Parses a level of the sandbox.
+#[cfg(target_os = "linux")]
+fn sandbox_level(name: &str) -> Result<mcpact_transport::stdio::child::SandboxLevel, &'static str> {
+    mcpact_transport::stdio::child::SandboxLevel::parse(name).ok_or("unknown level")
 }
 
 const SERVE_DETAILS: &str = "\
@@ -181,10 +237,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Listen address; port 0 picks a free port [default: from the config, or
-    /// 127.0.0.1:6272]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub(crate) listen: Option<SocketAddr>,
+    /// Listen address, or unix:PATH; port 0 picks a free port [default: from the
+    /// config, or 127.0.0.1:6272]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<ListenAddress>,
 
     /// Serve one client on stdin/stdout instead of HTTP
     #[arg(long, conflicts_with = "listen")]
@@ -224,7 +280,7 @@ Exit codes:
 /// Arguments of `mcpact bridge`.
 #[derive(Debug, Args)]
 pub(crate) struct BridgeArgs {
-    /// Server URL, or `--` and a command with its arguments
+    /// Server URL, unix:PATH, or `--` and a command with its arguments
     #[arg(value_name = "TARGET", required = true, trailing_var_arg = true)]
     pub(crate) target: Vec<String>,
 
@@ -354,6 +410,10 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "ORIGIN", requires = "listen", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
 
+    /// Accept requests of this user of this machine, a name or id
+    #[arg(long, value_name = "USER", requires = "listen", value_parser = user)]
+    pub(crate) allow_user: Vec<u32>,
+
     /// Serve TLS with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["listen", "tls_key"])]
     pub(crate) tls_cert: Option<PathBuf>,
@@ -375,6 +435,10 @@ fn host(text: &str) -> Result<String, &'static str> {
 /// Accepts only values that a browser can send in `Origin`.
 fn origin(text: &str) -> Result<String, &'static str> {
     origin_problem(text).map_or_else(|| Ok(text.to_owned()), Err)
+}
+
+fn user(text: &str) -> Result<u32, &'static str> {
+    user_id(text).ok_or("no such user in /etc/passwd; use a name of it, or a user id")
 }
 
 const EXPLAIN_DETAILS: &str = "\

@@ -14,6 +14,7 @@ mod http;
 mod import;
 #[cfg(unix)]
 mod logs;
+mod pin;
 mod policy;
 #[cfg(unix)]
 mod reload;
@@ -41,6 +42,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
     let format = log::format(cli.log_format, format.as_deref())?;
     log::init(cli.log.as_deref(), filter.as_deref(), cli.verbose, format)?;
     disable_core_dumps(&cli.command);
+    raise_open_files(&cli.command);
     match &cli.command {
         Command::Serve(args) => serve::run(args),
         #[cfg(unix)]
@@ -68,6 +70,18 @@ fn disable_core_dumps(command: &Command) {
         && let Err(error) = mcpact_transport::core_dumps::disable()
     {
         tracing::warn!(%error, "failed to disable core dumps; a crash may write secrets to disk");
+    }
+    #[cfg(not(unix))]
+    let _ = command;
+}
+
+/// Raises the limit of open files for commands that serve many connections.
+fn raise_open_files(command: &Command) {
+    #[cfg(unix)]
+    if matches!(command, Command::Serve(_) | Command::Bridge(_))
+        && let Err(error) = mcpact_transport::open_files::raise()
+    {
+        tracing::debug!(%error, "failed to raise the limit of open files");
     }
     #[cfg(not(unix))]
     let _ = command;

@@ -110,12 +110,14 @@ fn keys(prefix: &str, table: &[Key], facts: &mut Vec<String>) {
             Kind::Text(None) => String::from("string"),
             Kind::Text(Some(default)) => format!("string default={default}"),
             Kind::Texts => String::from("list of strings"),
+            Kind::Users => String::from("list of user names and ids"),
             Kind::TextTable => String::from("table of strings"),
             Kind::TextsTable => String::from("table of lists of strings"),
             Kind::Flag(default) => format!("boolean default={default}"),
             Kind::Count([least, most], default) => {
                 format!("integer {least}..={most} default={default}")
             }
+            Kind::Counts([least, most]) => format!("list of integers {least}..={most}"),
             Kind::Seconds([least, most], default) => {
                 format!("seconds {least}..={most} default={default}")
             }

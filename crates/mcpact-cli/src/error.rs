@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use mcpact::server::ListenAddress;
 use mcpact_config::{CatalogError, nearest};
 use mcpact_gateway::StartLoop;
 use mcpact_transport::error::TransportError;
@@ -73,7 +74,7 @@ pub(crate) enum CliError {
     /// A listener cannot be opened.
     #[error("cannot listen on `{address}`")]
     Listen {
-        address: std::net::SocketAddr,
+        address: ListenAddress,
         settings: ListenSettings,
         #[source]
         source: mcpact::Error,
@@ -101,6 +102,13 @@ pub(crate) enum CliError {
     #[error("failed to check or save the approval of `{server}`")]
     Approve {
         server: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// The version of a package cannot be written into the config.
+    #[error("failed to write `{}`", .file.display())]
+    Pin {
+        file: PathBuf,
         #[source]
         source: std::io::Error,
     },
@@ -254,9 +262,10 @@ impl CliError {
 
     /// Error for a listener that cannot be opened.
     pub(crate) fn listen(
-        address: std::net::SocketAddr,
+        address: impl Into<ListenAddress>,
         settings: ListenSettings,
     ) -> impl FnOnce(mcpact::Error) -> Self {
+        let address = address.into();
         move |source| Self::Listen {
             address,
             settings,
@@ -269,6 +278,7 @@ impl CliError {
         match self {
             Self::CurrentDir(_)
             | Self::Approve { .. }
+            | Self::Pin { .. }
             | Self::Write { .. }
             | Self::Output(_)
             | Self::Serve(_)

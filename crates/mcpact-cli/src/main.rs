@@ -12,10 +12,14 @@ mod error;
 mod explanation;
 mod report;
 
-use clap::Parser as _;
+/// Returns freed memory to the system, unlike that of glibc: see `docs/decisions/018-memory-budget.md`. Its options are
+/// in `.cargo/config.toml`.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
-    let cli = args::Cli::parse();
+    let cli = args::Cli::of_process();
     let exit = commands::run(&cli).unwrap_or_else(|error| {
         report::print_error(&error);
         error.exit()

@@ -26,7 +26,7 @@ use serde::Serialize;
 use crate::error::CliError;
 use crate::explanation::Explanation;
 
-use layout::Layout;
+use layout::{Layout, printable_lines};
 use style::Tone;
 
 /// Formats an explanation as text; `show_all` adds a row for every method that the revision does not define.
@@ -87,10 +87,12 @@ pub(crate) fn print_part(text: &str) -> Result<Stdout, CliError> {
 
 /// Prints an error with its causes and hints.
 pub(crate) fn print_error(error: &CliError) {
-    let mut text = format!("{} {error}\n", Tone::Bad.paint("error:"));
+    let message = printable_lines(&error.to_string());
+    let mut text = format!("{} {message}\n", Tone::Bad.paint("error:"));
     let mut cause = error.source();
     while let Some(inner) = cause {
-        text.push_str(&format!("  caused by: {inner}\n"));
+        let message = printable_lines(&inner.to_string());
+        text.push_str(&format!("  caused by: {message}\n"));
         cause = inner.source();
     }
     for hint in error.hints() {
@@ -102,18 +104,30 @@ pub(crate) fn print_error(error: &CliError) {
 /// Prints a warning with a hint.
 pub(crate) fn warn(message: &str, hint: &str) {
     let warning = Tone::Name.paint("warning:");
-    let text = format!("{warning} {message}\n{}", hint_line(hint));
+    let text = format!(
+        "{warning} {}\n{}",
+        printable_lines(message),
+        hint_line(hint)
+    );
     eprint(&style::for_stream(text, &stderr()));
 }
 
 /// Prints a hint.
 pub(crate) fn hint(text: &str) {
-    let text = format!("\n{} {text}\n", Tone::Hint.paint("hint:"));
+    let text = format!(
+        "\n{} {}\n",
+        Tone::Hint.paint("hint:"),
+        printable_lines(text)
+    );
     eprint(&style::for_stream(text, &stderr()));
 }
 
 fn hint_line(text: &str) -> String {
-    format!("  {} {text}\n", Tone::Hint.paint("hint:"))
+    format!(
+        "  {} {}\n",
+        Tone::Hint.paint("hint:"),
+        printable_lines(text)
+    )
 }
 
 /// Writes to stderr.

@@ -188,6 +188,7 @@ fn manual_documents_every_key() {
         "/properties/gateway",
         "/properties/gateway/properties/answers",
         "/properties/gateway/properties/commands",
+        "/properties/gateway/properties/limits",
         "/properties/gateway/properties/tools",
         "/properties/servers/additionalProperties",
         "/properties/filters/additionalProperties",

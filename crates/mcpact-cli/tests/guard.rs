@@ -127,6 +127,41 @@ fn stopped_gateway_leaves_no_processes() {
     assert_eq!(survivors(&tree), Vec::<String>::new());
 }
 
+/// Every user can read a command line. The program gets its arguments unchanged, and no variable of the guard.
+#[test]
+fn guard_hides_the_arguments_of_its_program() {
+    const SCRIPT: &str = r#"
+printf '[%s]' "$@" > "$NOTES/args"
+env | grep MCPACT_GUARD > "$NOTES/variables"
+exec "$MCPACT" everything
+"#;
+    let notes = tempfile::tempdir().unwrap();
+    let long = "x".repeat(100_000);
+    let args = ["--token=hunter2", "", "two words", &long];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+    command
+        .args(["bridge", "--era", "legacy", "--", "sh", "-c", SCRIPT, "sh"])
+        .args(args)
+        .env("NOTES", notes.path())
+        .env("MCPACT", env!("CARGO_BIN_EXE_mcpact"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = TestProcess::spawn(&mut command);
+    writeln!(child.stdin.as_mut().unwrap(), "{INITIALIZE}").unwrap();
+    let line = child.first_line();
+    assert!(line.contains("serverInfo"), "{line}");
+    let note = |name: &str| fs::read_to_string(notes.path().join(name)).unwrap();
+    assert_eq!(note("args"), args.map(|arg| format!("[{arg}]")).concat());
+    assert_eq!(note("variables"), "");
+    let (guard, _) = processes()
+        .find(|(_, parent)| *parent == child.id())
+        .unwrap();
+    let shown = fs::read_to_string(format!("/proc/{guard}/cmdline")).unwrap();
+    assert!(shown.ends_with("\0--\0sh\0"), "{shown}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
 #[test]
 fn missing_program_is_named() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcpact"))
@@ -183,10 +218,8 @@ async fn two_hundred_process_trees_leave_no_processes() {
         };
         entries.filter(is_ours).count()
     };
-    let guard = Guard {
-        program: env!("CARGO_BIN_EXE_mcpact").into(),
-        args: vec!["guard".into()],
-    };
+    let mut guard = Guard::this_program(["guard"]);
+    guard.program = env!("CARGO_BIN_EXE_mcpact").into();
     let mark = format!("mcpact-tree-{}", std::process::id());
     let command = ChildCommand::new("sh")
         .with_args(["-c", SMALL_TREE])

@@ -1,23 +1,29 @@
 //! Approvals by the user: commands to start, values to send to a URL, and keys that expose the gateway.
 //!
-//! An approval covers one exact subject. For a command: the program and the contents of its file, the arguments, the
-//! names of the variables, the values of variables that decide which code runs, the working directory, and the
-//! variables and files shared with the server. For a URL: the URL and the values sent to it. For a key: its values in
-//! this config. Any change needs a new approval; the name of the server does not matter.
+//! An approval covers one exact subject. For a command: the program and its script with the contents of their files, the
+//! arguments, the variables, the working directory, and the variables and files shared with the server. Values that come
+//! from references, inherited variables and files count by name, unless they decide which code runs. For a URL: the URL
+//! and the values sent to it. For a key: its values in this config. Any change needs a new approval; the name of the
+//! server does not matter.
 
-use std::collections::BTreeMap;
+mod code;
+mod file;
+mod key;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
-use mcpact_transport::stdio::child::LaunchProblem;
-use sha2::{Digest as _, Sha256};
+use mcpact_transport::address::ListenAddress;
+use mcpact_transport::private_file;
+use mcpact_transport::stdio::child::{Sandbox, SandboxLevel, StartCheck};
 
-use super::secret::ExpandedText;
+use self::code::{Code, MissingCode, Unpinned};
+use self::key::DigestKey;
+use super::secret::{EnvOrigin, EnvValue, ExpandedText};
 use super::source::Span;
-use super::tree::{Node, Table, Value};
+use super::tree::{Table, Value};
 use crate::source::PartsDigest;
 use crate::{
     CommandLaunch, GatewayConfig, Launch, Problem, ProxyConfig, Severity, SharedIn, SharedValue,
@@ -63,41 +69,104 @@ pub struct ApprovalSubject {
     pub kind: ApprovalKind,
     /// Details, each with a label.
     pub lines: Vec<(&'static str, String)>,
-    /// Digest of everything above, including the contents of the program.
+    /// Digest of everything above, including the contents of the program and its script.
     pub digest: String,
+    /// Sentences about what the approval does not cover.
+    pub notes: Vec<String>,
+    /// Package that is started without a version.
+    pub unpinned: Option<UnpinnedPackage>,
 }
 
+/// A package that a runner starts in its newest version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnpinnedPackage {
+    /// Position of its argument.
+    pub position: usize,
+    /// Name of the runner, such as `npx`.
+    pub runner: String,
+    /// Argument as written in the config: the package, which may be joined to an option.
+    pub written: String,
+    /// Package as written in the config.
+    pub package: String,
+    /// Place of a version; `None` if no version can follow the package.
+    pub pin: Option<PackagePin>,
+}
+
+/// Place of a version in the argument that names a package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackagePin {
+    /// Name of the package, without tag and range.
+    pub name: String,
+    /// Argument up to the version.
+    pub before_version: String,
+}
+
+impl UnpinnedPackage {
+    fn of(found: &Unpinned, arg: &ExpandedText) -> Self {
+        let (written, value) = (arg.written(), arg.value());
+        // Of an argument with references, only the whole is known.
+        let package = written.get(found.option..).filter(|_| written == value);
+        let name = package.and_then(|package| package.get(..found.missing.name?));
+        let pin = name.map(|name| PackagePin {
+            name: name.to_owned(),
+            before_version: written[..found.option].to_owned() + name + found.missing.pin.mark(),
+        });
+        Self {
+            position: found.at,
+            runner: found.runner.clone(),
+            written: written.to_owned(),
+            package: package.unwrap_or(written).to_owned(),
+            pin,
+        }
+    }
+}
+
+/// What an approval of a command never covers.
+const NOT_COVERED: &str = "imported modules and the contents of packages are not covered";
+
 impl ApprovalSubject {
-    /// Subject of a launch in its current state; `None` if it needs no approval.
+    /// Subject of a launch in its current state; `None` if it needs no approval. Its digest holds for this user.
     ///
     /// # Errors
-    /// The program cannot be read.
-    pub fn of(launch: &Launch) -> io::Result<Option<Self>> {
+    /// The program, its script or the key of the user cannot be read.
+    pub fn of(launch: &Launch, approvals: &Approvals) -> io::Result<Option<Self>> {
         match launch {
-            Launch::Command(command) => Self::of_command(command).map(Some),
+            Launch::Command(command) => {
+                let launch = command.found();
+                let code = Code::of(&launch)?;
+                Self::of_command(&launch, &code, approvals).map(Some)
+            }
             Launch::Url(url) if !url.shared_values.is_empty() => Ok(Some(Self::of_url(url))),
             Launch::Url(_) | Launch::Builtin(_) => Ok(None),
         }
     }
 
-    fn of_command(launch: &CommandLaunch) -> io::Result<Self> {
-        let launch = launch.found();
-        let program = launch.program.value();
+    fn of_command(launch: &CommandLaunch, code: &Code, approvals: &Approvals) -> io::Result<Self> {
         let folder = launch.cwd.as_ref().map(|cwd| cwd.value().to_owned());
         let mut hash = PartsDigest::default();
-        hash.add(&program_contents(Path::new(program))?);
-        hash.add(program.as_bytes());
+        hash.add(b"command 2");
+        hash.add_code(code);
         hash.add(folder.as_deref().unwrap_or_default().as_bytes());
+        let mut keyed = KeyedValues::new(approvals);
         hash.add(launch.env.len().to_string().as_bytes());
         for (name, value) in &launch.env {
             hash.add(name.as_bytes());
-            // Other values may be secrets, and may change.
-            if loads_code(name) {
-                hash.add(value.reveal_raw().as_encoded_bytes());
+            keyed.add_variable(&mut hash, name, value)?;
+        }
+        hash.add(launch.args.len().to_string().as_bytes());
+        for (at, arg) in launch.args.iter().enumerate() {
+            let is_by_value = at < code.selecting && !is_plain_assignment(arg.value());
+            if is_by_value && arg.has_variables() {
+                hash.add(b"value");
+                keyed.add(&mut hash, arg.value().as_bytes())?;
+            } else {
+                hash.add(arg.reference().as_bytes());
             }
         }
-        let args = launch.args.iter();
-        args.for_each(|arg| hash.add(arg.value().as_bytes()));
+        let sandbox = &launch.confinement.sandbox;
+        for arg in sandbox.args() {
+            hash.add(arg.as_encoded_bytes());
+        }
         let mut digest = hash.finish();
         if !launch.shared_values.is_empty() {
             // Hashed separately, so that no argument can pass for a shared value.
@@ -107,9 +176,11 @@ impl ApprovalSubject {
             hash.add_shared(&launch.shared_values);
             digest = hash.finish();
         }
-        let mut lines = vec![("program", program.to_owned())];
-        let written = launch.args.iter().map(|arg| arg.written().to_owned());
-        lines.extend(written.map(|arg| ("argument", arg)));
+        let files = code.files.iter();
+        let files = files.map(|file| (file.role, file.path.display().to_string()));
+        let mut lines: Vec<(&'static str, String)> = files.collect();
+        let written = |at: usize| launch.args[at].written().to_owned();
+        lines.extend((0..launch.args.len()).map(|at| ("argument", written(at))));
         let variables = launch.env.iter().map(|(name, value)| {
             let shown = || format!("{name}={}", without_passwords(value.reveal()));
             let shown = loads_code(name).then(shown);
@@ -117,11 +188,24 @@ impl ApprovalSubject {
         });
         lines.extend(variables.map(|variable| ("variable", variable)));
         lines.extend(folder.map(|folder| ("in folder", folder)));
+        lines.extend(sandbox_lines(sandbox));
         lines.extend(shown(&launch.shared_values));
+        let unpinned = code.unpinned.as_ref();
+        let unpinned = unpinned.map(|found| UnpinnedPackage::of(found, &launch.args[found.at]));
+        let missing = code.missing.as_ref().map(|missing| match missing {
+            MissingCode::Argument(at) => format!("`{}`", written(*at)),
+            MissingCode::Program(name) => format!("what `{name}` runs"),
+        });
+        let missing =
+            missing.map(|code| format!("no file found for {code}: its code is not covered"));
+        let mut notes: Vec<String> = missing.into_iter().collect();
+        notes.push(NOT_COVERED.to_owned());
         Ok(Self {
             kind: ApprovalKind::Start,
             lines,
             digest,
+            notes,
+            unpinned,
         })
     }
 
@@ -143,6 +227,8 @@ impl ApprovalSubject {
             kind: ApprovalKind::Send,
             lines,
             digest: hash.finish(),
+            notes: Vec::new(),
+            unpinned: None,
         }
     }
 
@@ -155,11 +241,7 @@ impl ApprovalSubject {
         file: &Path,
     ) -> Self {
         let file = file.display().to_string();
-        // A literal token is known to the author of the config.
-        let token = gateway.token.as_ref().map(|_| {
-            let written = gateway.token_written.as_deref();
-            written.unwrap_or("as written in the config").to_owned()
-        });
+        let token = tokens_as_written(gateway);
         let mut hash = PartsDigest::default();
         hash.add(b"open");
         hash.add(file.as_bytes());
@@ -176,8 +258,41 @@ impl ApprovalSubject {
             kind: ApprovalKind::Open,
             lines,
             digest: hash.finish(),
+            notes: Vec::new(),
+            unpinned: None,
         }
     }
+}
+
+/// Returns what a sandbox allows; nothing without one.
+fn sandbox_lines(sandbox: &Sandbox) -> Vec<(&'static str, String)> {
+    if sandbox.level == SandboxLevel::Off {
+        return Vec::new();
+    }
+    let paths = |label, paths: &[PathBuf]| {
+        let paths: Vec<_> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        paths.into_iter().map(move |path| (label, path))
+    };
+    let mut lines = vec![("sandbox", sandbox.level.as_str().to_owned())];
+    lines.extend(paths("may read", &sandbox.read));
+    lines.extend(paths("may write", &sandbox.write));
+    let ports = sandbox.ports.iter();
+    lines.extend(ports.map(|port| ("may connect to port", port.to_string())));
+    lines
+}
+
+/// Returns where the tokens come from. A literal token is known to the author of the config.
+fn tokens_as_written(gateway: &GatewayConfig) -> Option<String> {
+    let shown = |written: Option<&str>| written.unwrap_or("as written in the config").to_owned();
+    let single = gateway.token.as_ref();
+    let single = single.map(|_| shown(gateway.token_written.as_deref()));
+    let named = gateway.tokens.iter();
+    let named = named.map(|(name, token)| format!("{name}: {}", shown(token.written.as_deref())));
+    let all: Vec<String> = single.into_iter().chain(named).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 impl ExposingKey {
@@ -201,7 +316,77 @@ fn shown(all: &[SharedValue]) -> impl Iterator<Item = (&'static str, String)> {
     locations.map(|location| ("is sent", location))
 }
 
+/// Returns true for `NAME=VALUE`, as `env` takes it, of a variable that selects no code.
+fn is_plain_assignment(arg: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = arg.split_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(is_part) && !loads_code(name))
+}
+
+/// Values that may be secrets, hashed with the key of the user. The key is created with the first value, so that other
+/// digests are the same for every user.
+struct KeyedValues<'a> {
+    approvals: &'a Approvals,
+    key: Option<DigestKey>,
+}
+
+impl<'a> KeyedValues<'a> {
+    const fn new(approvals: &'a Approvals) -> Self {
+        Self {
+            approvals,
+            key: None,
+        }
+    }
+
+    fn add(&mut self, hash: &mut PartsDigest, value: &[u8]) -> io::Result<()> {
+        let key = match &self.key {
+            Some(key) => key,
+            None => self.key.insert(self.approvals.key()?),
+        };
+        hash.add(&key.digest(value));
+        Ok(())
+    }
+
+    fn add_variable(
+        &mut self,
+        hash: &mut PartsDigest,
+        name: &str,
+        value: &EnvValue,
+    ) -> io::Result<()> {
+        let is_by_value = loads_code(name);
+        match &value.origin {
+            EnvOrigin::Named(origin) if !is_by_value => {
+                hash.add(b"origin");
+                hash.add(origin.as_bytes());
+                Ok(())
+            }
+            EnvOrigin::Mixed(text) if !is_by_value => {
+                hash.add(b"mixed");
+                self.add(hash, text.reveal().as_bytes())
+            }
+            _ => {
+                hash.add(b"value");
+                self.add(hash, value.reveal_raw().as_encoded_bytes())
+            }
+        }
+    }
+}
+
 impl PartsDigest {
+    fn add_code(&mut self, code: &Code) {
+        self.add(code.files.len().to_string().as_bytes());
+        for file in &code.files {
+            self.add(file.role.as_bytes());
+            self.add(file.path.as_os_str().as_encoded_bytes());
+            if let Some(contents) = &file.contents {
+                self.add(contents);
+                self.add(file.state.real.as_os_str().as_encoded_bytes());
+            } else {
+                self.add(b"by path");
+            }
+        }
+    }
+
     fn add_shared(&mut self, all: &[SharedValue]) {
         for SharedValue { location, source } in all {
             match location {
@@ -211,73 +396,6 @@ impl PartsDigest {
                 SharedIn::Key(key) => self.add(format!("key {key}").as_bytes()),
             }
             self.add(source.as_bytes());
-        }
-    }
-}
-
-/// Digest of a program; the error is a [`LaunchProblem`] if it cannot be started either.
-fn program_contents(path: &Path) -> io::Result<[u8; 32]> {
-    contents(path).map_err(|error| {
-        let launch_problem = LaunchProblem::at(&[path.to_owned()]);
-        launch_problem.map_or(error, io::Error::other)
-    })
-}
-
-/// Digest of a file; cached until the file changes.
-fn contents(path: &Path) -> io::Result<[u8; 32]> {
-    /// Maximum number of cached digests.
-    const PROGRAMS: usize = 256;
-    static KNOWN: Mutex<BTreeMap<FileStamp, [u8; 32]>> = Mutex::new(BTreeMap::new());
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut file = File::open(path)?;
-    let file_stamp = file_stamp(&file.metadata()?);
-    if let Some(digest) = file_stamp.and_then(|file_stamp| known().get(&file_stamp).copied()) {
-        return Ok(digest);
-    }
-    let digest = digest(&mut file)?;
-    if let Some(file_stamp) = file_stamp {
-        let mut known = known();
-        if known.len() >= PROGRAMS {
-            known.clear();
-        }
-        known.insert(file_stamp, digest);
-    }
-    Ok(digest)
-}
-
-/// Identity, size and change time of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FileStamp {
-    device: u64,
-    node: u64,
-    size: u64,
-    when: (i64, i64),
-}
-
-/// `None` where the system does not provide it.
-#[cfg(unix)]
-fn file_stamp(file: &fs::Metadata) -> Option<FileStamp> {
-    use std::os::unix::fs::MetadataExt as _;
-    Some(FileStamp {
-        device: file.dev(),
-        node: file.ino(),
-        size: file.size(),
-        when: (file.ctime(), file.ctime_nsec()),
-    })
-}
-
-#[cfg(not(unix))]
-fn file_stamp(_: &fs::Metadata) -> Option<FileStamp> {
-    None
-}
-
-fn digest(file: &mut File) -> io::Result<[u8; 32]> {
-    let mut hash = Sha256::new();
-    let mut chunk = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut chunk)? {
-            0 => return Ok(hash.finalize().into()),
-            read => hash.update(&chunk[..read]),
         }
     }
 }
@@ -293,6 +411,11 @@ impl Approvals {
     #[must_use]
     pub const fn in_file(path: PathBuf) -> Self {
         Self { path }
+    }
+
+    /// Key of the user, in a file beside the approvals.
+    fn key(&self) -> io::Result<DigestKey> {
+        DigestKey::in_file(&self.path.with_extension("key"))
     }
 
     fn text(&self) -> io::Result<String> {
@@ -328,7 +451,7 @@ impl Approvals {
             return Ok(());
         }
         if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder)?;
+            private_file::create_folder(folder)?;
         }
         let mut options = OpenOptions::new();
         options.append(true).create(true);
@@ -340,6 +463,11 @@ impl Approvals {
         let about: String = about.chars().filter(|c| !c.is_control()).collect();
         // A single write keeps lines of concurrent approvals intact.
         let mut file = options.open(&self.path)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        }
         file.write_all(format!("{digest} {about}\n").as_bytes())?;
         file.sync_all()
     }
@@ -354,17 +482,43 @@ pub struct Approval {
     pub approvals: Approvals,
 }
 
+/// Result of checking an approval.
+#[derive(Clone, Debug)]
+pub enum ApprovalState {
+    /// The launch is approved, or needs no approval. The check finds files of a command that were exchanged since then.
+    Approved(Option<StartCheck>),
+    /// The subject is not approved.
+    Missing(Box<ApprovalSubject>),
+}
+
 impl Approval {
-    /// Subject of the launch if it is not approved. Reads the program from disk.
+    /// Checks the launch in its current state. Reads the program and its script from disk.
     ///
     /// # Errors
-    /// The program or the approvals cannot be read.
-    pub fn missing(&self) -> io::Result<Option<ApprovalSubject>> {
-        let Some(subject) = ApprovalSubject::of(&self.launch)? else {
-            return Ok(None);
+    /// The program, its script or the approvals cannot be read.
+    pub fn check(&self) -> io::Result<ApprovalState> {
+        let Launch::Command(command) = &self.launch else {
+            return match ApprovalSubject::of(&self.launch, &self.approvals)? {
+                Some(subject) => self.state(subject, None),
+                None => Ok(ApprovalState::Approved(None)),
+            };
         };
-        let is_approved = self.approvals.contains(&subject.digest)?;
-        Ok((!is_approved).then_some(subject))
+        let launch = command.found();
+        let code = Code::of(&launch)?;
+        let subject = ApprovalSubject::of_command(&launch, &code, &self.approvals)?;
+        let check = StartCheck(Arc::new(move || code.verify(&launch)));
+        self.state(subject, Some(check))
+    }
+
+    fn state(
+        &self,
+        subject: ApprovalSubject,
+        check: Option<StartCheck>,
+    ) -> io::Result<ApprovalState> {
+        Ok(match self.approvals.contains(&subject.digest)? {
+            true => ApprovalState::Approved(check),
+            false => ApprovalState::Missing(Box::new(subject)),
+        })
     }
 }
 
@@ -402,7 +556,7 @@ pub struct ExposingKey {
 pub(super) const LISTEN: &str = "listen";
 
 /// Keys that can expose the gateway, and their effect. `token` is not listed: any token reduces the set of callers.
-const ROWS: [(&str, &str); 4] = [
+const ROWS: [(&str, &str); 5] = [
     (LISTEN, "lets other machines connect"),
     (
         "allow_remote",
@@ -416,6 +570,10 @@ const ROWS: [(&str, &str); 4] = [
         "allow_origins",
         "lets web pages of this origin call the gateway",
     ),
+    (
+        "allow_users",
+        "lets other users of this machine call the gateway without a token",
+    ),
 ];
 
 /// Values that expose the gateway: an address beyond loopback, `true`, or every item of a list.
@@ -423,14 +581,20 @@ fn exposing_values(value: &Value) -> Vec<ExpandedText> {
     match value {
         Value::Text(text) => {
             // Invalid addresses are reported elsewhere.
-            let address = text.value().parse::<SocketAddr>();
-            let is_open = address.is_ok_and(|address| !address.ip().is_loopback());
+            let address = text.value().parse::<ListenAddress>();
+            let is_open = address.is_ok_and(|address| !address.is_local());
             is_open.then(|| text.clone()).into_iter().collect()
         }
         Value::Flag(true) => vec![ExpandedText::from("true")],
         Value::List(items) => {
-            let texts = items.iter().filter_map(Node::text);
-            texts.cloned().collect()
+            let values = items.iter().filter_map(|item| match &item.value {
+                Value::Text(text) => Some(text.clone()),
+                // A user id.
+                Value::Whole(id) => Some(ExpandedText::from(id.to_string().as_str())),
+                Value::Fraction(id) => Some(ExpandedText::from(id.to_string().as_str())),
+                _ => None,
+            });
+            values.collect()
         }
         _ => Vec::new(),
     }
@@ -461,88 +625,19 @@ impl ExposingKey {
     }
 }
 
+#[cfg(unix)]
+#[cfg(test)]
+mod command_tests;
+#[cfg(unix)]
+#[cfg(test)]
+mod coverage_tests;
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use mcpact_transport::stdio::child::Confinement;
+    use std::collections::BTreeMap;
 
     use super::*;
     use crate::{ExpandedText, Secret};
-
-    fn launch(program: &Path) -> CommandLaunch {
-        let program = program.to_string_lossy().into_owned();
-        CommandLaunch {
-            program: ExpandedText::new(program.clone(), program),
-            args: vec![ExpandedText::new("a b", "a b")],
-            env: [(String::from("TOKEN"), Secret::new("hunter2"))].into(),
-            cwd: None,
-            confinement: Confinement::default(),
-            shared_values: Vec::new(),
-        }
-    }
-
-    fn told(key: &str, source: &str) -> SharedValue {
-        SharedValue {
-            location: SharedIn::Key(key.to_owned()),
-            source: source.to_owned(),
-        }
-    }
-
-    /// Any change of the command changes the digest; the value of a variable only if it decides which code runs.
-    #[test]
-    fn approval_covers_one_exact_command() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("server");
-        fs::write(&program, "one").unwrap();
-        let usual = launch(&program);
-        let digest = |launch: &CommandLaunch| ApprovalSubject::of_command(launch).unwrap().digest;
-        let first = digest(&usual);
-        let mut other_value = usual.clone();
-        other_value.env.insert("TOKEN".into(), Secret::new("x"));
-        assert_eq!(first, digest(&other_value));
-        let mut loading = usual.clone();
-        loading
-            .env
-            .insert("NODE_OPTIONS".into(), Secret::new("--require=/a.js"));
-        let mut loading_other = loading.clone();
-        loading_other
-            .env
-            .insert("NODE_OPTIONS".into(), Secret::new("--require=/b.js"));
-        assert_ne!(
-            digest(&loading),
-            digest(&loading_other),
-            "changed code needs a new approval"
-        );
-        let shown = ApprovalSubject::of_command(&loading).unwrap().lines;
-        let variable = ("variable", String::from("NODE_OPTIONS=--require=/a.js"));
-        assert!(shown.contains(&variable), "{shown:?}");
-        let indexed = |addresses: &str| {
-            let mut launch = usual.clone();
-            let addresses = Secret::new(addresses);
-            launch.env.insert("UV_EXTRA_INDEX_URL".into(), addresses);
-            ApprovalSubject::of_command(&launch).unwrap()
-        };
-        let index = indexed("https://a.example/@x https://ada:hunter3@b.example/simple");
-        let variable = "UV_EXTRA_INDEX_URL=https://a.example/@x https://…@b.example/simple";
-        let shown = &index.lines;
-        assert!(
-            shown.contains(&("variable", variable.to_owned())),
-            "{shown:?}"
-        );
-        assert_ne!(index.digest, indexed("https://evil.example/simple").digest);
-        let mut others = vec![usual.clone(); 6];
-        others[0].args = vec![ExpandedText::new("a", "a"), ExpandedText::new("b", "b")];
-        others[1].env.insert("MORE".into(), Secret::new("x"));
-        others[2].cwd = Some(ExpandedText::new("/", "/"));
-        others[3].args.clear();
-        others[4].shared_values = vec![told("answers.sampling", "${TOKEN}")];
-        others[5].shared_values = vec![told("answers.sampling", "${OTHER}")];
-        let digests: BTreeSet<String> = others.iter().chain([&usual]).map(digest).collect();
-        assert_eq!(digests.len(), 7, "{digests:?}");
-        fs::write(&program, "two").unwrap();
-        assert_ne!(first, digest(&usual), "another program at the same path");
-    }
 
     /// The digest covers the URL, the headers and the sources of the values, but not the values.
     #[test]
@@ -560,9 +655,11 @@ mod tests {
             })
         };
         let url = "https://a.example/";
-        let subject = ApprovalSubject::of(&shared_values(url, header("X"), "${TOKEN}"))
-            .unwrap()
-            .unwrap();
+        let of = |launch: &Launch| {
+            let approvals = Approvals::in_file("unused".into());
+            ApprovalSubject::of(launch, &approvals).unwrap()
+        };
+        let subject = of(&shared_values(url, header("X"), "${TOKEN}")).unwrap();
         assert_eq!(subject.kind, ApprovalKind::Send);
         assert!(!format!("{subject:?}").contains("hunter2"), "{subject:?}");
         assert_eq!(
@@ -579,7 +676,7 @@ mod tests {
             shared_values(url, SharedIn::Key(String::from("X")), "${TOKEN}"),
             shared_values(url, header("X"), "${OTHER}"),
         ] {
-            let other = ApprovalSubject::of(&other).unwrap().unwrap();
+            let other = of(&other).unwrap();
             assert_ne!(subject.digest, other.digest, "{other:?}");
         }
         let plain = UrlLaunch {
@@ -588,7 +685,7 @@ mod tests {
             proxy: ProxyConfig::System,
             shared_values: Vec::new(),
         };
-        assert_eq!(ApprovalSubject::of(&Launch::Url(plain)).unwrap(), None);
+        assert_eq!(of(&Launch::Url(plain)), None);
     }
 
     /// The file is private, and rejected if it is world-writable.
@@ -621,8 +718,9 @@ mod exposing_keys_tests {
     use crate::read::tests::{found_in, taken_from};
 
     /// Keys that never expose the gateway to more callers.
-    const NOT_EXPOSING: [&str; 29] = [
+    const NOT_EXPOSING: [&str; 32] = [
         "token",
+        "tokens",
         "tls_cert",
         "tls_key",
         "sse",
@@ -630,6 +728,7 @@ mod exposing_keys_tests {
         "control",
         "names",
         "separator",
+        "sandbox",
         "watch",
         "drain_seconds",
         "list_seconds",
@@ -651,6 +750,7 @@ mod exposing_keys_tests {
         "answers",
         "tools",
         "commands",
+        "limits",
     ];
 
     /// Every key of `[gateway]` is classified.
@@ -689,6 +789,8 @@ mod exposing_keys_tests {
                 "allow_origins = [\"https://a.example\"]",
                 &["allow_origins"],
             ),
+            ("allow_users = []", &[]),
+            ("allow_users = [1001]", &["allow_users"]),
         ] {
             let text = format!("[gateway]\n{text}\n");
             let catalog = taken_from("mcpact.toml", &text);

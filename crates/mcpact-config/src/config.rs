@@ -1,7 +1,6 @@
 //! Typed form of the config.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,13 +9,14 @@ use mcpact_engine::client::EraMode;
 use mcpact_engine::policy::Policy;
 use mcpact_spec::Capability;
 use mcpact_translate::input::DefaultAnswers;
-use mcpact_transport::stdio::child::Confinement;
+use mcpact_transport::address::ListenAddress;
+use mcpact_transport::stdio::child::{Confinement, SandboxLevel};
 
 use super::approvals::{self, ExposingKey};
 use super::expand::OnMissing;
 use super::hosts::{self, AllowHostsSource};
 use super::name::ServerName;
-use super::secret::{ExpandedText, Secret};
+use super::secret::{EnvValue, ExpandedText, Secret};
 use super::tree::SharedValue;
 use super::{Catalog, read};
 
@@ -24,19 +24,23 @@ use super::{Catalog, read};
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayConfig {
     /// Listen address for HTTP clients.
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// Bearer token required from clients.
     pub token: Option<Secret>,
     /// Reference to the token, if the config contains only a variable or file.
     pub token_written: Option<String>,
     /// Variable of the token, if the config contains a default for it.
     pub token_variable: Option<String>,
+    /// Bearer tokens by the name of their holder.
+    pub tokens: BTreeMap<String, NamedToken>,
     /// Allows listening beyond loopback without a token.
     pub allow_remote: bool,
     /// Additional accepted host names.
     pub allow_hosts: Vec<String>,
     /// Origins allowed to call from web pages.
     pub allow_origins: Vec<String>,
+    /// User ids of this machine that are served without a token, besides the gateway's own and root.
+    pub allow_users: Vec<u32>,
     /// Paths of TLS certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Serves clients of 2024-11-05 on `/sse`.
@@ -69,10 +73,31 @@ pub struct GatewayConfig {
     pub answers_shared: Vec<SharedValue>,
     /// Tools that clients of many servers are shown.
     pub tools: ToolListing,
+    /// Sandbox of servers that set none.
+    pub sandbox: SandboxLevel,
     /// Rules for programs.
     pub commands: CommandRules,
+    /// Memory for messages in bytes; 0 means the default of this machine.
+    pub memory: usize,
     /// Keys that expose the gateway to more callers than the defaults.
     pub exposing_keys: Vec<ExposingKey>,
+}
+
+/// Bearer token with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedToken {
+    /// Token.
+    pub secret: Secret,
+    /// Reference to the token, if the config contains only a variable or file.
+    pub written: Option<String>,
+}
+
+impl GatewayConfig {
+    /// Returns `true` if clients need a token.
+    #[must_use]
+    pub fn requires_token(&self) -> bool {
+        self.token.is_some() || !self.tokens.is_empty()
+    }
 }
 
 /// Naming of tools and prompts.
@@ -155,8 +180,8 @@ pub struct ServerConfig {
     pub prefix: Option<String>,
     /// Selection of tools.
     pub tools: ToolFilter,
-    /// Treatment of changed tools.
-    pub changed_tools: ChangedTools,
+    /// Treatment of changed tools; `None` is the default of the gateway.
+    pub changed_tools: Option<ChangedTools>,
     /// Protocol era.
     pub era: EraMode,
     /// Capabilities required from the server.
@@ -190,7 +215,7 @@ pub struct CommandLaunch {
     /// Arguments.
     pub args: Vec<ExpandedText>,
     /// Variables, besides those every child inherits.
-    pub env: BTreeMap<String, Secret>,
+    pub env: BTreeMap<String, EnvValue>,
     /// Working directory.
     pub cwd: Option<ExpandedText>,
     /// Process limits.
@@ -419,11 +444,12 @@ impl GatewayConfig {
     /// Warning and hint if other hosts can reach the gateway, but no host name is accepted.
     #[must_use]
     pub fn missing_host_warning(&self) -> Option<(String, String)> {
-        hosts::missing_host_warning(self.listen, &self.allow_hosts, AllowHostsSource::InConfig)
+        let listen = self.listen.tcp()?;
+        hosts::missing_host_warning(listen, &self.allow_hosts, AllowHostsSource::InConfig)
     }
 
     /// Overrides the configured listen address.
-    pub fn override_listen(&mut self, address: SocketAddr) {
+    pub fn override_listen(&mut self, address: ListenAddress) {
         self.listen = address;
         self.exposing_keys
             .retain(|found| found.key != approvals::LISTEN);
@@ -452,7 +478,7 @@ impl ServerConfig {
             tags: BTreeSet::new(),
             prefix: None,
             tools: ToolFilter::default(),
-            changed_tools: ChangedTools::default(),
+            changed_tools: None,
             era: EraMode::Auto,
             require: Vec::new(),
             declare: Vec::new(),

@@ -167,6 +167,32 @@ impl<'t, 'f> Fields<'t, 'f> {
         texts
     }
 
+    /// List of users, as names or ids.
+    pub(super) fn users(&mut self, name: &str) -> Vec<(String, Span)> {
+        let Some(member) = self.member(name) else {
+            return Vec::new();
+        };
+        let Value::List(items) = &member.node.value else {
+            self.mismatch(name, &member.node, "a list of user names and ids");
+            return Vec::new();
+        };
+        let mut users = Vec::new();
+        for item in items {
+            match (item.text(), whole(item)) {
+                (Some(text), _) => users.push((text.value().to_owned(), item.span)),
+                (None, Some(id)) => users.push((id.to_string(), item.span)),
+                (None, None) => {
+                    let kind = item.kind();
+                    let message = format!(
+                        "`{name}` must be a list of user names and ids, but contains {kind}"
+                    );
+                    self.findings.error(item.span, message);
+                }
+            }
+        }
+        users
+    }
+
     /// List of strings without positions.
     pub(super) fn words(&mut self, name: &str) -> Vec<String> {
         let texts = self.texts(name).into_iter();
@@ -282,6 +308,31 @@ impl<'t, 'f> Fields<'t, 'f> {
             }
             _ => 0,
         }
+    }
+
+    /// List of integers within their limits.
+    pub(super) fn counts(&mut self, name: &str) -> Vec<u32> {
+        let (Some(member), Some(Kind::Counts([least, most]))) =
+            (self.member(name), self.kind(name))
+        else {
+            return Vec::new();
+        };
+        let Value::List(items) = &member.node.value else {
+            self.mismatch(name, &member.node, "a list of integers");
+            return Vec::new();
+        };
+        let mut counts = Vec::new();
+        for item in items {
+            match whole(item).filter(|given| (least..=most).contains(given)) {
+                Some(given) => counts.push(given),
+                None => {
+                    let name = self.written(name);
+                    let message = format!("`{name}` must contain integers from {least} to {most}");
+                    self.findings.error(item.span, message);
+                }
+            }
+        }
+        counts
     }
 
     /// Duration within its limits.

@@ -13,7 +13,7 @@ use super::keys;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
 use super::read::{check_import, is_unknown_number};
-use super::source::Source;
+use super::source::{Source, is_misleading};
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
 use crate::local_host::HostEnvironment;
@@ -218,7 +218,7 @@ impl Import {
         for Member { key, node, .. } in &table.0 {
             if let Some(value) = toml_value(node) {
                 // Writing to a string cannot fail.
-                let _ = writeln!(text, "{key} = {value}");
+                let _ = writeln!(text, "{} = {value}", toml_key(key));
             }
         }
         match &self.gateway {
@@ -381,25 +381,66 @@ fn has_no_servers(source: &Source) -> bool {
 }
 
 fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    text.replace(is_misleading, " ")
 }
 
-fn toml_value(node: &Node) -> Option<toml::Value> {
+/// Formats a value on one line, with escapes for misleading characters.
+fn toml_value(node: &Node) -> Option<String> {
     Some(match &node.value {
         Value::Null => return None,
-        Value::Flag(flag) => toml::Value::Boolean(*flag),
-        Value::Whole(number) => toml::Value::Integer(*number),
-        Value::Fraction(number) => toml::Value::Float(*number),
-        Value::Text(text) => toml::Value::String(text.value().to_owned()),
-        Value::List(items) => toml::Value::Array(items.iter().filter_map(toml_value).collect()),
+        Value::Flag(flag) => flag.to_string(),
+        Value::Whole(number) => number.to_string(),
+        Value::Fraction(number) => toml::Value::Float(*number).to_string(),
+        Value::Text(text) => toml_text(text.value()),
+        Value::List(items) => {
+            let items: Vec<String> = items.iter().filter_map(toml_value).collect();
+            format!("[{}]", items.join(", "))
+        }
         Value::Table(table) => {
-            let members = table
-                .0
-                .iter()
-                .filter_map(|member| Some((member.key.clone(), toml_value(&member.node)?)));
-            toml::Value::Table(members.collect())
+            let members = table.0.iter().filter_map(|member| {
+                Some(format!(
+                    "{} = {}",
+                    toml_key(&member.key),
+                    toml_value(&member.node)?
+                ))
+            });
+            let members: Vec<String> = members.collect();
+            match members.is_empty() {
+                true => String::from("{}"),
+                false => format!("{{ {} }}", members.join(", ")),
+            }
         }
     })
+}
+
+fn toml_key(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    match !key.is_empty() && key.chars().all(is_bare) {
+        true => key.to_owned(),
+        false => toml_text(key),
+    }
+}
+
+/// Formats a string; TOML has escapes only in basic strings, the form that is used if they are needed.
+fn toml_text(text: &str) -> String {
+    if !text.contains(is_misleading) {
+        return toml::Value::String(text.to_owned()).to_string();
+    }
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if is_misleading(c) => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 #[cfg(test)]
@@ -448,6 +489,28 @@ mod tests {
         );
         let text = import.text.replace("${API_KEY}", "x");
         assert_eq!(taken_from("mcpact.toml", &text).servers.len(), 3);
+    }
+
+    /// Characters that a terminal obeys or hides are escaped in every part, and the text stays a config.
+    #[test]
+    fn misleading_characters_are_escaped() {
+        let json = r#"{"mcpServers": {"a\u001b[2J": {"command": "x\u202ey", "args": ["one\ntwo", "\u009b31m\"", "tab\t"],
+            "env": {"K\u200b": "v\u0007"}}}}"#;
+        let import = imported(&[("a\u{1b}]0;\u{202e}.json", json)]);
+        assert!(
+            !import.text.contains(|c| c != '\n' && is_misleading(c)),
+            "{}",
+            import.text
+        );
+        let catalog = taken_from("mcpact.toml", &import.text);
+        let launch = &catalog.servers.values().next().unwrap().launch;
+        let Launch::Command(command) = launch else {
+            panic!("{launch:?}");
+        };
+        let args: Vec<&str> = command.args.iter().map(|arg| arg.value()).collect();
+        assert_eq!(command.program.value(), "x\u{202e}y");
+        assert_eq!(args, ["one\ntwo", "\u{9b}31m\"", "tab\t"]);
+        assert_eq!(command.env["K\u{200b}"].reveal(), "v\u{7}");
     }
 
     /// Null values are dropped and reported.
@@ -520,7 +583,9 @@ mod tests {
         let started = |catalog: &Catalog| match &catalog.servers["a"].launch {
             Launch::Command(command) => {
                 let args = command.args.iter().map(|arg| arg.value().to_owned());
-                (args.collect::<Vec<_>>(), command.env.clone())
+                let env = command.env.iter();
+                let env = env.map(|(name, value)| (name.clone(), value.reveal().to_owned()));
+                (args.collect::<Vec<_>>(), env.collect::<Vec<_>>())
             }
             other => panic!("{other:?}"),
         };

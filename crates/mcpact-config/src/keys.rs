@@ -5,7 +5,7 @@
 mod gateway;
 mod server;
 
-pub use gateway::{ANSWERS, COMMANDS, GATEWAY, POLICY, TOOLS};
+pub use gateway::{ANSWERS, COMMANDS, GATEWAY, LIMITS, POLICY, TOOLS};
 pub use server::FILTER;
 pub use server::{BUILTINS, EVERYTHING, SERVER};
 
@@ -27,6 +27,8 @@ pub enum Kind {
     Text(Option<&'static str>),
     /// List of strings, empty by default.
     Texts,
+    /// List of user names and user ids, empty by default.
+    Users,
     /// Table of strings, empty by default.
     TextTable,
     /// Table of lists of strings, empty by default.
@@ -35,6 +37,8 @@ pub enum Kind {
     Flag(bool),
     /// Integer, with minimum and maximum, and its default.
     Count([u32; 2], u32),
+    /// List of integers, each with minimum and maximum, empty by default.
+    Counts([u32; 2]),
     /// Duration in seconds, with minimum and maximum, and its default; fractions allowed.
     Seconds([f64; 2], f64),
     /// One of a fixed set of strings, with its default.
@@ -52,6 +56,9 @@ pub enum Kind {
 const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
     Key { name, kind, about }
 }
+
+/// Levels of `sandbox`.
+const SANDBOXES: &[&str] = &["off", "standard", "strict"];
 
 /// Keys of the root table.
 pub const ROOT: &[Key] = &[
@@ -83,6 +90,7 @@ pub fn find(keys: &'static [Key], name: &str) -> Option<&'static Key> {
 mod tests {
     use mcpact_engine::policy::Profile;
     use mcpact_spec::Revision;
+    use mcpact_transport::stdio::child::SandboxLevel;
 
     use super::*;
 
@@ -91,6 +99,14 @@ mod tests {
             Kind::Choice(of, _) | Kind::Choices(of) => of,
             _ => panic!("{name} is no choice"),
         }
+    }
+
+    #[test]
+    fn sandbox_levels_match_the_transport() {
+        let levels = SandboxLevel::ALL.iter().map(|level| level.as_str());
+        let levels: Vec<&str> = levels.collect();
+        assert_eq!(words(GATEWAY, "sandbox"), levels);
+        assert_eq!(words(SERVER, "sandbox"), levels);
     }
 
     #[test]
@@ -109,7 +125,12 @@ mod tests {
     /// Every key has a description, and a default within its limits.
     #[test]
     fn every_key_has_a_description_and_a_valid_default() {
-        let inner = COMMANDS.iter().chain(TOOLS).chain(ANSWERS).chain(FILTER);
+        let inner = COMMANDS
+            .iter()
+            .chain(LIMITS)
+            .chain(TOOLS)
+            .chain(ANSWERS)
+            .chain(FILTER);
         for key in ROOT.iter().chain(GATEWAY).chain(inner).chain(SERVER) {
             assert!(key.about.ends_with('.'), "{}", key.name);
             match key.kind {

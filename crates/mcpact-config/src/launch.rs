@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::{HttpSettings, Proxy, ProxyMode};
-use mcpact_transport::stdio::child::{ChildCommand, secret_args, url_password};
+use mcpact_transport::stdio::child::{ChildCommand, SandboxLevel, secret_args, url_password};
 
 use super::config::{CommandLaunch, Launch, ProxyConfig, ServerConfig, UrlLaunch};
 use super::local_host::program;
 use super::name::ServerName;
-use super::secret::{ExpandedText, Secret, query_values, with_words};
+use super::secret::{EnvValue, ExpandedText, Secret, query_values, with_words};
 use super::source::PartsDigest;
 use crate::local_host::ProgramLookup;
 
@@ -24,6 +24,18 @@ impl Launch {
             Self::Builtin(_) => Vec::new(),
         }
     }
+
+    /// Describes the sandbox on this system, such as `standard (landlock 7)`; `None` without one.
+    #[must_use]
+    pub fn sandbox(&self) -> Option<String> {
+        match self {
+            Self::Command(command) => {
+                let level = command.confinement.sandbox.level;
+                (level != SandboxLevel::Off).then(|| level.describe())
+            }
+            Self::Url(_) | Self::Builtin(_) => None,
+        }
+    }
 }
 
 impl CommandLaunch {
@@ -33,7 +45,7 @@ impl CommandLaunch {
     pub fn found(&self) -> Self {
         let program = program(&ProgramLookup {
             program: self.program.value(),
-            path: self.env.get("PATH").map(Secret::reveal),
+            path: self.env.get("PATH").map(EnvValue::reveal),
             folder: self.cwd.as_ref().map(ExpandedText::value),
         });
         let program = program.map(|path| self.program.with_value(path.to_string_lossy()));
@@ -53,7 +65,7 @@ impl CommandLaunch {
     /// Secret values and values of variables, for masking.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
-        let values = || self.env.values().map(Secret::reveal);
+        let values = || self.env.values().map(EnvValue::reveal);
         let mut found: Vec<String> = values().map(str::to_owned).collect();
         found.extend(values().filter_map(url_password).map(str::to_owned));
         found.extend(self.filled());

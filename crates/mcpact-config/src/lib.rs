@@ -34,18 +34,24 @@ mod tree;
 
 use std::collections::BTreeMap;
 
-pub use approvals::{Approval, ApprovalKind, ApprovalSubject, Approvals, ExposingKey};
+pub use approvals::{
+    Approval, ApprovalKind, ApprovalState, ApprovalSubject, Approvals, ExposingKey, PackagePin,
+    UnpinnedPackage,
+};
 pub use config::{
     Change, ChangedTools, Changes, CommandLaunch, CommandRules, FilterConfig, GatewayConfig,
-    Health, Launch, NameStyle, Probe, ProxyConfig, Restarts, RunSettings, ServerConfig, ShellRule,
-    Stage, Strategy, ToolFilter, ToolListing, ToolMode, UrlLaunch,
+    Health, Launch, NameStyle, NamedToken, Probe, ProxyConfig, Restarts, RunSettings, ServerConfig,
+    ShellRule, Stage, Strategy, ToolFilter, ToolListing, ToolMode, UrlLaunch,
 };
 pub use config_watcher::{ConfigDigest, ConfigWatcher};
 pub use expand::{OnMissing, expand_text};
 pub use hosts::{AllowHostsSource, host_problem, missing_host_warning, origin_problem};
 pub use load::{CatalogError, LoadedConfig, inspect, load, load_with, nearest_config, read_source};
 pub(crate) use local_host::is_writable_by_all;
-pub use local_host::{HostEnvironment, LocalHost, ProgramFacts, ProgramLookup, read_small};
+pub use local_host::{
+    HostEnvironment, LocalHost, ProgramFacts, ProgramLookup, is_readable_by_all, read_small,
+    readable_key_warning, user_id,
+};
 pub use name::{NameError, ServerName};
 pub use nearest::{listed, nearest, shortened};
 pub(crate) use policy::loads_code;
@@ -53,8 +59,8 @@ pub use policy_settings::PolicySettings;
 pub use problem::{Problem, Severity};
 pub use read::{ReadOutcome, read, read_with};
 pub use schema::json_schema;
-pub use secret::{ExpandedText, Secret, query_values, with_words};
-pub use source::{Digest, Position, Source, Span};
+pub use secret::{EnvValue, ExpandedText, Secret, query_values, with_words};
+pub use source::{Digest, Position, Source, Span, is_misleading};
 pub use tree::{SharedIn, SharedValue};
 
 /// A validated config.

@@ -14,6 +14,9 @@ use super::source::{Digest, without_mark};
 /// Maximum size of a file that holds a secret or variables.
 const MAX_BYTES: u64 = 64 << 10;
 
+/// Maximum size of `/etc/passwd`.
+const MAX_PASSWD_BYTES: u64 = 16 << 20;
+
 /// Folders in a project that belong to a client.
 const CLIENT_FOLDERS: &[&str] = &[
     ".vscode",
@@ -98,10 +101,18 @@ impl HostEnvironment for LocalHost {
         Path::new(path).exists()
     }
 
+    fn readable_by_all(&self, path: &Path) -> bool {
+        is_readable_by_all(path)
+    }
+
     fn writable_by_all(&self, path: &str) -> Option<String> {
         let path = std::path::absolute(path).ok()?;
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         world_writable_entry(&path, &real)
+    }
+
+    fn user_id(&self, user: &str) -> Option<u32> {
+        user_id(user)
     }
 
     fn program(&self, lookup: &ProgramLookup<'_>) -> ProgramFacts {
@@ -123,6 +134,21 @@ impl HostEnvironment for LocalHost {
             real: Some(real.to_string_lossy().into_owned()),
         }
     }
+}
+
+/// Returns the id of a user, given by id or by name in `/etc/passwd`. Directory services are not asked.
+#[must_use]
+pub fn user_id(user: &str) -> Option<u32> {
+    let named = |line: &str| {
+        let mut fields = line.split(':');
+        let is_named = fields.next() == Some(user);
+        fields.nth(1).filter(|_| is_named)?.parse().ok()
+    };
+    let in_passwd = || {
+        let passwd = read_text(Path::new("/etc/passwd"), MAX_PASSWD_BYTES).ok()?;
+        passwd.lines().find_map(named)
+    };
+    user.parse().ok().or_else(in_passwd)
 }
 
 /// First world-writable entry on a path or on its resolved form.
@@ -183,6 +209,31 @@ fn candidates(lookup: &ProgramLookup<'_>) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns whether the mode of a file lets every user read it.
+#[cfg(unix)]
+#[must_use]
+pub fn is_readable_by_all(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
+}
+
+/// Returns whether the mode of a file lets every user read it.
+#[cfg(not(unix))]
+#[must_use]
+pub fn is_readable_by_all(_: &Path) -> bool {
+    false
+}
+
+/// Warning and hint for a private key that every user can read.
+#[must_use]
+pub fn readable_key_warning(key: &Path) -> (String, String) {
+    let key = key.display();
+    (
+        format!("every user of this machine can read the private key `{key}`"),
+        format!("run `chmod 600 {key}`"),
+    )
+}
+
 /// Returns whether others may modify a file, or replace entries of a folder. Folders with the sticky bit, such as
 /// `/tmp`, are safe.
 #[cfg(unix)]
@@ -230,8 +281,18 @@ pub trait HostEnvironment {
     /// Returns whether the path exists.
     fn exists(&self, path: &str) -> bool;
 
+    /// Returns whether every user can read a file.
+    fn readable_by_all(&self, _: &Path) -> bool {
+        false
+    }
+
     /// World-writable file or folder on the path, or on the path after resolving links.
     fn writable_by_all(&self, path: &str) -> Option<String>;
+
+    /// Returns the id of a user, given by name or id.
+    fn user_id(&self, user: &str) -> Option<u32> {
+        user.parse().ok()
+    }
 
     /// Looks up a program.
     fn program(&self, lookup: &ProgramLookup<'_>) -> ProgramFacts;

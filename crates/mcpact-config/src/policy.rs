@@ -4,13 +4,14 @@
 //! at the program of a command, and at the program behind a known launcher such as `env` or `npx`. It does not analyse
 //! scripts or arguments: approval by digest (`approvals.rs`) is the boundary.
 
-mod tables;
+pub(crate) mod interpreters;
+pub(crate) mod tables;
 
 use std::path::Path;
 
 use mcpact_transport::stdio::child::LaunchProblem;
 
-use self::tables::{Behind, Kind, Launcher};
+use self::tables::{Behind, Kind, Launcher, Pin};
 use super::config::{CommandRules, ShellRule};
 use super::fields::Text;
 use super::problem::Findings;
@@ -228,8 +229,24 @@ impl<'a> Policy<'a> {
             findings.error_with(option.span, message, "start the server itself");
             return Arguments::Script;
         }
-        if let Some(package) = found.package.and_then(|at| args.get(at)) {
-            note_unpinned(shown, package, launcher.pins, findings);
+        if let (Some(package), Some(pin)) = (found.package, launcher.pin) {
+            let word = args[package.at];
+            // The package may be joined to an option.
+            let written = match word.written == word.value {
+                true => package.value,
+                false => word.written,
+            };
+            let value = package.value;
+            note_unpinned(
+                shown,
+                &Word {
+                    value,
+                    written,
+                    ..word
+                },
+                pin,
+                findings,
+            );
         }
         let Some(rest) = found.program.map(|at| &args[at..]) else {
             self.check_interpreter(program, args, findings);
@@ -319,7 +336,7 @@ impl<'a> Policy<'a> {
     }
 
     fn check_interpreter(&self, program: &Word<'_>, args: &[Word<'_>], findings: &mut Findings) {
-        let Some(inline) = tables::inline_options(program.value) else {
+        let Some(inline) = interpreters::inline_options(program.value) else {
             return;
         };
         let is_own =
@@ -381,56 +398,68 @@ fn is_allowed(program: &str, rules: &CommandRules, facts: &ProgramFacts) -> bool
     })
 }
 
-/// Notes a package without a version. `pins` are the marks before a version; without any, nothing is noted.
-fn note_unpinned(runner: &str, package: &Word<'_>, pins: &[&str], findings: &mut Findings) {
-    let Some(pin) = pins.first() else {
+/// Notes a package without a version.
+fn note_unpinned(runner: &str, package: &Word<'_>, pin: Pin, findings: &mut Findings) {
+    let Some(missing) = pin.missing(package.value) else {
         return;
     };
-    let name = package.value;
-    let has = |pin: &&str| name.get(1..).is_some_and(|name| name.contains(pin));
-    let is_pinned = pins.iter().any(has) && !name.ends_with("@latest");
-    if is_pinned || name.starts_with(['.', '/']) {
-        return;
-    }
     let written = package.written;
     let message = format!("`{runner}` runs the latest version of `{written}`");
-    let alone = written.strip_suffix("@latest").unwrap_or(written);
-    let problem = findings.note(package.span, message);
-    problem.remedy(format!("pin a version, such as `{alone}{pin}1.2.3`"));
+    let name = missing.name.filter(|_| written == package.value);
+    let remedy = match name {
+        Some(name) => {
+            let (name, mark) = (&written[..name], pin.mark());
+            format!("pin a version, such as `{name}{mark}1.2.3`")
+        }
+        None => String::from("name an exact version, or the full commit of a repository"),
+    };
+    findings.note(package.span, message).remedy(remedy);
 }
 
 #[cfg(test)]
 mod tests;
 
-/// Name prefixes of variables that program loaders read.
-const FAMILIES: &[&str] = &["LD_", "DYLD_", "BASH_FUNC_"];
+/// Name prefixes of variables that select code.
+const FAMILIES: &[&str] = &[
+    "LD_",
+    "DYLD_",
+    "BASH_FUNC_",
+    "GIT_CONFIG",
+    "CORECLR_",
+    "COR_",
+];
 
-/// Single variables, separated by spaces, by the program that reads them.
+/// Single variables that select code, separated by spaces, by the program that reads them.
 const NAMES: &[&str] = &[
     // Program lookup.
     "PATH",
     // Settings, and user packages of languages.
-    "HOME XDG_CONFIG_HOME XDG_DATA_HOME GCONV_PATH OPENSSL_CONF OPENSSL_MODULES",
+    "HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_CONFIG_DIRS XDG_DATA_DIRS GCONV_PATH GLIBC_TUNABLES OPENSSL_CONF \
+     OPENSSL_MODULES",
     // Shells.
-    "BASH_ENV ENV SHELLOPTS PROMPT_COMMAND PS4 ZDOTDIR",
+    "BASH_ENV ENV SHELLOPTS BASHOPTS PROMPT_COMMAND PS4 ZDOTDIR",
     // Python.
     "PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE PYTHONEXECUTABLE PYTHONPLATLIBDIR \
-     PYTHONBREAKPOINT PYTHONWARNINGS",
-    // Python package indexes.
-    "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_CONFIG_FILE \
-     PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_CONFIG_FILE",
-    // Node.
+     PYTHONBREAKPOINT PYTHONWARNINGS VIRTUAL_ENV CONDA_PREFIX",
+    // Python package runners and indexes.
+    "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_CONFIG_FILE UV_PYTHON UV_PROJECT \
+     UV_WORKING_DIRECTORY UV_OVERRIDE UV_CONSTRAINT UV_ENV_FILE UV_TOOL_DIR \
+     PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_CONFIG_FILE PIPX_HOME PIPX_DEFAULT_PYTHON",
+    // Node, Bun and Deno.
     "NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE NPM_CONFIG_SCRIPT_SHELL \
      NPM_CONFIG_NODE_OPTIONS NPM_CONFIG_USERCONFIG NPM_CONFIG_GLOBALCONFIG NPM_CONFIG_PREFIX \
-     NPM_CONFIG_REGISTRY",
+     NPM_CONFIG_REGISTRY COREPACK_NPM_REGISTRY YARN_RC_FILENAME YARN_REGISTRY \
+     YARN_NPM_REGISTRY_SERVER BUN_OPTIONS BUN_INSTALL BUN_CONFIG_REGISTRY DENO_DIR DENO_INSTALL_ROOT \
+     TS_NODE_PROJECT",
     // Perl, Ruby, PHP and Lua.
     "PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB GEM_HOME GEM_PATH BUNDLE_GEMFILE PHPRC \
      PHP_INI_SCAN_DIR LUA_INIT LUA_PATH LUA_CPATH",
     // Java and .NET.
-    "CLASSPATH JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_STARTUP_HOOKS \
-     CORECLR_PROFILER_PATH",
+    "CLASSPATH JAVA_HOME JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_STARTUP_HOOKS \
+     DOTNET_ADDITIONAL_DEPS DOTNET_ROOT",
     // Git.
-    "GIT_EXEC_PATH GIT_SSH GIT_SSH_COMMAND",
+    "GIT_EXEC_PATH GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND \
+     GIT_TEMPLATE_DIR SSH_ASKPASS",
 ];
 
 /// Returns whether a variable decides which code a program runs. npm ignores the case of names.

@@ -315,7 +315,9 @@ fn warn_of_loop(
     gateway: &GatewayConfig,
     findings: &mut Findings,
 ) {
-    let listen = gateway.listen;
+    let Some(listen) = gateway.listen.tcp() else {
+        return;
+    };
     if server.enabled && gateway.leads_to_gateway(&server.launch, listen) {
         let message =
             format!("proxy loop: this server is the gateway itself on `{listen}`, and is ignored");

@@ -41,6 +41,10 @@ fn kind(kind: &Kind) -> Map<String, Value> {
         Kind::Text(None) => json!({"type": "string", "minLength": 1}),
         Kind::Text(Some(default)) => json!({"type": "string", "minLength": 1, "default": default}),
         Kind::Texts => json!({"type": "array", "items": {"type": "string"}, "default": []}),
+        Kind::Users => {
+            let id = json!({"type": "integer", "minimum": 0, "maximum": u32::MAX});
+            json!({"type": "array", "items": {"anyOf": [{"type": "string"}, id]}, "default": []})
+        }
         Kind::TextTable => {
             json!({"type": "object", "additionalProperties": {"type": "string"}, "default": {}})
         }
@@ -51,6 +55,10 @@ fn kind(kind: &Kind) -> Map<String, Value> {
         Kind::Flag(default) => json!({"type": "boolean", "default": default}),
         Kind::Count([least, most], default) => {
             json!({"type": "integer", "minimum": least, "maximum": most, "default": default})
+        }
+        Kind::Counts([least, most]) => {
+            let item = json!({"type": "integer", "minimum": least, "maximum": most});
+            json!({"type": "array", "items": item, "default": []})
         }
         Kind::Seconds([least, most], default) => {
             json!({"type": "number", "minimum": least, "maximum": most, "default": default})

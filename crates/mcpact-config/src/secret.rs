@@ -57,6 +57,67 @@ impl fmt::Display for Secret {
     }
 }
 
+/// Value of an environment variable of a server, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvValue {
+    value: Secret,
+    pub(super) origin: EnvOrigin,
+}
+
+/// Origin of the value of a variable: the part of it that an approval covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum EnvOrigin {
+    /// Written in the config.
+    Literal,
+    /// A reference, an inherited variable or a file, by name.
+    Named(String),
+    /// Literal text and references, as written and by name.
+    Mixed(Secret),
+}
+
+impl EnvValue {
+    /// Creates a value that is written in the config.
+    pub fn literal(value: impl Into<String>) -> Self {
+        Self {
+            value: Secret::new(value),
+            origin: EnvOrigin::Literal,
+        }
+    }
+
+    /// Creates a value with an origin that an approval covers by name.
+    pub(super) const fn named(value: Secret, origin: String) -> Self {
+        Self {
+            value,
+            origin: EnvOrigin::Named(origin),
+        }
+    }
+
+    /// Creates the value of a text of the config.
+    pub(super) fn of_text(text: &ExpandedText) -> Self {
+        let origin = match text.variables.as_slice() {
+            [] => EnvOrigin::Literal,
+            [only] if only.value == text.value => EnvOrigin::Named(only.reference()),
+            _ => EnvOrigin::Mixed(Secret::new(text.reference())),
+        };
+        Self {
+            value: Secret::new(text.value()),
+            origin,
+        }
+    }
+
+    /// Returns the value; lossy if it is not UTF-8.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        self.value.reveal()
+    }
+
+    /// Returns the exact value.
+    #[must_use]
+    pub fn reveal_raw(&self) -> &OsStr {
+        self.value.reveal_raw()
+    }
+}
+
 /// A string with expanded variables. It is shown as written, because values may be secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ExpandedText {
@@ -73,7 +134,38 @@ pub(super) struct Variable {
     pub(super) value: String,
 }
 
+impl Variable {
+    /// References that are facts about the location of the config, not values that rotate.
+    const BY_VALUE: [&str; 5] = [
+        "${workspaceFolder}",
+        "${workspaceFolderBasename}",
+        "${userHome}",
+        "${pathSeparator}",
+        "${/}",
+    ];
+
+    /// Part of the variable that an approval covers: its name, and the value of a folder.
+    fn reference(&self) -> String {
+        match Self::BY_VALUE.contains(&&*self.source) {
+            true => format!("{}={}", self.source, self.value),
+            false => self.source.clone(),
+        }
+    }
+}
+
 impl ExpandedText {
+    /// Part of the string that an approval covers if its references count by name.
+    pub(super) fn reference(&self) -> String {
+        match self.variables.as_slice() {
+            [] => self.value.clone(),
+            variables => {
+                let references = variables.iter().map(Variable::reference);
+                let all = std::iter::once(self.written.clone()).chain(references);
+                all.collect::<Vec<_>>().join("\0")
+            }
+        }
+    }
+
     /// Creates a string from its value and its written form.
     pub fn new(value: impl Into<String>, written: impl Into<String>) -> Self {
         Self {

@@ -7,6 +7,22 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
+/// Returns whether a terminal obeys a character or does not show it: control characters, direction controls, and
+/// invisible characters.
+#[must_use]
+pub fn is_misleading(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
 /// Byte range in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
@@ -21,6 +37,13 @@ impl Span {
     #[must_use]
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
+    }
+
+    /// The part of the range in a text, with whole characters.
+    pub(super) fn within(self, text: &str) -> Self {
+        let start = text.floor_char_boundary(self.start);
+        let end = text.ceil_char_boundary(self.end);
+        Self::new(start, end.max(start))
     }
 }
 

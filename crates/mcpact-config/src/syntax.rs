@@ -57,11 +57,15 @@ impl Syntax {
     /// # Errors
     /// The syntax is invalid.
     pub(super) fn parse(self, source: &Source) -> Result<Node, Problem> {
-        match self {
+        let parsed = match self {
             Self::Toml => parse_toml(&source.text),
             Self::Json => json::parse(&source.text),
             Self::Yaml => yaml::parse(&source.text),
-        }
+        };
+        parsed.map_err(|problem| Problem {
+            span: problem.span.within(&source.text),
+            ..problem
+        })
     }
 }
 
@@ -126,6 +130,22 @@ fn node(value: &Spanned<DeValue<'_>>) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A parser may report a byte after the end, or one within a character.
+    #[test]
+    fn syntax_errors_have_a_place_in_the_text() {
+        for (name, text) in [
+            ("a.yaml", "a:\n \"}\n"),
+            ("a.yaml", "a: [é"),
+            ("a.json", "{é"),
+            ("a.toml", "a = é"),
+        ] {
+            let source = Source::new(name, text);
+            let problem = Syntax::of(&source).parse(&source).err().unwrap();
+            let span = problem.span;
+            assert!(text.get(span.start..span.end).is_some(), "{problem:?}");
+        }
+    }
 
     #[test]
     fn syntax_is_detected_by_name_or_text() {

@@ -26,6 +26,8 @@ pub(crate) struct GatewaySetup {
     gateway: String,
     servers: String,
     variables: Vec<(String, String)>,
+    /// Options of `prlimit`.
+    limits: Vec<String>,
 }
 
 /// The program of this name beside ours.
@@ -48,6 +50,7 @@ impl GatewaySetup {
             gateway: String::from("[gateway]\nlisten = \"127.0.0.1:0\"\n"),
             servers: String::new(),
             variables: Vec::new(),
+            limits: Vec::new(),
         };
         setup.scripted(CALM, &[], "max_concurrent = 64\n")
     }
@@ -61,6 +64,12 @@ impl GatewaySetup {
     /// With a variable that the gateway is started with.
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With a limit of the system, an option of `prlimit`.
+    pub(crate) fn limited(mut self, option: &str) -> Self {
+        self.limits.push(option.to_owned());
         self
     }
 
@@ -84,6 +93,15 @@ impl GatewaySetup {
         all.extend_from_slice(words);
         let keys = format!("era = \"legacy\"\n{keys}");
         Ok(self.command(name, &all, &keys))
+    }
+
+    /// With the built-in reference server, and settings of it.
+    pub(crate) fn builtin(mut self, name: &str, keys: &str) -> Self {
+        let _ = write!(
+            self.servers,
+            "\n[servers.{name}]\nbuiltin = \"everything\"\n{keys}"
+        );
+        self
     }
 
     /// With a server that is reached by HTTP.
@@ -119,9 +137,57 @@ impl GatewaySetup {
     pub(crate) async fn serve(self) -> Result<Gateway, RowError> {
         let config = self.folder.path().join("mcpact.toml");
         fs::write(&config, self.text())?;
-        let mut command = Command::new(program("mcpact")?);
+        let program = program("mcpact")?;
+        let mut command = match self.limits.is_empty() {
+            true => Command::new(program),
+            false => {
+                let mut command = Command::new("prlimit");
+                command.args(&self.limits).arg(program);
+                command
+            }
+        };
         command.args(["serve", "--config"]).arg(&config);
         Gateway::start(self, command).await
+    }
+
+    /// Starts the gateway on the config that it finds in its folder, which needs approval.
+    pub(crate) async fn serve_found(self) -> Result<Gateway, RowError> {
+        let mut command = Command::new(program("mcpact")?);
+        command.arg("serve");
+        Gateway::start(self, command).await
+    }
+
+    /// Writes the config and approves all of it.
+    pub(crate) async fn approved(self) -> Result<Self, RowError> {
+        fs::write(self.folder.path().join("mcpact.toml"), self.text())?;
+        let mut command = Command::new(program("mcpact")?);
+        let shown = self.at_home(command.arg("approve")).output().await?;
+        let shown = String::from_utf8_lossy(&shown.stderr).into_owned();
+        let marks = shown
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("mark "));
+        let mut command = Command::new(program("mcpact")?);
+        self.at_home(command.arg("approve"));
+        for mark in marks {
+            command.args(["--mark", mark.trim()]);
+        }
+        let done = command.output().await?;
+        match done.status.success() {
+            true => Ok(self),
+            false => Err(RowError::stage(format!(
+                "not everything is approved: {shown}"
+            ))),
+        }
+    }
+
+    /// Sets the folder of a command, and those of all its files.
+    fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command
+            .current_dir(self.folder())
+            .env("HOME", self.folder())
+            .env("XDG_CACHE_HOME", self.folder().join("cache"))
+            .env("XDG_STATE_HOME", self.folder().join("state"))
+            .env("XDG_RUNTIME_DIR", self.folder())
     }
 }
 
@@ -137,11 +203,8 @@ pub(crate) struct Gateway {
 impl Gateway {
     async fn start(setup: GatewaySetup, mut command: Command) -> Result<Self, RowError> {
         let log = File::create(setup.folder().join("log"))?;
-        command
-            .current_dir(setup.folder())
-            .env("HOME", setup.folder())
-            .env("XDG_CACHE_HOME", setup.folder().join("cache"))
-            .env("XDG_RUNTIME_DIR", setup.folder())
+        setup
+            .at_home(&mut command)
             .envs(setup.variables.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -215,6 +278,13 @@ impl Gateway {
     pub(crate) async fn ended(&mut self) -> Result<ExitStatus, RowError> {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         Ok(ended.map_err(|_| RowError::Patience("the end of the gateway"))??)
+    }
+
+    /// Asks it to end, and returns its setup for another one.
+    pub(crate) async fn stop(mut self) -> Result<GatewaySetup, RowError> {
+        self.signal(Signal::TERM);
+        self.ended().await?;
+        Ok(self.setup)
     }
 
     /// Asks it to end, and waits until nothing of it is left.

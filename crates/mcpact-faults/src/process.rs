@@ -80,6 +80,17 @@ pub(crate) fn memory(id: u32, key: &str) -> Result<u64, RowError> {
     Ok(kibibytes * 1024)
 }
 
+/// Time that a process has spent on processors.
+pub(crate) fn processor_time(id: u32) -> Result<Duration, RowError> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    let fields = text.rsplit(')').next().unwrap_or_default();
+    // User and system time are the 14th and 15th field; the name is the second.
+    let times = fields.split_ascii_whitespace().skip(11).take(2);
+    let ticks: u64 = times.filter_map(|time| time.parse::<u64>().ok()).sum();
+    let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+    Ok(Duration::from_secs_f64(seconds))
+}
+
 /// Number of open files of a process.
 pub(crate) fn files(id: u32) -> Result<usize, RowError> {
     Ok(fs::read_dir(format!("/proc/{id}/fd"))?.count())

@@ -51,10 +51,21 @@ pub(crate) async fn status(stream: &mut TcpStream) -> Result<u16, RowError> {
 
 /// As [`status`], where only this half of the connection is at hand.
 pub(crate) async fn status_of(stream: &mut (impl AsyncRead + Unpin)) -> Result<u16, RowError> {
+    let text = until(stream, b"\r\n").await?;
+    let status = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    Ok(status.unwrap_or_default())
+}
+
+/// The status line and the headers of the answer; empty if the connection ends without one.
+pub(crate) async fn answer(stream: &mut TcpStream) -> Result<String, RowError> {
+    until(stream, b"\r\n\r\n").await
+}
+
+async fn until(stream: &mut (impl AsyncRead + Unpin), end: &[u8]) -> Result<String, RowError> {
     let mut bytes = Vec::new();
     let reading = async {
         let mut buffer = [0; 1024];
-        while !bytes.windows(2).any(|pair| pair == b"\r\n") {
+        while !bytes.windows(end.len()).any(|window| window == end) {
             match stream.read(&mut buffer).await {
                 Ok(count @ 1..) => bytes.extend_from_slice(buffer.get(..count).unwrap_or_default()),
                 // A reset is an end like any other here.
@@ -64,7 +75,5 @@ pub(crate) async fn status_of(stream: &mut (impl AsyncRead + Unpin)) -> Result<u
     };
     let read = tokio::time::timeout(PATIENCE, reading).await;
     read.map_err(|_| RowError::Patience("a status"))?;
-    let text = String::from_utf8_lossy(&bytes);
-    let status = text.split(' ').nth(1).and_then(|word| word.parse().ok());
-    Ok(status.unwrap_or_default())
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -3,16 +3,24 @@
 //! A row is named after its row in the table of faults of the project's safety document, and its limits are
 //! those that stand there.
 
+mod approval;
 mod asking;
+mod availability;
 mod config;
 mod ending;
 mod ids;
 mod input;
 mod leaving;
 mod load;
+mod local;
+mod meaning;
+mod memory;
 mod network;
 mod noise;
 mod operation;
+mod principals;
+mod queues;
+mod sandbox;
 mod secrets;
 mod silence;
 
@@ -93,8 +101,22 @@ rows! {
     "F30" "secrets in every place" secrets::redaction;
     "F31" "configs that would do harm" config::dangerous;
     "F32" "configs and programs that others may change" config::foreign_files;
+    "F32" "files that other users could read or replace" local::private_files;
     "F33" "another config while clients call" operation::reload;
     "F34" "SIGTERM while clients call" operation::drain;
+    "F38" "open files are exhausted" memory::descriptors;
+    "F48" "bodies that never end, unread results, large calls under a small limit" memory::budget;
+    "F49" "too many sessions on one connection" memory::sessions;
+    "F50" "one message, two meanings" meaning::ambiguous;
+    "F55" "a hostile server in a sandbox" sandbox::escapes;
+    "F54" "approved code is exchanged" approval::exchanged;
+    "F52" "every handle of another client" principals::handles;
+    "F44" "a storm of notifications" queues::storm;
+    "F46" "a server sends requests and never reads" queues::demanding_server;
+    "F47" "a WebSocket client pings and never reads" queues::silent_client;
+    "F47" "WebSocket clients begin large messages and do not end them" queues::unfinished_messages;
+    "F51" "servers are killed again and again" availability::killed_again;
+    "F53" "another local user calls" local::other_users;
 }
 
 /// Runs the rows and writes each one's report on a line of its own.

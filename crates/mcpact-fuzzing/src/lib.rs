@@ -9,15 +9,25 @@
 
 #![expect(clippy::panic, reason = "a target tells the fuzzer by panicking")]
 
+mod ambiguity;
 mod chunks;
+mod config;
 mod engine;
 mod envelope;
+mod http_head;
 mod ndjson;
 mod scanner;
+mod sealed_state;
 mod sse;
+mod websocket;
 
+pub use ambiguity::ambiguity;
+pub use config::config;
 pub use engine::engine;
 pub use envelope::envelope;
+pub use http_head::http_head;
 pub use ndjson::ndjson;
 pub use scanner::scanner;
+pub use sealed_state::sealed_state;
 pub use sse::sse;
+pub use websocket::websocket;

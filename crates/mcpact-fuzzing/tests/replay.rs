@@ -20,6 +20,11 @@ fn replay(target: &str, run: fn(&[u8])) -> io::Result<()> {
 }
 
 #[test]
+fn ambiguity() -> io::Result<()> {
+    replay("ambiguity", mcpact_fuzzing::ambiguity)
+}
+
+#[test]
 fn scanner() -> io::Result<()> {
     replay("scanner", mcpact_fuzzing::scanner)
 }
@@ -27,6 +32,16 @@ fn scanner() -> io::Result<()> {
 #[test]
 fn envelope() -> io::Result<()> {
     replay("envelope", mcpact_fuzzing::envelope)
+}
+
+#[test]
+fn config() -> io::Result<()> {
+    replay("config", mcpact_fuzzing::config)
+}
+
+#[test]
+fn http_head() -> io::Result<()> {
+    replay("http_head", mcpact_fuzzing::http_head)
 }
 
 #[test]
@@ -40,6 +55,16 @@ fn sse() -> io::Result<()> {
 }
 
 #[test]
+fn sealed_state() -> io::Result<()> {
+    replay("sealed_state", mcpact_fuzzing::sealed_state)
+}
+
+#[test]
 fn engine() -> io::Result<()> {
     replay("engine", mcpact_fuzzing::engine)
+}
+
+#[test]
+fn websocket() -> io::Result<()> {
+    replay("websocket", mcpact_fuzzing::websocket)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mcpact::connection::{self, ConnectError, Connected, Endpoint, Hooks, Offer};
 use mcpact_translate::lifecycle::without_elicitation;
 
+use crate::approval::start_failure;
 use crate::error::UpstreamErrorKind;
 use crate::loop_detection::LOOP_DETECTED;
 use crate::loop_detection::start::StartLoop;
@@ -44,7 +45,7 @@ async fn attempt(
     let (endpoint, name) = match target {
         Target::Command(command) => (Endpoint::Command(command), &*command.name),
         Target::Url { url, settings } => (Endpoint::Http { url, settings }, name.as_str()),
-        Target::Local(local) => (Endpoint::Link((local.0)()), name.as_str()),
+        Target::Local(local) => (Endpoint::Link(Box::new((local.0)())), name.as_str()),
     };
     let connected = connection::connect(endpoint, name, offer.into(), &hooks).await;
     connected.map_err(|error| classify(error, target))
@@ -65,6 +66,7 @@ fn classify(error: ConnectError, target: &Target) -> UpstreamErrorKind {
             status: refusal.status,
             has_credentials: target.has_credentials(),
         },
+        ConnectError::Transport(error) => start_failure(error),
         error => error.into(),
     }
 }

@@ -21,7 +21,6 @@ use mcpact_spec::{Era, Feature, Method, Revision, Side};
 use mcpact_translate::input::{Completions, DefaultAnswers};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::raw::Object;
-use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::connection::ownership::{ConnectionUsers, Ownership};
@@ -42,7 +41,7 @@ use crate::tasks::same_era::SessionTasks;
 use crate::tasks::waiting::ToolTasks;
 use mcpact::connection::{
     AmbiguousRefusal, Call, CallEvent, CallFailure, Connection, FailureText, RawRequest,
-    ServerNotification, ServerResponse, ToolHeaders, Unsolicited,
+    ServerNotification, ServerResponse, ToolHeaders, Unsolicited, UnsolicitedReceiver,
 };
 
 /// Maximum number of remembered URLs that users have visited.
@@ -300,7 +299,7 @@ impl UpstreamConnection {
     /// the loss of the connection.
     pub(crate) fn serve_unsolicited(
         self: &Arc<Self>,
-        mut unsolicited: mpsc::Receiver<Unsolicited>,
+        mut unsolicited: UnsolicitedReceiver,
         slot: Weak<ConnectionSlot>,
     ) {
         let connection = Arc::downgrade(self);
@@ -369,8 +368,9 @@ impl UpstreamConnection {
         // These contain request ids of this connection, which are meaningless to the client.
         let is_internal = matches!(note.method, Method::Cancelled | Method::Progress);
         let is_shared = sharing_policy(self.strategy) != SharingPolicy::Exclusive;
-        if note.method == Method::TasksStatus && is_shared {
-            same_era::notify_task_owner(self, note);
+        let is_of_task = note.method == Method::TasksStatus;
+        if is_of_task && (same_era::notify_task_owner(self, note) || is_shared) {
+            // No other user of a shared session gets it.
         } else if note.method == Method::LoggingMessage {
             self.forward_log(note);
         } else if !is_internal {

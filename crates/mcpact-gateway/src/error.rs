@@ -10,8 +10,10 @@ use mcpact_config::ApprovalKind;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_translate::shape::ShapeError;
+use mcpact_transport::budget::MemoryExhausted;
 use mcpact_transport::error::TransportError;
 use mcpact_transport::stdio::child::Masks;
+use mcpact_wire::ambiguity::AmbiguousKey;
 use mcpact_wire::raw::ObjectWriter;
 
 pub(crate) use self::advice::{Explanation, NEXT_START_IN};
@@ -103,6 +105,9 @@ pub enum UpstreamErrorKind {
     /// The server violated the protocol.
     #[error("protocol violation by the server: {0}")]
     ProtocolViolation(String),
+    /// A filter cannot judge a result that readers understand differently.
+    #[error("the result was withheld: {0}; the call may have had its effect")]
+    AmbiguousResult(Box<AmbiguousKey>),
     /// The server is in backoff or suspended after failures.
     #[error("the server failed{} {}", times(*failures), why.cause)]
     Suspended {
@@ -137,6 +142,9 @@ pub enum UpstreamErrorKind {
         /// Limit in bytes.
         limit: usize,
     },
+    /// There was no memory for the response.
+    #[error("the response is lost: {0}")]
+    MemoryExhausted(MemoryExhausted),
     /// The start took too long.
     #[error(
         "the server did not finish starting within {limit:?}; check its log, or raise `start_seconds`"
@@ -153,6 +161,9 @@ pub enum UpstreamErrorKind {
         /// Mark that an approval refers to.
         mark: String,
     },
+    /// The code of the server is not what was approved.
+    #[error("the approved code was exchanged; the server was stopped before it received a call")]
+    CodeExchanged(#[source] std::io::Error),
     /// The approvals cannot be read.
     #[error("failed to read the approvals; nothing was started or sent")]
     ApprovalUnreadable(#[source] std::io::Error),
@@ -178,7 +189,7 @@ const fn without_message(status: u16) -> &'static str {
 /// Number of failures, before the cause.
 fn times(failures: usize) -> String {
     match failures {
-        1 => String::from(":"),
+        0 | 1 => String::from(":"),
         failures => format!(" {failures} times in a row; last failure:"),
     }
 }
@@ -208,6 +219,9 @@ impl UpstreamErrorKind {
         use Delivery::{NotSent, RefusedUnread, Unknown};
         use Outcome::{Busy, Error, Lost, Timeout, Unavailable};
         match self {
+            Self::Connect(Transport(TransportError::Sandbox(_))) => {
+                (Reason::UpstreamUnsandboxed, Unavailable, NotSent)
+            }
             Self::Connect(Transport(_) | NotMcp { .. }) | Self::Transport(_) => {
                 (Reason::UpstreamUnreachable, Unavailable, NotSent)
             }
@@ -229,13 +243,16 @@ impl UpstreamErrorKind {
             Self::SessionLost => (Reason::UpstreamSession, Lost, RefusedUnread),
             Self::Untranslatable { .. } => (Reason::UpstreamUnfit, Error, Unknown),
             Self::ProtocolViolation(_) => (Reason::UpstreamMisbehaved, Lost, Unknown),
+            Self::AmbiguousResult(_) => (Reason::UpstreamAmbiguous, Error, Unknown),
             Self::Suspended { .. } => (Reason::UpstreamSuspended, Unavailable, NotSent),
             Self::QueueFull { .. } => (Reason::UpstreamBusy, Busy, NotSent),
             Self::QueueTimeout { .. } => (Reason::UpstreamLate, Busy, NotSent),
             Self::TimeoutBeforeSend { .. } => (Reason::UpstreamLate, Busy, NotSent),
             Self::StartTimeout { .. } => (Reason::UpstreamSlow, Unavailable, NotSent),
             Self::ResponseTooLarge { .. } => (Reason::UpstreamTooLong, Lost, Unknown),
+            Self::MemoryExhausted(_) => (Reason::MemoryExhausted, Lost, Unknown),
             Self::NotApproved { .. } => (Reason::UpstreamUnapproved, Unavailable, NotSent),
+            Self::CodeExchanged(_) => (Reason::UpstreamExchanged, Unavailable, NotSent),
             Self::ApprovalUnreadable(_) => (Reason::UpstreamUnapproved, Unavailable, NotSent),
             Self::Retired => (Reason::UpstreamClosed, Unavailable, NotSent),
             Self::RevisionChanged => (Reason::UpstreamChanged, Unavailable, NotSent),

@@ -21,6 +21,7 @@ use mcpact_translate::plan::{request_params, with_progress_token, with_reported_
 use mcpact_translate::progress::Progress;
 use mcpact_translate::shape::{ShapeError, error, result};
 use mcpact_translate::tasks::with_task_support;
+use mcpact_transport::budget::MemoryExhausted;
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{JsonKind, Object};
@@ -36,8 +37,8 @@ use crate::subscriptions::log_levels::{self, LogLevelGuard};
 use crate::supervisor::CallGuard;
 use crate::upstream::binding::ServerBinding;
 use mcpact::connection::{
-    AmbiguousRefusal, Call, CallEvent, CallFailure, Delivery, RawRequest, ServerNotification,
-    ServerResponse,
+    AmbiguousRefusal, Call, CallEvent, CallFailure, Delivery, RawRequest, RawResult,
+    ServerNotification, ServerResponse,
 };
 
 /// Request of a client that waits for the response, and the sink for its notifications.
@@ -289,7 +290,7 @@ impl Exchange {
         &self,
         method: Method,
         params: &str,
-    ) -> Result<ByteString, ServeError> {
+    ) -> Result<RawResult, ServeError> {
         let params = self.stamped(params)?;
         match self.connection.request(method, &params).await {
             Ok(ServerResponse::Result(raw)) => Ok(raw),
@@ -371,6 +372,10 @@ impl Exchange {
                 let kind = UpstreamErrorKind::ResponseTooLarge { limit: *limit };
                 return self.binding.error(kind).into();
             }
+            CallFailure::MemoryExhausted => {
+                let kind = UpstreamErrorKind::MemoryExhausted(MemoryExhausted);
+                return self.binding.error(kind).into();
+            }
         };
         self.binding.lost_call(kind).into()
     }
@@ -386,13 +391,16 @@ impl Exchange {
 
     /// Records that the server has responded, which proves that it is alive.
     fn note_answer(&self) {
-        if let Some(guard) = &self.guard {
-            guard.answered();
+        let is_list = self.inbound.job.method.is_some_and(Method::is_paginated);
+        match &self.guard {
+            Some(guard) if is_list => guard.answered(),
+            Some(guard) => guard.served(),
+            None => {}
         }
     }
 
     /// Translates the response to the client's revision.
-    pub(crate) fn finished(&self, reply: &ServerResponse) -> Result<ByteString, ServeError> {
+    pub(crate) fn finished(&self, reply: &ServerResponse) -> Result<RawResult, ServeError> {
         self.note_answer();
         match reply {
             ServerResponse::Result(raw) => {
@@ -405,7 +413,7 @@ impl Exchange {
         }
     }
 
-    pub(crate) fn result(&self, raw: &ByteString) -> Result<ByteString, ServeError> {
+    pub(crate) fn result(&self, raw: &RawResult) -> Result<RawResult, ServeError> {
         if !raw.starts_with('{') {
             // Every revision requires an object.
             let (name, kind) = (&self.inbound.job.name, JsonKind::of(raw));
@@ -416,7 +424,8 @@ impl Exchange {
         match self.inbound.job.method {
             Some(method) if self.downstream() != self.upstream() => {
                 let translated = self.translated_result(method, raw);
-                translated.map_err(|fault| self.unfit("result", fault))
+                let translated = translated.map_err(|fault| self.unfit("result", fault))?;
+                Ok(raw.translated(translated))
             }
             _ => Ok(raw.clone()),
         }

@@ -20,6 +20,7 @@ use crate::error::wire_error;
 use crate::event_history::EventHistory;
 use crate::filters::message::Verdict;
 use crate::filters::process::Filter;
+use crate::meaning;
 use crate::metrics::Metrics;
 use crate::reason::{LogEvent, Reason};
 
@@ -79,6 +80,17 @@ impl Filters {
         found
     }
 
+    /// Returns the metrics that refusals are counted in.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns true if a filter inspects these requests.
+    pub(crate) fn wants_request(&self, method: &str) -> bool {
+        self.configs()
+            .any(|config| config.wants(Stage::Request, method))
+    }
+
     /// Returns the method name of a request if a filter wants its result.
     pub(crate) fn result_method(&self, request: &BackendRequest) -> Option<String> {
         let mut configs = self.configs();
@@ -102,16 +114,13 @@ impl Filters {
         Ok(request)
     }
 
-    /// Runs the filters on a result, if any wants it.
+    /// Runs the filters on a result.
     pub(crate) async fn filter_result(
         &self,
-        method: Option<&str>,
+        method: &str,
         client: Revision,
         result: ByteString,
     ) -> Result<ByteString, WireError> {
-        let Some(method) = method else {
-            return Ok(result);
-        };
         let changed = self.run(Stage::Response, method, &result, client).await?;
         Ok(changed.map_or(result, Into::into))
     }
@@ -131,7 +140,9 @@ impl Filters {
                 continue;
             }
             let current = changed.as_deref().unwrap_or(body);
-            let (reason, mut why) = match filter.ask(stage, method, current).await {
+            let verdict = filter.ask(stage, method, current).await;
+            let verdict = verdict.and_then(|verdict| unambiguous(verdict, stage, method));
+            let (reason, mut why) = match verdict {
                 Ok(Verdict::Pass) => continue,
                 Ok(Verdict::Replace(body)) => {
                     changed = Some(body);
@@ -162,4 +173,13 @@ impl Filters {
         }
         Ok(changed)
     }
+}
+
+/// Refuses a body that the next filter and the receiver could understand differently.
+fn unambiguous(verdict: Verdict, stage: Stage, method: &str) -> Result<Verdict, String> {
+    if let Verdict::Replace(body) = &verdict {
+        let checked = meaning::check(stage, Method::parse(method), body);
+        checked.map_err(|found| format!("`replace` is ambiguous: {found}"))?;
+    }
+    Ok(verdict)
 }

@@ -30,6 +30,7 @@ use mcpact_config::{
     Approvals, Catalog, Change, Changes, ConfigDigest, GatewayConfig, NameStyle, ServerName,
     ToolMode,
 };
+use mcpact_transport::budget::MemoryBudget;
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
@@ -212,6 +213,9 @@ impl Gateway {
         for (server, why) in &catalog.wrong {
             tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "server skipped: invalid config");
         }
+        if state.catalog.gateway.memory != catalog.gateway.memory {
+            MemoryBudget::process().set_limit(catalog.gateway.memory);
+        }
         state.catalog = catalog;
         let previous = std::mem::replace(&mut state.servers, servers);
         // The logs of removed servers are kept until the next change.
@@ -308,9 +312,11 @@ impl Gateway {
     /// The address cannot be bound.
     pub async fn listen(self: &Arc<Self>) -> Result<RoutedServer<Self>, mcpact::error::Error> {
         // The address at startup: a reload does not move the listener.
-        let server = RoutedServer::bind(Arc::clone(self), self.first.listen).await?;
+        let server = RoutedServer::bind(Arc::clone(self), self.first.listen.clone()).await?;
         let _ = self.origin.set(server.origin());
-        loop_check::set_address(self, server.address());
+        if let Some(address) = server.address().tcp() {
+            loop_check::set_address(self, address);
+        }
         Ok(server)
     }
 

@@ -22,6 +22,7 @@ mod gateway;
 mod handover;
 mod lists;
 mod loop_detection;
+mod meaning;
 mod metrics;
 mod pins;
 mod pipeline;

@@ -105,8 +105,14 @@ impl LoopDetector {
 
     /// Creates the route to a server; `None` if the system has no randomness.
     pub(crate) fn route(self: &Arc<Self>, server: ServerName) -> Option<Arc<Route>> {
+        let id = getrandom::u64().ok()?;
+        let alone = Via {
+            hops: 1,
+            ids: vec![id],
+        };
         Some(Arc::new(Route {
-            id: getrandom::u64().ok()?,
+            id,
+            alone: alone.encode(),
             server,
             detector: Arc::clone(self),
         }))
@@ -157,6 +163,8 @@ impl LoopDetector {
 #[derive(Debug)]
 pub(crate) struct Route {
     id: RouteId,
+    /// Header while no other gateway uses this one.
+    alone: Option<HeaderValue>,
     pub(crate) server: ServerName,
     detector: Arc<LoopDetector>,
 }
@@ -201,6 +209,9 @@ impl Route {
 
 impl RequestHeader for Route {
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        if self.detector.users().is_empty() {
+            return Some((VIA, self.alone.clone()?));
+        }
         Some((VIA, self.via(Instant::now()).encode()?))
     }
 }

@@ -11,7 +11,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::{fs, io};
 
 use mcpact_config::ChangedTools;
-use mcpact_wire::raw::{Object, elements};
+use mcpact_transport::private_file;
+use mcpact_wire::raw::{elements, visit};
+use mcpact_wire::scan::text;
 
 use self::definition::{digest, invisible_char};
 use crate::reason::LogEvent;
@@ -26,8 +28,10 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Settings of the tool pins of a server.
 #[derive(Clone, Debug, Default)]
 pub struct PinSettings {
-    /// Treatment of changed tools.
-    pub changed: ChangedTools,
+    /// Configured treatment of changed tools.
+    pub changed: Option<ChangedTools>,
+    /// Treatment without a configured one.
+    pub default: ChangedTools,
     /// File in which pins are stored.
     pub file: Option<PathBuf>,
 }
@@ -38,6 +42,8 @@ pub(crate) struct Pins {
     /// Name of the server.
     server: String,
     file: Option<PathBuf>,
+    /// Treatment of changed tools, unless another is configured.
+    default: ChangedTools,
     state: Mutex<State>,
 }
 
@@ -68,20 +74,21 @@ impl Pin {
 impl Pins {
     pub(crate) fn new(server: String, settings: PinSettings) -> Self {
         let state = State {
-            changed: settings.changed,
+            changed: settings.changed.unwrap_or(settings.default),
             ..State::default()
         };
         Self {
             server,
             file: settings.file,
+            default: settings.default,
             state: Mutex::new(state),
         }
     }
 
     /// Sets the treatment of changed tools. Returns true if other tools are hidden than before.
-    pub(crate) fn treat_changed(&self, changed: ChangedTools) -> bool {
+    pub(crate) fn treat_changed(&self, changed: Option<ChangedTools>) -> bool {
         let before = self.hidden();
-        self.state().changed = changed;
+        self.state().changed = changed.unwrap_or(self.default);
         self.hidden() != before
     }
 
@@ -159,8 +166,13 @@ impl Pins {
             return;
         }
         let server = self.server.as_str();
-        let page = Object::parse(page).unwrap_or_default();
-        let tools = page.get("tools").and_then(|raw| elements(raw).ok());
+        // Not as an `Object`: a page with a duplicate key has tools as well.
+        let mut tools = Vec::new();
+        let _ = visit(page, |key, raw| {
+            if key == "tools" {
+                tools.extend(elements(raw).unwrap_or_default());
+            }
+        });
         if let Some(file) = &self.file {
             if !state.is_loaded {
                 state.is_loaded = true;
@@ -172,8 +184,15 @@ impl Pins {
             }
         }
         let mut is_any_new = false;
-        for tool in tools.unwrap_or_default() {
-            is_any_new |= state.check(server, tool);
+        for tool in tools {
+            // Of duplicate names any may be the one that a client reads.
+            let _ = visit(tool, |key, raw| {
+                if key == "name"
+                    && let Some(name) = text(raw)
+                {
+                    is_any_new |= state.check(server, &name, tool);
+                }
+            });
         }
         if is_any_new {
             self.save(&state);
@@ -183,20 +202,16 @@ impl Pins {
 
 impl State {
     /// Compares a tool with its pin. Returns true if the tool is new and was pinned.
-    fn check(&mut self, server: &str, raw: &str) -> bool {
-        let tool = Object::parse(raw).unwrap_or_default();
-        let Some(name) = tool.get_str("name") else {
-            return false;
-        };
+    fn check(&mut self, server: &str, name: &str, raw: &str) -> bool {
         let current: Box<str> = digest(raw).into();
-        match self.tools.get_mut(&*name) {
+        match self.tools.get_mut(name) {
             Some(pin) if pin.approved == current => pin.changed = None,
             Some(pin) if pin.changed.as_deref() == Some(&*current) => {}
             Some(pin) => {
                 tracing::warn!(
                     event = LogEvent::ToolChanged.as_str(),
                     server,
-                    tool = &*name,
+                    tool = name,
                     "tool definition changed; run `mcpact approve --tools` to approve it"
                 );
                 pin.changed = Some(current);
@@ -206,7 +221,7 @@ impl State {
                     tracing::warn!(
                         event = LogEvent::ToolHiddenText.as_str(),
                         server,
-                        tool = &*name,
+                        tool = name,
                         letter = format!("U+{:04X}", u32::from(found)),
                         "tool definition contains invisible characters"
                     );
@@ -214,7 +229,7 @@ impl State {
                 if self.tools.len() >= MAX_TOOLS {
                     return false;
                 }
-                self.tools.insert(Box::from(&*name), Pin::approved(current));
+                self.tools.insert(Box::from(name), Pin::approved(current));
                 return true;
             }
         }
@@ -237,16 +252,14 @@ fn read(path: &Path) -> BTreeMap<Box<str>, Pin> {
 /// Replaces a pin file atomically.
 fn write(path: &Path, tools: &BTreeMap<Box<str>, Pin>) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+        private_file::create_folder(folder)?;
     }
     // A name with a line break would become two lines.
     let tools = tools.iter();
     let tools = tools.filter(|(tool, _)| !tool.contains(['\n', '\r']));
     let lines = tools.map(|(tool, pin)| format!("{} {tool}\n", pin.approved));
     let text: String = lines.collect();
-    let temporary = path.with_extension("new");
-    fs::write(&temporary, text)?;
-    fs::rename(&temporary, path)
+    private_file::replace(path, text.as_bytes())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::BackendRequest;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
@@ -16,10 +17,11 @@ use tracing::Instrument;
 
 use crate::downstream::sink::ClientSink;
 use crate::drain::DrainGate;
-use crate::error::ServeError;
+use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::trace::ExchangeTrace;
 use crate::exchange::{Exchange, Inbound, cache_scope, flows, level_of, server_change};
 use crate::filters::Filters;
+use crate::meaning;
 use crate::result_limit::KeptResults;
 use crate::retry::{Retries, Retry};
 use crate::tasks::hosted;
@@ -35,6 +37,9 @@ pub(crate) trait Front: Router {
 
     fn kept_results(&self) -> &KeptResults;
 
+    /// Returns true if the content of the request decides where it goes.
+    fn routes_by_content(&self) -> bool;
+
     /// Returns the request that the tools of the endpoint turn this one into.
     fn unwrapped(&self, request: BackendRequest) -> BackendRequest {
         request
@@ -45,7 +50,7 @@ pub(crate) trait Front: Router {
         &self,
         request: &BackendRequest,
         sink: &ClientSink,
-    ) -> impl Future<Output = Option<Result<ByteString, ServeError>>> + Send;
+    ) -> impl Future<Output = Option<Result<RawResult, ServeError>>> + Send;
 }
 
 /// Choice of the server for a request.
@@ -76,15 +81,15 @@ pub(crate) trait Router: Send + Sync {
     fn finish(
         &self,
         route: Self::Route,
-        outcome: Result<ByteString, ServeError>,
-    ) -> impl Future<Output = Result<ByteString, ServeError>> + Send;
+        outcome: Result<RawResult, ServeError>,
+    ) -> impl Future<Output = Result<RawResult, ServeError>> + Send;
 }
 
 /// Result of routing.
 pub(crate) enum Routed<R> {
     To(R),
     /// Answer for a server that was removed from the config.
-    Answered(ByteString),
+    Answered(RawResult),
 }
 
 /// Request bound to one server.
@@ -102,10 +107,14 @@ pub(crate) async fn serve<F: Front>(
 ) -> Result<ByteString, WireError> {
     // First, so that a draining gateway waits for exactly the requests that it still serves.
     let _in_flight = front.drain_gate().admit(request.method)?;
+    let filters = front.filters();
+    // Before anything reads the parameters, because the server may read other ones.
+    if front.routes_by_content() || filters.wants_request(&request.name) {
+        meaning::check_request(filters.metrics(), &request)?;
+    }
     // Before everything else, because whatever holds for a direct call holds for one by `call_tool`.
     let request = front.unwrapped(request);
     // Before any decision, because a filter may change what the request asks for.
-    let filters = front.filters();
     let filtered_method = filters.result_method(&request);
     let request = filters.filter_request(request).await?;
     // After the filters, which may add a parameter; before routing, because what the endpoint declared decides.
@@ -114,18 +123,42 @@ pub(crate) async fn serve<F: Front>(
     // Before routing, because these requests concern no server or all of them.
     let kept = front.kept_results();
     let outcome = match kept.read(&request, &sink) {
-        Some(text) => Ok((text, 0)),
+        Some(text) => Ok(Served::by_gateway(text.into())),
         None => match front.answer(&request, &sink).await {
-            Some(answer) => answer.map(|raw| (raw, 0)),
+            Some(answer) => answer.map(Served::by_gateway),
             None => forward(front, &request, &sink).await,
         },
     };
     // Errors stay typed up to here: retries and metrics decide by kind.
-    let (raw, limit) = outcome.map_err(ServeError::into_wire)?;
+    let Served { raw, server } = outcome.map_err(ServeError::into_wire)?;
+    let mut raw = raw.into_text();
     // On the whole result, so that a kept text has nothing that a filter removes.
-    let method = filtered_method.as_deref();
-    let raw = filters.filter_result(method, revision, raw).await?;
+    if let Some(method) = filtered_method.as_deref() {
+        let judged = meaning::judged_result(filters.metrics(), request.method, raw);
+        raw = judged.map_err(|found| match &server {
+            Some(server) => server
+                .shared
+                .error(UpstreamErrorKind::AmbiguousResult(found))
+                .on_wire(),
+            None => meaning::refused_result(&found, revision),
+        })?;
+        raw = filters.filter_result(method, revision, raw).await?;
+    }
+    let limit = server.map_or(0, |server| server.shared.run().max_result_bytes);
     kept.limited(limit, &request, &sink, raw)
+}
+
+/// Result of a request.
+pub(crate) struct Served {
+    raw: RawResult,
+    /// Server that sent it.
+    server: Option<Arc<UpstreamServer>>,
+}
+
+impl Served {
+    const fn by_gateway(raw: RawResult) -> Self {
+        Self { raw, server: None }
+    }
 }
 
 /// Drops `task` from a call if this endpoint did not declare tasks: such a call is an ordinary one.
@@ -147,27 +180,27 @@ fn without_undeclared(mut request: BackendRequest) -> BackendRequest {
     request
 }
 
-/// Forwards a request to its server; returns the result and the limit for its bytes. This is the only loop that tries another server, or the same one after a new
+/// Forwards a request to its server. This is the only loop that tries another server, or the same one after a new
 /// negotiation.
 pub(crate) async fn forward<R: Router>(
     router: &R,
     request: &BackendRequest,
     sink: &ClientSink,
-) -> Result<(ByteString, usize), ServeError> {
+) -> Result<Served, ServeError> {
     let mut retries = Retries::default();
     loop {
         // Inside the loop, because the name may belong to another server after a reload.
         let mut route = match router.route(request, sink, retries.moves).await? {
             Routed::To(route) => route,
-            Routed::Answered(raw) => return Ok((raw, 0)),
+            Routed::Answered(raw) => return Ok(Served::by_gateway(raw)),
         };
         // After routing, because this may start the server.
         let bound = router.bind(&mut route, request, sink).await;
-        let mut limit = 0;
+        let mut server = None;
         let has_successor = || router.has_successor(&route);
         let (outcome, is_retried) = match bound {
             Ok(bound) => {
-                limit = bound.server.shared.run().max_result_bytes;
+                server = Some(Arc::clone(&bound.server));
                 traced(bound, &mut retries, has_successor).await?
             }
             Err(error) => {
@@ -178,7 +211,7 @@ pub(crate) async fn forward<R: Router>(
         // Before a retry as well, because the attempt may have registered a subscription.
         let outcome = router.finish(route, outcome).await;
         if !is_retried {
-            return outcome.map(|raw| (raw, limit));
+            return outcome.map(|raw| Served { raw, server });
         }
     }
 }
@@ -188,7 +221,7 @@ async fn traced(
     bound: BoundRequest,
     retries: &mut Retries,
     has_successor: impl Fn() -> bool,
-) -> Result<(Result<ByteString, ServeError>, bool), ServeError> {
+) -> Result<(Result<RawResult, ServeError>, bool), ServeError> {
     let (server, binding) = (Arc::clone(&bound.server), Arc::clone(&bound.binding));
     // Before the attempt is counted, because the server does not get the request.
     tool_filter::check_able(&server, &bound.inbound.job)?;
@@ -212,7 +245,7 @@ async fn traced(
 }
 
 /// Runs one attempt at one server.
-async fn attempt(bound: BoundRequest) -> Result<ByteString, ServeError> {
+async fn attempt(bound: BoundRequest) -> Result<RawResult, ServeError> {
     let BoundRequest {
         server,
         binding,
@@ -223,7 +256,7 @@ async fn attempt(bound: BoundRequest) -> Result<ByteString, ServeError> {
     if method == Some(Method::LoggingSetLevel) && binding.open_connection().is_none() {
         let level = level_of(&inbound.job)?;
         binding.save_level(level, &inbound.sink, &inbound.job);
-        return Ok(ByteString::from_static("{}"));
+        return Ok("{}".into());
     }
     // Before a connection is acquired: the gateway answers for the tasks that it hosts.
     if hosted::is_hosted(&server, &inbound.job, &inbound.sink) {
@@ -251,10 +284,10 @@ pub(crate) async fn forward_to(
     binding: Arc<ServerBinding>,
     request: BackendRequest,
     sink: ClientSink,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let known = Known { server, binding };
-    let (raw, _) = forward(&known, &request, &sink).await?;
-    Ok(raw)
+    let served = forward(&known, &request, &sink).await?;
+    Ok(served.raw)
 }
 
 /// Server and binding that need no choice.
@@ -298,8 +331,8 @@ impl Router for Known<'_> {
     async fn finish(
         &self,
         (): (),
-        outcome: Result<ByteString, ServeError>,
-    ) -> Result<ByteString, ServeError> {
+        outcome: Result<RawResult, ServeError>,
+    ) -> Result<RawResult, ServeError> {
         outcome
     }
 }

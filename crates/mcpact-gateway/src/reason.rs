@@ -15,6 +15,10 @@ stable_strings! {
         FilterFailed = "filter_failed",
         /// The gateway is shutting down.
         GatewayDraining = "gateway_draining",
+        /// The memory for messages is exhausted.
+        MemoryExhausted = "memory_exhausted",
+        /// Readers may understand the parameters differently: a key occurs twice, or is another spelling of a protocol key.
+        RequestAmbiguous = "request_ambiguous",
         /// No configured server has this name.
         NoSuchServer = "no_such_server",
         /// No configured server has all of these tags.
@@ -33,6 +37,8 @@ stable_strings! {
         TooManyChoices = "too_many_choices",
         /// No server has a tool, prompt or resource of this name.
         UnknownName = "unknown_name",
+        /// Readers may understand the result differently: a key occurs twice, or is another spelling of a protocol key.
+        UpstreamAmbiguous = "upstream_ambiguous",
         /// Every instance is at its limit and the queue is full.
         UpstreamBusy = "upstream_busy",
         /// The server speaks another revision than before and did not process the request.
@@ -41,6 +47,8 @@ stable_strings! {
         UpstreamCircle = "upstream_circle",
         /// The server is no longer served; it did not receive the call.
         UpstreamClosed = "upstream_closed",
+        /// The approved program or script was exchanged during the start.
+        UpstreamExchanged = "upstream_exchanged",
         /// The program exited during negotiation.
         UpstreamExited = "upstream_exited",
         /// The connection was lost during the call.
@@ -73,6 +81,8 @@ stable_strings! {
         UpstreamUnfit = "upstream_unfit",
         /// The server cannot be reached or started.
         UpstreamUnreachable = "upstream_unreachable",
+        /// The system cannot enforce the sandbox of the server.
+        UpstreamUnsandboxed = "upstream_unsandboxed",
     }
 }
 
@@ -115,6 +125,8 @@ stable_strings! {
 stable_strings! {
     /// Log event of the gateway beside those of [`mcpact::log::event`]: `event` in the log and in `mcpact logs --json`.
     pub(crate) enum LogEvent {
+        /// A request or result with an ambiguous key was refused.
+        AmbiguousMessage = "ambiguous_message",
         /// The configuration of a server is invalid.
         ConfigWrong = "config_wrong",
         /// The gateway is shutting down.

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact::server::backend::{BackendRequest, ClientIdentity};
+use mcpact::server::backend::BackendRequest;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, Era, ErrorCode, Feature, Method};
+use mcpact_transport::budget::{Charge, MemoryBudget, MemoryExhausted};
 use mcpact_wire::raw::{Object, ObjectWriter, elements};
 use tokio::time::Instant;
 
@@ -42,17 +43,17 @@ pub struct KeptResults(Arc<Mutex<VecDeque<KeptText>>>);
 /// Caller of a request.
 #[derive(Clone, Debug, PartialEq)]
 enum Caller {
-    /// Legacy session.
+    /// Principal or connection; empty for modern clients without one, whose texts only the random URI protects.
+    Owner(Box<str>),
+    /// Legacy session of an anonymous client.
     Session(ClientRef),
-    /// All modern clients with this identity; without one, the random URI protects the text.
-    Identity(ClientIdentity),
 }
 
 impl Caller {
     fn of(request: &BackendRequest, sink: &ClientSink) -> Self {
-        match request.pact.revision().era() {
-            Era::Legacy => Self::Session(sink.client_ref()),
-            Era::Modern => Self::Identity(sink.identity().clone()),
+        match (sink.owner(), request.pact.revision().era()) {
+            ("", Era::Legacy) => Self::Session(sink.client_ref()),
+            (owner, _) => Self::Owner(owner.into()),
         }
     }
 }
@@ -63,26 +64,43 @@ struct KeptText {
     owner: Caller,
     since: Instant,
     text: String,
+    /// Its part of the memory budget.
+    _charge: Charge,
 }
 
 impl KeptResults {
-    /// Keeps a text; returns its URI, or none if it is too large.
-    fn keep(&self, owner: Caller, text: String, now: Instant) -> Option<String> {
+    /// Keeps a text; returns its URI, or none if it is too large or the budget has no room for it.
+    fn keep(
+        &self,
+        budget: &'static MemoryBudget,
+        owner: Caller,
+        text: String,
+        now: Instant,
+    ) -> Option<String> {
+        // Kept texts stay charged when messages need the memory, so they get a part of the budget only.
+        let max_bytes = MAX_BYTES.min(budget.limit() / 4);
         let mut id = [0_u8; 16];
         getrandom::fill(&mut id)
             .ok()
-            .filter(|()| text.len() <= MAX_BYTES)?;
+            .filter(|()| text.len() <= max_bytes)?;
         let uri = format!("{SCHEME}{}", hex(&id));
         let mut all = lock(&self.0);
         all.retain(|kept| now < kept.since + MAX_AGE);
+        let charge = loop {
+            match budget.charge(text.len()) {
+                Ok(charge) => break charge,
+                Err(MemoryExhausted) => drop(all.pop_front()?),
+            }
+        };
         all.push_back(KeptText {
             uri: uri.clone(),
             owner,
             since: now,
             text,
+            _charge: charge,
         });
         let mut bytes: usize = all.iter().map(|kept| kept.text.len()).sum();
-        while all.len() > MAX_TEXTS || bytes > MAX_BYTES {
+        while all.len() > MAX_TEXTS || bytes > max_bytes {
             bytes -= all.pop_front().map_or(0, |kept| kept.text.len());
         }
         Some(uri)
@@ -143,7 +161,9 @@ impl KeptResults {
         let keep = |text| {
             // Without the capability the client may not read resources.
             let is_readable = pact.declares(Capability::Resources);
-            is_readable.then(|| self.keep(Caller::of(request, sink), text, Instant::now()))?
+            let budget = MemoryBudget::process();
+            is_readable
+                .then(|| self.keep(budget, Caller::of(request, sink), text, Instant::now()))?
         };
         match cut(
             &raw,
@@ -254,15 +274,10 @@ fn start_of(text: &str, room: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use mcpact::server::backend::ClientKey;
-
     use super::*;
 
     fn identity(principal: &str) -> Caller {
-        Caller::Identity(ClientIdentity {
-            principal: principal.into(),
-            key: ClientKey::None,
-        })
+        Caller::Owner(principal.into())
     }
 
     /// Text is cut at a character; other content and structured content stay whole, or the result is refused.
@@ -311,23 +326,64 @@ mod tests {
         );
     }
 
+    static BUDGET: MemoryBudget = MemoryBudget::new(usize::MAX);
+
+    /// Kept texts are charged to the memory budget. The oldest make room for a new one; if that is not enough, it is not
+    /// kept.
+    #[tokio::test]
+    async fn kept_texts_are_charged() {
+        static SMALL: MemoryBudget = MemoryBudget::new(4000);
+        let (kept, now, ann) = (KeptResults::default(), Instant::now(), identity("ann"));
+        let keep = |bytes: usize| kept.keep(&SMALL, ann.clone(), "x".repeat(bytes), now);
+        let is_kept = |uri: &Option<String>| {
+            let uri = uri.as_deref().unwrap();
+            kept.text(uri, &ann, now).is_some()
+        };
+        let all = [300, 300, 300].map(keep);
+        assert_eq!((SMALL.used(), all.iter().all(is_kept)), (900, true));
+        let large = keep(600);
+        let seen: Vec<bool> = all.iter().chain([&large]).map(is_kept).collect();
+        assert_eq!(
+            (SMALL.used(), &seen[..]),
+            (900, &[false, false, true, true][..])
+        );
+        assert_eq!(keep(1001), None, "more than a quarter of the budget");
+        let others = SMALL.charge(3100).unwrap();
+        assert!(is_kept(&keep(800)));
+        assert_eq!(SMALL.used(), 3900, "the oldest texts made room");
+        let more = SMALL.charge(50).unwrap();
+        assert_eq!(keep(950), None);
+        drop((others, more));
+        drop(kept);
+        assert_eq!(SMALL.used(), 0);
+    }
+
     /// A kept text has one reader, and is kept for a limited time, in limited number and size.
     #[tokio::test]
     async fn kept_texts_are_bounded() {
         let (kept, now) = (KeptResults::default(), Instant::now());
         let (ann, bob) = (identity("ann"), identity("bob"));
-        let first = kept.keep(ann.clone(), "first".into(), now).unwrap();
+        let first = kept
+            .keep(&BUDGET, ann.clone(), "first".into(), now)
+            .unwrap();
         assert_eq!(kept.text(&first, &ann, now).as_deref(), Some("first"));
         assert_eq!(kept.text(&first, &bob, now), None);
         assert_eq!(kept.text(SCHEME, &ann, now), None);
         for _ in 1..MAX_TEXTS {
-            kept.keep(bob.clone(), String::new(), now).unwrap();
+            kept.keep(&BUDGET, bob.clone(), String::new(), now).unwrap();
         }
         assert!(kept.text(&first, &ann, now).is_some());
-        let second = kept.keep(ann.clone(), "second".into(), now).unwrap();
+        let second = kept
+            .keep(&BUDGET, ann.clone(), "second".into(), now)
+            .unwrap();
         assert_eq!(kept.text(&first, &ann, now), None, "too many");
-        assert_eq!(kept.keep(ann.clone(), "x".repeat(MAX_BYTES + 1), now), None);
-        let large = kept.keep(ann.clone(), "x".repeat(MAX_BYTES), now).unwrap();
+        assert_eq!(
+            kept.keep(&BUDGET, ann.clone(), "x".repeat(MAX_BYTES + 1), now),
+            None
+        );
+        let large = kept
+            .keep(&BUDGET, ann.clone(), "x".repeat(MAX_BYTES), now)
+            .unwrap();
         assert_eq!(kept.text(&second, &ann, now), None, "too large");
         assert!(kept.text(&large, &ann, now).is_some());
         assert_eq!(kept.text(&large, &ann, now + MAX_AGE), None, "too old");

@@ -4,6 +4,7 @@
 //! [`SuspendedCalls`](mcpact_translate::input::SuspendedCalls) validates the client's answers; the background job
 //! ([`SuspendedCall`]) waits for them.
 
+pub(crate) mod bound_state;
 pub(crate) mod call;
 pub(crate) mod modern;
 pub(crate) mod registry;
@@ -12,7 +13,6 @@ pub(crate) mod resume;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytestring::ByteString;
 use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_translate::input::{
@@ -27,7 +27,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use mcpact::connection::{Call, CallEvent, ServerNotification, ServerRequest, ServerResponse};
+use mcpact::connection::{
+    Call, CallEvent, RawResult, ServerNotification, ServerRequest, ServerResponse,
+};
 
 use crate::connection::questions::UnansweredQuestions;
 use crate::error::ServeError;
@@ -61,7 +63,7 @@ pub(crate) struct OpenCall {
 pub(crate) async fn serve(
     server: &Arc<UpstreamServer>,
     exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let raw = exchange.inbound.job.params.clone();
     if !raw.is_plain_call()
         && let Ok(params) = Object::parse(&raw)
@@ -77,7 +79,7 @@ pub(crate) async fn serve(
 async fn call(
     server: &Arc<UpstreamServer>,
     mut exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let mode = waiting::call_mode(server, &exchange).await;
     if mode == CallMode::Task {
         return Box::pin(mapped::call_as_task(server, exchange)).await;
@@ -153,7 +155,7 @@ fn conclude(
     server: &UpstreamServer,
     open: &OpenCall,
     reply: Result<ServerResponse, ServeError>,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let exchange = &open.exchange;
     let reply = reply?;
     let ServerResponse::Error(raw) = &reply else {
@@ -182,7 +184,7 @@ fn conclude(
 /// Runs a method that allows no input requests.
 pub(crate) async fn serve_without_questions(
     mut exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let (params, method) = (exchange.params()?, exchange.inbound.job.method);
     let reply = send_without_questions(&mut exchange, &params, method).await?;
     exchange.finished(&reply)
@@ -348,7 +350,8 @@ pub(crate) fn required_connection(exchange: &Exchange) -> Option<ClientKey> {
     let ClientIdentity { principal, key } = exchange.inbound.sink.identity();
     let pool = exchange.binding.pool();
     let has_own = pool.is_some_and(|pool| !pool.is_shared());
-    let is_required = matches!(key, ClientKey::Connection(_)) && (principal.is_empty() || has_own);
+    let is_required =
+        matches!(key, ClientKey::Connection(_)) && (principal.is_anonymous() || has_own);
     is_required.then(|| key.clone())
 }
 
@@ -366,8 +369,8 @@ pub(crate) async fn take_turn(exchange: &mut Exchange) -> Result<(), ServeError>
     Ok(())
 }
 
-/// Returns the binding of a call. A client key is part of the call digest rather than of the principal. Otherwise a
-/// principal could raise its limit of calls by using many keys.
+/// Returns the binding of a call. The key of a principal is part of the call digest only: the limit of calls holds for
+/// all its keys together.
 pub(crate) fn binding(inbound: &Inbound) -> Binding {
     let Inbound { job, sink } = inbound;
     let params = Object::parse(&job.params).unwrap_or_default();
@@ -376,15 +379,10 @@ pub(crate) fn binding(inbound: &Inbound) -> Binding {
         .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState" | "_meta"))
         .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
         .finish();
-    let key = match &sink.identity().key {
-        ClientKey::Key(key) => &**key,
-        // A connection already belongs to its owner.
-        ClientKey::None | ClientKey::Connection(_) => "",
-    };
-    // The parameters are a JSON object, so the start of the key is unambiguous.
-    let about = Sha256::new_with_prefix(canonical(&stable)).chain_update(key);
+    // The parameters are a JSON object, so the start of the owner is unambiguous.
+    let about = Sha256::new_with_prefix(canonical(&stable)).chain_update(sink.owner());
     Binding {
-        principal: Sha256::digest(sink.owner()).into(),
+        principal: Sha256::digest(sink.identity().limited_owner()).into(),
         method: job.method.unwrap_or(Method::ToolsCall),
         params: about.finalize().into(),
     }

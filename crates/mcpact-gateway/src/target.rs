@@ -1,19 +1,20 @@
 //! Upstream target: a command, a URL or a server in this process.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use mcpact_config::{query_values, with_words};
 use mcpact_transport::address::shown;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::link::Link;
-use mcpact_transport::stdio::child::ChildCommand;
+use mcpact_transport::stdio::child::{ChildCommand, StartCheck};
 use sha2::{Digest, Sha256};
 
 /// Upstream server.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// Program on stdio.
-    Command(ChildCommand),
+    Command(Box<ChildCommand>),
     /// HTTP server.
     Url {
         /// Endpoint.
@@ -42,6 +43,20 @@ impl Target {
         Self::Url {
             url: url.into(),
             settings: Box::default(),
+        }
+    }
+
+    /// Returns the target with this check of each start of its program.
+    pub(crate) fn with_start_check(&self, start_check: Option<StartCheck>) -> Cow<'_, Self> {
+        match (self, start_check) {
+            (Self::Command(command), Some(start_check)) => {
+                let start_check = Some(start_check);
+                Cow::Owned(Self::Command(Box::new(ChildCommand {
+                    start_check,
+                    ..(**command).clone()
+                })))
+            }
+            _ => Cow::Borrowed(self),
         }
     }
 
@@ -82,7 +97,10 @@ impl Target {
                 let args = command.args.iter().map(|arg| arg.as_encoded_bytes());
                 format!("command {} {}", command.name, digest(args))
             }
-            Self::Url { url, .. } => format!("url {} {}", shown(url), digest([url.as_bytes()])),
+            Self::Url { url, settings } => {
+                let endpoint = endpoint(url, settings);
+                format!("url {} {}", shown(&endpoint), digest([endpoint.as_bytes()]))
+            }
             Self::Local(_) => String::from("local"),
         }
     }
@@ -104,6 +122,8 @@ impl Target {
             }
             Self::Url { url, settings } => {
                 parts.extend([b"url".as_slice(), url.as_bytes()]);
+                let socket = settings.unix_socket.as_ref();
+                parts.extend(socket.map(|path| path.as_os_str().as_encoded_bytes()));
                 for (name, value) in settings.headers.iter() {
                     parts.extend([name.as_bytes(), value]);
                 }
@@ -111,6 +131,17 @@ impl Target {
             Self::Local(_) => return None,
         }
         Some(digest(parts))
+    }
+}
+
+/// Returns the URL of an endpoint, which over a Unix socket starts with its path.
+fn endpoint<'a>(url: &'a str, settings: &HttpSettings) -> Cow<'a, str> {
+    match &settings.unix_socket {
+        None => Cow::Borrowed(url),
+        Some(socket) => {
+            let path = url.strip_prefix("http://localhost").unwrap_or(url);
+            Cow::Owned(format!("unix:{}:{path}", socket.display()))
+        }
     }
 }
 
@@ -133,7 +164,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => write!(f, "`{}`", command.name),
-            Self::Url { url, .. } => write!(f, "`{}`", shown(url)),
+            Self::Url { url, settings } => write!(f, "`{}`", shown(&endpoint(url, settings))),
             Self::Local(_) => f.write_str("a built-in server"),
         }
     }
@@ -148,7 +179,7 @@ mod tests {
     fn keys_and_names_contain_no_secrets() {
         let command = |secret| {
             let command = ChildCommand::new("serve").with_args(["--token", secret]);
-            Target::Command(command)
+            Target::Command(Box::new(command))
         };
         let url = |secret| Target::url(format!("https://host/mcp?key={secret}"));
         for make in [command as fn(&'static str) -> Target, url] {
@@ -170,11 +201,11 @@ mod tests {
         let mut known = HttpSettings::default();
         known.headers.insert("x-key", "canary").unwrap();
         let targets = [
-            Target::Command(command()),
-            Target::Command(command().with_args(["b"])),
-            Target::Command(command().with_env("b", "")),
-            Target::Command(command().with_env("KEY", "canary")),
-            Target::Command(elsewhere),
+            Target::Command(Box::new(command())),
+            Target::Command(Box::new(command().with_args(["b"]))),
+            Target::Command(Box::new(command().with_env("b", ""))),
+            Target::Command(Box::new(command().with_env("KEY", "canary"))),
+            Target::Command(Box::new(elsewhere)),
             Target::url("https://host/mcp"),
             Target::url("https://host/mcp?key=canary"),
             Target::Url {
@@ -188,7 +219,7 @@ mod tests {
         assert!(!fingerprints.concat().contains("canary"));
         assert_eq!(
             targets[0].fingerprint(),
-            Target::Command(command()).fingerprint()
+            Target::Command(Box::new(command())).fingerprint()
         );
     }
 }

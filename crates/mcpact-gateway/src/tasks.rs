@@ -13,7 +13,7 @@ pub(crate) mod waiting;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_translate::input::Outcome;
 use mcpact_wire::model::error::ErrorBody;
@@ -61,7 +61,7 @@ fn task_id(inbound: &Inbound) -> Result<String, ServeError> {
 }
 
 /// Converts the response for a client to an outcome that can be stored.
-pub(crate) fn stored_outcome(response: &Result<ByteString, ServeError>) -> Outcome {
+pub(crate) fn stored_outcome(response: &Result<RawResult, ServeError>) -> Outcome {
     match response {
         Ok(raw) => Outcome::Result(raw.to_string()),
         Err(error) => Outcome::Error(error.to_wire().encode()),
@@ -69,7 +69,7 @@ pub(crate) fn stored_outcome(response: &Result<ByteString, ServeError>) -> Outco
 }
 
 /// Converts a stored outcome to the response for a client of this revision.
-pub(crate) fn stored_response(outcome: Outcome, to: Revision) -> Result<ByteString, ServeError> {
+pub(crate) fn stored_response(outcome: Outcome, to: Revision) -> Result<RawResult, ServeError> {
     let raw = match outcome {
         Outcome::Result(raw) => return Ok(raw.into()),
         Outcome::Error(raw) => raw,

@@ -119,7 +119,8 @@ impl Default for UpstreamSettings {
             approval: None,
             // A server on the command line is reviewed by its user each time.
             pins: PinSettings {
-                changed: ChangedTools::Serve,
+                default: ChangedTools::Serve,
+                changed: None,
                 file: None,
             },
             public_results: false,

@@ -1,17 +1,31 @@
 //! Calls through relays, beside the same calls without one.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-use crate::call::Size;
+use crate::call::{Size, TOOL};
 use crate::error::LoadError;
 use crate::http::{self, LoadSpec, PATH, Sessions};
+use crate::instructions::{SERVER, config};
 use crate::lines;
-use crate::plan::{Effort, Failed, Programs, Row};
+use crate::plan::{Effort, Failed, Programs, Row, Selection};
 use crate::process::Subject;
 use crate::relay::{Behind, Goal, Recipe, Relay};
 use crate::role::Era;
-use crate::sample::{Sample, median};
+use crate::sample::Sample;
+
+/// Subject of a contest: the server without a relay.
+const DIRECT: &str = "direct";
+
+/// Subject of a contest: the bare proxy.
+pub(crate) const FLOOR: &str = "floor";
+
+/// Subject of a contest: `mcpact bridge`.
+const BRIDGE: &str = "bridge";
+
+/// Subject of a contest: `mcpact serve` with one server in its config.
+pub(crate) const SERVE: &str = "serve";
 
 /// Time over its plan after which a measurement fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,72 +38,132 @@ struct Crossing {
     server: Era,
     size: Size,
     open: &'static [usize],
+    rivals: Rivals,
 }
 
-const fn small(name: &'static str, front: Era, behind: Behind, server: Era) -> Crossing {
+/// Relays of a contest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rivals {
+    /// Ours, those of other projects, the floor and the server itself.
+    All,
+    /// Ours and the floor.
+    Ours,
+}
+
+const fn relay(name: &'static str, era: Era, behind: Behind) -> Crossing {
     Crossing {
         name,
-        front,
+        front: era,
         behind,
-        server,
+        server: era,
         size: Size::Small,
         open: &[1, 32],
+        rivals: Rivals::All,
     }
 }
 
-const fn large(name: &'static str, front: Era, behind: Behind, server: Era) -> Crossing {
+const fn translate(name: &'static str, front: Era, behind: Behind, server: Era) -> Crossing {
     Crossing {
-        size: Size::Large,
+        server,
+        open: &[32],
+        rivals: Rivals::Ours,
+        ..relay(name, front, behind)
+    }
+}
+
+const fn large(name: &'static str, era: Era, behind: Behind, size: Size) -> Crossing {
+    Crossing {
+        size,
         open: &[1],
-        ..small(name, front, behind, server)
+        rivals: Rivals::Ours,
+        ..relay(name, era, behind)
     }
 }
 
 use Behind::{Http, Many, Stdio};
 use Era::{Legacy, Modern};
 
+const ONE: Size = Size::Quoted { mebibytes: 1 };
+const TEN: Size = Size::Quoted { mebibytes: 10 };
+
 const CROSSINGS: &[Crossing] = &[
-    small("bridge, HTTP to HTTP, legacy", Legacy, Http, Legacy),
-    small("bridge, HTTP to HTTP, modern", Modern, Http, Modern),
-    small(
-        "bridge, HTTP to HTTP, legacy to modern",
+    relay("relay, HTTP to HTTP, legacy", Legacy, Http),
+    relay("relay, HTTP to HTTP, modern", Modern, Http),
+    relay("relay, HTTP to stdio, legacy", Legacy, Stdio),
+    relay("relay, HTTP to stdio, modern", Modern, Stdio),
+    translate(
+        "translate, HTTP to HTTP, legacy to modern",
         Legacy,
         Http,
         Modern,
     ),
-    small(
-        "bridge, HTTP to HTTP, modern to legacy",
+    translate(
+        "translate, HTTP to HTTP, modern to legacy",
         Modern,
         Http,
         Legacy,
     ),
-    small("bridge, HTTP to stdio, legacy", Legacy, Stdio, Legacy),
-    small("bridge, HTTP to stdio, modern", Modern, Stdio, Modern),
-    small(
-        "bridge, HTTP to stdio, legacy to modern",
+    translate(
+        "translate, HTTP to stdio, legacy to modern",
         Legacy,
         Stdio,
         Modern,
     ),
-    small(
-        "bridge, HTTP to stdio, modern to legacy",
+    translate(
+        "translate, HTTP to stdio, modern to legacy",
         Modern,
         Stdio,
         Legacy,
     ),
-    large("bridge, HTTP to HTTP, legacy, 1 MiB", Legacy, Http, Legacy),
-    large("bridge, HTTP to HTTP, modern, 1 MiB", Modern, Http, Modern),
+    large("large, HTTP to HTTP, legacy, 1 MiB echo", Legacy, Http, ONE),
+    large("large, HTTP to HTTP, modern, 1 MiB echo", Modern, Http, ONE),
     large(
-        "bridge, HTTP to HTTP, legacy to modern, 1 MiB",
+        "large, HTTP to stdio, legacy, 1 MiB echo",
         Legacy,
-        Http,
-        Modern,
+        Stdio,
+        ONE,
     ),
     large(
-        "bridge, HTTP to HTTP, modern to legacy, 1 MiB",
+        "large, HTTP to stdio, modern, 1 MiB echo",
+        Modern,
+        Stdio,
+        ONE,
+    ),
+    large(
+        "large, HTTP to HTTP, legacy, 10 MiB echo",
+        Legacy,
+        Http,
+        TEN,
+    ),
+    large(
+        "large, HTTP to HTTP, modern, 10 MiB echo",
         Modern,
         Http,
+        TEN,
+    ),
+    large(
+        "large, HTTP to stdio, legacy, 10 MiB echo",
         Legacy,
+        Stdio,
+        TEN,
+    ),
+    large(
+        "large, HTTP to stdio, modern, 10 MiB echo",
+        Modern,
+        Stdio,
+        TEN,
+    ),
+    large(
+        "large, HTTP to HTTP, legacy, 1 MiB result",
+        Legacy,
+        Http,
+        Size::Large,
+    ),
+    large(
+        "large, HTTP to HTTP, modern, 1 MiB result",
+        Modern,
+        Http,
+        Size::Large,
     ),
 ];
 
@@ -104,35 +178,33 @@ struct Runner {
 
 enum Way {
     /// The server itself, on HTTP.
-    Direct {
-        address: String,
-    },
+    Direct { address: String },
     /// The server itself, on pipes.
-    Pipes {
-        words: Vec<String>,
-    },
+    Pipes { words: Vec<String> },
     Relay {
         relay: Box<Relay>,
         path: String,
+        /// Name of the tool there.
+        tool: String,
     },
     /// It did not start.
     Nowhere,
 }
 
-/// Runs all measurements with names that contain the filter; `recipes` are relays of other projects.
+/// Runs the selected measurements; `recipes` are relays of other projects.
 ///
 /// # Errors
 /// One of our own subjects failed. Failures of others are reported in the findings.
 pub async fn run(
     programs: &Programs,
     effort: Effort,
-    filter: &str,
+    selection: &Selection,
     recipes: &[Recipe],
 ) -> Result<(Vec<Row>, Vec<Failed>), LoadError> {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for crossing in CROSSINGS {
-        if crossing.name.contains(filter) {
-            let (more, failed) = compete(programs, effort, crossing, recipes).await?;
+        if selection.has(crossing.name) {
+            let (more, failed) = compete(programs, effort, crossing, selection, recipes).await?;
             rows.extend(more);
             failures.extend(failed);
         }
@@ -145,31 +217,53 @@ async fn compete(
     programs: &Programs,
     effort: Effort,
     crossing: &Crossing,
+    selection: &Selection,
     recipes: &[Recipe],
 ) -> Result<(Vec<Row>, Vec<Failed>), LoadError> {
     // A floor cannot translate: it is measured in front of a server that speaks as its client does.
-    let (same, _first) = goal(programs, crossing.front).await?;
-    let (other, _second) = goal(programs, crossing.server).await?;
+    let (same, _first) = goal(programs, crossing.behind, crossing.front).await?;
+    let (other, _second) = goal(programs, crossing.behind, crossing.server).await?;
+    let has_all = crossing.rivals == Rivals::All;
     let mut others = Vec::new();
-    for recipe in recipes.iter().filter(|one| one.behind == crossing.behind) {
-        others.push(started(recipe, &other).await);
+    for recipe in recipes {
+        if has_all && recipe.behind == crossing.behind {
+            others.push(started(recipe, &other, TOOL).await);
+        }
     }
     // Others take their time to start, and a server of ours on pipes hangs up on a client that does not
     // say anything for long.
-    let floor = floor(programs, crossing.behind);
-    let mut runners = vec![
-        runner("direct", direct(programs, crossing.behind, &same)),
-        started(&floor, &same).await,
-        started(&ours(programs, crossing.behind), &other).await,
-    ];
+    let mut runners = Vec::new();
+    if has_all && selection.takes(DIRECT) {
+        runners.push(runner(DIRECT, direct(programs, crossing.behind, &same)));
+    }
+    runners.push(
+        started(
+            &floor(programs, crossing.behind),
+            &same,
+            crossing.size.tool(),
+        )
+        .await,
+    );
+    if selection.takes(BRIDGE) {
+        let recipe = bridge(programs, crossing.behind);
+        runners.push(started(&recipe, &other, crossing.size.tool()).await);
+    }
+    if selection.takes(SERVE) {
+        let tool = format!("{SERVER}__{}", crossing.size.tool());
+        runners.push(started(&serve(programs, crossing.behind), &other, &tool).await);
+    }
     runners.extend(others);
     for open in crossing.open {
         for runner in &mut runners {
             runner.samples.push(Vec::new());
         }
-        for _ in 0..effort.rounds {
-            for runner in &mut runners {
-                runner.stretch(crossing, *open, effort.stretch).await;
+        for round in 0..effort.rounds {
+            // Another one begins in each round.
+            let count = runners.len();
+            for place in 0..count {
+                if let Some(runner) = runners.get_mut((place + round) % count) {
+                    runner.stretch(crossing, *open, effort.stretch).await;
+                }
             }
         }
     }
@@ -185,11 +279,11 @@ fn runner(name: &str, way: Way) -> Runner {
     }
 }
 
-async fn started(recipe: &Recipe, goal: &Goal) -> Runner {
+async fn started(recipe: &Recipe, goal: &Goal, tool: &str) -> Runner {
     match Relay::start(recipe, goal).await {
         Ok(relay) => {
-            let (relay, path) = (Box::new(relay), recipe.path.clone());
-            runner(&recipe.name, Way::Relay { relay, path })
+            let (relay, path, tool) = (Box::new(relay), recipe.path.clone(), tool.to_owned());
+            runner(&recipe.name, Way::Relay { relay, path, tool })
         }
         Err(trouble) => Runner {
             failed: Some(trouble),
@@ -226,18 +320,19 @@ async fn measure(
     open: usize,
     duration: Duration,
 ) -> Result<Sample, LoadError> {
-    let spec = |address, path| LoadSpec {
+    let spec = |address, path, tool| LoadSpec {
         address,
         path,
         era: crossing.front,
         workers: open,
         sessions: Sessions::Shared,
         size: crossing.size,
+        tool,
         duration,
     };
     match way {
         Way::Direct { address } => {
-            let load = http::load(spec(address, PATH)).await?;
+            let load = http::load(spec(address, PATH, crossing.size.tool())).await?;
             Ok(load.sample(Duration::ZERO))
         }
         Way::Pipes { words } => {
@@ -247,26 +342,33 @@ async fn measure(
             let load = lines::load(server.pipes()?, open, duration).await?;
             Ok(load.sample(Duration::ZERO))
         }
-        Way::Relay { relay, path } => {
+        Way::Relay { relay, path, tool } => {
             let before = relay.subject.cpu()?;
-            let load = http::load(spec(&relay.address, path)).await?;
+            let load = http::load(spec(&relay.address, path, tool)).await?;
             Ok(load.sample(relay.subject.cpu()?.saturating_sub(before)))
         }
         Way::Nowhere => Err(LoadError::Silent(String::from("no subject"))),
     }
 }
 
-/// A server of one era on HTTP, and how to start one on pipes.
-async fn goal(programs: &Programs, era: Era) -> Result<(Goal, Subject), LoadError> {
+/// A server of one era on HTTP, how to start one on pipes, and a config of `mcpact serve` with the one behind.
+pub(crate) async fn goal(
+    programs: &Programs,
+    behind: Behind,
+    era: Era,
+) -> Result<(Goal, Subject), LoadError> {
     let program = programs.named("load-ours");
-    let mut server = Subject::start(&program, &["http", "--era", era.as_str()])?;
-    let host = server.address().await?;
+    let mut subject = Subject::start(&program, &["http", "--era", era.as_str()])?;
+    let host = subject.address().await?;
+    let server = self::server(programs, era);
+    let folder = programs.named("gateways").join(era.as_str());
+    fs::create_dir_all(&folder)?;
     let goal = Goal {
+        config: config(&folder, behind, &host, &server)?,
         host,
-        server: self::server(programs, era),
-        config: PathBuf::new(),
+        server,
     };
-    Ok((goal, server))
+    Ok((goal, subject))
 }
 
 /// The words that start a server of one era on pipes.
@@ -295,16 +397,27 @@ fn floor(programs: &Programs, behind: Behind) -> Recipe {
         Stdio => &["pipe", "{port}", "{server}"],
         Many => &[],
     };
-    recipe("floor", programs, "load-floor-proxy", words, behind)
+    recipe(FLOOR, programs, "load-floor-proxy", words, behind)
 }
 
-fn ours(programs: &Programs, behind: Behind) -> Recipe {
+pub(crate) fn bridge(programs: &Programs, behind: Behind) -> Recipe {
     let words: &[&str] = match behind {
         Http => &["bridge", "--listen", "127.0.0.1:{port}", "{url}"],
         Stdio => &["bridge", "--listen", "127.0.0.1:{port}", "--", "{server}"],
         Many => &[],
     };
-    recipe("ours", programs, "mcpact", words, behind)
+    recipe(BRIDGE, programs, "mcpact", words, behind)
+}
+
+pub(crate) fn serve(programs: &Programs, behind: Behind) -> Recipe {
+    let words = [
+        "serve",
+        "--listen",
+        "127.0.0.1:{port}",
+        "--config",
+        "{config}",
+    ];
+    recipe(SERVE, programs, "mcpact", &words, behind)
 }
 
 fn recipe(
@@ -327,7 +440,7 @@ fn recipe(
 fn told(crossing: &Crossing, runners: Vec<Runner>) -> Result<(Vec<Row>, Vec<Failed>), LoadError> {
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for runner in runners {
-        let is_ours = ["direct", "floor", "ours"].contains(&runner.name.as_str());
+        let is_ours = [DIRECT, FLOOR, BRIDGE, SERVE].contains(&runner.name.as_str());
         if let Some(trouble) = runner.failed {
             if is_ours {
                 return Err(trouble);
@@ -339,13 +452,12 @@ fn told(crossing: &Crossing, runners: Vec<Runner>) -> Result<(Vec<Row>, Vec<Fail
             Way::Relay { relay, .. } => Some(relay.subject.peak()?),
             Way::Direct { .. } | Way::Pipes { .. } | Way::Nowhere => None,
         };
-        for (open, samples) in crossing.open.iter().zip(&runner.samples) {
-            let sample = median(samples);
+        for (open, samples) in crossing.open.iter().zip(runner.samples) {
             rows.push(Row::new(
                 crossing.name,
                 *open,
                 &runner.name,
-                sample,
+                samples,
                 resident,
             ));
         }

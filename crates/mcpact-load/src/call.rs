@@ -1,4 +1,4 @@
-//! The messages of the load: a tool that is called with 1 KiB of text, and one that answers with 1 MiB.
+//! Messages of the load: calls with 1 KiB of text, results of 1 MiB, and echoes of source code with escaped quotes.
 
 use crate::role::Era;
 
@@ -27,6 +27,11 @@ pub enum Size {
     Small,
     /// The one with the large answer.
     Large,
+    /// The one that echoes, with source code in which every fifth byte or so is escaped.
+    Quoted {
+        /// Length of the text as it is sent, with escapes.
+        mebibytes: usize,
+    },
 }
 
 impl Size {
@@ -34,7 +39,7 @@ impl Size {
     #[must_use]
     pub const fn tool(self) -> &'static str {
         match self {
-            Self::Small => TOOL,
+            Self::Small | Self::Quoted { .. } => TOOL,
             Self::Large => LARGE_TOOL,
         }
     }
@@ -43,6 +48,7 @@ impl Size {
         match self {
             Self::Small => format!(r#"{{"text":"{}"}}"#, text()),
             Self::Large => String::from("{}"),
+            Self::Quoted { mebibytes } => format!(r#"{{"text":"{}"}}"#, quoted(mebibytes)),
         }
     }
 
@@ -52,6 +58,7 @@ impl Size {
         match self {
             Self::Small => length > TEXT_LENGTH,
             Self::Large => length > LARGE_LENGTH,
+            Self::Quoted { mebibytes } => length > mebibytes * LARGE_LENGTH,
         }
     }
 
@@ -61,6 +68,7 @@ impl Size {
         match self {
             Self::Small => is_echo(body, &text()),
             Self::Large => self.fits(body.len()),
+            Self::Quoted { mebibytes } => is_echo(body, &quoted(mebibytes)),
         }
     }
 }
@@ -73,6 +81,15 @@ pub fn text() -> String {
         .cycle()
         .take(TEXT_LENGTH)
         .collect()
+}
+
+/// Source code as the content of a JSON string, with escapes.
+fn quoted(mebibytes: usize) -> String {
+    let line = r#"{\"id\":4711,\"state\":\"open\",\"path\":\"C:\\\\src\"},\n"#;
+    let length = mebibytes * LARGE_LENGTH;
+    let mut text = line.repeat(length / line.len());
+    text.extend(std::iter::repeat_n('x', length - text.len()));
+    text
 }
 
 /// Opens a legacy conversation.
@@ -169,4 +186,21 @@ pub fn id(message: &[u8]) -> Option<u64> {
 #[must_use]
 pub fn is_echo(body: &[u8], text: &str) -> bool {
     std::str::from_utf8(body).is_ok_and(|body| body.contains(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_is_json_of_the_stated_length() {
+        let size = Size::Quoted { mebibytes: 1 };
+        let request = request(Era::Legacy, 7, size);
+        let message: serde_json::Value = serde_json::from_str(&request).unwrap();
+        let text = message["params"]["arguments"]["text"].as_str().unwrap();
+        let encoded = serde_json::to_string(text).unwrap();
+        assert_eq!(encoded.len(), LARGE_LENGTH + 2);
+        assert!(size.is_answer(request.as_bytes()));
+        assert!(!size.is_answer(&request.as_bytes()[..LARGE_LENGTH]));
+    }
 }

@@ -1,4 +1,4 @@
-//! Load over HTTP: each worker has a connection and, where there are any, a session of its own.
+//! Load over HTTP: each worker has a connection of its own.
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,8 @@ use tokio::task::JoinSet;
 
 use crate::call::{self, Size};
 use crate::error::LoadError;
+use crate::process::own_cpu;
+use crate::raw::RawCaller;
 use crate::role::Era;
 use crate::sample::{Stretch, WARM_UP};
 
@@ -43,8 +45,10 @@ pub struct LoadSpec<'a> {
     pub workers: usize,
     /// Sharing of sessions.
     pub sessions: Sessions,
-    /// Tool to call.
+    /// Tool to call and length of its text.
     pub size: Size,
+    /// Name of the tool here.
+    pub tool: &'a str,
     /// Duration.
     pub duration: Duration,
 }
@@ -57,6 +61,9 @@ pub enum Sessions {
     /// They are one client with many calls at a time.
     Shared,
 }
+
+/// One response in so many is compared with its request.
+const SAMPLED: usize = 256;
 
 /// The path of our own servers.
 pub const PATH: &str = "/mcp";
@@ -146,6 +153,21 @@ impl Caller {
         Ok(self.sender.send_request(request).await?)
     }
 
+    /// Bytes of a POST request with this body.
+    #[must_use]
+    pub fn request(&self, body: &str) -> Vec<u8> {
+        let mut request = format!("POST {} HTTP/1.1\r\n", self.path.path()).into_bytes();
+        for (name, value) in &self.headers {
+            for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                request.extend_from_slice(part);
+            }
+        }
+        let length = format!("content-length: {}\r\n\r\n", body.len());
+        request.extend_from_slice(length.as_bytes());
+        request.extend_from_slice(body.as_bytes());
+        request
+    }
+
     async fn post(&mut self, body: Bytes) -> Result<Response<Incoming>, LoadError> {
         self.send(Method::POST, body).await
     }
@@ -194,6 +216,28 @@ impl Caller {
         }
     }
 
+    /// Requests for all pages of the list of tools, each with the length of its response.
+    ///
+    /// # Errors
+    /// The server refuses, or answers something else.
+    pub async fn pages(&mut self) -> Result<Vec<(Vec<u8>, usize)>, LoadError> {
+        let mut pages = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let list = call::list(cursor.as_deref());
+            let request = self.request(&list);
+            let response = self.post(list.into()).await?;
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await?.to_bytes();
+            let page = call::page(&body).ok_or_else(|| LoadError::wrong(status, &body))?;
+            pages.push((request, body.len()));
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(pages),
+            }
+        }
+    }
+
     /// One call of a tool that echoes, under the name that it has here.
     ///
     /// # Errors
@@ -237,65 +281,78 @@ async fn accepted(response: Response<Incoming>) -> Result<(), LoadError> {
 /// # Errors
 /// A worker failed, or got an answer that is not its echo.
 pub async fn load(spec: LoadSpec<'_>) -> Result<Stretch, LoadError> {
-    let LoadSpec {
-        address, era, size, ..
-    } = spec;
+    let LoadSpec { address, era, .. } = spec;
     let mut callers: Vec<Caller> = Vec::new();
-    for _ in 0..spec.workers {
-        let caller = match callers.first() {
-            Some(first) if spec.sessions == Sessions::Shared => first.twin(address).await?,
-            Some(_) | None => {
-                let mut caller = Caller::connect(address, spec.path).await?;
-                caller.open(era, size.tool()).await?;
-                caller
-            }
-        };
-        callers.push(caller);
+    let mut workers = Vec::new();
+    for id in (1..).take(spec.workers) {
+        if callers.is_empty() || spec.sessions == Sessions::Own {
+            let mut caller = Caller::connect(address, spec.path).await?;
+            caller.open(era, spec.tool).await?;
+            callers.push(caller);
+        }
+        let body = call::request(era, id, spec.size).replacen(spec.size.tool(), spec.tool, 1);
+        let request = callers.last().map(|caller| caller.request(&body));
+        let connection = RawCaller::connect(address).await?;
+        workers.push((connection, request.unwrap_or_default()));
     }
+    let (start, cpu) = (Instant::now(), own_cpu());
     let mut running = JoinSet::new();
-    for (caller, id) in callers.into_iter().zip(1..) {
-        let body = call::request(era, id, size);
-        running.spawn(work(caller, body.into(), size, spec.duration));
+    for (connection, request) in workers {
+        running.spawn(work(connection, request, spec.size, spec.duration));
     }
     let mut all = Stretch::default();
-    let mut callers = Vec::new();
     while let Some(ended) = running.join_next().await {
-        let (caller, part) = ended.map_err(std::io::Error::from)??;
-        all.join(part);
-        callers.push(caller);
+        all.join(ended.map_err(std::io::Error::from)??);
     }
-    if let (Sessions::Shared, Some(caller)) = (spec.sessions, callers.first_mut()) {
-        caller.close().await?;
+    let used = own_cpu().saturating_sub(cpu);
+    all.generator = used.as_secs_f64() / start.elapsed().as_secs_f64();
+    for caller in &callers {
+        // The connection that opened the session was idle since, and may be closed.
+        caller.twin(address).await?.close().await?;
     }
     Ok(all)
 }
 
 async fn work(
-    mut caller: Caller,
-    body: Bytes,
+    mut connection: RawCaller,
+    request: Vec<u8>,
     size: Size,
     duration: Duration,
-) -> Result<(Caller, Stretch), LoadError> {
-    let answer = caller.call(&body, size).await?;
-    if !size.is_answer(&answer) {
-        return Err(LoadError::wrong(200, &answer));
+) -> Result<Stretch, LoadError> {
+    called(&mut connection, &request, size).await?;
+    if !size.is_answer(&connection.body()) {
+        return Err(connection.wrong());
     }
     let mut stretch = Stretch::default();
     let start = Instant::now();
     while start.elapsed() < WARM_UP {
-        caller.call(&body, size).await?;
+        called(&mut connection, &request, size).await?;
         stretch.uncounted += 1;
     }
     let start = Instant::now();
     let mut before = start;
     while before.duration_since(start) < duration {
-        caller.call(&body, size).await?;
+        called(&mut connection, &request, size).await?;
         let after = Instant::now();
         stretch
             .latencies
             .push(Stretch::nanoseconds(after.duration_since(before)));
         before = after;
+        // A large echo would cost more than the call.
+        let is_sampled = stretch.latencies.len() % SAMPLED == 0 && size == Size::Small;
+        if is_sampled && !size.is_answer(&connection.body()) {
+            return Err(connection.wrong());
+        }
     }
     stretch.elapsed = Stretch::nanoseconds(before.duration_since(start));
-    Ok((caller, stretch))
+    Ok(stretch)
+}
+
+/// One call; only status and length of the response are checked.
+async fn called(connection: &mut RawCaller, request: &[u8], size: Size) -> Result<(), LoadError> {
+    let reply = connection.call(request).await?;
+    match reply.status == 200 && size.fits(reply.length) {
+        true => Ok(()),
+        false => Err(connection.wrong()),
+    }
 }

@@ -18,7 +18,7 @@ use crate::relay::{Behind, Goal, Recipe, Relay};
 use crate::role::Era;
 
 /// Name of the upstream server in the config of `mcpact serve`.
-const SERVER: &str = "up";
+pub(crate) const SERVER: &str = "up";
 
 /// Command of `mcpact` under test.
 #[derive(Clone, Copy)]
@@ -183,7 +183,8 @@ fn recipe(mcpact: &Path, setup: Setup, folder: &Path, counts: &Path) -> Recipe {
     }
 }
 
-fn config(
+/// Writes a config of `mcpact serve` with one server.
+pub(crate) fn config(
     folder: &Path,
     upstream: Behind,
     host: &str,

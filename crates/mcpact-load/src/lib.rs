@@ -10,6 +10,7 @@
 pub mod between;
 pub mod call;
 pub mod caller;
+pub mod cost;
 pub mod error;
 pub mod http;
 pub mod instructions;
@@ -18,6 +19,7 @@ pub mod many;
 pub mod memory;
 pub mod plan;
 pub mod process;
+pub mod raw;
 pub mod relay;
 pub mod role;
 pub mod sample;

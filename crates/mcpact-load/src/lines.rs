@@ -7,6 +7,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use crate::call;
 use crate::error::LoadError;
+use crate::process::own_cpu;
 use crate::sample::{Stretch, WARM_UP};
 
 const CHUNK: usize = 64 * 1024;
@@ -63,6 +64,29 @@ impl Pipes {
             }
         }
     }
+}
+
+/// Initializes a server and returns its pipes.
+///
+/// # Errors
+/// The server ended.
+pub async fn initialized(
+    pipes: (ChildStdin, ChildStdout),
+) -> Result<(ChildStdin, ChildStdout), LoadError> {
+    let (input, output) = pipes;
+    let mut pipes = Pipes {
+        input,
+        output,
+        heard: Vec::new(),
+    };
+    pipes
+        .say(format!("{}\n", call::initialize()).as_bytes())
+        .await?;
+    pipes.lines().await?;
+    pipes
+        .say(format!("{}\n", call::INITIALIZED).as_bytes())
+        .await?;
+    Ok((pipes.input, pipes.output))
 }
 
 /// The calls of a stretch, and when each open one was made.
@@ -128,7 +152,7 @@ pub async fn load(
     pipes.open().await?;
     let mut calls = Window::new(window);
     let mut out = Vec::new();
-    let begin = Instant::now();
+    let (begin, cpu) = (Instant::now(), own_cpu());
     for id in (calls.next..).take(window) {
         calls.ask(id, begin, &mut out);
     }
@@ -151,6 +175,8 @@ pub async fn load(
             None if now.duration_since(begin) >= WARM_UP => start = Some(now),
             Some(start) if now.duration_since(start) >= duration => {
                 stretch.elapsed = Stretch::nanoseconds(now.duration_since(start));
+                let used = own_cpu().saturating_sub(cpu);
+                stretch.generator = used.as_secs_f64() / begin.elapsed().as_secs_f64();
                 pipes.close().await?;
                 return Ok(stretch);
             }

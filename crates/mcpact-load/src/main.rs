@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use mcpact_load::error::LoadError;
-use mcpact_load::plan::{Effort, Programs, run};
+use mcpact_load::plan::{Effort, Programs, Selection, run};
 use mcpact_load::relay::Recipe;
 
 #[derive(Debug, Parser)]
@@ -16,9 +16,12 @@ struct Options {
     /// Length of an interval in milliseconds.
     #[arg(long, default_value = "1000")]
     milliseconds: u64,
-    /// Filter on names; sessions are weighed under `memory`.
-    #[arg(long, default_value = "")]
-    only: String,
+    /// Part of the name of a contest, or `memory`; all without it.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Relay of ours, `bridge`, `serve` or `direct`; all without it.
+    #[arg(long)]
+    subject: Vec<String>,
     /// A file with the relays of others, as JSON.
     #[arg(long)]
     relays: Option<PathBuf>,
@@ -33,7 +36,8 @@ impl Options {
     }
 }
 
-#[tokio::main]
+// One thread: workers that wake each other across threads would take more processor time.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), LoadError> {
     let options = Options::parse();
     let effort = Effort {
@@ -41,7 +45,11 @@ async fn main() -> Result<(), LoadError> {
         stretch: Duration::from_millis(options.milliseconds),
     };
     let recipes = options.recipes()?;
-    let findings = run(&Programs::beside_us()?, effort, &options.only, &recipes).await?;
+    let selection = Selection {
+        contests: options.only,
+        subjects: options.subject,
+    };
+    let findings = run(&Programs::beside_us()?, effort, &selection, &recipes).await?;
     Ok(serde_json::to_writer_pretty(
         std::io::stdout().lock(),
         &findings,

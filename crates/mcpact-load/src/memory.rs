@@ -1,15 +1,21 @@
-//! Memory of an idle legacy session.
+//! Memory of idle processes and idle legacy sessions.
 
 use http::Response;
 use hyper::body::Incoming;
 
+use crate::between;
 use crate::error::LoadError;
 use crate::http::{Caller, PATH};
+use crate::plan::{Programs, Weight};
 use crate::process::Subject;
+use crate::relay::{Behind, Relay};
 use crate::role::Era;
 
 /// Number of sessions before the first measurement, to allocate shared state.
 const BEFORE: usize = 16;
+
+/// Sessions that are opened over one connection: our server accepts 64.
+const PER_CONNECTION: usize = 32;
 
 /// Open streams of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +31,8 @@ impl Stream {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Absent => "no stream",
-            Self::Open => "open stream",
+            Self::Absent => "session without stream",
+            Self::Open => "session with open stream",
         }
     }
 }
@@ -36,28 +42,77 @@ impl Stream {
 /// # Errors
 /// The server refused a session.
 pub async fn per_session(
-    server: &mut Subject,
+    server: &Subject,
+    address: &str,
     sessions: usize,
     stream: Stream,
 ) -> Result<f64, LoadError> {
-    let address = server.address().await?;
-    let mut open = Vec::new();
-    settle(&address, BEFORE, stream, &mut open).await?;
+    let _warm = settle(address, BEFORE, stream).await?;
     let before = server.resident()?;
-    settle(&address, sessions, stream, &mut open).await?;
+    let _idle = settle(address, sessions, stream).await?;
     let after = server.resident()?;
     Ok(after.saturating_sub(before) as f64 / sessions as f64)
 }
 
-/// Opens sessions over one connection; each that listens has another.
-async fn settle(
-    address: &str,
-    count: usize,
-    stream: Stream,
-    open: &mut Vec<(Caller, Response<Incoming>)>,
-) -> Result<(), LoadError> {
+/// Memory of our relays: after the first client, and per session.
+///
+/// # Errors
+/// A relay failed.
+pub async fn relays(
+    programs: &Programs,
+    rounds: usize,
+    sessions: usize,
+) -> Result<Vec<Weight>, LoadError> {
+    // Behind pipes, the bridge starts a process for each client.
+    let behind = Behind::Http;
+    let (goal, _server) = between::goal(programs, behind, Era::Legacy).await?;
+    let mut weights = Vec::new();
+    let recipes = [
+        ("bridge", between::bridge(programs, behind)),
+        ("serve", between::serve(programs, behind)),
+    ];
+    for (name, recipe) in recipes {
+        let mut found = [Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..rounds {
+            for (stream, place) in [(Stream::Absent, 1), (Stream::Open, 2)] {
+                let relay = Relay::start(&recipe, &goal).await?;
+                let _first = settle(&relay.address, 1, Stream::Absent).await?;
+                let idle = relay.subject.resident()? as f64;
+                if stream == Stream::Absent {
+                    found[0].push(idle);
+                }
+                let each = per_session(&relay.subject, &relay.address, sessions, stream).await?;
+                found[place].push(each);
+            }
+        }
+        let names = [
+            "idle process",
+            Stream::Absent.as_str(),
+            Stream::Open.as_str(),
+        ];
+        let each = names.into_iter().zip(found);
+        weights.extend(each.map(|(what, rounds)| Weight::new(name, what, rounds)));
+    }
+    Ok(weights)
+}
+
+/// Connections with sessions, and the streams that they listen to.
+#[derive(Debug)]
+pub struct Idle {
+    _open: Vec<(Caller, Response<Incoming>)>,
+}
+
+/// Opens idle sessions; each that listens has a connection of its own.
+///
+/// # Errors
+/// The server refused a session.
+pub async fn settle(address: &str, count: usize, stream: Stream) -> Result<Idle, LoadError> {
+    let mut open = Vec::new();
     let mut first = Caller::connect(address, PATH).await?;
-    for _ in 0..count {
+    for number in 0..count {
+        if number % PER_CONNECTION == 0 {
+            first = Caller::connect(address, PATH).await?;
+        }
         first.renew(Era::Legacy).await?;
         if stream == Stream::Open {
             let mut twin = first.twin(address).await?;
@@ -65,5 +120,5 @@ async fn settle(
             open.push((twin, listening));
         }
     }
-    Ok(())
+    Ok(Idle { _open: open })
 }

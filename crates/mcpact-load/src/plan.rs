@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::between;
-use crate::call::Size;
+use crate::call::{Size, TOOL};
+use crate::cost;
 use crate::error::LoadError;
 use crate::http::{self, LoadSpec, PATH, Sessions};
 use crate::lines;
@@ -15,10 +16,16 @@ use crate::memory::{self, Stream};
 use crate::process::{Subject, capture};
 use crate::relay::Recipe;
 use crate::role::Era;
-use crate::sample::{Sample, Stretch, median};
+use crate::sample::{Sample, Stretch};
 
 /// Numbers of concurrent calls: sequential, and many at once.
 const OPEN: [usize; 2] = [1, 32];
+
+/// Maximum number of rounds in which memory is measured.
+const WEIGHED: usize = 3;
+
+/// Number of idle sessions of a relay to weigh: `bridge` has at most 1,000 upstream sessions by default.
+const RELAYED: usize = 900;
 
 /// Number of idle sessions to weigh.
 const SESSIONS: usize = 1000;
@@ -30,6 +37,29 @@ pub struct Effort {
     pub rounds: usize,
     /// The length of one stretch.
     pub stretch: Duration,
+}
+
+/// Parts of the whole run.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Parts of names of contests; all contests without any.
+    pub contests: Vec<String>,
+    /// Names of our own relays besides the floor; all without any.
+    pub subjects: Vec<String>,
+}
+
+impl Selection {
+    /// Returns `true` if the contest is measured.
+    #[must_use]
+    pub fn has(&self, contest: &str) -> bool {
+        self.contests.is_empty() || self.contests.iter().any(|part| contest.contains(part))
+    }
+
+    /// Returns `true` if the subject takes part.
+    #[must_use]
+    pub fn takes(&self, subject: &str) -> bool {
+        self.subjects.is_empty() || self.subjects.iter().any(|name| name == subject)
+    }
 }
 
 /// The programs, which lie beside each other.
@@ -147,8 +177,8 @@ pub struct Row {
     contest: &'static str,
     open: usize,
     subject: String,
-    #[serde(flatten)]
-    sample: Sample,
+    /// Figures of each round.
+    rounds: Vec<Sample>,
     /// The most memory that it held, in bytes, where that was looked at.
     resident: Option<u64>,
 }
@@ -160,14 +190,14 @@ impl Row {
         contest: &'static str,
         open: usize,
         subject: &str,
-        sample: Sample,
+        rounds: Vec<Sample>,
         resident: Option<u64>,
     ) -> Self {
         Self {
             contest,
             open,
             subject: subject.to_owned(),
-            sample,
+            rounds,
             resident,
         }
     }
@@ -193,20 +223,23 @@ impl Failed {
     }
 }
 
-/// The weight of an idle session.
+/// Memory of a process, or of something that it holds.
 #[derive(Debug, Serialize)]
 pub struct Weight {
     subject: &'static str,
-    stream: &'static str,
-    bytes: f64,
+    what: &'static str,
+    /// Bytes in each round.
+    rounds: Vec<f64>,
 }
 
 impl Weight {
-    fn of_gateway(stream: &'static str, bytes: f64) -> Self {
+    /// Creates a result.
+    #[must_use]
+    pub fn new(subject: &'static str, what: &'static str, rounds: Vec<f64>) -> Self {
         Self {
-            subject: "our gateway",
-            stream,
-            bytes,
+            subject,
+            what,
+            rounds,
         }
     }
 }
@@ -219,47 +252,61 @@ pub struct Findings {
     failures: Vec<Failed>,
 }
 
-/// Runs all contests with names that contain the filter; `recipes` are relays of other projects.
+/// Runs the selected contests; `recipes` are relays of other projects.
 ///
 /// # Errors
 /// A subject failed.
 pub async fn run(
     programs: &Programs,
     effort: Effort,
-    filter: &str,
+    selection: &Selection,
     recipes: &[Recipe],
 ) -> Result<Findings, LoadError> {
-    let mut rows = Vec::new();
+    let (mut rows, mut failures) = between::run(programs, effort, selection, recipes).await?;
     for contest in CONTESTS {
         for open in OPEN {
-            if contest.name.contains(filter) {
+            if selection.has(contest.name) {
                 rows.extend(compete(programs, effort, contest, open).await?);
             }
         }
     }
     let mut weights = Vec::new();
-    for stream in [Stream::Absent, Stream::Open] {
-        for subject in [OURS, THEIRS] {
-            if "memory".contains(filter) {
-                weights.push(weigh(programs, &subject, stream).await?);
-            }
-        }
+    if selection.has("memory") {
+        weights = weigh_all(programs, effort).await?;
     }
-    if "memory".contains(filter) {
-        let [first, last] = many::weigh(programs).await?;
-        weights.push(Weight::of_gateway("calls to each of 10 servers", first));
-        weights.push(Weight::of_gateway("the same, after 2,000 others", last));
-    }
-    let (through, mut failures) = between::run(programs, effort, filter, recipes).await?;
-    rows.extend(through);
-    let (gateways, failed) = many::run(programs, effort, filter, recipes).await?;
+    let (gateways, failed) = many::run(programs, effort, selection, recipes).await?;
     rows.extend(gateways);
     failures.extend(failed);
+    rows.extend(cost::run(programs, effort, selection).await?);
     Ok(Findings {
         rows,
         weights,
         failures,
     })
+}
+
+async fn weigh_all(programs: &Programs, effort: Effort) -> Result<Vec<Weight>, LoadError> {
+    let rounds = effort.rounds.min(WEIGHED);
+    let mut weights = Vec::new();
+    for stream in [Stream::Absent, Stream::Open] {
+        for subject in [OURS, THEIRS] {
+            let mut all = Vec::new();
+            for _ in 0..rounds {
+                all.push(weigh(programs, &subject, stream).await?);
+            }
+            weights.push(Weight::new(subject.name, stream.as_str(), all));
+        }
+    }
+    weights.extend(memory::relays(programs, rounds, RELAYED).await?);
+    let [first, last] = many::weigh(programs).await?;
+    let calls = "session with calls to each of 10 servers";
+    weights.push(Weight::new("serve", calls, vec![first]));
+    weights.push(Weight::new(
+        "serve",
+        "the same, after 2,000 others",
+        vec![last],
+    ));
+    Ok(weights)
 }
 
 /// The rivals alternate, so that whatever else the machine does falls on all of them.
@@ -275,9 +322,9 @@ async fn compete(
             samples.push(measure(programs, rival, contest.way, open, effort.stretch).await?);
         }
     }
-    let rows = contest.rivals.iter().zip(&samples);
+    let rows = contest.rivals.iter().zip(samples);
     Ok(rows
-        .map(|(rival, samples)| Row::new(contest.name, open, rival.name, median(samples), None))
+        .map(|(rival, samples)| Row::new(contest.name, open, rival.name, samples, None))
         .collect())
 }
 
@@ -301,6 +348,7 @@ async fn measure(
                 workers: open,
                 sessions: Sessions::Own,
                 size: Size::Small,
+                tool: TOOL,
                 duration: stretch,
             })
             .await?;
@@ -347,12 +395,8 @@ async fn call(
     Ok(told.sample(cpu))
 }
 
-async fn weigh(programs: &Programs, rival: &Rival, stream: Stream) -> Result<Weight, LoadError> {
+async fn weigh(programs: &Programs, rival: &Rival, stream: Stream) -> Result<f64, LoadError> {
     let mut server = Subject::start(&programs.path(rival), rival.arguments)?;
-    let bytes = memory::per_session(&mut server, SESSIONS, stream).await?;
-    Ok(Weight {
-        subject: rival.name,
-        stream: stream.as_str(),
-        bytes,
-    })
+    let address = server.address().await?;
+    memory::per_session(&server, &address, SESSIONS, stream).await
 }

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -104,7 +105,9 @@ impl Subject {
     /// # Errors
     /// It has ended.
     pub fn cpu(&self) -> Result<Duration, LoadError> {
-        cpu(&format!("/proc/{}/stat", self.id()?))
+        let folder = format!("/proc/{}", self.id()?);
+        // Threads that have ended count in the ticks only.
+        Ok(threads(&folder)?.max(ticks(&format!("{folder}/stat"))?))
     }
 
     /// The memory that it holds, in bytes.
@@ -134,15 +137,28 @@ impl Subject {
     }
 }
 
-/// The processor time that this very process has used so far.
-///
-/// # Errors
-/// The system does not tell.
-pub fn own_cpu() -> Result<Duration, LoadError> {
-    cpu("/proc/self/stat")
+/// Processor time that this process has used so far.
+#[must_use]
+pub fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-fn cpu(file: &str) -> Result<Duration, LoadError> {
+/// Processor time of the running threads; zero if the kernel does not count nanoseconds.
+fn threads(folder: &str) -> Result<Duration, LoadError> {
+    let mut sum = Duration::ZERO;
+    for thread in std::fs::read_dir(format!("{folder}/task"))? {
+        // The thread may have ended since.
+        let text = std::fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+        let time = text.split(' ').next().and_then(|time| time.parse().ok());
+        sum += Duration::from_nanos(time.unwrap_or(0));
+    }
+    Ok(sum)
+}
+
+/// Processor time in units of 10 ms.
+fn ticks(file: &str) -> Result<Duration, LoadError> {
     let text = std::fs::read_to_string(file)?;
     // The name in parentheses may hold spaces; user and system time are the 12th and 13th after it.
     let fields = text.rsplit(')').next().unwrap_or_default();

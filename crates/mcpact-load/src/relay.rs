@@ -13,8 +13,11 @@ use crate::process::Subject;
 /// Timeout until a relay listens.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Pause between two checks.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Number of starts.
+const ATTEMPTS: usize = 2;
+
+/// Pause between two checks: short, because start-up is measured, too.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Kind of server behind a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -80,11 +83,20 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts a relay and waits until it listens.
+    /// Starts a relay and waits until it listens. Another process may take its port first, so it is started again.
     ///
     /// # Errors
     /// It does not start or does not listen in time.
     pub async fn start(recipe: &Recipe, goal: &Goal) -> Result<Self, LoadError> {
+        for _ in 1..ATTEMPTS {
+            if let Ok(relay) = Self::attempt(recipe, goal).await {
+                return Ok(relay);
+            }
+        }
+        Self::attempt(recipe, goal).await
+    }
+
+    async fn attempt(recipe: &Recipe, goal: &Goal) -> Result<Self, LoadError> {
         let port = free_port().await?;
         let words = recipe.filled(port, goal);
         let silent = || LoadError::Silent(recipe.name.clone());
@@ -98,6 +110,9 @@ impl Relay {
                 return Err(silent());
             }
             tokio::time::sleep(PAUSE).await;
+        }
+        if subject.has_ended() {
+            return Err(silent());
         }
         Ok(Self { subject, address })
     }

@@ -18,9 +18,12 @@ pub struct Stretch {
     pub uncounted: u64,
     /// Nanoseconds of processor time, where the subject itself tells them.
     pub cpu: u64,
+    /// Processor time of the load generator, as a share of one core.
+    #[serde(default)]
+    pub generator: f64,
 }
 
-/// A stretch in four numbers.
+/// Figures of one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sample {
     /// Answers per second.
@@ -31,6 +34,8 @@ pub struct Sample {
     pub p99: f64,
     /// Processor time of the subject per response, in nanoseconds.
     pub cpu: f64,
+    /// Processor time of the load generator, as a share of one core.
+    pub generator: f64,
 }
 
 impl Stretch {
@@ -61,23 +66,8 @@ impl Stretch {
             p50: at(50),
             p99: at(99),
             cpu: cpu.as_secs_f64() * 1e9 / (count as f64 + self.uncounted as f64),
+            generator: self.generator,
         }
-    }
-}
-
-/// Each number the median of its kind: one stretch that another program disturbed does not count.
-#[must_use]
-pub fn median(samples: &[Sample]) -> Sample {
-    let of = |number: fn(&Sample) -> f64| {
-        let mut all: Vec<f64> = samples.iter().map(number).collect();
-        all.sort_unstable_by(f64::total_cmp);
-        all.get(all.len() / 2).copied().unwrap_or(0.0)
-    };
-    Sample {
-        rate: of(|sample| sample.rate),
-        p50: of(|sample| sample.p50),
-        p99: of(|sample| sample.p99),
-        cpu: of(|sample| sample.cpu),
     }
 }
 
@@ -91,22 +81,11 @@ mod tests {
             latencies: (1..=100).rev().collect(),
             elapsed: 1_000_000_000,
             uncounted: 100,
-            cpu: 0,
+            ..Stretch::default()
         };
         let sample = stretch.sample(Duration::from_nanos(500));
         assert_eq!((sample.p50, sample.p99), (51.0, 100.0));
         assert_eq!((sample.rate, sample.cpu), (100.0, 2.5));
-    }
-
-    #[test]
-    fn a_disturbed_stretch_does_not_count() {
-        let sample = |rate| Sample {
-            rate,
-            p50: 1.0,
-            p99: 1.0,
-            cpu: 1.0,
-        };
-        assert_eq!(median(&[sample(1.0), sample(9.0), sample(8.0)]).rate, 8.0);
     }
 
     #[test]

@@ -26,5 +26,6 @@ pub use tables::features::Feature;
 pub use tables::fields::{ContentKind, FieldRow, Object};
 pub use tables::gates::{Gate, ParamGate, ParamProbe, Violation};
 pub use tables::headers::{Header, HeaderRule};
+pub use tables::keys::ProtocolKeys;
 pub use tables::levels::LogLevel;
 pub use tables::methods::{EraUse, Kind, Method, Role};

@@ -7,6 +7,7 @@ pub mod features;
 pub mod fields;
 pub mod gates;
 pub mod headers;
+pub mod keys;
 pub mod levels;
 pub mod meta;
 pub mod methods;

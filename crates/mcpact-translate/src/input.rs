@@ -10,6 +10,7 @@
 //! sealed claims outlive a process, all owners of the key must count from the same zero.
 
 mod answer;
+mod bound_state;
 mod check_boxes;
 mod claims;
 mod default_answers;
@@ -22,6 +23,7 @@ mod tests;
 mod ticket;
 
 pub use answer::{Outcome, ServerAnswer, unanswered};
+pub use bound_state::BoundState;
 pub use claims::{Binding, Claims, SuspendedCallId};
 pub use default_answers::{AnsweredResult, DefaultAnswers, Dismissal};
 pub(crate) use ending::failed_tool;

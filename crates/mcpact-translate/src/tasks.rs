@@ -30,6 +30,24 @@ const CORE: Revision = Revision::newest_with(Feature::TasksCore);
 /// Shortest polling interval, whatever the peer says.
 const SHORTEST: Duration = Duration::from_millis(100);
 
+/// Owner of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskOwner<'a> {
+    /// Name. The task exists for no other owner.
+    pub name: &'a str,
+    /// Account. The limit of tasks holds for all owners with the same account together.
+    pub account: &'a str,
+}
+
+impl<'a> From<&'a str> for TaskOwner<'a> {
+    fn from(name: &'a str) -> Self {
+        Self {
+            name,
+            account: name,
+        }
+    }
+}
+
 /// Status of a task; both forms of tasks use the same words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {

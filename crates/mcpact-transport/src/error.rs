@@ -1,5 +1,8 @@
 //! Errors of the transports.
 
+use crate::budget::MemoryExhausted;
+use crate::stdio::child::SandboxProblem;
+
 /// Failure of a pipe, socket, process or HTTP request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,6 +19,9 @@ pub enum TransportError {
         #[source]
         source: std::io::Error,
     },
+    /// The sandbox cannot be enforced; nothing was started.
+    #[error("cannot enforce the sandbox: {0}")]
+    Sandbox(SandboxProblem),
     /// The URL cannot be used.
     #[error("cannot use `{address}`: {why}")]
     Address {
@@ -68,6 +74,15 @@ pub enum TransportError {
         /// Target of the redirect.
         location: String,
     },
+    /// The server redirects a request that must not be sent twice.
+    #[error(
+        "the server redirects the call to `{location}`; it was not sent there, because it may have run; use that URL \
+         instead if you trust it"
+    )]
+    RedirectedCall {
+        /// Target of the redirect.
+        location: String,
+    },
     /// The server redirects in a loop.
     #[error(
         "the server redirects in a loop, last to `{location}`; check the URL and any proxy in front of the server"
@@ -79,6 +94,18 @@ pub enum TransportError {
     /// The response is not valid HTTP, or is truncated.
     #[error("invalid HTTP response: {0}")]
     Unreadable(String),
+    /// There is no memory for the message.
+    #[error(transparent)]
+    Memory(#[from] MemoryExhausted),
+    /// The peer does not send the rest of a large message.
+    #[error("memory is scarce, and the peer does not continue its message")]
+    Unfinished,
+    /// The peer does not read.
+    #[error("the peer does not read: it accepted nothing for {seconds} s")]
+    Stalled {
+        /// Time without progress.
+        seconds: u64,
+    },
     /// The operation timed out.
     #[error("timed out while {0}")]
     Timeout(&'static str),
@@ -99,7 +126,7 @@ impl TransportError {
     #[must_use]
     pub fn connect_failure(&self) -> String {
         match self {
-            Self::Spawn { .. } => self.to_string(),
+            Self::Spawn { .. } | Self::Sandbox(_) => self.to_string(),
             _ => String::from("the server cannot be reached"),
         }
     }

@@ -11,7 +11,7 @@ use mcpact_wire::frame::sse::Event;
 use crate::error::TransportError;
 use crate::http::client::{ClientResponseBody, EventStream, HttpClient};
 use crate::link::Link;
-use crate::memory;
+use crate::memory::{self, Fault};
 
 /// Opens the stream, waits for the endpoint and returns a link. Two background loops post its output and feed its input.
 ///
@@ -22,19 +22,33 @@ pub async fn connect(http: &HttpClient, timeout: Duration) -> Result<Link, Trans
         .await
         .map_err(|_| TransportError::Timeout("waiting for the `endpoint` event"))??;
     let no_headers = HeaderMap::new();
-    let (ours, theirs) = memory::pair();
+    let fault = Fault::default();
+    let (theirs, ours) = memory::faulty_pair(&fault);
+    let listening_fault = fault.clone();
     let Link {
         mut source,
         mut sink,
     } = theirs;
     let posting = async move {
+        let mut is_first = true;
         loop {
             while let Some(line) = source.next_line() {
-                let Line::Json(bytes) = line else { continue };
-                match sender
-                    .post(&no_headers, Bytes::copy_from_slice(bytes))
-                    .await
-                {
+                let bytes = match line {
+                    Line::Json(bytes) => bytes,
+                    Line::TooLong { limit, .. } => {
+                        let error = source.lost(limit);
+                        tracing::warn!(%error, "message to the server lost");
+                        return fault.set(error);
+                    }
+                    Line::Noise(_) => continue,
+                };
+                let message = Bytes::copy_from_slice(bytes);
+                // Only the first message, `initialize`, may be sent twice.
+                let posted = match std::mem::take(&mut is_first) {
+                    true => sender.post(&no_headers, message).await,
+                    false => sender.post_once(&no_headers, message).await,
+                };
+                match posted {
                     Ok(answer) if answer.status < 300 => {}
                     Ok(answer) => {
                         return tracing::warn!(
@@ -69,6 +83,7 @@ pub async fn connect(http: &HttpClient, timeout: Duration) -> Result<Link, Trans
                         return;
                     }
                 }
+                Err(error @ TransportError::Memory(_)) => return listening_fault.set(error),
                 Err(error) => tracing::debug!(%error, "invalid SSE event dropped"),
             }
         }

@@ -1,8 +1,14 @@
 //! Newline-delimited messages on a pipe, a socket or in memory.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
 use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line, LineReader, write_line};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::budget::{Charge, FREE, MemoryBudget, MemoryExhausted, RESULT_COPIES, Waiting};
 use crate::error::TransportError;
 
 /// Bytes read at a time: enough for many pipelined messages per system call.
@@ -10,6 +16,39 @@ const CHUNK: usize = 64 * 1024;
 
 /// Buffered bytes that justify a write before more messages are ready.
 const EARLY_WRITE: usize = 8 * 1024;
+
+/// Time after which a peer that reads nothing has stalled.
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Number of checks in this time.
+const STALL_CHECKS: u32 = 10;
+
+/// Number of bytes that a peer has accepted so far.
+#[derive(Clone, Debug, Default)]
+pub struct WriteProgress(Arc<AtomicU64>);
+
+impl WriteProgress {
+    /// Counts bytes that the peer has accepted.
+    pub fn add(&self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Resolves when the peer has accepted nothing for ten seconds. Await it only while bytes are waiting.
+    pub async fn stalled(&self) -> TransportError {
+        let mut accepted = self.0.load(Ordering::Relaxed);
+        let mut quiet = 0;
+        while quiet < STALL_CHECKS {
+            tokio::time::sleep(STALL_TIMEOUT / STALL_CHECKS).await;
+            let now = self.0.load(Ordering::Relaxed);
+            quiet = if now == accepted { quiet + 1 } else { 0 };
+            accepted = now;
+        }
+        TransportError::Stalled {
+            seconds: STALL_TIMEOUT.as_secs(),
+        }
+    }
+}
 
 /// Both directions of a transport with newline-delimited messages.
 #[derive(Debug)]
@@ -32,6 +71,7 @@ impl Link {
                 io: Box::new(write),
                 buffer: Vec::new(),
                 written: 0,
+                progress: WriteProgress::default(),
             },
         }
     }
@@ -42,6 +82,11 @@ pub struct LineSource {
     io: Box<dyn AsyncRead + Send + Unpin>,
     lines: LineReader,
     chunk: Box<[u8]>,
+    /// Charge of the unfinished line, or of the line that was returned last.
+    charge: Charge,
+    waiting: Waiting,
+    /// Set if a line was dropped because there was no memory for it.
+    is_short_of_memory: bool,
     /// Set if the last read filled the buffer.
     was_full: bool,
     is_open: bool,
@@ -61,6 +106,9 @@ impl LineSource {
             io,
             lines: LineReader::new(limit),
             chunk: vec![0; CHUNK].into_boxed_slice(),
+            charge: MemoryBudget::process().empty_charge(),
+            waiting: Waiting::default(),
+            is_short_of_memory: false,
             was_full: false,
             is_open: true,
         }
@@ -72,6 +120,47 @@ impl LineSource {
             self.lines.next_line()
         } else {
             self.lines.finish()
+        }
+    }
+
+    /// Returns a copy of the line that was returned last. A long one stays charged to the memory budget until the copy and
+    /// its parts are dropped.
+    pub fn charged(&mut self, line: Bytes) -> Bytes {
+        match line.len() {
+            0..=FREE => line,
+            _ => self.charge.split().hold(line),
+        }
+    }
+
+    /// Returns whether the last [`Line::TooLong`] was dropped because there was no memory for it.
+    pub fn was_short_of_memory(&mut self) -> bool {
+        std::mem::take(&mut self.is_short_of_memory)
+    }
+
+    /// Returns the error for the last [`Line::TooLong`].
+    pub(crate) fn lost(&mut self, limit: usize) -> TransportError {
+        match self.was_short_of_memory() {
+            true => MemoryExhausted.into(),
+            false => TransportError::TooLarge { limit },
+        }
+    }
+
+    /// Charges the unfinished line. The peer is not read until there is memory for more; after some time the line is
+    /// dropped.
+    async fn charge_line(&mut self) {
+        let unfinished = self.lines.unfinished();
+        if unfinished <= FREE {
+            if self.charge.bytes() > 0 {
+                drop(self.charge.split());
+            }
+            return;
+        }
+        let bytes = RESULT_COPIES * (unfinished + CHUNK);
+        if self.waiting.grow(&mut self.charge, bytes).await.is_err() {
+            MemoryBudget::process().record_refused();
+            drop(self.charge.split());
+            self.lines.abandon();
+            self.is_short_of_memory = true;
         }
     }
 
@@ -89,14 +178,19 @@ impl LineSource {
         if std::mem::take(&mut self.was_full) {
             tokio::task::yield_now().await;
         }
+        self.charge_line().await;
         let read = self.io.read(&mut self.chunk).await;
-        // A transport on top of another one passes its error on.
-        let count = read.map_err(|error| error.downcast().unwrap_or_else(TransportError::Io))?;
+        let count = read.map_err(cause)?;
         self.lines.push(&self.chunk[..count]);
         self.was_full = count == CHUNK;
         self.is_open = count > 0;
         Ok(self.is_open)
     }
+}
+
+/// Returns the error that a transport on top of another one has passed on.
+fn cause(error: std::io::Error) -> TransportError {
+    error.downcast().unwrap_or_else(TransportError::Io)
 }
 
 /// The writing half. Messages are buffered and written together.
@@ -105,6 +199,7 @@ pub struct LineSink {
     buffer: Vec<u8>,
     /// Bytes of the buffer that are already written.
     written: usize,
+    progress: WriteProgress,
 }
 
 impl core::fmt::Debug for LineSink {
@@ -127,6 +222,23 @@ impl LineSink {
         self.buffer.len() >= EARLY_WRITE
     }
 
+    /// Returns the number of bytes that are not written yet.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.buffer.len() - self.written
+    }
+
+    /// Returns the progress of the peer.
+    #[must_use]
+    pub fn progress(&self) -> WriteProgress {
+        self.progress.clone()
+    }
+
+    /// Shares the progress of the transport under this link, which may accept less than the link.
+    pub(crate) fn share_progress(&mut self, progress: WriteProgress) {
+        self.progress = progress;
+    }
+
     /// Writes the buffer.
     ///
     /// Cancel safe: the next flush continues where this one stopped, so that no part of a message is written twice.
@@ -138,9 +250,13 @@ impl LineSink {
             return Ok(());
         }
         while self.written < self.buffer.len() {
-            match self.io.write(&self.buffer[self.written..]).await? {
+            let written = self.io.write(&self.buffer[self.written..]).await;
+            match written.map_err(cause)? {
                 0 => return Err(std::io::Error::from(std::io::ErrorKind::WriteZero).into()),
-                count => self.written += count,
+                count => {
+                    self.written += count;
+                    self.progress.add(count);
+                }
             }
         }
         self.buffer.clear();
@@ -148,6 +264,19 @@ impl LineSink {
         self.buffer.shrink_to(CHUNK);
         self.io.flush().await?;
         Ok(())
+    }
+
+    /// Writes the buffer like [`flush`](Self::flush), and fails if the peer stalls.
+    ///
+    /// # Errors
+    /// The peer stalled, or the pipe or socket failed; the rest of the buffer is lost.
+    pub async fn flush_or_stall(&mut self) -> Result<(), TransportError> {
+        let progress = self.progress();
+        tokio::select! {
+            biased;
+            flushed = self.flush() => flushed,
+            stalled = progress.stalled() => Err(stalled),
+        }
     }
 
     /// Closes the writing side; the peer reads EOF.

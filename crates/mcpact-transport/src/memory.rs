@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, DuplexStream, ReadBuf, duplex};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 
 use crate::error::TransportError;
 use crate::link::Link;
@@ -23,18 +23,18 @@ pub fn pair() -> (Link, Link) {
     faulty_pair(&Fault::default())
 }
 
-/// Creates two links like [`pair`]; the second reads an error instead of EOF if `fault` is set.
+/// Creates two links like [`pair`]; the second gets an error instead of EOF or a closed pipe if `fault` is set.
 pub(crate) fn faulty_pair(fault: &Fault) -> (Link, Link) {
     // One stream per direction: with a single one, a dropped sink would not be noticed while its source lives.
     let (left_write, right_read) = duplex(CAPACITY);
     let (right_write, left_read) = duplex(CAPACITY);
-    let right_read = Faulty {
-        read: right_read,
+    let faulty = |io| Faulty {
+        io,
         fault: fault.clone(),
     };
     (
         Link::new(left_read, left_write),
-        Link::new(right_read, right_write),
+        Link::new(faulty(right_read), faulty(right_write)),
     )
 }
 
@@ -52,11 +52,30 @@ impl Fault {
     }
 }
 
-/// The reading end of such a link.
+/// One direction of such a link.
 #[derive(Debug)]
 struct Faulty {
-    read: DuplexStream,
+    io: DuplexStream,
     fault: Fault,
+}
+
+impl AsyncWrite for Faulty {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(context, bytes);
+        written.map_err(|error| self.fault.take().map_or(error, io::Error::other))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
 }
 
 impl AsyncRead for Faulty {
@@ -66,7 +85,7 @@ impl AsyncRead for Faulty {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.read).poll_read(context, buffer);
+        let read = Pin::new(&mut self.io).poll_read(context, buffer);
         let is_end = matches!(read, Poll::Ready(Ok(()))) && buffer.filled().len() == before;
         if is_end && let Some(error) = self.fault.take() {
             return Poll::Ready(Err(io::Error::other(error)));
@@ -120,6 +139,23 @@ mod tests {
             left.sink.flush().await,
             Err(TransportError::Io(_))
         ));
+    }
+
+    /// The reason for the end of a link reaches its writer as well as its reader.
+    #[tokio::test]
+    async fn fault_is_the_error_of_the_next_read_or_write() {
+        for writes in [true, false] {
+            let fault = super::Fault::default();
+            let (left, mut right) = super::faulty_pair(&fault);
+            fault.set(TransportError::Unfinished);
+            drop(left);
+            right.sink.push("{}");
+            let failed = match writes {
+                true => right.sink.flush().await.unwrap_err(),
+                false => right.source.fill().await.unwrap_err(),
+            };
+            assert!(matches!(failed, TransportError::Unfinished), "{failed:?}");
+        }
     }
 
     /// T9: a slow reader makes the writer wait.

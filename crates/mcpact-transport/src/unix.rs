@@ -42,14 +42,32 @@ pub struct Listener {
 /// [`TransportError::Address`]: the socket is in use, the file is not a socket, or the directory is missing;
 /// [`TransportError::Io`]: the system refuses.
 pub async fn listen(path: impl AsRef<Path>) -> Result<Listener, TransportError> {
+    bind(path.as_ref(), MODE).await
+}
+
+/// Listens on a socket with this mode, in a folder in which only its owner or group creates files: elsewhere another
+/// user could take the path first.
+pub(crate) async fn listen_in_safe_folder(
+    path: impl AsRef<Path>,
+    mode: u32,
+) -> Result<Listener, TransportError> {
     let path = path.as_ref();
+    let facts = fs::metadata(directory_of(path)).map_err(|error| no_directory(path, error))?;
+    if facts.mode() & 0o002 != 0 {
+        let why = "every user may create files in its folder: use a private one, such as `$XDG_RUNTIME_DIR`";
+        return Err(bad(path, why));
+    }
+    bind(path, mode).await
+}
+
+async fn bind(path: &Path, mode: u32) -> Result<Listener, TransportError> {
     // Two processes that find the same stale socket must not remove each other's new one.
     let _lock = lock_directory(path).await?;
     remove_stale(path).await?;
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
     // Connecting is impossible before `listen`, so the mode is right for the first client.
-    fs::set_permissions(path, Permissions::from_mode(MODE))?;
+    fs::set_permissions(path, Permissions::from_mode(mode))?;
     let socket = socket.listen(BACKLOG)?;
     let identity = identity(&fs::symlink_metadata(path)?);
     Ok(Listener {
@@ -145,6 +163,13 @@ impl Listener {
         }
     }
 
+    /// Accepts a client of any user; returns its user id.
+    pub(crate) async fn accept_any(&self) -> std::io::Result<(UnixStream, Option<u32>)> {
+        let (stream, _) = self.socket.accept().await?;
+        let uid = stream.peer_cred().ok().map(|client| client.uid());
+        Ok((stream, uid))
+    }
+
     /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -180,15 +205,22 @@ fn identity(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }
 
-async fn lock_directory(path: &Path) -> Result<File, TransportError> {
-    let directory = match path.parent() {
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) | None => Path::new("."),
-    };
-    let directory = File::open(directory).map_err(|error| match error.kind() {
+    }
+}
+
+fn no_directory(path: &Path, error: std::io::Error) -> TransportError {
+    match error.kind() {
         ErrorKind::NotFound => bad(path, "its directory does not exist"),
         _ => error.into(),
-    })?;
+    }
+}
+
+async fn lock_directory(path: &Path) -> Result<File, TransportError> {
+    let directory = File::open(directory_of(path)).map_err(|error| no_directory(path, error))?;
     for _ in 0..LOCK_TRIES {
         match directory.try_lock() {
             Err(TryLockError::WouldBlock) => sleep(LOCK_PAUSE).await,

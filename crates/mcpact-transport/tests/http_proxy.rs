@@ -39,7 +39,10 @@ async fn target(scheme: &str) -> (String, HttpSettings) {
         server.tls = Some(TlsIdentity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap());
         settings = settings.trust_pem(chain.as_bytes()).unwrap();
     }
-    let url = format!("{scheme}://localhost:{}/mcp", server.address().port());
+    let url = format!(
+        "{scheme}://localhost:{}/mcp",
+        server.address().unwrap().port()
+    );
     tokio::spawn(server.serve(Arc::new(Echo), std::future::pending()));
     (url, settings)
 }

@@ -29,7 +29,7 @@ struct Echo;
 
 impl Endpoint for Echo {
     async fn handle(&self, _: Box<HttpRequest>) -> HttpResponse {
-        HttpResponse::socket(|link| {
+        HttpResponse::socket(|link, _| {
             tokio::spawn(echo(link));
         })
     }
@@ -53,7 +53,7 @@ async fn serve(change: impl FnOnce(&mut HttpServer)) -> SocketAddr {
     let server = HttpServer::bind("127.0.0.1:0".parse().unwrap());
     let mut server = server.await.unwrap();
     change(&mut server);
-    let address = server.address();
+    let address = server.address().unwrap();
     tokio::spawn(server.serve(Arc::new(Echo), std::future::pending()));
     address
 }
@@ -98,6 +98,48 @@ async fn websocket_carries_messages() {
     }
 }
 
+/// A body in a coding that the server does not know is refused, with the reason.
+#[tokio::test]
+async fn bodies_in_unknown_codings_are_refused() {
+    let address = serve(|_| {}).await;
+    let body = "2\r\n{}\r\n0\r\n\r\n";
+    let chunked = "transfer-encoding: chunked";
+    for (headers, status, reason) in [
+        // The endpoint itself wants a WebSocket.
+        (chunked.to_owned(), 426, "this is a websocket endpoint"),
+        (format!("{chunked}\r\ncontent-encoding: identity"), 426, ""),
+        (
+            "transfer-encoding: gzip, chunked".to_owned(),
+            501,
+            "the only supported transfer-encoding is chunked",
+        ),
+        ("transfer-encoding: chunked, chunked".to_owned(), 501, ""),
+        // Without `chunked` at the end, the length is unknown: RFC 9112, section 6.3.
+        ("transfer-encoding: gzip".to_owned(), 400, ""),
+        (
+            format!("{chunked}\r\ncontent-encoding: gzip"),
+            415,
+            "content-encoding is not supported",
+        ),
+        (
+            format!("{chunked}\r\ncontent-encoding: gzip, br"),
+            415,
+            "accept-encoding: identity",
+        ),
+    ] {
+        let head = "host: localhost\r\ncontent-type: application/json\r\nconnection: close";
+        let request = format!("POST /ws HTTP/1.1\r\n{head}\r\n{headers}\r\n\r\n{body}");
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8(answer).unwrap().to_ascii_lowercase();
+        let expected = format!("http/1.1 {status} ");
+        assert!(answer.starts_with(&expected), "{headers}: {answer}");
+        assert!(answer.contains(reason), "{headers}: {answer}");
+    }
+}
+
 /// Response head of a raw upgrade request.
 async fn open(address: SocketAddr, headers: &[(&str, &str)]) -> String {
     let mut request = "GET /ws HTTP/1.1\r\n".to_owned();
@@ -137,7 +179,7 @@ async fn open(address: SocketAddr, headers: &[(&str, &str)]) -> String {
 async fn websocket_is_guarded() {
     let address = serve(|server| {
         server.guard = Guard::default().allow_origin("https://app.example");
-        server.token = Some(Token::new(SECRET).unwrap());
+        server.tokens.add("token", Token::new(SECRET).unwrap());
     })
     .await;
     let bearer = format!("Bearer {SECRET}");
@@ -178,7 +220,23 @@ async fn websocket_is_guarded() {
             &[token, ("sec-websocket-protocol", "x")],
             400,
         ),
+        ("no version", &[token, ("sec-websocket-version", "")], 426),
         ("no key", &[token, ("sec-websocket-key", "")], 400),
+        (
+            "short key",
+            &[token, ("sec-websocket-key", "c2hvcnQ=")],
+            400,
+        ),
+        (
+            "not Base64",
+            &[token, ("sec-websocket-key", "dGhlIHNhbXBsZSBub25j!!==")],
+            400,
+        ),
+        (
+            "two keys",
+            &[token, ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")],
+            400,
+        ),
     ] {
         let answer = open(address, headers).await;
         let expected = format!("http/1.1 {status} ");
@@ -200,7 +258,7 @@ struct Leaving(watch::Receiver<bool>);
 impl Endpoint for Leaving {
     async fn handle(&self, _: Box<HttpRequest>) -> HttpResponse {
         let mut leaving = self.0.clone();
-        HttpResponse::socket(move |mut link| {
+        HttpResponse::socket(move |mut link, _| {
             tokio::spawn(async move {
                 let _ = leaving.wait_for(|is| *is).await;
                 let _ = link.sink.close().await;
@@ -214,7 +272,7 @@ impl Endpoint for Leaving {
 async fn shutdown_sends_close_frames() {
     let server = HttpServer::bind("127.0.0.1:0".parse().unwrap());
     let server = server.await.unwrap();
-    let address = server.address();
+    let address = server.address().unwrap();
     let (leave, leaving) = watch::channel(false);
     let mut stop = leaving.clone();
     let stop = async move { drop(stop.wait_for(|is| *is).await) };

@@ -7,7 +7,7 @@ use mcpact_spec::{Era, Revision};
 use crate::id::{Id, IdRef};
 use crate::layout::Layout;
 use crate::raw::JsonKind;
-use crate::scan::{Cursor, ScanError, text, utf8};
+use crate::scan::{Cursor, ScanError, SeenKeys, text, utf8};
 
 /// A message, borrowed from its bytes.
 #[derive(Clone, Debug)]
@@ -75,6 +75,9 @@ pub struct Params<'a> {
     pub task_id: Option<&'a str>,
     /// True if there are members that are not listed here.
     pub has_others: bool,
+    /// True if [`ambiguity::check`](crate::ambiguity::check) would find nothing: no object has a key twice, and all
+    /// keys of this one and of `_meta` are listed here. False says nothing.
+    pub is_clear: bool,
 }
 
 /// The `result` of an answer: raw, with the members that the protocol reads.
@@ -86,6 +89,8 @@ pub struct ResultBody<'a> {
     pub meta: Meta<'a>,
     /// The raw token of `resultType`.
     pub result_type: Option<&'a str>,
+    /// Keys in the value, at any depth.
+    pub seen: SeenKeys,
 }
 
 /// The reserved members of `_meta`, each a raw token.
@@ -138,6 +143,9 @@ pub enum ShapeFault {
     /// `params` is not an object.
     #[error("`params` must be an object")]
     Params,
+    /// A protocol member of `params` stands twice; readers would disagree about which one counts.
+    #[error("duplicate member `{0}` in `params`")]
+    Duplicate(&'static str),
     /// Neither a method, nor a result, nor an error; or too many of them.
     #[error("exactly one of `method`, `result` and `error` must be there")]
     Parts,
@@ -200,6 +208,9 @@ impl<'a> Envelope<'a> {
         if !is_current {
             return Err(shape(ShapeFault::Version));
         }
+        if let Some(name) = layout.doubled {
+            return Err(shape(ShapeFault::Duplicate(name)));
+        }
         let id = layout.id.of(text).map(IdRef::from_token);
         let parts = (
             layout.method.is_there(),
@@ -231,6 +242,7 @@ impl<'a> Envelope<'a> {
                         raw,
                         meta: layout.meta(text),
                         result_type: layout.result_type.of(text),
+                        seen: layout.seen,
                     }),
                 })),
                 _ => Err(shape(ShapeFault::Id)),
@@ -309,6 +321,7 @@ impl Layout {
             uri: self.uri.of(text),
             task_id: self.task_id.of(text),
             has_others: self.has_others,
+            is_clear: raw.is_some() && self.is_clear && !self.has_others && !self.meta.has_others,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use mcpact_spec::tables::meta;
 
-use crate::scan::{Cursor, ScanError, ScanFault};
+use crate::scan::{Cursor, KeyRecord, ScanError, ScanFault, SeenKeys};
 
 /// A part of a message text; the empty span means that the member is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub(crate) struct MetaSpans {
     pub(crate) server_info: Span,
     pub(crate) subscription_id: Span,
     pub(crate) trace_parent: Span,
+    /// True if `_meta` has members of which nothing is noted.
+    pub(crate) has_others: bool,
 }
 
 /// The result of one scan: plain offsets, so that a message can be kept beside its bytes and
@@ -56,7 +58,13 @@ pub struct Layout {
     pub(crate) result_type: Span,
     /// True if `params` or `result` has members of which nothing is noted.
     pub(crate) has_others: bool,
+    /// Member of `params`, or of its `_meta`, that stands twice. The id, which may come later, is needed to refuse it.
+    pub(crate) doubled: Option<&'static str>,
     pub(crate) meta: MetaSpans,
+    /// Keys in `result`, at any depth.
+    pub(crate) seen: SeenKeys,
+    /// True if no object in `params` has a key twice.
+    pub(crate) is_clear: bool,
 }
 
 fn span(start: usize, end: usize) -> Result<Span, ScanError> {
@@ -86,6 +94,21 @@ fn note(
     Ok(())
 }
 
+/// Notes where a member of a body stands, and whether it stands twice.
+fn note_in_body(
+    cursor: &mut Cursor<'_>,
+    slot: &mut Span,
+    doubled: &mut Option<&'static str>,
+    name: &'static str,
+    step: impl FnOnce(&mut Cursor<'_>) -> Result<(), ScanError>,
+) -> Result<(), ScanError> {
+    if slot.is_there() {
+        *doubled = Some(name);
+        *slot = Span::default();
+    }
+    note(cursor, slot, name, step)
+}
+
 /// Steps over a value of which nothing is noted.
 fn pass(depth: u32) -> impl Fn(&mut Cursor<'_>) -> Result<(), ScanError> {
     move |cursor| cursor.skip_value(depth)
@@ -103,15 +126,21 @@ impl Layout {
             "method" => note(cursor, &mut found.method, "method", pass(1)),
             "params" => {
                 let mut slot = found.params;
+                cursor.record(KeyRecord::of_repetitions());
                 note(cursor, &mut slot, "params", |c| found.scan_body(c))?;
                 found.params = slot;
+                found.is_clear = !cursor.record(KeyRecord::default()).may_repeat();
                 Ok(())
             }
             "result" => {
                 let mut slot = found.result;
+                cursor.record(KeyRecord::default());
                 note(cursor, &mut slot, "result", |c| found.scan_body(c))?;
                 found.result = slot;
-                Ok(())
+                found.seen = cursor.record(KeyRecord::default()).seen();
+                found
+                    .doubled
+                    .map_or(Ok(()), |name| cursor.fail(ScanFault::Duplicate(name)))
             }
             "error" => note(cursor, &mut found.error, "error", pass(1)),
             _ => cursor.skip_value(1),
@@ -129,25 +158,38 @@ impl Layout {
         cursor.members(1, |cursor, key| match &*key {
             "_meta" => {
                 let mut slot = found.meta.whole;
-                note(cursor, &mut slot, "_meta", |c| found.meta.scan(c))?;
+                let mut doubled = found.doubled;
+                note_in_body(cursor, &mut slot, &mut doubled, "_meta", |c| {
+                    found.meta.scan(c, &mut found.doubled)
+                })?;
                 found.meta.whole = slot;
+                found.doubled = doubled.or(found.doubled);
                 Ok(())
             }
-            "name" => note(cursor, &mut found.name, "name", pass(2)),
-            "arguments" => note(cursor, &mut found.arguments, "arguments", pass(2)),
-            "uri" => note(cursor, &mut found.uri, "uri", pass(2)),
-            "taskId" => note(cursor, &mut found.task_id, "taskId", pass(2)),
-            "resultType" => note(cursor, &mut found.result_type, "resultType", pass(2)),
-            _ => {
-                found.has_others = true;
-                cursor.skip_value(2)
+            key => {
+                let (slot, name) = match key {
+                    "name" => (&mut found.name, "name"),
+                    "arguments" => (&mut found.arguments, "arguments"),
+                    "uri" => (&mut found.uri, "uri"),
+                    "taskId" => (&mut found.task_id, "taskId"),
+                    "resultType" => (&mut found.result_type, "resultType"),
+                    _ => {
+                        found.has_others = true;
+                        return cursor.skip_value(2);
+                    }
+                };
+                note_in_body(cursor, slot, &mut found.doubled, name, pass(2))
             }
         })
     }
 }
 
 impl MetaSpans {
-    fn scan(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ScanError> {
+    fn scan(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        doubled: &mut Option<&'static str>,
+    ) -> Result<(), ScanError> {
         if cursor.next_byte()? != b'{' {
             return cursor.skip_value(2);
         }
@@ -163,9 +205,12 @@ impl MetaSpans {
                 meta::SERVER_INFO => (&mut self.server_info, meta::SERVER_INFO),
                 meta::SUBSCRIPTION_ID => (&mut self.subscription_id, meta::SUBSCRIPTION_ID),
                 meta::TRACE_PARENT => (&mut self.trace_parent, meta::TRACE_PARENT),
-                _ => return cursor.skip_value(3),
+                _ => {
+                    self.has_others = true;
+                    return cursor.skip_value(3);
+                }
             };
-            note(cursor, slot, name, pass(3))
+            note_in_body(cursor, slot, doubled, name, pass(3))
         })
     }
 }

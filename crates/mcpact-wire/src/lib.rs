@@ -14,6 +14,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod ambiguity;
 pub mod batch;
 pub mod codec;
 pub mod envelope;

@@ -1,11 +1,15 @@
 //! One pass over a JSON text: is it well-formed, and where does each value end?
 
-mod walk;
+mod seen;
+pub(crate) mod walk;
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 
 use walk::{Walk, WalkError, plain_length};
+
+pub(crate) use seen::KeyRecord;
+pub use seen::SeenKeys;
 
 /// Nesting limit of objects and arrays.
 pub const MAX_DEPTH: u32 = 128;
@@ -60,11 +64,21 @@ pub struct ScanError {
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
+    keys: KeyRecord,
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) const fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            keys: KeyRecord::default(),
+        }
+    }
+
+    /// Starts a new record of keys, and returns the last one.
+    pub(crate) const fn record(&mut self, keys: KeyRecord) -> KeyRecord {
+        core::mem::replace(&mut self.keys, keys)
     }
 
     pub(crate) const fn at(&self) -> usize {
@@ -142,7 +156,7 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         loop {
-            let key = self.key()?;
+            let key = self.key(depth)?;
             visit(self, key)?;
             match self.next_byte()? {
                 b',' => self.at += 1,
@@ -180,13 +194,13 @@ impl<'a> Cursor<'a> {
 
     fn walk<T>(
         &mut self,
-        step: impl FnOnce(&mut Walk<'a>) -> Result<T, WalkError>,
+        step: impl FnOnce(&mut Walk<'a>, &mut KeyRecord) -> Result<T, WalkError>,
     ) -> Result<T, ScanError> {
         let mut walk = Walk {
             bytes: self.bytes(),
             at: self.at,
         };
-        let outcome = step(&mut walk);
+        let outcome = step(&mut walk, &mut self.keys);
         self.at = walk.at;
         outcome.map_err(|slip| ScanError {
             at: walk.at,
@@ -196,28 +210,30 @@ impl<'a> Cursor<'a> {
 
     /// Steps over a value that starts at `depth`.
     pub(crate) fn skip_value(&mut self, depth: u32) -> Result<(), ScanError> {
-        self.walk(|walk| walk.value(depth))
+        self.walk(|walk, keys| walk.value(depth, keys))
     }
 
     /// Steps over a string and gives its text, if it stands there as it is; none if it has escapes.
     pub(crate) fn plain_string(&mut self) -> Result<Option<&'a str>, ScanError> {
         let start = self.at + 1;
-        let escaped = self.walk(Walk::string)?;
+        let escaped = self.walk(|walk, _| walk.string())?;
         let inner = self.text.get(start..self.at - 1).unwrap_or_default();
         Ok((!escaped).then_some(inner))
     }
 
     /// Steps over a key and its colon.
-    fn key(&mut self) -> Result<Cow<'a, str>, ScanError> {
+    fn key(&mut self, depth: u32) -> Result<Cow<'a, str>, ScanError> {
         let mut start = 0;
         let mut end = 0;
-        let escaped = self.walk(|walk| {
+        let escaped = self.walk(|walk, keys| {
             if walk.next_byte()? != b'"' {
                 return Err(WalkError::Byte);
             }
             start = walk.at;
             let escaped = walk.string()?;
             end = walk.at;
+            let key = walk.bytes.get(start + 1..end - 1).unwrap_or_default();
+            keys.add(key, escaped, depth);
             if walk.next_byte()? != b':' {
                 return Err(WalkError::Byte);
             }

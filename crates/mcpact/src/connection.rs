@@ -12,6 +12,8 @@ mod hooks;
 mod http;
 mod inbox;
 mod negotiate;
+mod notification_limit;
+mod raw_result;
 mod server_request;
 mod stdio;
 
@@ -33,9 +35,10 @@ pub use self::hooks::{CallObserver, DeliveryFailure, DropReason, Hooks, MessageH
 pub(crate) use self::inbox::cancelled_id;
 pub use self::inbox::{
     AmbiguousRefusal, CallEvent, CallFailure, ServerNotification, ServerResponse, Unsolicited,
-    related_task,
+    UnsolicitedReceiver, related_task,
 };
 pub use self::negotiate::{Connected, Endpoint, Offer, connect};
+pub use self::raw_result::RawResult;
 pub use self::server_request::ServerRequest;
 
 use self::http::{HttpCall, HttpConnection};
@@ -236,10 +239,11 @@ fn cancellation(id: &Id) -> String {
     codec::call(None, Method::Cancelled.as_str(), Some(&params))
 }
 
-/// Returns a part of a message without copying it; `{}` if it is absent.
+/// Returns a part of a message; `{}` if it is absent. A small part is copied, so that it does not keep the whole message.
 fn part(source: &ByteString, raw: Option<&str>) -> ByteString {
-    raw.map_or_else(
-        || ByteString::from_static("{}"),
-        |raw| source.slice_ref(raw),
-    )
+    match raw {
+        None => ByteString::from_static("{}"),
+        Some(raw) if raw.len() < source.len() / 4 => ByteString::from(raw),
+        Some(raw) => source.slice_ref(raw),
+    }
 }

@@ -17,6 +17,9 @@ pub enum Error {
     /// The address is reachable from other machines and no token is set.
     #[error("`{0}` is reachable from other machines, and no token is set")]
     NotLoopback(std::net::SocketAddr),
+    /// The system has no Unix sockets.
+    #[error("this system has no Unix sockets")]
+    NoUnixSockets,
     /// The transport failed.
     #[error(transparent)]
     Transport(#[from] TransportError),

@@ -20,6 +20,7 @@
 //! | `client_with_subscriptions` | change notifications |
 //! | `in_memory` | server and client in one process, for tests |
 
+mod byte_budget;
 pub mod client;
 pub mod connection;
 pub mod error;

@@ -30,6 +30,11 @@ pub(super) fn count(checkout: &Checkout, target: &Path) -> Result<Counted, Failu
         report::say(format_args!("skipped: {why}"));
         return Ok(Counted::Skipped(why));
     }
+    count_all(checkout, target).map(|()| Counted::Done)
+}
+
+/// Counts the instructions of all operations; valgrind is installed.
+pub(crate) fn count_all(checkout: &Checkout, target: &Path) -> Result<(), Failure> {
     ensure_runner(checkout)?;
     let mut command = cargo(checkout);
     command.env("GUNGRAUN_HOME", home(target));
@@ -41,7 +46,7 @@ pub(super) fn count(checkout: &Checkout, target: &Path) -> Result<Counted, Failu
         "instructions",
         "--",
     ]);
-    run_program(command.args(["--save-summary=json"])).map(|()| Counted::Done)
+    run_program(command.args(["--save-summary=json"]))
 }
 
 /// The runner and the library must be of the same version.
@@ -65,10 +70,15 @@ fn locked_version<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
 
 /// The instructions of a row.
 pub(super) fn read(target: &Path, row: &Row) -> Result<f64, Failure> {
+    instructions(target, row.instructions)
+}
+
+/// The instructions of a benchmark by its name.
+pub(crate) fn instructions(target: &Path, name: &str) -> Result<f64, Failure> {
     const MEMBER: &str = "/profiles/0/data/total/metrics/Ir/values/new";
     let path = home(target)
         .join("mcpact-bench/instructions/hot_paths")
-        .join(row.instructions)
+        .join(name)
         .join("summary.json");
     json(&path)?
         .pointer(MEMBER)

@@ -74,12 +74,27 @@ pub(super) const ROWS: &[Row] = &[
         "serde_value.result_text",
         "the same bytes as `serde_json::Value`",
     ),
+    row(
+        "result-quotes/envelope",
+        "envelope.result_quotes",
+        "envelope of a 1 MiB result, one text with escaped quotes",
+    ),
+    row(
+        "result-quotes/serde-value",
+        "serde_value.result_quotes",
+        "the same bytes as `serde_json::Value`",
+    ),
     row("gate/rule", "rule.by_name", "gate: `tools/call` by name"),
     row("gate/call", "gate.call", "gate: name and parameters"),
     row(
         "gate/call-with-task",
         "gate.call_with_task",
         "gate: name and parameters, one of them gated",
+    ),
+    row(
+        "ambiguity/call-legacy",
+        "ambiguity.call_legacy",
+        "ambiguous keys of a legacy `tools/call`",
     ),
     row(
         "classify/stream",

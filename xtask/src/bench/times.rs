@@ -10,6 +10,9 @@ use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{cargo, run as run_program};
 
+/// Enough for the fastest sample, which decides.
+const FULL: [&str; 4] = ["--warm-up-time", "0.5", "--measurement-time", "2"];
+
 const QUICK: [&str; 6] = [
     "--warm-up-time",
     "0.2",
@@ -39,9 +42,10 @@ pub(super) fn measure(
         "--",
     ]);
     command.args(["--noplot", "--quiet"]);
-    if options.quick {
-        command.args(QUICK);
-    }
+    match options.quick {
+        true => command.args(QUICK),
+        false => command.args(FULL),
+    };
     run_program(&mut command)
 }
 

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use self::catalog::UNCONFINED;
 use self::manifest::Manifest;
 use self::processes::Marked;
 use self::tools::Tools;
@@ -32,6 +33,8 @@ use crate::report;
 
 /// Eras of the clients, in the terms of the client program.
 const MODES: [&str; 2] = ["legacy", "modern"];
+/// Levels of sandboxes.
+const SANDBOXES: [&str; 2] = ["standard", "strict"];
 /// Client program.
 const CLIENT: &str = "visit.mjs";
 /// Results of a client besides its calls: negotiation and list.
@@ -56,7 +59,7 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let manifest = Manifest::read(checkout)?;
     let tools = Tools::prepare(checkout, &manifest)?;
     let folder = work_folder(checkout)?;
-    let crowd = Crowd::start(&manifest, &tools, &folder)?;
+    let crowd = Crowd::start(&manifest, &tools, &folder, UNCONFINED)?;
     let mut findings = Vec::new();
     for mode in MODES {
         findings.extend(crowd.run_client(mode)?);
@@ -65,6 +68,16 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let url = crowd.gateway.url();
     findings.extend(search::compare(checkout, &tools, &folder, url)?);
     findings.extend(crowd.stop()?);
+    let sandboxed = Manifest::sandboxed(checkout)?;
+    for level in SANDBOXES {
+        let crowd = Crowd::start(&sandboxed, &tools, &folder, level)?;
+        report::say(format_args!("sandbox `{level}`:"));
+        for mode in MODES {
+            let found = crowd.run_client(mode)?;
+            findings.extend(found.iter().map(|finding| format!("{level}: {finding}")));
+        }
+        findings.extend(crowd.stop()?);
+    }
     Failure::unless_clean(
         "crowd",
         findings,
@@ -96,7 +109,12 @@ struct Crowd<'a> {
 }
 
 impl<'a> Crowd<'a> {
-    fn start(manifest: &'a Manifest, tools: &'a Tools, folder: &'a Path) -> Result<Self, Failure> {
+    fn start(
+        manifest: &'a Manifest,
+        tools: &'a Tools,
+        folder: &'a Path,
+        sandbox: &'static str,
+    ) -> Result<Self, Failure> {
         let marked = Marked::new();
         let mut listening = Vec::new();
         let mut urls = BTreeMap::new();
@@ -111,7 +129,7 @@ impl<'a> Crowd<'a> {
             listening.push(started);
         }
         let config = folder.join("mcpact.toml");
-        let text = catalog::write(manifest, tools, folder, &urls, &marked.value);
+        let text = catalog::write(manifest, tools, folder, &urls, &marked.value, sandbox);
         let text = text.map_err(|error| config_failure(error.to_string()))?;
         fs::write(&config, text).map_err(Failure::file(&config))?;
         let mut gateway = Command::new(&tools.our_program);

@@ -46,14 +46,14 @@ Examples:
   $ mcpact approve --config prod.toml files --mark 0f3c…
 
 What needs approval:
-  commands      A program, including its content, with its arguments, working
-                directory, variable names, and the values of variables that
-                select code (PATH, NODE_OPTIONS, …)
+  commands      A program and its script, including their content, with
+                arguments, working directory and variables. Imported modules
+                and the contents of packages are not covered
   URLs          A URL that receives variables or files, and their names
   gateway keys  A key that admits more clients, such as `listen`, in one config
 
-A change to any of these requires a new approval. The values of other variables
-may change.
+A change to any of these requires a new approval. Values of `${VAR}` and
+`${file:…}` may change, unless they select code (PATH, NODE_OPTIONS, …).
 
 Exit codes:
   0  everything is approved

@@ -6,14 +6,15 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use mcpact_config::{
-    ApprovalKind, ApprovalSubject, Approvals, Catalog, ExposingKey, GatewayConfig, Launch,
-    ServerName, load,
+    ApprovalSubject, Approvals, Catalog, ExpandedText, ExposingKey, GatewayConfig, Launch,
+    ServerName, UnpinnedPackage, load, read_source,
 };
 use mcpact_gateway::control::ApprovedTools;
 #[cfg(unix)]
 use mcpact_gateway::control::{ControlReply, ControlRequest};
 use mcpact_transport::stdio::child::LaunchProblem;
 
+use super::pin;
 #[cfg(unix)]
 use super::{block_on, control};
 use crate::args::ApproveArgs;
@@ -36,6 +37,7 @@ pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
         file: &file,
         approvals: &approvals,
         marks: &args.mark,
+        pins: PinOffer::Write,
     };
     let items = review.items(&catalog, &args.servers)?;
     let mut marks = args.mark.iter();
@@ -124,6 +126,8 @@ fn approve_in_running_gateways(_: &Path, _: &[String]) -> Result<Vec<ApprovedToo
 /// An item that needs approval.
 pub(super) struct Item {
     name: String,
+    /// The launch, unless it is a key of the gateway.
+    launch: Option<Launch>,
     /// The subject; or a warning and its hint, if the program cannot be started.
     subject: Result<ApprovalSubject, (String, &'static str)>,
 }
@@ -141,6 +145,17 @@ pub(super) struct Review<'a> {
     pub(super) approvals: &'a Approvals,
     /// Marks that are approved without a prompt.
     pub(super) marks: &'a [String],
+    /// Treatment of packages without a version.
+    pub(super) pins: PinOffer,
+}
+
+/// Treatment of packages without a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PinOffer {
+    /// Shown.
+    Show,
+    /// Shown, with an offer to write the version into the config.
+    Write,
 }
 
 impl Review<'_> {
@@ -151,18 +166,24 @@ impl Review<'_> {
             if !is_selected(name, only) {
                 continue;
             }
-            let subject = match ApprovalSubject::of(&launch) {
+            let subject = match ApprovalSubject::of(&launch, self.approvals) {
                 Ok(None) => continue,
                 Ok(Some(subject)) => Ok(subject),
                 Err(error) => Err(launch_warning(name, &launch, error)?),
             };
             let name = name.to_string();
-            items.push(Item { name, subject });
+            let launch = Some(launch);
+            items.push(Item {
+                name,
+                launch,
+                subject,
+            });
         }
         let gateway = &catalog.gateway;
         let keys = gateway.exposing_keys.iter().filter(|_| only.is_empty());
         items.extend(keys.map(|exposing_key| Item {
             name: key_path(exposing_key),
+            launch: None,
             subject: Ok(self.subject(exposing_key, gateway)),
         }));
         Ok(items)
@@ -171,9 +192,14 @@ impl Review<'_> {
     /// Reviews the items; returns how many remain unapproved.
     pub(super) fn all(&self, items: &[Item]) -> Result<usize, CliError> {
         let mut missing = 0;
-        for Item { name, subject } in items {
+        for Item {
+            name,
+            launch,
+            subject,
+        } in items
+        {
             let is_approved = match subject {
-                Ok(subject) => self.review(name, subject)?,
+                Ok(subject) => self.review(name, launch.as_ref(), subject)?,
                 Err((warning, hint)) => {
                     report::warn(warning, hint);
                     false
@@ -215,19 +241,67 @@ impl Review<'_> {
             .map_err(failed(name))
     }
 
-    fn review(&self, name: &str, subject: &ApprovalSubject) -> Result<bool, CliError> {
+    fn review(
+        &self,
+        name: &str,
+        launch: Option<&Launch>,
+        subject: &ApprovalSubject,
+    ) -> Result<bool, CliError> {
         if self.is_approved(name, subject)? {
             return Ok(true);
         }
         let is_marked = self.marks.contains(&subject.digest);
-        report::eprint(&approvals::subject(name, subject, is_marked));
-        if !is_marked && !confirm(subject.kind) {
+        let unpinned = subject.unpinned.as_ref();
+        let version = unpinned.and_then(pin::installed_version);
+        let shown = approvals::subject(name, subject, version.as_deref(), is_marked);
+        report::eprint(&shown);
+        if let (Some(launch), Some(unpinned), Some(version)) = (launch, unpinned, version)
+            && self.pins == PinOffer::Write
+            && !is_marked
+            && let Some(launch) = self.offer_pin(launch, unpinned, &version)?
+            && let Some(subject) =
+                ApprovalSubject::of(&launch, self.approvals).map_err(failed(name))?
+        {
+            return self.review(name, Some(&launch), &subject);
+        }
+        if !is_marked && !confirm(approvals::prompt(subject.kind)) {
             return Ok(false);
         }
         let comment = format!("{name} of {}", self.file.display());
         let added = self.approvals.add(&subject.digest, &comment);
         added.map_err(failed(name))?;
         Ok(true)
+    }
+
+    /// Offers to write the installed version of a package into the config. Returns the launch with it.
+    fn offer_pin(
+        &self,
+        launch: &Launch,
+        unpinned: &UnpinnedPackage,
+        version: &str,
+    ) -> Result<Option<Launch>, CliError> {
+        let is_toml = self.file.extension().is_some_and(|ending| ending == "toml");
+        let Launch::Command(command) = launch else {
+            return Ok(None);
+        };
+        let Some(pin) = unpinned.pin.as_ref().filter(|_| is_toml) else {
+            return Ok(None);
+        };
+        let pinned = format!("{}{version}", pin.before_version);
+        let source = read_source(self.file)?;
+        let Some(text) = pin::replaced(&source.text, &unpinned.written, &pinned) else {
+            return Ok(None);
+        };
+        if !confirm(&approvals::pin_prompt(&pinned, self.file)) {
+            return Ok(None);
+        }
+        pin::rewrite(self.file, &text).map_err(|source| CliError::Pin {
+            file: self.file.to_owned(),
+            source,
+        })?;
+        let mut command = command.clone();
+        command.args[unpinned.position] = ExpandedText::from(&*pinned);
+        Ok(Some(Launch::Command(command)))
     }
 }
 
@@ -279,12 +353,12 @@ pub(super) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Prompts for an approval. The default is no.
-fn confirm(kind: ApprovalKind) -> bool {
+/// Asks a question. The default is no.
+fn confirm(prompt: &str) -> bool {
     if !is_interactive() {
         return false;
     }
-    report::eprint(approvals::prompt(kind));
+    report::eprint(prompt);
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")

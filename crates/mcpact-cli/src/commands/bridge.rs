@@ -11,6 +11,8 @@ use mcpact_engine::client::EraMode;
 use mcpact_gateway::{Target, UpstreamServer, UpstreamSettings};
 use mcpact_spec::Revision;
 use mcpact_transport::http::client::HttpSettings;
+#[cfg(unix)]
+use mcpact_transport::http::client::ProxyMode;
 use mcpact_transport::stdio::child::{ChildCommand, Guard, Masks};
 
 use super::cache::ServerCache;
@@ -92,6 +94,8 @@ fn target(args: &BridgeArgs) -> Result<Target, CliError> {
             url: url.clone(),
             settings: Box::new(with_headers(args)?),
         }),
+        #[cfg(unix)]
+        [target] if target.starts_with(UNIX) => over_unix_socket(target, with_headers(args)?),
         [url, next, ..] if is_url(url) => Err(CliError::ExtraArgument {
             given: next.clone(),
         }),
@@ -109,12 +113,39 @@ fn target(args: &BridgeArgs) -> Result<Target, CliError> {
                     command = command.with_env(name, value);
                 }
             }
-            Ok(Target::Command(command))
+            Ok(Target::Command(Box::new(command)))
         }
         [] | [_, ..] => Err(CliError::Target {
             given: given.join(" "),
         }),
     }
+}
+
+/// Scheme of a target on a Unix socket.
+#[cfg(unix)]
+const UNIX: &str = "unix:";
+
+/// Parses `unix:PATH`, or `unix:PATH:/path` for another path than `/mcp`.
+#[cfg(unix)]
+fn over_unix_socket(target: &str, settings: HttpSettings) -> Result<Target, CliError> {
+    let rest = target.strip_prefix(UNIX).unwrap_or(target);
+    let (socket, path) = match rest.split_once(":/") {
+        Some((socket, path)) => (socket, path),
+        None => (rest, "mcp"),
+    };
+    let unsupported = || CliError::Target {
+        given: target.to_owned(),
+    };
+    let socket = std::path::absolute(socket).map_err(|_| unsupported())?;
+    let settings = HttpSettings {
+        unix_socket: Some(socket),
+        proxy: ProxyMode::Disabled,
+        ..settings
+    };
+    Ok(Target::Url {
+        url: format!("http://localhost/{path}"),
+        settings: Box::new(settings),
+    })
 }
 
 /// Returns true for a URL without a scheme, such as `localhost:6272/mcp`.

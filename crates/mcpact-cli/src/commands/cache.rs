@@ -25,7 +25,7 @@ impl ServerCache {
         let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let cache = var("XDG_CACHE_HOME").or_else(|| Some(var("HOME")?.join(".cache")))?;
         let dir = cache.join("mcpact");
-        std::fs::create_dir_all(&dir).ok()?;
+        mcpact_transport::private_file::create_folder(&dir).ok()?;
         Some(Self {
             verdicts: EraCache::in_file(dir.join("verdicts.json")).unwrap_or_default(),
             servers: Cache::in_dir(dir.join("servers")),

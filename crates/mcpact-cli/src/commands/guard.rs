@@ -1,6 +1,6 @@
 //! `mcpact guard`: ends a server process when the gateway is killed.
 
-use mcpact_transport::stdio::child::{Confinement, stand_guard};
+use mcpact_transport::stdio::child::{Confinement, Sandbox, stand_guard};
 
 use crate::args::GuardArgs;
 use crate::error::{CliError, Exit};
@@ -13,6 +13,13 @@ pub(super) fn run(args: &GuardArgs) -> Result<Exit, CliError> {
         no_new_privileges: args.no_new_privileges,
         open_files: args.open_files,
         memory: args.memory,
+        sandbox: Sandbox {
+            level: args.sandbox,
+            folder: args.folder.clone(),
+            read: args.allow_read.clone(),
+            write: args.allow_write.clone(),
+            ports: args.allow_port.clone(),
+        },
     };
     match stand_guard(args.owner, confinement, program, rest) {
         Ok(status) => Ok(Exit::Child(status)),

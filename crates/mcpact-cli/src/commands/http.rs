@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use mcpact::server::{Settings, TlsIdentity, Token};
-use mcpact_config::{AllowHostsSource, missing_host_warning};
+use mcpact_config::{
+    AllowHostsSource, is_readable_by_all, missing_host_warning, readable_key_warning,
+};
 
 use crate::args::HttpArgs;
 use crate::error::CliError;
@@ -18,11 +20,16 @@ pub(super) fn apply(args: &HttpArgs, settings: &mut Settings) -> Result<(), CliE
     settings.token = token(args.token_file.as_deref())?;
     settings.tls = match (&args.tls_cert, &args.tls_key) {
         (Some(chain), Some(key)) => {
+            if is_readable_by_all(key) {
+                let (message, hint) = readable_key_warning(key);
+                report::warn(&message, &hint);
+            }
             Some(TlsIdentity::from_files(chain, key).map_err(|error| CliError::Tls(error.into()))?)
         }
         (Some(_), None) | (None, _) => None,
     };
     settings.allow_remote = args.allow_remote;
+    settings.allow_users.clone_from(&args.allow_user);
     for name in &args.allow_host {
         settings.guard = std::mem::take(&mut settings.guard).allow_host(name);
     }

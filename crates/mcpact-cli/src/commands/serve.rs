@@ -1,13 +1,13 @@
 //! `mcpact serve`: the gateway.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use mcpact::server::ListenAddress;
 use mcpact_config::keys::EVERYTHING;
 use mcpact_config::{
     Approvals, Catalog, CatalogError, GatewayConfig, HostEnvironment as _, Launch, LocalHost,
@@ -55,8 +55,8 @@ fn demo() -> Catalog {
 pub(super) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     let policy = policy::settings(&args.policy, None)?;
     let mut config = Config::load(args, &policy)?;
-    if let Some(address) = args.listen {
-        config.catalog.gateway.override_listen(address);
+    if let Some(address) = &args.listen {
+        config.catalog.gateway.override_listen(address.clone());
         if let Some((message, hint)) = config.catalog.gateway.missing_host_warning() {
             report::warn(&message, &hint);
         }
@@ -98,6 +98,7 @@ fn approvals(args: &ServeArgs, config: &Config) -> Result<Option<Approvals>, Cli
         file,
         approvals: &approvals,
         marks: &[],
+        pins: approve::PinOffer::Show,
     };
     let gateway = &config.catalog.gateway;
     if approve::is_interactive() {
@@ -132,7 +133,7 @@ async fn serve(
         approvals,
         tools: approve::tool_pins_dir(),
     };
-    let address = catalog.gateway.listen;
+    let address = catalog.gateway.listen.clone();
     let file = read.as_ref().map_or(Path::new("here"), |(path, _)| path);
     let host = LocalHost::around(file).map_err(CliError::CurrentDir)?;
     let setup = ClientSetup {
@@ -143,7 +144,7 @@ async fn serve(
     let gateway = Gateway::new(catalog, env)?;
     let origin = read.as_ref().map(|(path, _)| path.clone());
     if let Some((path, source)) = read {
-        let listen = args.listen;
+        let listen = args.listen.clone();
         let file = ConfigFile {
             path,
             listen,
@@ -183,8 +184,13 @@ fn program_name(host: &LocalHost) -> String {
 
 /// Returns how a client refers to the token, if one is required.
 fn token_reference(gateway: &GatewayConfig, host: &LocalHost) -> Option<TokenReference> {
-    gateway.token.as_ref()?;
-    let written = gateway.token_written.as_deref();
+    if !gateway.requires_token() {
+        return None;
+    }
+    let written = match (&gateway.token, gateway.tokens.values().next()) {
+        (None, Some(only)) if gateway.tokens.len() == 1 => only.written.as_deref(),
+        _ => gateway.token_written.as_deref(),
+    };
     let folder = host.folder();
     Some(match &gateway.token_variable {
         Some(name) => TokenReference::variable(name),
@@ -194,7 +200,7 @@ fn token_reference(gateway: &GatewayConfig, host: &LocalHost) -> Option<TokenRef
 
 /// Returns the host names for other machines; none on loopback, where a reverse proxy has its own.
 fn remote_hosts(gateway: &GatewayConfig) -> Vec<String> {
-    match gateway.listen.ip().is_loopback() {
+    match gateway.listen.is_local() {
         true => Vec::new(),
         false => gateway.allow_hosts.clone(),
     }
@@ -202,7 +208,7 @@ fn remote_hosts(gateway: &GatewayConfig) -> Vec<String> {
 
 async fn serve_http(
     gateway: &Arc<Gateway>,
-    address: SocketAddr,
+    address: ListenAddress,
     (origin, setup): (Option<PathBuf>, ClientSetup),
     drained: impl Future<Output = ()> + Send,
 ) -> Result<(), CliError> {

@@ -1,10 +1,9 @@
 //! `mcpact status`: prints the status of a running gateway and its servers.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use mcpact_gateway::control::{ControlReply, ControlRequest};
+use mcpact_transport::private_file;
 
 use super::{block_on, control};
 use crate::args::StatusArgs;
@@ -41,7 +40,8 @@ fn bundle(args: &StatusArgs, file: &Path) -> Result<Exit, CliError> {
         report::print(&text)?;
         return Ok(Exit::Ok);
     }
-    write_private(file, &text).map_err(|source| CliError::Write {
+    // Server output may contain secrets.
+    private_file::replace_own(file, text.as_bytes()).map_err(|source| CliError::Write {
         path: file.to_owned(),
         source,
     })?;
@@ -50,22 +50,4 @@ fn bundle(args: &StatusArgs, file: &Path) -> Result<Exit, CliError> {
         file.display()
     ));
     Ok(Exit::Ok)
-}
-
-/// Writes a file with mode 0600, because server output may contain secrets.
-fn write_private(file: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    let mut opened = options.open(file)?;
-    #[cfg(unix)]
-    if opened.metadata()?.is_file() {
-        use std::os::unix::fs::PermissionsExt as _;
-        opened.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    }
-    opened.write_all(text.as_bytes())
 }

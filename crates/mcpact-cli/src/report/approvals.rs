@@ -1,14 +1,21 @@
 //! Output of `mcpact approve`.
 
 use std::fmt::Write;
+use std::path::Path;
 
-use mcpact_config::{ApprovalKind, ApprovalSubject};
+use mcpact_config::{ApprovalKind, ApprovalSubject, UnpinnedPackage};
 use mcpact_gateway::control::ApprovedTools;
 
 use super::layout::printable;
 
-/// Shows everything that an approval covers.
-pub(crate) fn subject(name: &str, subject: &ApprovalSubject, is_approved: bool) -> String {
+/// Shows everything that an approval covers, and what it does not. `version` is that of a package without a pin, if it is
+/// known.
+pub(crate) fn subject(
+    name: &str,
+    subject: &ApprovalSubject,
+    version: Option<&str>,
+    is_approved: bool,
+) -> String {
     let state = match is_approved {
         true => "approved",
         false => "not approved",
@@ -22,8 +29,39 @@ pub(crate) fn subject(name: &str, subject: &ApprovalSubject, is_approved: bool) 
     for (label, text) in &subject.lines {
         let _ = writeln!(out, "  {label:9}  {}", printable(text));
     }
+    let unpinned = subject.unpinned.as_ref();
+    let unpinned = unpinned.map(|package| unpinned_note(package, version));
+    for note in subject.notes.iter().chain(&unpinned) {
+        let _ = writeln!(out, "  note       {}", printable(note));
+    }
     let _ = writeln!(out, "  mark       {}\n", subject.digest);
     out
+}
+
+fn unpinned_note(unpinned: &UnpinnedPackage, version: Option<&str>) -> String {
+    let UnpinnedPackage {
+        runner,
+        package,
+        pin,
+        ..
+    } = unpinned;
+    let mut note =
+        format!("`{runner}` runs the newest version of `{package}`, and updates will not ask");
+    if let Some(pin) = pin {
+        let (before, version) = (&pin.before_version, version.unwrap_or("VERSION"));
+        let _ = write!(note, "; to pin it, write \"{before}{version}\"");
+    }
+    note
+}
+
+/// The question whether to write a pin into a config.
+pub(crate) fn pin_prompt(pinned: &str, file: &Path) -> String {
+    let file = file.display().to_string();
+    format!(
+        "  write \"{}\" into {}? [y/N] ",
+        printable(pinned),
+        printable(&file)
+    )
 }
 
 /// The question below a subject.

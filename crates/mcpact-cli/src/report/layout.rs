@@ -1,6 +1,7 @@
 //! Text layout: aligned columns and wrapped text.
 
 use anstream::stream::RawStream;
+use mcpact_config::is_misleading;
 
 use super::style::{self, Tone};
 
@@ -137,18 +138,23 @@ pub(super) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>) -> usize {
     texts.into_iter().map(length).max().unwrap_or(0)
 }
 
-/// Escapes control characters of untrusted text.
+/// Escapes characters of untrusted text that a terminal obeys or does not show.
 pub(super) fn printable(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
-        // Direction overrides are not control characters, but as misleading.
-        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+        if is_misleading(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
         }
     }
     out
+}
+
+/// Escapes an untrusted text of several lines.
+pub(super) fn printable_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(printable).collect();
+    lines.join("\n")
 }
 
 /// Joins the lines of an untrusted text.

@@ -166,6 +166,8 @@ fn details(server: &ServerConfig) -> Vec<String> {
         Launch::Command(command) => {
             name_all("env", command.env.keys().map(String::as_str).collect());
             name_all("cwd", command.cwd.iter().map(|cwd| cwd.written()).collect());
+            let sandbox = server.launch.sandbox();
+            name_all("sandbox", sandbox.iter().map(String::as_str).collect());
         }
         Launch::Url(url) => {
             name_all("headers", url.headers.keys().map(String::as_str).collect());

@@ -159,11 +159,17 @@ fn client_configs(out: &mut String, url: &str, setup: &ClientSetup) {
         None => Default::default(),
         Some(token) => (token.headers(), token.arguments()),
     };
+    // No HTTP client has a common form for Unix sockets.
+    if !url.starts_with("\"unix:") {
+        let _ = write!(
+            out,
+            "Add to an HTTP client:\n  \
+             {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": {url}{headers} }} }} }}\n\n"
+        );
+    }
     let _ = write!(
         out,
-        "Add to an HTTP client:\n  \
-         {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": {url}{headers} }} }} }}\n\n\
-         Add to a stdio client:\n  \
+        "Add to a stdio client:\n  \
          {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": {program}, \"args\": [\"bridge\", {args}{url}]{env} }} }} }}\n\n"
     );
     if let Some(token) = &setup.token {

@@ -293,6 +293,8 @@ fn details(layout: &mut Layout, server: &ServerLine) {
         ("starts", plain(format!("{}, {failures}", server.starts))),
         ("clients", plain(format!("{sessions} at its own endpoint"))),
     ];
+    let sandbox = server.sandbox.as_ref();
+    rows.extend(sandbox.map(|sandbox| ("sandbox", plain(sandbox))));
     rows.extend(problem(server).map(|problem| ("problem", problem)));
     rows.extend(hidden_tools(server).map(|hidden| ("hidden", hidden)));
     rows.extend(ignored_capabilities(server).map(|ignored| ("ignored", ignored)));

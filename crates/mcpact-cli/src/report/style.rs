@@ -5,6 +5,8 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
+use super::layout::printable;
+
 /// Meaning of a piece of text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
@@ -30,8 +32,9 @@ impl Tone {
         }
     }
 
-    /// Styles a text.
+    /// Styles a text of one line, which may be untrusted.
     pub(super) fn paint(self, text: &str) -> String {
+        let text = &*printable(text);
         if self == Self::Plain || text.is_empty() {
             return text.to_owned();
         }

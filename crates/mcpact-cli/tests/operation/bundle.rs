@@ -10,7 +10,7 @@ use crate::harness::{Harness, wait_until};
 /// A server that logs its arguments and token, and never responds.
 const TALKER: &str = "#!/bin/sh\necho \"given $* and $TOKEN\" >&2\necho \"seen canary-of-an-address\" >&2\ncat > /dev/null\n";
 
-const CANARIES: [&str; 8] = [
+const CANARIES: [&str; 9] = [
     "canary-of-the-gateway",
     "canary-of-a-variable",
     "canary-of-a-file",
@@ -19,6 +19,7 @@ const CANARIES: [&str; 8] = [
     "canary-of-an-address",
     "canary-of-an-argument",
     "canary-of-a-password",
+    "canary-named-token-6a1",
 ];
 
 /// It has versions, config, states, every start with its last step, and the last log lines. Config
@@ -35,13 +36,14 @@ fn bundle_contains_diagnostics_but_no_secrets() {
         address,
         sent,
         password,
+        named,
     ] = CANARIES;
     fs::write(harness.path("secret"), file).unwrap();
     let talker = harness.path("talker");
     fs::write(&talker, TALKER).unwrap();
     fs::set_permissions(&talker, fs::Permissions::from_mode(0o755)).unwrap();
     harness.configure(&format!(
-        "token = \"{token}\"\n[servers.talker]\ncommand = \"{}\"\nmin_ready = 1\n\
+        "token = \"{token}\"\ntokens = {{ ada = \"{named}\" }}\n[servers.talker]\ncommand = \"{}\"\nmin_ready = 1\n\
          args = [\"--from=${{file:secret}}\", \"--api-key\", \"{option}\", \"--header\", \
          \"Authorization: Bearer {sent}\", \"postgres://ada:{password}@host/db\"]\nenv = {{ TOKEN = \"{variable}\" }}\n\
          [servers.far]\nurl = \"http://127.0.0.1:1/mcp?k={address}\"\n\
@@ -77,6 +79,7 @@ fn bundle_contains_diagnostics_but_no_secrets() {
         "***"
     );
     assert_eq!(found["config"]["gateway"]["token"], "***");
+    assert_eq!(found["config"]["gateway"]["tokens"]["ada"], "***");
     let attempts = found["attempts"].as_array().unwrap();
     let of = |server: &str| {
         attempts

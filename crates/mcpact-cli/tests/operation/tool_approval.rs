@@ -26,7 +26,10 @@ struct StdioClient {
 
 impl StdioClient {
     fn open(harness: &Harness) -> Self {
-        let mut gateway = harness.serve_stdio();
+        Self::of(harness.serve_stdio())
+    }
+
+    fn of(mut gateway: Child) -> Self {
         let input = gateway.stdin.take().unwrap();
         let lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
         let mut pipes = Self {
@@ -190,4 +193,46 @@ fn reload_changes_the_handling_of_changed_tools() {
         assert_eq!(is_listed(), is_served, "{keys}");
         assert_eq!(process(), before);
     }
+}
+
+/// With `--config` they are served with a warning.
+#[test]
+fn found_config_hides_changed_tools_by_default() {
+    let harness = Harness::new("");
+    harness.configure(&harness.gated());
+    let (_, _, shown) = harness.run(&["approve"]);
+    let mark = shown.lines().find(|line| line.contains("  mark ")).unwrap();
+    let mark = mark.split_whitespace().last().unwrap();
+    let (code, _, stderr) = harness.run(&["approve", "--mark", mark]);
+    assert_eq!(code, 0, "{stderr}");
+    let open = || StdioClient::of(harness.serve_stdio_without_config());
+    set_description(&harness, "waits");
+    let mut first = open();
+    assert_eq!(first.tools(), json!(["gated__wait"]));
+    first.close();
+
+    set_description(&harness, "waits, and sends everything to me");
+    let forget_lists = || fs::remove_dir_all(harness.path("cache")).unwrap();
+    forget_lists();
+    let mut named = StdioClient::open(&harness);
+    assert_eq!(named.tools(), json!(["gated__wait"]));
+    named.close();
+    forget_lists();
+    let mut found = open();
+    assert_eq!(found.tools(), json!([]));
+    let (_, stdout, _) = harness.run(&["status", "gated"]);
+    let stdout = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stdout.contains("`wait`"), "{stdout}");
+    assert!(
+        stdout.contains("`mcpact approve --tools gated`"),
+        "{stdout}"
+    );
+    let (code, _, stderr) = harness.run(&["approve", "--tools", "gated"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(
+        found.receive()["method"],
+        "notifications/tools/list_changed"
+    );
+    assert_eq!(found.tools(), json!(["gated__wait"]));
+    found.close();
 }

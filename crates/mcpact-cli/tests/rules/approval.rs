@@ -1,10 +1,15 @@
 //! Approval of commands and sent values.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mcpact::client::Client;
+use mcpact_sim::scripted::process::TestProcess;
 use mcpact_spec::Revision;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, Running, combined_output};
@@ -93,6 +98,210 @@ async fn found_config_starts_nothing_without_approval() {
     assert!(why.contains("not approved"), "{why}");
     assert!(!harness.was_started());
     assert_ne!(mark(&harness), first);
+}
+
+/// Returns the mark of the only item that is not approved.
+fn any_mark(harness: &Harness) -> String {
+    let shown = combined_output(&harness.run(&["approve"]));
+    let line = shown.lines().find(|line| line.contains("  mark ")).unwrap();
+    line.split_whitespace().last().unwrap().to_owned()
+}
+
+fn approve(harness: &Harness) {
+    let approved = harness.run(&["approve", "--mark", &any_mark(harness)]);
+    let shown = combined_output(&approved);
+    assert_eq!(approved.status.code(), Some(0), "{shown}");
+}
+
+/// The script is named in the dialogue. A changed one is not started.
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_script_is_not_started() {
+    let harness = Harness::new();
+    let text = "[servers.a]\ncommand = \"env\"\nargs = [\"sh\", \"-e\", \"SERVER\"]\n";
+    harness.configure("mcpact.toml", text);
+    let shown = combined_output(&harness.run(&["approve"]));
+    let script = format!("script     {}", harness.server().display());
+    assert!(shown.contains(&script), "{shown}");
+    assert!(
+        shown.contains("contents of packages are not covered"),
+        "{shown}"
+    );
+    approve(&harness);
+    let running = harness.serve(&[]);
+    let client = running.client(Revision::V2026_07_28).await;
+    assert_eq!(echo(&client).await.as_deref(), Ok("x"));
+    drop(running);
+    fs::remove_file(harness.path().join("args")).unwrap();
+    harness.install_with(": > MARKER");
+    let running = harness.serve(&[]);
+    let client = running.client(Revision::V2026_07_28).await;
+    let why = echo(&client).await.unwrap_err();
+    assert!(why.contains("not approved"), "{why}");
+    assert!(!harness.was_started());
+    approve(&harness);
+    assert_eq!(echo(&client).await.as_deref(), Ok("x"));
+    assert!(harness.was_started());
+}
+
+/// The server replaces its own file during the start, so the file differs from the approved one when it answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn program_exchanged_during_the_start_is_stopped() {
+    let harness = Harness::new();
+    harness.install_with("echo $$ > MARKER; cp \"$0\" \"$0.new\"; mv \"$0.new\" \"$0\"");
+    harness.configure("mcpact.toml", CONFIG);
+    approve(&harness);
+    let running = harness.serve(&[]);
+    let client = running.client(Revision::V2026_07_28).await;
+    let why = echo(&client).await.unwrap_err();
+    assert!(why.contains("the approved code was exchanged"), "{why}");
+    assert!(why.contains(&*harness.server().to_string_lossy()), "{why}");
+    let pid = harness.read_file("marker");
+    let process = std::path::Path::new("/proc").join(pid.trim());
+    wait_until(|| !process.exists());
+}
+
+/// A rotated secret asks nothing. A literal value does.
+#[tokio::test(flavor = "multi_thread")]
+async fn rotated_secrets_stay_approved() {
+    let harness = Harness::new();
+    let text = "[servers.a]\ncommand = \"SERVER\"\nargs = [\"${SECRET}\"]\ninherit = [\"OTHER\"]\n\
+                env = { A = \"${SECRET}\", B = \"${file:key}\", C = \"literal\" }\n";
+    harness.configure("mcpact.toml", text);
+    let run = |secret: &str| {
+        fs::write(harness.path().join("key"), secret).unwrap();
+        let mut command = harness.command(&["approve"]);
+        command.env("SECRET", secret).env("OTHER", secret);
+        let output = command.output().unwrap();
+        (output.status.code(), combined_output(&output))
+    };
+    let (_, shown) = run("one");
+    let mark = shown.lines().find(|line| line.contains("  mark ")).unwrap();
+    let mark = mark.split_whitespace().last().unwrap();
+    let mut approving = harness.command(&["approve", "--mark", mark]);
+    let approved = approving
+        .env("SECRET", "two")
+        .env("OTHER", "two")
+        .output()
+        .unwrap();
+    assert_eq!(
+        approved.status.code(),
+        Some(0),
+        "{}",
+        combined_output(&approved)
+    );
+    assert_eq!(run("three").0, Some(0));
+    harness.configure("mcpact.toml", &text.replace("literal", "changed"));
+    assert_eq!(run("three").0, Some(7));
+    let stored = harness.read_file("state/mcpact/approvals");
+    assert_eq!(stored.lines().count(), 1, "{stored}");
+}
+
+#[test]
+fn unpinned_package_is_shown_with_its_pin() {
+    let harness = Harness::new();
+    let npx = harness.path().join("npx");
+    fs::copy(harness.server(), &npx).unwrap();
+    let home = harness.path().join("home");
+    let cached = home.join(".npm/_npx/1/node_modules/tickets");
+    let shown = |args: &str| {
+        let text = format!("[servers.a]\ncommand = {npx:?}\nargs = {args}\n");
+        harness.configure("mcpact.toml", &text);
+        let output = harness.command(&["approve"]).env("HOME", &home).output();
+        combined_output(&output.unwrap())
+    };
+    let unknown = shown("[\"-y\", \"tickets\"]");
+    let note =
+        "`npx` runs the newest version of `tickets`, and updates will not ask; to pin it, write ";
+    assert!(
+        unknown.contains(&format!("{note}\"tickets@VERSION\"")),
+        "{unknown}"
+    );
+    fs::create_dir_all(&cached).unwrap();
+    fs::write(cached.join("package.json"), "{\"version\": \"1.2.3\"}").unwrap();
+    let known = shown("[\"-y\", \"tickets\"]");
+    assert!(
+        known.contains(&format!("{note}\"tickets@1.2.3\"")),
+        "{known}"
+    );
+    let pinned = shown("[\"-y\", \"tickets@1.2.3\"]");
+    assert!(!pinned.contains("newest version"), "{pinned}");
+}
+
+/// Runs `mcpact approve` on a terminal with these answers, one for each prompt; returns what it shows.
+fn on_terminal(mut command: Command, answers: &[&str]) -> String {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let user = File::options()
+        .read(true)
+        .write(true)
+        .open(name.to_str().unwrap())
+        .unwrap();
+    let stream = || Stdio::from(user.try_clone().unwrap());
+    command.stdin(stream()).stdout(stream()).stderr(stream());
+    let mut child = TestProcess::spawn(&mut command);
+    // The end of the output is the end of the last process that has the terminal.
+    drop((user, command));
+    let mut terminal = File::from(terminal);
+    let mut shown = Vec::new();
+    let mut answers = answers.iter();
+    let mut chunk = [0; 1024];
+    loop {
+        match terminal.read(&mut chunk) {
+            Ok(read) if read > 0 => shown.extend_from_slice(&chunk[..read]),
+            Ok(_) | Err(_) => break,
+        }
+        if shown.ends_with(b"[y/N] ") {
+            let answer = answers.next().unwrap();
+            terminal.write_all(answer.as_bytes()).unwrap();
+        }
+    }
+    child.wait().unwrap();
+    assert_eq!(answers.len(), 0, "fewer prompts than answers");
+    String::from_utf8(shown).unwrap()
+}
+
+/// The pin is written at once, and everything else of the file stays.
+#[test]
+fn pin_is_written_into_the_config_after_a_prompt() {
+    let harness = Harness::new();
+    let npx = harness.path().join("npx");
+    fs::copy(harness.server(), &npx).unwrap();
+    let home = harness.path().join("home");
+    let cached = home.join(".npm/_npx/1/node_modules/tickets");
+    fs::create_dir_all(&cached).unwrap();
+    fs::write(cached.join("package.json"), "{\"version\": \"1.2.3\"}").unwrap();
+    let text = format!(
+        "# mine\n[servers.a]\ncommand = {npx:?}  # runner\nargs = [\"-y\", '--package=tickets@^1', \"serve\"]\n"
+    );
+    harness.configure("real.toml", &text);
+    let real = harness.path().join("real.toml");
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("real.toml", harness.path().join("mcpact.toml")).unwrap();
+    let approve = |answers: &[&str]| {
+        let mut command = harness.command(&["approve"]);
+        command.env("HOME", &home);
+        on_terminal(command, answers)
+    };
+    let declined = approve(&["n\n", "n\n"]);
+    assert!(
+        declined.contains("write \"--package=tickets@1.2.3\" into"),
+        "{declined}"
+    );
+    assert_eq!(fs::read_to_string(&real).unwrap(), text);
+    let inode = || fs::metadata(&real).unwrap().ino();
+    let before = inode();
+    let written = approve(&["y\n", "y\n"]);
+    assert!(written.contains("everything is approved"), "{written}");
+    let expected = text.replace("tickets@^1", "tickets@1.2.3");
+    assert_eq!(fs::read_to_string(&real).unwrap(), expected);
+    assert_ne!(inode(), before, "replaced, so that no reader sees a part");
+    assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o640);
+    let link = harness.path().join("mcpact.toml");
+    assert!(fs::symlink_metadata(link).unwrap().is_symlink());
+    let again = approve(&[]);
+    assert!(again.contains("everything is approved"), "{again}");
 }
 
 #[test]

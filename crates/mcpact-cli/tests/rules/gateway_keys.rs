@@ -60,6 +60,7 @@ fn found_config_admits_no_more_clients_without_approval() {
             "allow_origins",
             String::from("#\nallow_origins = [\"https://a.example\"]"),
         ),
+        ("allow_users", String::from("#\nallow_users = [1001]")),
     ] {
         let harness = Harness::new();
         harness.configure("mcpact.toml", &format!("[gateway]\n{text}\n"));
@@ -104,6 +105,14 @@ fn key_approval_covers_one_value_in_one_config() {
     for other in [
         text.replace("0.0.0.0", "[::]"),
         text.replace("${file:token}", "0123456789abcdef"),
+        text.replace(
+            "token = \"${file:token}\"",
+            "tokens = { ada = \"${file:token}\" }",
+        ),
+        text.replace(
+            "token = \"${file:token}\"",
+            "tokens = { bob = \"${file:token}\" }",
+        ),
     ] {
         harness.configure("mcpact.toml", &other);
         let message = refusal(&harness, &[]);

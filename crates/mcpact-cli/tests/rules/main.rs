@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
+mod ambiguity;
 mod answers;
 mod approval;
 mod commands;
@@ -12,3 +13,4 @@ mod gateway_keys;
 mod harness;
 mod keys;
 mod proxy;
+mod sandbox;

@@ -2,20 +2,25 @@
 
 use mcpact_spec::Revision;
 
-use super::Kind::{Choice, Choices, Count, Flag, Seconds, Table, Text, TextTable, Texts};
-use super::{Key, key};
+use super::Kind::{Choice, Choices, Count, Flag, Seconds, Table, Text, TextTable, Texts, Users};
+use super::{Key, SANDBOXES, key};
 
 /// Keys of `[gateway]`.
 pub const GATEWAY: &[Key] = &[
     key(
         "listen",
         Text(Some("127.0.0.1:6272")),
-        "Listen address for HTTP clients; port 0 picks a free port. Beyond loopback it needs approval, unless the config is passed with `--config`.",
+        "Listen address for HTTP clients; port 0 picks a free port; `unix:PATH` is a Unix socket. Beyond loopback it needs approval, unless the config is passed with `--config`.",
     ),
     key(
         "token",
         Text(None),
         "Bearer token required from clients, at least 16 visible ASCII characters. Prefer `${VAR}` or `${file:PATH}` over a literal.",
+    ),
+    key(
+        "tokens",
+        TextTable,
+        "Bearer tokens by name, such as `{ ada = \"${file:ada.token}\" }`. The holder of each is a client of its own, whose sessions, tasks and states no other can use.",
     ),
     key(
         "allow_remote",
@@ -31,6 +36,11 @@ pub const GATEWAY: &[Key] = &[
         "allow_origins",
         Texts,
         "Origins of web pages that may call, such as `https://app.example`. Needs approval, unless the config is passed with `--config`.",
+    ),
+    key(
+        "allow_users",
+        Users,
+        "Other users of this machine that may call without a token, as names or ids, such as `[\"ada\", 1001]`. Needs approval, unless the config is passed with `--config`.",
     ),
     key(
         "tls_cert",
@@ -167,8 +177,21 @@ pub const GATEWAY: &[Key] = &[
         Table(TOOLS),
         "Tools that clients are shown at `/mcp` and `/tags/…`.",
     ),
+    key(
+        "sandbox",
+        Choice(SANDBOXES, "off"),
+        "Sandbox of servers that set none (Linux only): `off`, limited files (`standard`), or limited files and network (`strict`).",
+    ),
     key("commands", Table(COMMANDS), "Rules for programs."),
+    key("limits", Table(LIMITS), "Limits of the whole gateway."),
 ];
+
+/// Keys of `[gateway.limits]`.
+pub const LIMITS: &[Key] = &[key(
+    "memory_mb",
+    Count([0, 1_048_576], 0),
+    "Memory for messages in MB, at least 96. 0, the default, means a quarter of the memory of the cgroup or machine, at least 256.",
+)];
 
 /// Keys of `[gateway.tools]`.
 pub const TOOLS: &[Key] = &[

@@ -3,9 +3,9 @@
 use mcpact_spec::Revision;
 
 use super::Kind::{
-    Choice, Choices, Count, Flag, Seconds, Table, Text, TextTable, Texts, TextsTable,
+    Choice, Choices, Count, Counts, Flag, Seconds, Table, Text, TextTable, Texts, TextsTable,
 };
-use super::{ANSWERS, Key, key};
+use super::{ANSWERS, Key, SANDBOXES, key};
 
 /// The demo server with all protocol features.
 pub const EVERYTHING: &str = "everything";
@@ -57,6 +57,26 @@ pub const SERVER: &[Key] = &[
         Count([0, 1_000_000], 0),
         "Maximum address space per process in MiB (Linux only); 0 means unlimited. Some runtimes reserve much more than they use.",
     ),
+    key(
+        "sandbox",
+        Choice(SANDBOXES, "off"),
+        "Sandbox of its processes (Linux only): `off`, limited files (`standard`), or limited files and network (`strict`). The default is that of the gateway.",
+    ),
+    key(
+        "allow_read",
+        Texts,
+        "Files and folders that the sandboxed server can read, besides system, program and working folder.",
+    ),
+    key(
+        "allow_write",
+        Texts,
+        "Files and folders that the sandboxed server can read and write.",
+    ),
+    key(
+        "allow_ports",
+        Counts([1, 65_535]),
+        "TCP ports that the server can connect to with `sandbox = \"strict\"`, such as 443.",
+    ),
     key("url", Text(None), "URL of an HTTP server."),
     key("headers", TextTable, "Headers of every request."),
     key(
@@ -103,7 +123,7 @@ pub const SERVER: &[Key] = &[
     key(
         "changed_tools",
         Choice(&["warn", "hide", "serve"], "warn"),
-        "Treatment of a tool whose definition has changed since it was first seen: serve it with a warning (`warn`), hide it until `mcpact approve --tools` (`hide`), or `serve` it.",
+        "Treatment of a tool whose definition has changed since it was first seen: serve it with a warning (`warn`), hide it until `mcpact approve --tools` (`hide`), or `serve` it. A config that was found instead of passed with `--config` has the default `hide`.",
     ),
     key(
         "era",
@@ -173,7 +193,7 @@ pub const SERVER: &[Key] = &[
     key(
         "queue_seconds",
         Seconds([0.05, 3600.0], 30.0),
-        "Maximum time of a call in the queue.",
+        "Maximum time of a call in the queue, also while the server restarts.",
     ),
     key(
         "start_seconds",
@@ -223,7 +243,7 @@ pub const SERVER: &[Key] = &[
     key(
         "backoff_seconds",
         Seconds([0.01, 3600.0], 1.0),
-        "Backoff before a failed server is restarted; it doubles with every failure.",
+        "Backoff after a failed start, or an end before the first answer; it doubles with every failure. A server that has answered is restarted at once.",
     ),
     key(
         "backoff_max_seconds",
@@ -233,7 +253,7 @@ pub const SERVER: &[Key] = &[
     key(
         "failures",
         Count([1, 1_000], 5),
-        "Failures within `failure_seconds` that suspend the server.",
+        "Failed starts and ends before the first answer within `failure_seconds` that suspend the server.",
     ),
     key(
         "failure_seconds",

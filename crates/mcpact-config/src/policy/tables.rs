@@ -2,7 +2,7 @@
 
 /// Kind of a program that is refused or warned of by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Runs a program as another user.
     Privilege,
     /// Destroys data, or stops the machine.
@@ -59,7 +59,7 @@ const KINDS: &[(Kind, &str)] = &[
 
 /// Position of the program that a launcher starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(crate) enum Behind {
     /// The first operand is a program.
     Program,
     /// The first operand is a package, or a program with packages beside it.
@@ -69,7 +69,7 @@ pub(super) enum Behind {
 }
 
 /// A program that starts another one. Lists are separated by spaces.
-pub(super) struct Launcher {
+pub(crate) struct Launcher {
     names: &'static str,
     /// Subcommands before the program; if there are any, one of them is required.
     verbs: &'static str,
@@ -81,9 +81,24 @@ pub(super) struct Launcher {
     scripts: &'static str,
     /// Operands before the program.
     operands: usize,
-    pub(super) behind: Behind,
-    /// Marks between the name of a package and its version.
-    pub(super) pins: &'static [&'static str],
+    pub(crate) behind: Behind,
+    /// Subcommands whose first operand is a package of a registry, if not all are.
+    package_verbs: &'static str,
+    /// Options that make the first operand a Python module.
+    module: &'static str,
+    /// Files of a project that decide what runs if the arguments name no program.
+    pub(crate) manifests: &'static [&'static str],
+    /// Mark between the name of a package and its version; none if packages are not pinned in the arguments.
+    pub(crate) pin: Option<Pin>,
+}
+
+/// Syntax of the version of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pin {
+    /// `package@1.2.3`.
+    Npm,
+    /// `package==1.2.3`.
+    Python,
 }
 
 const fn wrapper(names: &'static str, operands: usize, valued: &'static str) -> Launcher {
@@ -95,7 +110,10 @@ const fn wrapper(names: &'static str, operands: usize, valued: &'static str) -> 
         scripts: "",
         operands,
         behind: Behind::Program,
-        pins: &[],
+        package_verbs: "",
+        module: "",
+        manifests: &[],
+        pin: None,
     }
 }
 
@@ -104,26 +122,30 @@ const fn runner(
     verbs: &'static str,
     valued: &'static str,
     packages: &'static str,
-    pins: &'static [&'static str],
+    pin: Option<Pin>,
 ) -> Launcher {
     Launcher {
         verbs,
         packages,
         behind: Behind::Package,
-        pins,
+        pin,
         ..wrapper(names, 0, valued)
     }
 }
 
 const ENV: &str = "env";
 
-const NPM: &str = "-w --workspace --registry --cache --prefix --userconfig --loglevel";
+const NPM: &str =
+    "-w --workspace --registry --cache --prefix --userconfig --loglevel -C --dir --cwd --filter -F";
+
+const MANIFEST: &[&str] = &["package.json"];
 
 const NPM_PACKAGE: &str = "-p --package";
 
 const UV: &str = "--with -w --with-editable --with-requirements -p --python --index --default-index \
                   --index-url -i --extra-index-url --project --directory --env-file --extra --group \
-                  --config-file --cache-dir";
+                  --config-file --cache-dir --package --only-group --no-group --no-extra --find-links -f \
+                  --exclude-newer --resolution --prerelease --index-strategy --link-mode --color";
 
 const LAUNCHERS: &[Launcher] = &[
     Launcher {
@@ -158,25 +180,46 @@ const LAUNCHERS: &[Launcher] = &[
     },
     Launcher {
         scripts: "-c --call --shell-mode",
-        ..runner("npx pnpx", "", NPM, NPM_PACKAGE, &["@"])
+        ..runner("npx pnpx", "", NPM, NPM_PACKAGE, Some(Pin::Npm))
     },
     Launcher {
         scripts: "-c --call --shell-mode",
-        ..runner("npm pnpm", "exec x dlx", NPM, NPM_PACKAGE, &[])
+        package_verbs: "exec x",
+        manifests: MANIFEST,
+        ..runner("npm", "exec x", NPM, NPM_PACKAGE, Some(Pin::Npm))
     },
-    runner("bunx", "", NPM, NPM_PACKAGE, &["@"]),
-    runner("yarn bun", "exec x dlx", NPM, NPM_PACKAGE, &[]),
-    runner("uvx", "", UV, "--from", &["==", "@"]),
-    runner(
-        "pipx",
-        "run",
-        "--python --index-url -i --pip-args",
-        "--spec",
-        &["==", "@"],
-    ),
+    Launcher {
+        scripts: "-c --call --shell-mode",
+        package_verbs: "dlx",
+        manifests: MANIFEST,
+        ..runner("pnpm", "exec x dlx", NPM, NPM_PACKAGE, Some(Pin::Npm))
+    },
+    runner("bunx", "", NPM, NPM_PACKAGE, Some(Pin::Npm)),
+    Launcher {
+        package_verbs: "dlx",
+        manifests: MANIFEST,
+        ..runner("yarn", "exec x dlx", NPM, NPM_PACKAGE, Some(Pin::Npm))
+    },
+    Launcher {
+        package_verbs: "x",
+        ..runner("bun", "exec x", NPM, NPM_PACKAGE, Some(Pin::Npm))
+    },
+    runner("uvx", "", UV, "--from", Some(Pin::Python)),
+    Launcher {
+        package_verbs: "run",
+        ..runner(
+            "pipx",
+            "run",
+            "--python --index-url -i --pip-args",
+            "--spec",
+            Some(Pin::Python),
+        )
+    },
     Launcher {
         behind: Behind::Perhaps,
-        ..runner("uv", "run tool", UV, "--from", &[])
+        package_verbs: "tool",
+        module: "-m --module",
+        ..runner("uv", "run tool", UV, "--from", Some(Pin::Python))
     },
     Launcher {
         behind: Behind::Perhaps,
@@ -185,7 +228,7 @@ const LAUNCHERS: &[Launcher] = &[
             "run",
             "-C --directory -P --project -m --manifest-path -e --environment",
             "",
-            &[],
+            None,
         )
     },
     Launcher {
@@ -195,19 +238,9 @@ const LAUNCHERS: &[Launcher] = &[
             "run",
             "-n --name -p --prefix --cwd",
             "",
-            &[],
+            None,
         )
     },
-];
-
-/// Interpreters, and the options or subcommands that take code.
-const INTERPRETERS: &[(&str, &str)] = &[
-    ("python pythonw pypy py", "-c"),
-    ("node nodejs tsx ts-node bun", "-e --eval -p --print"),
-    ("deno", "eval"),
-    ("perl", "-e -E"),
-    ("ruby lua luajit rscript osascript", "-e"),
-    ("php", "-r"),
 ];
 
 /// Words that only a shell understands.
@@ -246,7 +279,7 @@ pub(crate) fn has(list: &str, name: &str) -> bool {
 }
 
 /// Name of a program: the last part of its path in lower case, without an extension of Windows.
-fn program_name(program: &str) -> String {
+pub(crate) fn program_name(program: &str) -> String {
     let last = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let name = last.to_ascii_lowercase();
     let ends = [".exe", ".cmd", ".bat"];
@@ -259,13 +292,82 @@ fn program_name(program: &str) -> String {
 }
 
 /// Name of a package, without its scope, extras and version.
-pub(super) fn package_name(word: &str) -> &str {
+pub(crate) fn package_name(word: &str) -> &str {
     let last = word.rsplit('/').next().unwrap_or(word);
     let end = last.find(['@', '=', '[', '<', '>', '~', '!']);
     &last[..end.unwrap_or(last.len())]
 }
 
-pub(super) fn kind(program: &str) -> Option<Kind> {
+/// Package without an exact version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MissingPin {
+    /// Length of the package without its tag or range; none if a version cannot follow it.
+    pub(crate) name: Option<usize>,
+    pub(crate) pin: Pin,
+}
+
+impl Pin {
+    /// Mark before a version.
+    pub(crate) const fn mark(self) -> &'static str {
+        match self {
+            Self::Npm => "@",
+            Self::Python => "==",
+        }
+    }
+
+    /// Returns the version that a package lacks; none if it has an exact one, names a full commit, or is a local path.
+    pub(crate) fn missing(self, package: &str) -> Option<MissingPin> {
+        let is_commit = |part: &str| {
+            matches!(part.len(), 40 | 64) && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let is_scoped = self == Self::Npm && package.starts_with('@');
+        let is_remote = package.contains(':') || package.contains('/') && !is_scoped;
+        if is_local(package) || is_remote && package.split(['@', '#']).any(is_commit) {
+            return None;
+        }
+        let missing = |name| Some(MissingPin { name, pin: self });
+        if is_remote {
+            return missing(None);
+        }
+        let from = usize::from(is_scoped);
+        let end = package[from..].find(['@', '=', '<', '>', '~', '!', ';', ',', ' ']);
+        let end = end.map_or(package.len(), |end| end + from);
+        let rest = &package[end..];
+        match self {
+            Self::Npm if rest.strip_prefix('@').is_some_and(is_exact_npm) => None,
+            Self::Npm => missing(Some(end)),
+            Self::Python if rest.is_empty() || rest == "@latest" => missing(Some(end)),
+            Self::Python => {
+                let version = rest.strip_prefix("==").or_else(|| rest.strip_prefix('@'));
+                match version.is_some_and(is_exact_python) {
+                    true => None,
+                    false => missing(None),
+                }
+            }
+        }
+    }
+}
+
+/// Returns true for `1.2.3` and `1.2.3-next.1`. Everything else is a range or tag.
+fn is_exact_npm(version: &str) -> bool {
+    let core = version.split(['-', '+']).next().unwrap_or_default();
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    core.split('.').count() == 3 && core.split('.').all(is_number)
+}
+
+/// Returns true for a version without wildcard and further conditions.
+fn is_exact_python(version: &str) -> bool {
+    let version = version.strip_prefix('=').unwrap_or(version);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ".+-!_".contains(c);
+    version.starts_with(|c: char| c.is_ascii_digit()) && version.chars().all(is_part)
+}
+
+/// Returns whether a package is a path of this machine.
+pub(crate) fn is_local(package: &str) -> bool {
+    package.starts_with(['.', '/', '~']) || package.starts_with("file:")
+}
+
+pub(crate) fn kind(program: &str) -> Option<Kind> {
     let name = program_name(program);
     // `mkfs.ext4` is one of many.
     let name = if name.starts_with("mkfs.") {
@@ -277,30 +379,23 @@ pub(super) fn kind(program: &str) -> Option<Kind> {
     row.map(|(kind, _)| *kind)
 }
 
-pub(super) fn launcher(program: &str) -> Option<&'static Launcher> {
+pub(crate) fn launcher(program: &str) -> Option<&'static Launcher> {
     let name = program_name(program);
     LAUNCHERS.iter().find(|launcher| has(launcher.names, &name))
 }
 
 /// The launcher that a link leads to. A link to `busybox` is the applet that the link is named after.
-pub(super) fn linked_launcher(real: &str) -> Option<&'static Launcher> {
+pub(crate) fn linked_launcher(real: &str) -> Option<&'static Launcher> {
     let is_multi_call = matches!(&*program_name(real), "busybox" | "toybox");
     launcher(real).filter(|_| !is_multi_call)
-}
-
-/// Options by which an interpreter takes code; none for other programs.
-pub(super) fn inline_options(program: &str) -> Option<&'static str> {
-    let name = program_name(program);
-    // `python3.12` is one of many.
-    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let row = INTERPRETERS.iter().find(|(names, _)| has(names, family));
-    row.map(|(_, options)| *options)
 }
 
 /// Returns whether a program runs the script that is its first operand.
 pub(crate) fn runs_scripts(program: &str) -> bool {
     let is_shell = kind(program) == Some(Kind::Shell);
-    is_shell || inline_options(program).is_some() || program_name(program) == "uv"
+    is_shell
+        || super::interpreters::inline_options(program).is_some()
+        || program_name(program) == "uv"
 }
 
 /// Returns whether an option makes a shell run the text that follows.
@@ -325,24 +420,35 @@ pub(super) fn is_option(word: &str, options: &str) -> bool {
 
 /// Arguments of a launcher; numbers are positions.
 #[derive(Default)]
-pub(super) struct Found<'t> {
+pub(crate) struct Found<'t> {
     /// The option that takes a shell script.
-    pub(super) script: Option<usize>,
+    pub(crate) script: Option<usize>,
     /// `PATH` of the program.
-    pub(super) path: Option<&'t str>,
+    pub(crate) path: Option<&'t str>,
     /// Working directory of the program.
-    pub(super) folder: Option<&'t str>,
-    /// The package without a version check of its own: the value of an option, or the first operand.
-    pub(super) package: Option<usize>,
-    pub(super) program: Option<usize>,
+    pub(crate) folder: Option<&'t str>,
+    /// The package of a registry: the value of an option, or the first operand.
+    pub(crate) package: Option<Package<'t>>,
+    pub(crate) program: Option<usize>,
+    /// The program is a Python module.
+    pub(crate) is_module: bool,
+}
+
+/// A package in the arguments of a launcher.
+#[derive(Clone, Copy)]
+pub(crate) struct Package<'t> {
+    /// Position of its argument.
+    pub(crate) at: usize,
+    /// Package, without the option that it may be joined to.
+    pub(crate) value: &'t str,
 }
 
 impl Launcher {
     /// Reads the arguments up to the program.
-    pub(super) fn read<'t>(&self, args: &[&'t str]) -> Found<'t> {
+    pub(crate) fn read<'t>(&self, args: &[&'t str]) -> Found<'t> {
         let mut found = Found::default();
         let (mut needs_verb, mut operands) = (!self.verbs.is_empty(), self.operands);
-        let mut names_package = false;
+        let (mut names_package, mut is_package) = (false, self.verbs.is_empty());
         let mut at = 0;
         while let Some(word) = args.get(at) {
             if let Some((name, joined)) = self.option(word) {
@@ -352,19 +458,22 @@ impl Launcher {
                 }
                 at += usize::from(joined.is_none());
                 let value = joined.or_else(|| args.get(at).copied());
-                if matches!(name, "-C" | "--chdir" | "--directory") {
+                let is_folder = has("-C --chdir --directory --cwd --dir", name);
+                if is_folder || name == "--prefix" && !self.manifests.is_empty() {
                     found.folder = value;
                 } else if has(self.packages, name) {
                     names_package = true;
-                    found.package = joined.is_none().then_some(at);
+                    found.package = value.map(|value| Package { at, value });
                 }
             } else if word.starts_with('-') {
                 // A flag, or `--`.
+                found.is_module |= has(self.module, word);
             } else if needs_verb {
                 if !has(self.verbs, word) {
                     return found;
                 }
                 needs_verb = false;
+                is_package = has(self.package_verbs, word);
             } else if self.names == ENV && word.contains('=') {
                 found.path = word.strip_prefix("PATH=").or(found.path);
             } else if operands > 0 {
@@ -375,8 +484,12 @@ impl Launcher {
             }
             at += 1;
         }
-        if !names_package {
-            found.package = found.program;
+        if !names_package && is_package {
+            let program = found.program;
+            found.package = program.map(|at| Package {
+                at,
+                value: args[at],
+            });
         }
         found
     }

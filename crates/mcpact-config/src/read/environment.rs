@@ -8,14 +8,14 @@ use mcpact_transport::stdio::child::INHERITED;
 use crate::fields::{Fields, Text};
 use crate::local_host::HostEnvironment;
 use crate::policy::loads_code;
-use crate::secret::Secret;
+use crate::secret::{EnvValue, Secret};
 use crate::source::Span;
 
 /// Reads all variables; without a host, only those of `env`.
 pub(super) fn read(
     host: Option<&dyn HostEnvironment>,
     fields: &mut Fields<'_, '_>,
-) -> BTreeMap<String, Secret> {
+) -> BTreeMap<String, EnvValue> {
     let mut env = BTreeMap::new();
     let inherited = inherited(fields);
     let file = fields.text("env_file");
@@ -23,7 +23,8 @@ pub(super) fn read(
         for name in inherited {
             let value = host.raw_variable(&name);
             if let Some(value) = value.filter(|value| is_new(&name, value)) {
-                env.insert(name, Secret::of_variable(value));
+                let value = Secret::of_variable(value);
+                env.insert(name, EnvValue::named(value, String::from("inherited")));
             }
         }
         if let Some(text) = file {
@@ -36,7 +37,7 @@ pub(super) fn read(
             fields.findings.error(text.span, message);
         }
         warn_of(name, text.span, fields);
-        env.insert(name.to_owned(), Secret::new(text.value()));
+        env.insert(name.to_owned(), EnvValue::of_text(text.filled));
     }
     env
 }
@@ -70,8 +71,9 @@ fn from_file(
     host: &dyn HostEnvironment,
     path: &Text<'_>,
     fields: &mut Fields<'_, '_>,
-    env: &mut BTreeMap<String, Secret>,
+    env: &mut BTreeMap<String, EnvValue>,
 ) {
+    let origin = format!("file {}", host.path(path.value()).display());
     let lines = match host.file(path.value()) {
         Ok(text) => text,
         Err(why) => {
@@ -91,7 +93,9 @@ fn from_file(
         match line.split_once('=') {
             Some((name, value)) if !name.trim().is_empty() && !line.contains('\0') => {
                 warn_of(name.trim(), path.span, fields);
-                env.insert(name.trim().to_owned(), Secret::new(unquoted(value.trim())));
+                let value = Secret::new(unquoted(value.trim()));
+                let value = EnvValue::named(value, origin.clone());
+                env.insert(name.trim().to_owned(), value);
             }
             Some(_) | None => {
                 let message = format!("line {number} of `{}` is not `NAME=value`", path.filled);

@@ -1,6 +1,7 @@
 //! `[servers.NAME]` and `[filters.NAME]`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http::Uri;
@@ -8,7 +9,7 @@ use http::uri::Authority;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Revision, Side};
 use mcpact_transport::http::client::{Proxy, StaticHeaders};
-use mcpact_transport::stdio::child::Confinement;
+use mcpact_transport::stdio::child::{Confinement, Sandbox, SandboxLevel};
 
 use super::environment;
 use super::gateway_table::read_answers;
@@ -22,7 +23,7 @@ use crate::local_host::{HostEnvironment, ProgramLookup};
 use crate::name::ServerName;
 use crate::policy::{self, Policy};
 use crate::problem::Findings;
-use crate::secret::{ExpandedText, Secret};
+use crate::secret::{EnvValue, ExpandedText, Secret};
 use crate::source::Span;
 use crate::tree::{SharedValue, Table, shared_values};
 
@@ -39,6 +40,10 @@ const LAUNCHES: [(&str, &[&str]); 3] = [
             "no_new_privileges",
             "max_open_files",
             "max_memory_mb",
+            "sandbox",
+            "allow_read",
+            "allow_write",
+            "allow_ports",
         ],
     ),
     ("url", &["headers", "proxy", "no_proxy"]),
@@ -77,11 +82,7 @@ pub(super) fn read(
             hidden: fields.words("hidden_tools"),
             needs: fields.capability_table("needs"),
         },
-        changed_tools: match fields.choice("changed_tools") {
-            "hide" => ChangedTools::Hide,
-            "serve" => ChangedTools::Serve,
-            _ => ChangedTools::Warn,
-        },
+        changed_tools: changed_tools(&mut fields),
         era: era(fields.choice("era")),
         require: fields.capabilities("require", Side::Server),
         declare,
@@ -91,6 +92,16 @@ pub(super) fn read(
         launch: launch?,
     };
     Some(config)
+}
+
+/// Treatment of changed tools, if it is configured.
+fn changed_tools(fields: &mut Fields<'_, '_>) -> Option<ChangedTools> {
+    fields.member("changed_tools")?;
+    Some(match fields.choice("changed_tools") {
+        "hide" => ChangedTools::Hide,
+        "serve" => ChangedTools::Serve,
+        _ => ChangedTools::Warn,
+    })
 }
 
 fn launch(
@@ -134,8 +145,12 @@ fn launch(
     }
     match key {
         "command" => {
-            let confinement = confinement(fields);
+            let mut confinement = confinement(context, fields);
             let command = command(context, fields)?;
+            if confinement.sandbox.level != SandboxLevel::Off {
+                let folder = command.cwd.as_ref();
+                confinement.sandbox.folder = folder.map(|cwd| PathBuf::from(cwd.value()));
+            }
             Some(Launch::Command(CommandLaunch {
                 confinement,
                 // Program and arguments are part of the approved command.
@@ -167,13 +182,13 @@ pub(super) fn command(
         let own_path = env.get("PATH").filter(|_| !is_listed);
         let facts = host.program(&ProgramLookup {
             program: program.value(),
-            path: own_path.map(Secret::reveal),
+            path: own_path.map(EnvValue::reveal),
             folder: cwd.as_ref().map(ExpandedText::value),
         });
         let policy = Policy {
             rules: &context.gateway.commands,
             host,
-            path: env.get("PATH").map(Secret::reveal),
+            path: env.get("PATH").map(EnvValue::reveal),
             folder: cwd.as_ref().map(|cwd| cwd.value().to_owned()),
         };
         policy::check(&program, &args, &facts, &policy, fields.findings);
@@ -202,7 +217,7 @@ fn all_shared_values(table: &Table, gateway: &GatewayConfig, except: &[&str]) ->
 }
 
 /// Limits of the server's processes.
-fn confinement(fields: &mut Fields<'_, '_>) -> Confinement {
+fn confinement(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Confinement {
     /// Programs do not start with less.
     const LEAST_MIB: u64 = 64;
     let limit = |count: u32| (count > 0).then_some(u64::from(count));
@@ -222,8 +237,14 @@ fn confinement(fields: &mut Fields<'_, '_>) -> Confinement {
         no_new_privileges: fields.flag("no_new_privileges"),
         open_files: files,
         memory: memory.map(|mib| mib << 20),
+        sandbox: Sandbox::default(),
     };
-    if confinement != Confinement::default()
+    let has_limits = confinement != Confinement::default();
+    let confinement = Confinement {
+        sandbox: sandbox(context, fields),
+        ..confinement
+    };
+    if has_limits
         && !cfg!(target_os = "linux")
         && let Some(member) = fields.member("command")
     {
@@ -232,6 +253,76 @@ fn confinement(fields: &mut Fields<'_, '_>) -> Confinement {
         problem.remedy("remove `no_new_privileges`, `max_open_files` and `max_memory_mb`");
     }
     confinement
+}
+
+/// Sandbox of the server's processes.
+fn sandbox(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Sandbox {
+    let own = fields
+        .member("sandbox")
+        .is_some()
+        .then(|| fields.choice("sandbox"));
+    let level = own.and_then(SandboxLevel::parse);
+    let level = level.unwrap_or(context.gateway.sandbox);
+    if let Some(problem) = level.problem()
+        && let Some(member) = fields.member("command")
+    {
+        let message = format!("the server will not start: {problem}");
+        let found = fields.findings.warning(member.key_span, message);
+        found.remedy(problem.remedy());
+    }
+    let allowed = Sandbox {
+        level,
+        folder: None,
+        read: allowed_paths("allow_read", context, fields),
+        write: allowed_paths("allow_write", context, fields),
+        ports: fields
+            .counts("allow_ports")
+            .into_iter()
+            .filter_map(|port| u16::try_from(port).ok())
+            .collect(),
+    };
+    let unused: &[&str] = match level {
+        SandboxLevel::Off => &["allow_read", "allow_write", "allow_ports"],
+        SandboxLevel::Standard => &["allow_ports"],
+        SandboxLevel::Strict => &[],
+    };
+    for key in unused {
+        let message = format!(
+            "`{key}` has no effect with `sandbox = \"{}\"`",
+            level.as_str()
+        );
+        fields.reject_key(key, message, "remove it, or set a stricter `sandbox`");
+    }
+    match level {
+        SandboxLevel::Off => Sandbox::default(),
+        SandboxLevel::Standard | SandboxLevel::Strict => allowed,
+    }
+}
+
+/// Paths of an exception to the sandbox.
+fn allowed_paths(
+    name: &str,
+    context: &ReadContext<'_>,
+    fields: &mut Fields<'_, '_>,
+) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for text in fields.texts(name) {
+        let path = super::path(context.host, text.value());
+        let shown = path.to_string_lossy();
+        // Unexpanded variables cannot be checked.
+        let is_open = shown.contains("${");
+        if let Some(host) = context.host
+            && !is_open
+            && !host.exists(&shown)
+        {
+            let message = format!("`{}` of `{name}` not found: it is ignored", text.filled);
+            fields
+                .findings
+                .warning_with(text.span, message, "create it or correct the path");
+        }
+        paths.push(path);
+    }
+    paths
 }
 
 fn cwd(context: &ReadContext<'_>, fields: &mut Fields<'_, '_>) -> Option<ExpandedText> {

@@ -5,9 +5,9 @@ use mcpact_spec::Revision;
 use mcpact_transport::http::client::ProxyMode;
 
 use super::*;
-use crate::ApprovalSubject;
 use crate::config::{Launch, Probe, ProxyConfig, Strategy};
 use crate::local_host::{ProgramFacts, ProgramLookup};
+use crate::{ApprovalSubject, Approvals};
 
 /// A host with a few variables.
 pub(crate) struct TestHost;
@@ -134,7 +134,7 @@ fn no_secret_is_shown() {
 #[test]
 fn defaults_are_safe() {
     let gateway = Catalog::default().gateway;
-    assert!(gateway.listen.ip().is_loopback());
+    assert!(gateway.listen.is_local());
     assert!(!gateway.allow_remote);
     assert_eq!(gateway.listen, "127.0.0.1:6272".parse().unwrap());
     let run = RunSettings::default();
@@ -344,6 +344,55 @@ fn non_ascii_host_names_are_rejected() {
     }
 }
 
+/// Each named token is strong, has a valid name, and is that of one name; no problem shows it.
+#[test]
+fn named_tokens_are_checked() {
+    let (one, two) = ("0123456789abcdef", "fedcba9876543210");
+    let read = |tokens: &str| {
+        let mut lines = found(&format!("[gateway]\n{tokens}\n"));
+        lines.retain(|line| !line.contains(": note: "));
+        assert!(lines.iter().all(|line| !line.contains(one)), "{lines:?}");
+        lines
+    };
+    let fine =
+        format!("token = \"{one}\"\ntokens = {{ ada = \"{two}\", \"b.c-d_1\" = \"{one}x\" }}");
+    assert!(read(&fine).is_empty());
+    let config = taken(&format!("[gateway]\n{fine}")).gateway;
+    let names: Vec<&str> = config.tokens.keys().map(String::as_str).collect();
+    assert_eq!(names, ["ada", "b.c-d_1"]);
+    assert!(config.requires_token() && !format!("{config:?}").contains(two));
+    for (tokens, problem) in [
+        (String::from("tokens = { ada = \"short\" }"), "too weak"),
+        (
+            format!("tokens = {{ \"a b\" = \"{one}\" }}"),
+            "not a name for a token",
+        ),
+        (
+            format!("tokens = {{ token = \"{one}\" }}"),
+            "not a name for a token",
+        ),
+        (
+            format!("tokens = {{ \"\" = \"{one}\" }}"),
+            "not a name for a token",
+        ),
+        (
+            format!("tokens = {{ ada = \"{one}\", bob = \"{one}\" }}"),
+            "also that of another name",
+        ),
+        (
+            format!("token = \"{one}\"\ntokens = {{ ada = \"{one}\" }}"),
+            "also that of another name",
+        ),
+        (
+            String::from("tokens = [\"0123456789abcdef\"]"),
+            "must be a table",
+        ),
+    ] {
+        let lines = read(&tokens);
+        assert!(lines[0].contains(problem), "{tokens}: {lines:?}");
+    }
+}
+
 /// Listening beyond loopback requires a token or `allow_remote`.
 #[test]
 fn listening_beyond_loopback_requires_a_token() {
@@ -354,7 +403,11 @@ fn listening_beyond_loopback_requires_a_token() {
     };
     let open = found("[gateway]\nlisten = \"0.0.0.0:1\"");
     assert!(open[0].contains("no token is set"), "{open:?}");
-    let fine = ["allow_remote = true", "token = \"0123456789abcdef\""];
+    let fine = [
+        "allow_remote = true",
+        "token = \"0123456789abcdef\"",
+        "tokens = { ada = \"0123456789abcdef\" }",
+    ];
     for line in fine {
         let text = format!("[gateway]\nlisten = \"0.0.0.0:1\"\n{line}\n");
         taken(&text);
@@ -419,7 +472,10 @@ fn proxies_are_read() {
             .secrets()
             .contains(&String::from("hunter2"))
     );
-    let subject = ApprovalSubject::of(&Launch::Url(custom)).unwrap().unwrap();
+    let approvals = Approvals::in_file("unused".into());
+    let subject = ApprovalSubject::of(&Launch::Url(custom), &approvals)
+        .unwrap()
+        .unwrap();
     assert!(
         subject
             .lines

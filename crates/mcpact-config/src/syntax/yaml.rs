@@ -13,8 +13,10 @@ use crate::tree::{Member, Node, Table, Value};
 const MAX_DEPTH: usize = 64;
 /// Error for an invalid merge.
 const MERGE: &str = "a merge requires a table (`<<: *name`) or a list of tables";
-/// Maximum number of values, so that nested aliases cannot exhaust memory.
+/// Maximum number of values, so that nested aliases cannot exhaust memory. A copied text counts by its length.
 const MAX_VALUES: usize = 100_000;
+/// Bytes of a copied text or key that count as one value.
+const BYTES_PER_VALUE: usize = 64;
 
 /// Parses a YAML document.
 pub(super) fn parse(text: &str) -> Result<Node, Problem> {
@@ -175,11 +177,13 @@ impl Node {
         }
     }
 
-    /// Number of values.
+    /// Number of values that a copy counts as.
     fn size(&self) -> usize {
+        let member = |member: &Member| member.key.len() / BYTES_PER_VALUE + member.node.size();
         1 + match &self.value {
             Value::List(items) => items.iter().map(Self::size).sum(),
-            Value::Table(table) => table.0.iter().map(|member| member.node.size()).sum(),
+            Value::Table(table) => table.0.iter().map(member).sum(),
+            Value::Text(text) => text.value().len() / BYTES_PER_VALUE,
             _ => 0,
         }
     }
@@ -301,5 +305,17 @@ mod tests {
             laughs.push_str(&format!("a{level}: &a{level} [*a{below}, *a{below}, *a{below}, *a{below}, *a{below}, *a{below}, *a{below}, *a{below}, *a{below}]\n"));
         }
         assert!(told(&laughs).contains("too many values"));
+    }
+
+    /// A few aliases of a long text need as much memory as many of a short one.
+    #[test]
+    fn copies_of_long_texts_are_limited() {
+        let long = "x".repeat(100_000);
+        for anchor in [format!("&a {long}"), format!("&a {{? {long} : 1}}")] {
+            let few = format!("a: {anchor}\nb: [{}]\n", "*a, ".repeat(10));
+            assert_eq!(told(&few), "");
+            let many = format!("a: {anchor}\nb: [{}]\n", "*a, ".repeat(1000));
+            assert!(told(&many).contains("too many values"));
+        }
     }
 }

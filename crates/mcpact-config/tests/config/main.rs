@@ -258,6 +258,14 @@ fn schema_agrees_with_the_reader() {
         ("command = \"sleep\"\nmax_instances = \"${N:-2}\"", false),
         ("command = \"sleep\"\nenabled = \"${N:-true}\"", false),
         ("command = \"sleep\"\nidle_seconds = \"${N:-2}\"", false),
+        (
+            "command = \"sleep\"\nsandbox = \"strict\"\nallow_ports = [443]",
+            true,
+        ),
+        (
+            "command = \"sleep\"\nsandbox = \"strict\"\nallow_ports = [0]",
+            false,
+        ),
         ("comand = \"sleep\"", false),
         ("command = \"sleep\"\nurl = \"https://a.example/\"", false),
         ("command = \"sleep\"\nmax_instances = 0", false),

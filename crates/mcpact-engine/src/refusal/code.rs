@@ -41,6 +41,8 @@ mcpact_spec::stable_strings! {
         MethodNotAvailable = "method_not_available",
         /// A required capability is not declared.
         MissingCapability = "missing_capability",
+        /// The memory for messages is exhausted.
+        MemoryExhausted = "memory_exhausted",
         /// A required member of `_meta` is missing or malformed.
         MissingMeta = "missing_meta",
         /// The session header is missing.
@@ -77,6 +79,8 @@ mcpact_spec::stable_strings! {
         TaskSupport = "task_support",
         /// Too many requests in flight, or too often.
         TooManyRequests = "too_many_requests",
+        /// Too many sessions of one connection, or all sessions are in use.
+        TooManySessions = "too_many_sessions",
         /// An unknown or ended session.
         UnknownSession = "unknown_session",
         /// The requested version is not served.

@@ -2,6 +2,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision, Side, Site};
+use mcpact_wire::envelope::ShapeFault;
 use mcpact_wire::model::error;
 use mcpact_wire::raw::ObjectWriter;
 
@@ -230,6 +231,11 @@ impl Misbehaviour {
         match self {
             Self::Json(_) => Parts::new(ErrorCode::ParseError, Site::Envelope, "Parse error")
                 .with_text("detail", &self.to_string()),
+            Self::Shape(ShapeFault::Duplicate(name)) => {
+                let text = alloc::format!("duplicate key `{name}` in the params");
+                let parts = Parts::new(ErrorCode::InvalidParams, Site::Envelope, text);
+                with_reason(parts).with_text("key", name)
+            }
             Self::Shape(_) | Self::Batch | Self::HandshakeInBatch | Self::BatchTooLarge { .. } => {
                 Parts::new(ErrorCode::InvalidRequest, Site::Envelope, "Invalid Request")
                     .with_text("detail", &self.to_string())

@@ -14,6 +14,8 @@ async fn server() -> Running {
     });
     let server = mcpact_everything::server(&Revision::ALL).settings(|s| {
         s.principals = by_header;
+        // Otherwise the principal of a client is the user of its process.
+        s.allow_remote = true;
         s.http_sse = true;
     });
     Running::start(server).await
@@ -199,5 +201,32 @@ async fn a_task_belongs_to_its_principal() {
             code,
             "{user} {method}: {reply}"
         );
+    }
+}
+
+/// `2025-11-25 basic/utilities/tasks#task-isolation-and-access-control`: clients that cannot be told apart get no list of
+/// tasks; one with a principal lists its own in every session.
+#[tokio::test]
+async fn tasks_are_listed_for_principals_only() {
+    let server = server().await;
+    let opened = async |headers: &[(&'static str, &'static str)]| {
+        let with = |raw: Raw, (name, value): &(&'static str, &'static str)| raw.with(name, value);
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"}});
+        let raw = Raw::post(&request(0, "initialize", &params));
+        let reply = server.send(&headers.iter().fold(raw, with)).await;
+        let id = reply.header("mcp-session-id").unwrap().to_owned();
+        let declared = reply.json()["result"]["capabilities"]["tasks"].clone();
+        let list = Raw::post(&request(1, "tasks/list", &json!({}))).with("mcp-session-id", &id);
+        let listed = server.send(&headers.iter().fold(list, with)).await.json();
+        (declared, listed)
+    };
+    let (declared, refused) = opened(&[]).await;
+    assert!(declared["cancel"].is_object() && declared.get("list").is_none());
+    assert_eq!(refused["error"]["code"], -32601, "{refused}");
+    for evidence in [("x-user", "ann"), ("mcpact-key", "a-key")] {
+        let (declared, listed) = opened(&[evidence]).await;
+        assert!(declared["list"].is_object(), "{declared}");
+        assert_eq!(listed["result"]["tasks"], json!([]), "{evidence:?}");
     }
 }

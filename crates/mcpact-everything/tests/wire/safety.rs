@@ -43,15 +43,22 @@ async fn foreign_hosts_and_origins_get_403() {
             "{host}"
         );
     }
+    let own = format!("http://localhost:{}", server.address.port());
     let twice = Raw::text(INITIALIZE)
-        .and("origin", "http://localhost")
-        .and("origin", "http://localhost");
+        .and("origin", &own)
+        .and("origin", &own);
     assert_eq!(server.send(&twice).await.status, 403);
     for host in ["localhost:1234", "127.0.0.1", "[::1]:9"] {
-        let local = Raw::text(INITIALIZE)
-            .with("host", host)
-            .with("origin", "http://localhost:3000");
+        let local = Raw::text(INITIALIZE).with("host", host);
+        let local = local.with("origin", &own);
         assert_eq!(server.send(&local).await.status, 200, "{host}");
+    }
+    for verb in ["POST", "OPTIONS"] {
+        let other = Raw::new(verb, "/mcp").with("origin", "http://localhost:1");
+        let reply = server.send(&other).await;
+        assert_eq!(reply.status, 403, "{verb}: another port of loopback");
+        let text = "web pages of `http://localhost:1` may not call this server; if you trust them, add the origin to `allow_origins`";
+        assert_eq!(reply.body, text, "{verb}");
     }
 }
 

@@ -85,6 +85,9 @@ pub(super) async fn noise(effort: Effort, figures: &mut Figures) -> Result<(), R
     background_clients.end(figures).await
 }
 
+/// Time for which the memory is weighed without the flood.
+const QUIET: Duration = Duration::from_secs(5);
+
 /// Standard error is read to its end and forgotten.
 pub(super) async fn murmur(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let gateway = GatewaySetup::new()?
@@ -101,7 +104,10 @@ pub(super) async fn murmur(effort: Effort, figures: &mut Figures) -> Result<(), 
         .call(&client, "murmur", json!({"bytes": MEBIBYTE}))
         .await;
     let bytes = effort.of(64, 1024) as u64 * MEBIBYTE;
-    let before = gateway.resident()?;
+    // The memory that the other calls need varies, so a peak is compared with a peak.
+    gateway.forget_peak()?;
+    tokio::time::sleep(QUIET).await;
+    let before = gateway.peak()?;
     gateway.forget_peak()?;
     let closed = ledger
         .call(&client, "murmur", json!({"bytes": bytes}))

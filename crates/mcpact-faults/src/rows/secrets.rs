@@ -97,7 +97,7 @@ async fn knock(client: &Client, method: &Method) -> Result<(u16, Vec<Value>), Ro
 
 /// A session is not accessible without the token, and its existence is not revealed.
 ///
-/// The gateway has one token; several principals exist only in the library.
+/// Callers that have a token each are in [`principals`](super::principals).
 pub(super) async fn hijack(effort: Effort, figures: &mut Figures) -> Result<(), RowError> {
     let token = canary("token");
     let setup = GatewaySetup::new()?

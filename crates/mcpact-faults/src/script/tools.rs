@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -29,6 +30,8 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool("late", late),
     Tool("progress", progress),
     Tool("changed", changed),
+    Tool("demand", demand),
+    Tool("storm", storm),
     Tool("ask", ask),
     Tool("die", |_, _| std::process::exit(5)),
     Tool("partial", partial),
@@ -190,6 +193,57 @@ fn progress(stage: &Arc<Stage>, call: Call) {
 fn changed(stage: &Arc<Stage>, call: Call) {
     stage.say(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
     echo(stage, call);
+}
+
+/// Lines written at a time.
+const LINES: usize = 256;
+
+/// Answers, then sends requests and reads nothing.
+fn demand(stage: &Arc<Stage>, call: Call) {
+    echo(stage, call.clone());
+    let method = call.arguments["method"].as_str().unwrap_or("ping");
+    let lines: String = (0..LINES)
+        .map(|id| {
+            format!(
+                "{}\n",
+                json!({"jsonrpc": "2.0", "id": id, "method": method})
+            )
+        })
+        .collect();
+    shout_for(stage, &call, &lines);
+}
+
+/// Answers, then sends notifications of every kind as fast as it can, and serves calls meanwhile.
+fn storm(stage: &Arc<Stage>, call: Call) {
+    echo(stage, call.clone());
+    let kinds = [
+        ("progress", json!({"progressToken": 0, "progress": 1})),
+        ("message", json!({"level": "info", "data": "x".repeat(80)})),
+        ("tools/list_changed", json!({})),
+        ("resources/updated", json!({"uri": "storm:it"})),
+    ];
+    let lines: String = kinds
+        .iter()
+        .cycle()
+        .take(LINES)
+        .map(|(name, params)| {
+            let method = format!("notifications/{name}");
+            format!(
+                "{}\n",
+                json!({"jsonrpc": "2.0", "method": method, "params": params})
+            )
+        })
+        .collect();
+    let stage = Arc::clone(stage);
+    thread::spawn(move || shout_for(&stage, &call, &lines));
+}
+
+/// Writes the same lines for as long as the call says.
+fn shout_for(stage: &Stage, call: &Call, lines: &str) {
+    let begin = Instant::now();
+    while begin.elapsed() < call.pause() {
+        stage.shout(lines.as_bytes());
+    }
 }
 
 /// Asks the client for the number of the call, and responds with its answer.

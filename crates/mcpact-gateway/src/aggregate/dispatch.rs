@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::Settings;
 use mcpact::server::backend::{
     Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, HttpListener, Outbox,
@@ -183,7 +184,7 @@ impl Aggregator {
         job: &BackendRequest,
         client: &Arc<DownstreamClient>,
         sink: &ClientSink,
-    ) -> Result<ByteString, ServeError> {
+    ) -> Result<RawResult, ServeError> {
         level_of(job)?;
         client.saved.save_level(job);
         for entry in &self.server_set().entries {
@@ -195,7 +196,7 @@ impl Aggregator {
                 let _ = pipeline::forward_to(&entry.server, binding, request, sink.clone()).await;
             }
         }
-        Ok(ByteString::from_static("{}"))
+        Ok("{}".into())
     }
 }
 
@@ -238,11 +239,14 @@ impl Router for Arc<Aggregator> {
                 return Err(error);
             }
         };
-        let mut params = params.map_or_else(|| public.clone(), Into::into);
-        aggregate_tasks::check_task(&entry, method, &params, revision)?;
-        // A sealed state is opened only for the server that created it.
-        let opened = sealed_state::unsealed(self, &entry, client.principal(), &params)?;
-        params = opened.map_or(params, Into::into);
+        let mut params = params.unwrap_or_else(|| public.clone());
+        // A plain call has neither a task nor a state.
+        if !params.is_plain_call() {
+            aggregate_tasks::check_task(&entry, method, &params, revision)?;
+            // A sealed state is opened only for the server that created it.
+            let opened = sealed_state::unsealed(self, &entry, client.principal(), &params)?;
+            params = opened.map_or(params, Into::into);
+        }
         Ok(Routed::To(AggregateRoute {
             rewriter: Rewriter::new(self, &entry, &client.watched),
             client: Arc::clone(client),
@@ -293,8 +297,8 @@ impl Router for Arc<Aggregator> {
     async fn finish(
         &self,
         route: AggregateRoute,
-        outcome: Result<ByteString, ServeError>,
-    ) -> Result<ByteString, ServeError> {
+        outcome: Result<RawResult, ServeError>,
+    ) -> Result<RawResult, ServeError> {
         let (client, entry, method) = (&route.client, &route.entry, route.method);
         if let Some(subscription) = route.subscription {
             subscription.end(outcome.is_ok());
@@ -340,6 +344,10 @@ impl Front for Arc<Aggregator> {
         &self.settings.kept_results
     }
 
+    fn routes_by_content(&self) -> bool {
+        true
+    }
+
     fn unwrapped(&self, request: BackendRequest) -> BackendRequest {
         gateway_tools::unwrapped(&self.settings.tools, request)
     }
@@ -349,7 +357,7 @@ impl Front for Arc<Aggregator> {
         &self,
         request: &BackendRequest,
         sink: &ClientSink,
-    ) -> Option<Result<ByteString, ServeError>> {
+    ) -> Option<Result<RawResult, ServeError>> {
         let (client, method) = match self.known(request, sink) {
             Ok(known) => known,
             Err(error) => return Some(Err(error)),
@@ -374,6 +382,6 @@ impl Front for Arc<Aggregator> {
             Method::ResourcesUnsubscribe if self.forgets(client, &request.params) => {}
             _ => return None,
         }
-        Some(Ok(ByteString::from_static("{}")))
+        Some(Ok("{}".into()))
     }
 }

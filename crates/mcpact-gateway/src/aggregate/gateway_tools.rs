@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::BackendRequest;
 use mcpact_config::{ToolListing, ToolMode};
 use mcpact_spec::{Era, ErrorCode, Method};
@@ -44,9 +44,7 @@ pub(crate) fn listed(
     list: Arc<MergedList>,
 ) -> Arc<MergedList> {
     match (tools.mode, kind) {
-        (ToolMode::Search, ListKind::Tools) => {
-            Arc::new(list.reduced(kind, &DEFINITIONS, &tools.pinned))
-        }
+        (ToolMode::Search, ListKind::Tools) => list.reduced(&DEFINITIONS, &tools.pinned),
         _ => list,
     }
 }
@@ -94,7 +92,7 @@ pub(crate) async fn answer(
     aggregator: &Arc<Aggregator>,
     client: &Arc<DownstreamClient>,
     request: &BackendRequest,
-) -> Option<Result<ByteString, ServeError>> {
+) -> Option<Result<RawResult, ServeError>> {
     if aggregator.settings.tools.mode == ToolMode::All || request.method != Some(Method::ToolsCall)
     {
         return None;
@@ -111,7 +109,7 @@ async fn call(
     request: &BackendRequest,
     tool: &str,
     params: &Object<'_>,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let revision = request.pact.revision();
     if params.get_present("task").is_some() {
         let why = format!("`{tool}` cannot be called as a task");
@@ -155,7 +153,7 @@ async fn call(
     Ok(result(revision.era(), &text, false))
 }
 
-fn result(era: Era, text: &str, is_error: bool) -> ByteString {
+fn result(era: Era, text: &str, is_error: bool) -> RawResult {
     let content = ObjectWriter::new().text("type", "text").text("text", text);
     let result = match era {
         Era::Legacy => ObjectWriter::new(),

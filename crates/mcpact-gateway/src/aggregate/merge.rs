@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use bytestring::ByteString;
+use mcpact_spec::Era;
 use mcpact_wire::raw::{Object, elements};
 use sha2::{Digest, Sha256};
 
@@ -16,15 +18,49 @@ use super::tool_search::ToolIndex;
 use super::uri_table::UriTable;
 use crate::target::hex;
 
-/// Items of the list of one server.
-#[derive(Clone, Debug, Default)]
+/// Items of the list of one server, in the revision of the client.
+#[derive(Debug, Default)]
 pub(crate) struct ServerItems {
-    /// Position of the server.
-    pub(crate) server: usize,
-    /// Raw items in the revision of the client.
-    pub(crate) items: Vec<Box<str>>,
+    pub(crate) items: Vec<ServerItem>,
     /// Cache lifetime; the scope is always private, since several servers share one URL.
     pub(crate) ttl_ms: u64,
+}
+
+/// Item of the list of one server.
+#[derive(Debug)]
+pub(crate) struct ServerItem {
+    raw: ByteString,
+    /// Name or URI; an item without one is left out.
+    pub(crate) key: Option<Box<str>>,
+    /// First public name or URI, and the item with it.
+    public: OnceLock<(Box<str>, ByteString)>,
+}
+
+/// Items that a client is shown of one server.
+#[derive(Debug)]
+pub(crate) struct ListPart<'a> {
+    /// Position of the server.
+    pub(crate) server: usize,
+    pub(crate) items: Vec<&'a ServerItem>,
+    ttl_ms: u64,
+}
+
+impl ServerItems {
+    /// Adds an item.
+    pub(crate) fn push(&mut self, kind: ListKind, raw: ByteString) {
+        let key = item_key(kind, &raw).map(String::into_boxed_str);
+        let public = OnceLock::new();
+        self.items.push(ServerItem { raw, key, public });
+    }
+
+    /// Returns all items as those of the server at this position.
+    pub(crate) fn part(&self, server: usize) -> ListPart<'_> {
+        ListPart {
+            server,
+            items: self.items.iter().collect(),
+            ttl_ms: self.ttl_ms,
+        }
+    }
 }
 
 /// Page of a list of a server.
@@ -54,21 +90,36 @@ impl<'a> Page<'a> {
     }
 }
 
+/// Form of the pages of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageFormat {
+    pub(crate) kind: ListKind,
+    /// Era of the client.
+    pub(crate) era: Era,
+    /// Number of items per page.
+    pub(crate) size: usize,
+}
+
 /// List of all servers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct MergedList {
-    items: Vec<Box<str>>,
+    format: PageFormat,
+    items: Vec<ByteString>,
     /// Cache lifetime: the shortest of all servers.
-    pub(crate) ttl_ms: u64,
+    ttl_ms: u64,
     /// Hash of the items, which cursors contain.
     digest: String,
+    /// Encoded pages, built by the first request.
+    pages: OnceLock<Vec<ByteString>>,
+    /// List that clients are shown in search mode, built by the first request.
+    reduced: OnceLock<Arc<Self>>,
     /// Index of the tools, built by the first search.
     index: OnceLock<ToolIndex>,
 }
 
 /// Assigns names to the items of these lists and to other items of the same servers.
 pub(crate) fn assign_names(
-    parts: &[ServerItems],
+    parts: &[ListPart<'_>],
     besides: impl IntoIterator<Item = (usize, String)>,
     origins: &[Origin],
     format: &NameFormat,
@@ -77,10 +128,7 @@ pub(crate) fn assign_names(
     let mut items: Vec<(usize, String)> = parts
         .iter()
         .flat_map(|part| part.items.iter().map(|item| (part.server, item)))
-        .filter_map(|(server, item)| {
-            let item = Object::parse(item).ok()?;
-            Some((server, item.get_str("name")?.into_owned()))
-        })
+        .filter_map(|(server, item)| Some((server, String::from(&**item.key.as_ref()?))))
         .collect();
     items.extend(besides);
     // Of two conflicting items the one of the first server gets the name, shown to the client or not.
@@ -90,25 +138,25 @@ pub(crate) fn assign_names(
 }
 
 /// Registers the URIs of resources and templates, of the views that tools name, and of the files of skills.
-pub(crate) fn register_uris(kind: ListKind, parts: &[ServerItems], uris: &mut UriTable) {
+pub(crate) fn register_uris(kind: ListKind, parts: &[ListPart<'_>], uris: &mut UriTable) {
     for part in parts {
         for item in &part.items {
             if kind == ListKind::Tools {
-                let _ = edit_views(item, |uri| {
+                let _ = edit_views(&item.raw, |uri| {
                     uris.add_view(part.server, uri);
                     None
                 });
                 continue;
             }
-            let Some(uri) = item_key(kind, item) else {
+            let Some(uri) = &item.key else {
                 continue;
             };
             match kind {
-                ListKind::Resources => uris.add_resource(part.server, &uri),
-                ListKind::Templates => uris.add_template(part.server, &uri),
+                ListKind::Resources => uris.add_resource(part.server, uri),
+                ListKind::Templates => uris.add_template(part.server, uri),
                 ListKind::Skills => {
                     let root = uri.rsplit_once('/').map_or("", |(root, _)| root);
-                    let _ = edit_skill(item, |file| {
+                    let _ = edit_skill(&item.raw, |file| {
                         uris.add_skill_file(part.server, root, file);
                         None
                     });
@@ -121,8 +169,8 @@ pub(crate) fn register_uris(kind: ListKind, parts: &[ServerItems], uris: &mut Ur
 
 /// Merges the lists: servers in their order, items in the order of each server.
 pub(crate) fn merge(
-    kind: ListKind,
-    parts: &[ServerItems],
+    format: PageFormat,
+    parts: &[ListPart<'_>],
     names: &NameTable,
     uris: &UriTable,
 ) -> MergedList {
@@ -130,7 +178,7 @@ pub(crate) fn merge(
     let mut known = HashSet::new();
     for part in parts {
         for item in &part.items {
-            let Some((key, item)) = with_public_key(kind, part.server, item, names, uris) else {
+            let Some((key, item)) = item.public(format.kind, part.server, names, uris) else {
                 continue;
             };
             // Duplicates are left out.
@@ -140,7 +188,7 @@ pub(crate) fn merge(
         }
     }
     let shortest_ttl = parts.iter().map(|part| part.ttl_ms).min();
-    MergedList::new(items, shortest_ttl.unwrap_or_default())
+    MergedList::new(format, items, shortest_ttl.unwrap_or_default())
 }
 
 /// Returns the name or URI of an item.
@@ -148,57 +196,80 @@ pub(crate) fn item_key(kind: ListKind, item: &str) -> Option<String> {
     Some(Object::parse(item).ok()?.get_str(kind.key())?.into_owned())
 }
 
-/// Returns an item with its public name or URI, and that name or URI.
-fn with_public_key(
-    kind: ListKind,
-    server: usize,
-    item: &str,
-    names: &NameTable,
-    uris: &UriTable,
-) -> Option<(String, Box<str>)> {
-    let key = item_key(kind, item)?;
-    let public = match kind {
-        ListKind::Tools | ListKind::Prompts => names.public_name(server, &key)?.to_owned(),
-        ListKind::Resources | ListKind::Templates => uris.public_uri(server, &key).into_owned(),
-        ListKind::Skills => uris.public_skill(server, &key)?,
-    };
-    let mut item = match public == key {
-        true => item.to_owned(),
-        false if kind == ListKind::Skills => {
-            edit_skill(item, |uri| uris.public_skill(server, uri))?
-        }
-        false => edit(item, kind.key(), |_| Some(quoted(&public)))?,
-    };
-    if kind == ListKind::Tools {
-        let public = |uri: &str| match uris.public_uri(server, uri) {
-            Cow::Owned(public) => Some(public),
-            Cow::Borrowed(_) => None,
+impl ServerItem {
+    /// Returns the public name or URI, and the item with it.
+    fn public<'a>(
+        &'a self,
+        kind: ListKind,
+        server: usize,
+        names: &'a NameTable,
+        uris: &UriTable,
+    ) -> Option<(Cow<'a, str>, ByteString)> {
+        let key = self.key.as_deref()?;
+        let public = match kind {
+            ListKind::Tools | ListKind::Prompts => names.public_name(server, key)?.into(),
+            ListKind::Resources | ListKind::Templates => uris.public_uri(server, key),
+            ListKind::Skills => uris.public_skill(server, key)?.into(),
         };
-        item = edit_views(&item, public).unwrap_or(item);
+        if let Some((known, item)) = self.public.get()
+            && **known == *public
+        {
+            return Some((public, item.clone()));
+        }
+        let mut item = match public == key {
+            true => self.raw.clone(),
+            false if kind == ListKind::Skills => {
+                edit_skill(&self.raw, |uri| uris.public_skill(server, uri))?.into()
+            }
+            false => edit(&self.raw, kind.key(), |_| Some(quoted(&public)))?.into(),
+        };
+        let mut has_view = false;
+        if kind == ListKind::Tools {
+            let public_view = |uri: &str| {
+                has_view = true;
+                match uris.public_uri(server, uri) {
+                    Cow::Owned(public) => Some(public),
+                    Cow::Borrowed(_) => None,
+                }
+            };
+            item = edit_views(&item, public_view).map_or(item, ByteString::from);
+        }
+        // The URIs in other items depend on the lists of all servers.
+        if kind != ListKind::Skills && !has_view {
+            let _ = self.public.set((Box::from(&*public), item.clone()));
+        }
+        Some((public, item))
     }
-    Some((public, item.into_boxed_str()))
 }
 
 impl MergedList {
-    fn new(items: Vec<Box<str>>, ttl_ms: u64) -> Self {
+    fn new(format: PageFormat, items: Vec<ByteString>, ttl_ms: u64) -> Self {
         let mut digest = Sha256::new();
         items.iter().for_each(|item| digest.update(&**item));
         Self {
+            format,
             items,
             ttl_ms,
             digest: hex(&digest.finalize()[..8]),
+            pages: OnceLock::new(),
+            reduced: OnceLock::new(),
             index: OnceLock::new(),
         }
     }
 
-    /// Returns the list with these items before those of these names, and without all others.
-    pub(crate) fn reduced(&self, kind: ListKind, first: &[&str], names: &[String]) -> Self {
-        let kept = self.items.iter().filter(|item| {
-            let key = item_key(kind, item);
-            key.is_some_and(|key| names.contains(&key))
-        });
-        let first = first.iter().map(|item| Box::from(*item));
-        Self::new(first.chain(kept.cloned()).collect(), self.ttl_ms)
+    /// Returns the list with these items before those of these names, and without all others. They must be the same for
+    /// each call.
+    pub(crate) fn reduced(&self, first: &[&'static str], names: &[String]) -> Arc<Self> {
+        let reduce = || {
+            let kept = self.items.iter().filter(|item| {
+                let key = item_key(self.format.kind, item);
+                key.is_some_and(|key| names.contains(&key))
+            });
+            let first = first.iter().map(|item| ByteString::from_static(item));
+            let items = first.chain(kept.cloned()).collect();
+            Arc::new(Self::new(self.format, items, self.ttl_ms))
+        };
+        Arc::clone(self.reduced.get_or_init(reduce))
     }
 
     /// Returns the item with this public name or URI.
@@ -222,21 +293,50 @@ impl MergedList {
         keys.collect()
     }
 
-    /// Returns the members of a result with one page, without braces; none for the cursor of another list, or of an
-    /// earlier state of this list.
-    pub(crate) fn page(&self, kind: ListKind, cursor: Option<&str>, size: usize) -> Option<String> {
+    /// Returns the result with one page; none for the cursor of another list, or of an earlier state of this list.
+    pub(crate) fn page(&self, cursor: Option<&str>) -> Option<ByteString> {
         let start = match cursor {
             None => 0,
             Some(cursor) => self.position(cursor)?,
         };
+        let (size, count) = (self.format.size.max(1), self.items.len());
+        let starts = || (0..count.max(1)).step_by(size);
+        let all = || starts().map(|start| self.encode(start)).collect();
+        let pages: &Vec<ByteString> = self.pages.get_or_init(all);
+        let known = pages.get(start / size).filter(|_| start % size == 0);
+        // The gateway gives out no other positions.
+        Some(known.cloned().unwrap_or_else(|| self.encode(start)))
+    }
+
+    /// Encodes the result with the page that starts here.
+    fn encode(&self, start: usize) -> ByteString {
+        let PageFormat { kind, era, size } = self.format;
         let items = self.items.get(start..).unwrap_or_default();
         let page = &items[..items.len().min(size.max(1))];
-        let mut out = format!("\"{}\":[{}]", kind.member(), page.join(","));
+        let length: usize = page.iter().map(|item| item.len() + 1).sum();
+        let mut out = String::with_capacity(length + 128);
+        out.push_str(match era {
+            Era::Legacy => "{",
+            Era::Modern => "{\"resultType\":\"complete\",",
+        });
+        let _ = write!(out, "\"{}\":[", kind.member());
+        for (at, item) in page.iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            out.push_str(item);
+        }
+        out.push(']');
         let end = start + page.len();
         if end < self.items.len() {
             let _ = write!(out, ",\"nextCursor\":\"{}-{end}\"", self.digest);
         }
-        Some(out)
+        if era == Era::Modern {
+            let ttl = self.ttl_ms;
+            let _ = write!(out, ",\"ttlMs\":{ttl},\"cacheScope\":\"private\"");
+        }
+        out.push('}');
+        out.into()
     }
 
     fn position(&self, cursor: &str) -> Option<usize> {
@@ -250,15 +350,21 @@ impl MergedList {
 mod tests {
     use super::*;
 
-    fn part(server: usize, items: &[&str]) -> ServerItems {
-        ServerItems {
-            server,
-            items: items.iter().map(|item| Box::from(*item)).collect(),
-            ttl_ms: 0,
+    const FORMAT: PageFormat = PageFormat {
+        kind: ListKind::Tools,
+        era: Era::Legacy,
+        size: 10,
+    };
+
+    fn items(kind: ListKind, items: &[&str]) -> ServerItems {
+        let mut all = ServerItems::default();
+        for item in items {
+            all.push(kind, ByteString::from(*item));
         }
+        all
     }
 
-    fn named(parts: &[ServerItems]) -> NameTable {
+    fn named(parts: &[ListPart<'_>]) -> NameTable {
         let origins = ["a", "b"].map(|name| Origin {
             name: Box::from(name),
             prefix: Box::from(name),
@@ -267,38 +373,40 @@ mod tests {
         assign_names(parts, [], &origins, &format, &mut registry)
     }
 
-    fn tools(parts: &[ServerItems]) -> MergedList {
-        let names = named(parts);
-        merge(ListKind::Tools, parts, &names, &UriTable::new(["a", "b"]))
+    fn tools(servers: &[ServerItems]) -> MergedList {
+        let parts: Vec<_> = servers
+            .iter()
+            .enumerate()
+            .map(|(at, of)| of.part(at))
+            .collect();
+        let names = named(&parts);
+        merge(FORMAT, &parts, &names, &UriTable::new(["a", "b"]))
     }
 
     /// AG-01: items are in order under unique names and otherwise unchanged.
     #[test]
     fn lists_are_merged_in_order() {
-        let parts = [
-            part(0, &[r#"{"name":"x","inputSchema":{ "type":"object"}}"#]),
-            part(
-                1,
-                &[r#"{"name":"x"}"#, r#"{"name":"w"}"#, r#"{"name":"w"}"#],
-            ),
-        ];
-        let merged = tools(&parts);
-        assert_eq!(
-            merged.page(ListKind::Tools, None, 10).unwrap(),
-            r#""tools":[{"name":"a__x","inputSchema":{ "type":"object"}},{"name":"b__x"},{"name":"b__w"}]"#
-        );
+        let first = [r#"{"name":"x","inputSchema":{ "type":"object"}}"#];
+        let second = [r#"{"name":"x"}"#, r#"{"name":"w"}"#, r#"{"name":"w"}"#];
+        let servers = [&first[..], &second].map(|of| items(ListKind::Tools, of));
+        // The second list uses the encoded items of the first one.
+        for merged in [tools(&servers), tools(&servers)] {
+            assert_eq!(
+                merged.page(None).unwrap(),
+                r#"{"tools":[{"name":"a__x","inputSchema":{ "type":"object"}},{"name":"b__x"},{"name":"b__w"}]}"#
+            );
+        }
     }
 
     /// AG-03: pages cover the list once; a cursor of another list is rejected.
     #[test]
     fn pages_cover_the_list_once() {
-        let items: Vec<String> = (0..25).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
-        let items: Vec<&str> = items.iter().map(String::as_str).collect();
-        let merged = tools(&[part(0, &items)]);
+        let all: Vec<String> = (0..25).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let merged = tools(&[items(ListKind::Tools, &all)]);
         let (mut cursor, mut seen) = (None::<String>, 0);
         loop {
-            let page = merged.page(ListKind::Tools, cursor.as_deref(), 10).unwrap();
-            let page = format!("{{{page}}}");
+            let page = merged.page(cursor.as_deref()).unwrap();
             let page = Page::parse(ListKind::Tools, &page).unwrap();
             seen += page.items.len();
             match page.cursor {
@@ -307,41 +415,51 @@ mod tests {
             }
         }
         assert_eq!(seen, 25);
-        let other = tools(&[part(0, &items[..20])]);
+        let unaligned = merged.page(Some(&format!("{}-7", merged.digest)));
+        let unaligned = unaligned.unwrap();
+        let page = Page::parse(ListKind::Tools, &unaligned).unwrap();
+        assert_eq!(
+            (page.items.len(), page.items[0]),
+            (10, all[7].replace('t', "a__t").as_str())
+        );
+        let other = tools(&[items(ListKind::Tools, &all[..20])]);
         let foreign = cursor.unwrap();
         for cursor in [foreign.as_str(), "", "x", "-", "ffffffffffffffff-10"] {
-            let page = other.page(ListKind::Tools, Some(cursor), 10);
-            assert_eq!(page, None, "{cursor}");
+            assert_eq!(other.page(Some(cursor)), None, "{cursor}");
         }
     }
 
     /// AG-04: the merged list has the shortest cache lifetime.
     #[test]
     fn shortest_ttl_is_used() {
-        let mut parts = [part(0, &[]), part(1, &[])];
-        parts[0].ttl_ms = 5000;
-        parts[1].ttl_ms = 1000;
-        assert_eq!(tools(&parts).ttl_ms, 1000);
+        let servers = [5000, 1000].map(|ttl_ms| ServerItems {
+            ttl_ms,
+            ..ServerItems::default()
+        });
+        assert_eq!(tools(&servers).ttl_ms, 1000);
     }
 
     /// AG-08: a URI of two servers gets two public URIs; tools refer to the right one.
     #[test]
     fn tools_refer_to_public_view_uris() {
-        let resources = [
-            part(0, &[r#"{"uri":"ui://v"}"#]),
-            part(1, &[r#"{"uri":"ui://v"}"#]),
-        ];
-        let mut uris = UriTable::new(["a", "b"]);
-        register_uris(ListKind::Resources, &resources, &mut uris);
-        let parts = [part(
-            1,
-            &[r#"{"name":"x","_meta":{"ui":{"resourceUri":"ui://v"},"ui/resourceUri":"ui://v"}}"#],
-        )];
+        let resource = items(ListKind::Resources, &[r#"{"uri":"ui://v"}"#]);
+        let tool =
+            r#"{"name":"x","_meta":{"ui":{"resourceUri":"ui://v"},"ui/resourceUri":"ui://v"}}"#;
+        let tool = items(ListKind::Tools, &[tool]);
+        let parts = [tool.part(1)];
         let names = named(&parts);
-        let merged = merge(ListKind::Tools, &parts, &names, &uris);
-        assert_eq!(
-            merged.page(ListKind::Tools, None, 10).unwrap(),
-            r#""tools":[{"name":"b__x","_meta":{"ui":{"resourceUri":"ui://b/v"},"ui/resourceUri":"ui://b/v"}}]"#
-        );
+        let page = |owners: &[usize]| {
+            let mut uris = UriTable::new(["a", "b"]);
+            for at in owners {
+                register_uris(ListKind::Resources, &[resource.part(*at)], &mut uris);
+            }
+            merge(FORMAT, &parts, &names, &uris).page(None).unwrap()
+        };
+        let with_uri = |uri: &str| {
+            let meta = format!(r#"{{"ui":{{"resourceUri":"{uri}"}},"ui/resourceUri":"{uri}"}}"#);
+            format!(r#"{{"tools":[{{"name":"b__x","_meta":{meta}}}]}}"#)
+        };
+        assert_eq!(page(&[1]), with_uri("ui://v"));
+        assert_eq!(page(&[0, 1]), with_uri("ui://b/v"));
     }
 }

@@ -135,10 +135,6 @@ pub(crate) fn edit_questions(
     raw: &str,
     mut change: impl FnMut(Method, &str) -> Option<String>,
 ) -> Option<String> {
-    // Fast path: most results contain no questions.
-    if !raw.contains("inputRequests\"") {
-        return None;
-    }
     edit(raw, "inputRequests", |requests| {
         let requests = Object::parse(requests).ok()?;
         let mut out = ObjectWriter::new();
@@ -182,11 +178,6 @@ pub(crate) struct UriMap<F>(pub(crate) F);
 impl<F: FnMut(&str) -> Option<String>> UriMap<F> {
     /// Returns the result of a method with rewritten URIs; none if nothing changes. Text content is never changed.
     pub(crate) fn result(&mut self, method: Method, raw: &str) -> Option<String> {
-        // Fast path: most results contain no URI.
-        // The end of `uri` and of `resourceUri`, also before an escaped quote.
-        if !raw.contains("ri\"") && !raw.contains("ri\\") {
-            return None;
-        }
         match method {
             Method::ResourcesRead => edit(raw, "contents", |raw| {
                 edit_each(raw, |raw| self.member(raw))

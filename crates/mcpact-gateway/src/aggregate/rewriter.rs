@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, Method};
 use mcpact_wire::raw::Object;
-use mcpact_wire::scan::text;
+use mcpact_wire::scan::{SeenKeys, text};
 use smallvec::{SmallVec, smallvec};
 
 use crate::aggregate::aggregator::Aggregator;
@@ -48,12 +48,20 @@ impl Rewriter {
     pub(crate) fn result(
         &self,
         method: Method,
-        raw: ByteString,
+        mut raw: RawResult,
         names: impl Fn() -> ItemNames,
-    ) -> ByteString {
-        let with_tasks = self.tasks().result(method, &raw);
-        let raw = with_tasks.map_or(raw, Into::into);
-        let with_questions = edit_questions(&raw, |method, params| self.rewritten(method, params));
+    ) -> RawResult {
+        if raw.may_have(SeenKeys::TASK_ID)
+            && let Some(with_tasks) = self.tasks().result(method, &raw)
+        {
+            raw = with_tasks.into();
+        }
+        let questions = || edit_questions(&raw, |method, params| self.rewritten(method, params));
+        let may_ask = raw.may_have(SeenKeys::INPUT_REQUESTS);
+        let with_questions = may_ask.then(questions).flatten();
+        if with_questions.is_none() && !raw.may_have(SeenKeys::URI) {
+            return raw;
+        }
         let is_read = matches!(
             method,
             Method::ResourcesRead | Method::ResourcesDirectoryRead

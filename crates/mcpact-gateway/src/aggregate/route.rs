@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mcpact::server::backend::RawParams;
 use mcpact_config::listed;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::envelope::Params;
@@ -30,16 +31,26 @@ use crate::tasks::aggregate_tasks;
 /// Server and original name or URI of an item.
 type Target = (Arc<ServerEntry>, Box<str>);
 
+/// Returns the subject of a request. Only a call that is not plain is parsed.
+fn subject_of(method: Method, params: &RawParams) -> Subject<'_> {
+    match (method, params.is_plain_call()) {
+        (Method::ToolsCall, true) => params.name().map_or(Subject::Nothing, Subject::Tool),
+        (Method::PromptsGet, true) => params.name().map_or(Subject::Nothing, Subject::Prompt),
+        _ => subject(method, params),
+    }
+}
+
 impl Aggregator {
     /// Returns the server of a request, and the parameters with the names of that server if they differ.
     pub(crate) async fn select(
         self: &Arc<Self>,
         client: &Arc<DownstreamClient>,
         method: Method,
-        params: &str,
+        params: &RawParams,
         revision: Revision,
-    ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
-        let found = self.find(client, &subject(method, params), revision).await;
+    ) -> Result<(Arc<ServerEntry>, Option<RawParams>), ServeError> {
+        let subject = subject_of(method, params);
+        let found = self.find(client, &subject, revision).await;
         let Some(found) = found else {
             return self.only_one(method, revision);
         };
@@ -59,7 +70,8 @@ impl Aggregator {
             );
             return Err(refuse(ErrorCode::InvalidParams, why, revision));
         }
-        let params = with_subject(method, params, &inner);
+        let renamed = params.with_name(&inner);
+        let params = renamed.or_else(|| Some(with_subject(method, params, &inner)?.into()));
         Ok((entry, params))
     }
 
@@ -96,7 +108,7 @@ impl Aggregator {
         &self,
         method: Method,
         revision: Revision,
-    ) -> Result<(Arc<ServerEntry>, Option<String>), ServeError> {
+    ) -> Result<(Arc<ServerEntry>, Option<RawParams>), ServeError> {
         if let [entry] = self.server_set().entries.as_slice() {
             return Ok((Arc::clone(entry), None));
         }

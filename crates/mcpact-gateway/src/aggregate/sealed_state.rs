@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact_spec::Method;
 use mcpact_translate::input::invalid_state;
 use mcpact_wire::raw::{Object, ObjectWriter};
-use mcpact_wire::scan::text;
+use mcpact_wire::scan::SeenKeys;
 
 use crate::aggregate::aggregator::Aggregator;
 use crate::aggregate::rewrite::{edit, quoted, subject, with_subject};
@@ -24,10 +24,9 @@ pub(crate) fn sealed(
     entry: &ServerEntry,
     principal: &str,
     called: impl FnOnce() -> ItemNames,
-    raw: ByteString,
-) -> ByteString {
-    // Fast path: most results contain no state.
-    if !raw.contains("requestState\"") {
+    raw: RawResult,
+) -> RawResult {
+    if !raw.may_have(SeenKeys::REQUEST_STATE) {
         return raw;
     }
     let sealed = edit(&raw, STATE, |state| {
@@ -37,7 +36,7 @@ pub(crate) fn sealed(
             .text("principal", principal)
             .text("outer", &outer)
             .text("inner", &inner)
-            .text("state", &text(state)?)
+            .raw("state", state)
             .finish();
         Some(quoted(&aggregator.sealer.seal(claims.as_bytes())?))
     });
@@ -52,13 +51,13 @@ pub(crate) fn unsealed(
     params: &str,
 ) -> Result<Option<String>, ServeError> {
     let object = Object::parse(params).unwrap_or_default();
-    if object.get_str(STATE).is_none() {
+    if object.get_present(STATE).is_none() {
         return Ok(None);
     }
     let opened = carried_in(aggregator, principal, params);
     let opened = opened.filter(|opened| opened.server == *entry.name);
     let SealedState { state, .. } = opened.ok_or_else(invalid_state)?;
-    Ok(edit(params, STATE, |_| Some(quoted(&state))))
+    Ok(edit(params, STATE, |_| Some(state)))
 }
 
 /// Returns the state in these parameters, if it was sealed for this principal.
@@ -77,7 +76,7 @@ pub(crate) fn carried_in(
             outer: claim("outer")?,
             inner: claim("inner")?,
         },
-        state: claim("state")?,
+        state: claims.get("state")?.to_owned(),
     };
     (claims.get_str("principal")? == principal).then_some(opened)
 }
@@ -108,7 +107,7 @@ pub(crate) struct SealedState {
     pub(crate) server: String,
     /// Called item.
     pub(crate) called: ItemNames,
-    /// Original state of the server.
+    /// Original state of the server, as raw JSON.
     state: String,
 }
 
@@ -118,6 +117,6 @@ impl SealedState {
         let ItemNames { outer, inner } = &self.called;
         let name = subject(method, params).into_name()?;
         let named = (name == *outer).then(|| with_subject(method, params, inner))??;
-        edit(&named, STATE, |_| Some(quoted(&self.state)))
+        edit(&named, STATE, |_| Some(self.state.clone()))
     }
 }

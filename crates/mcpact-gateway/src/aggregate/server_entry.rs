@@ -26,6 +26,7 @@ use crate::supervisor::ServerState;
 use crate::sync::lock;
 use crate::target::digest;
 use crate::upstream::UpstreamServer;
+use crate::upstream::affinity::Evidence;
 use crate::upstream::info::ChangeListener;
 use crate::upstream::tool_filter;
 
@@ -173,7 +174,7 @@ impl ServerEntry {
         }
         // A server with a cached profile may need a new approval.
         match self.server.shared.check_approved().await {
-            Ok(()) => true,
+            Ok(_) => true,
             Err(kind) => {
                 let error = self.server.shared.error(kind).into();
                 self.note_outcome(Some(&error));
@@ -226,11 +227,11 @@ impl ServerEntry {
         profile.is_some_and(|profile| profile.introduction.capabilities.has_unknown_extension())
     }
 
-    /// Returns the capabilities that a client is shown; none for an unknown server. Only identified clients get task
-    /// lists.
-    pub(crate) fn shown_to(&self, client: Revision, is_named: bool) -> Option<CapabilitySet> {
+    /// Returns the capabilities that a client is shown; none for an unknown server. Only clients that can be told apart
+    /// get task lists.
+    pub(crate) fn shown_to(&self, client: Revision, evidence: Evidence) -> Option<CapabilitySet> {
         let profile = self.profile()?;
-        let emulation = self.server.emulation(is_named);
+        let emulation = self.server.emulation(evidence);
         let declared = &profile.introduction.capabilities;
         let shown = server_capabilities(declared, profile.revision, client, emulation);
         Some(shown)

@@ -24,9 +24,6 @@ pub(crate) struct TaskMap<F>(pub(crate) F);
 impl<F: Fn(&str) -> String> TaskMap<F> {
     /// Returns the result of a method with rewritten ids; none if nothing changes.
     pub(crate) fn result(&self, method: Method, raw: &str) -> Option<String> {
-        if !mentions_task(raw) {
-            return None;
-        }
         let shown = match method {
             Method::TasksGet | Method::TasksCancel | Method::TasksUpdate => self.member(raw),
             Method::TasksList => edit(raw, "tasks", |all| edit_each(all, |task| self.member(task))),
@@ -39,7 +36,8 @@ impl<F: Fn(&str) -> String> TaskMap<F> {
 
     /// Returns the parameters of a notification or question with rewritten ids; none if nothing changes.
     pub(crate) fn params(&self, method: Method, raw: &str) -> Option<String> {
-        if !mentions_task(raw) {
+        // Most messages name no task.
+        if !raw.contains("taskId\"") {
             return None;
         }
         match method {
@@ -70,11 +68,6 @@ impl<F: Fn(&str) -> String> TaskMap<F> {
             edit(meta, RELATED_TASK, |task| self.member(task))
         })
     }
-}
-
-/// Returns false for most messages without parsing them.
-fn mentions_task(raw: &str) -> bool {
-    raw.contains("taskId\"")
 }
 
 #[cfg(test)]

@@ -19,15 +19,16 @@ use crate::downstream::client::DownstreamClient;
 use crate::downstream::{ClientKind, ClientState};
 use crate::sync::lock;
 use crate::upstream::accept::LegacyHello;
+use crate::upstream::affinity::Evidence;
 use crate::upstream::tool_filter;
 
 /// Maximum wait of a client that is a gateway for servers that may be gateways: two gateways that start at the same time
 /// may wait for each other.
 const GATEWAY_WAIT: Duration = Duration::from_secs(1);
 
-/// Cached terms by the revision of the client and by its being identified, with the state of the servers that they
+/// Cached terms by the revision of the client and what distinguishes it, with the state of the servers that they
 /// were made from.
-pub(crate) type TermsCache = Mutex<HashMap<(Revision, bool), (TermsVersion, Arc<ServerTerms>)>>;
+pub(crate) type TermsCache = Mutex<HashMap<(Revision, Evidence), (TermsVersion, Arc<ServerTerms>)>>;
 
 /// State of the servers, as far as terms depend on it.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Aggregator {
         hello: ClientHello<'_>,
         identity: &ClientIdentity,
     ) -> ClientSetup<ClientState> {
-        let is_named = !identity.principal.is_empty();
+        let evidence = Evidence::of(identity);
         let (client, revision, request) = match hello {
             ClientHello::Handshake(params) => {
                 let hello = LegacyHello::parse(params);
@@ -78,7 +79,7 @@ impl Aggregator {
         };
         self.meet(&client, request).await;
         ClientSetup {
-            terms: self.terms_for(revision, is_named),
+            terms: self.terms_for(revision, evidence),
             state: Some(ClientState(ClientKind::Aggregate(client))),
         }
     }
@@ -119,24 +120,29 @@ impl Aggregator {
         }
     }
 
-    fn terms_for(&self, revision: Revision, is_named: bool) -> Arc<ServerTerms> {
+    fn terms_for(&self, revision: Revision, evidence: Evidence) -> Arc<ServerTerms> {
         let server_set = self.server_set();
         let version = TermsVersion::of(&server_set);
         let mut cached = lock(&self.terms);
-        if let Some((of, terms)) = cached.get(&(revision, is_named))
+        if let Some((of, terms)) = cached.get(&(revision, evidence))
             && *of == version
         {
             return Arc::clone(terms);
         }
-        let terms = Arc::new(self.terms_of(&server_set, revision, is_named));
-        cached.insert((revision, is_named), (version, Arc::clone(&terms)));
+        let terms = Arc::new(self.terms_of(&server_set, revision, evidence));
+        cached.insert((revision, evidence), (version, Arc::clone(&terms)));
         terms
     }
 
-    fn terms_of(&self, server_set: &ServerSet, client: Revision, is_named: bool) -> ServerTerms {
+    fn terms_of(
+        &self,
+        server_set: &ServerSet,
+        client: Revision,
+        evidence: Evidence,
+    ) -> ServerTerms {
         let entries = &server_set.entries;
         let shown = entries.iter();
-        let shown = shown.filter_map(|entry| entry.shown_to(client, is_named));
+        let shown = shown.filter_map(|entry| entry.shown_to(client, evidence));
         let declared = capabilities::union(&shown.collect::<Vec<_>>());
         let present = entries.iter().map(|entry| {
             let profile = entry.profile();

@@ -1,11 +1,14 @@
 //! Cache file of one server.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
+
+use mcpact_transport::private_file;
+use tokio::sync::Semaphore;
 
 use super::metadata::ServerMetadata;
 use crate::sync::lock;
@@ -15,6 +18,9 @@ const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Maximum number of files; the oldest are removed.
 const MAX_FILES: usize = 512;
+
+/// Maximum number of files that are written at the same time.
+static WRITERS: Semaphore = Semaphore::const_new(2);
 
 /// Cache file of one server.
 #[derive(Clone, Debug)]
@@ -60,6 +66,25 @@ impl ServerCacheFile {
         self.tickets.fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// Writes the metadata in the background.
+    pub(crate) fn write_later(self, metadata: ServerMetadata, ticket: u64) {
+        let write = move || self.write(ticket, &metadata);
+        // Each blocking job may need a thread. A free writer begins at once, also during a shutdown.
+        if let Ok(permit) = WRITERS.try_acquire() {
+            tokio::task::spawn_blocking(move || {
+                write();
+                drop(permit);
+            });
+            return;
+        }
+        tokio::spawn(async move {
+            // Fails only for a closed semaphore, which this one never is.
+            let permit = WRITERS.acquire().await;
+            let _ = tokio::task::spawn_blocking(write).await;
+            drop(permit);
+        });
+    }
+
     /// Writes the metadata, unless it is unchanged or a later ticket was written first.
     pub(crate) fn write(&self, ticket: u64, metadata: &ServerMetadata) {
         let text = metadata.encode();
@@ -94,22 +119,11 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         return Err(io::Error::from(ErrorKind::FileTooLarge));
     }
     let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
-    fs::create_dir_all(folder)?;
+    private_file::create_folder(folder)?;
     // Other gateways may write at the same time.
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    create_private(&temporary)?.write_all(text.as_bytes())?;
-    fs::rename(&temporary, path)?;
+    private_file::replace(path, text.as_bytes())?;
     remove_oldest(folder, MAX_FILES);
     Ok(())
-}
-
-/// Creates a file that only its owner can read.
-fn create_private(path: &Path) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 /// Removes the oldest files above a limit.
@@ -117,16 +131,18 @@ fn remove_oldest(folder: &Path, limit: usize) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
+    // Their dates are read only if it is necessary: each server writes a file when the gateway starts.
+    let entries: Vec<_> = entries.collect();
+    if entries.len() <= limit {
+        return;
+    }
     let dated = |entry: io::Result<fs::DirEntry>| -> Option<(SystemTime, PathBuf)> {
         let entry = entry.ok()?;
         Some((entry.metadata().ok()?.modified().ok()?, entry.path()))
     };
-    let mut files: Vec<(SystemTime, PathBuf)> = entries.filter_map(dated).collect();
-    if files.len() <= limit {
-        return;
-    }
+    let mut files: Vec<(SystemTime, PathBuf)> = entries.into_iter().filter_map(dated).collect();
     files.sort_unstable();
-    for (_, path) in &files[..files.len() - limit] {
+    for (_, path) in &files[..files.len().saturating_sub(limit)] {
         // Another gateway may have removed it already.
         let _ = fs::remove_file(path);
     }

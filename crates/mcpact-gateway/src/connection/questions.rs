@@ -26,7 +26,6 @@ use tokio::sync::{mpsc, oneshot};
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::QuestionContext;
 use crate::downstream::sink::ClientSink;
-use crate::supervisor::{SharingPolicy, sharing_policy};
 
 /// Time limit for the answer of a user. A call that ends earlier cancels its questions.
 pub(crate) const ANSWER_TIMEOUT: RequestTimeout = RequestTimeout {
@@ -264,8 +263,7 @@ impl UpstreamConnection {
             {
                 return mapping.asked(&connection, &task, ask).await;
             }
-            if sharing_policy(connection.strategy) != SharingPolicy::Exclusive
-                && let Some((sink, shown)) = same_era::asked_for_task(&connection, &ask)
+            if let Some((sink, shown)) = same_era::asked_for_task(&connection, &ask)
                 && let Some(method) = ask.method
             {
                 ask.params = shown;

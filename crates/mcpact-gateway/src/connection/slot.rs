@@ -13,10 +13,10 @@ use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
 use mcpact_translate::input::DefaultAnswers;
-use mcpact_transport::stdio::child::Masks;
+use mcpact_transport::stdio::child::{Masks, StartCheck};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use crate::approval::check;
+use crate::approval::{check, check_started};
 use crate::connect::connect;
 use crate::connection::UpstreamConnection;
 use crate::connection::ownership::ConnectionUser;
@@ -101,10 +101,10 @@ impl ServerShared {
     }
 
     /// Checks the approval of the server. A missing approval may be granted at any time, so it is no failure of the
-    /// server.
-    pub(crate) async fn check_approved(&self) -> Result<(), UpstreamErrorKind> {
+    /// server. Returns the check of a start.
+    pub(crate) async fn check_approved(&self) -> Result<Option<StartCheck>, UpstreamErrorKind> {
         let Some(approval) = &self.approval else {
-            return Ok(());
+            return Ok(None);
         };
         let checked = check(approval).await;
         checked.inspect_err(|error| self.supervisor.start_not_allowed(error))
@@ -377,12 +377,12 @@ impl ConnectionSlot {
         self: &Arc<Self>,
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamErrorKind> {
-        self.shared.check_approved().await?;
+        let start_check = self.shared.check_approved().await?;
         let supervisor = &self.shared.supervisor;
         let start = supervisor.admit(self.sharing, cause).await?;
         let limit = self.shared.run().start_timeout;
         let connected = tokio::select! {
-            connected = tokio::time::timeout(limit, self.negotiate(&start.guard)) => {
+            connected = tokio::time::timeout(limit, self.negotiate(&start.guard, start_check)) => {
                 connected.unwrap_or(Err(UpstreamErrorKind::StartTimeout { limit }))
             }
             // No client waits for it.
@@ -474,7 +474,11 @@ impl ConnectionSlot {
         error
     }
 
-    async fn negotiate(&self, guard: &InstanceGuard) -> Result<Connected, UpstreamErrorKind> {
+    async fn negotiate(
+        &self,
+        guard: &InstanceGuard,
+        start_check: Option<StartCheck>,
+    ) -> Result<Connected, UpstreamErrorKind> {
         let key = self.shared.target.key();
         let (prior, mut lookup) = self.shared.verdicts.lookup(&key).await;
         let offer = Offer {
@@ -487,7 +491,7 @@ impl ConnectionSlot {
             prior,
             ..self.offer.clone()
         };
-        let target = &self.shared.target;
+        let target = &self.shared.target.with_start_check(start_check.clone());
         let mut connected = connect(target, &offer, guard).await;
         if prior.is_some()
             && let Err(error) = &connected
@@ -502,6 +506,7 @@ impl ConnectionSlot {
             connected = connect(target, &offer, guard).await;
         }
         let connected = connected?;
+        check_started(start_check, &self.shared.name).await?;
         if let Some(verdict) = connected.verdict {
             lookup.learn(verdict);
         }

@@ -226,6 +226,9 @@ pub struct ServerLine {
     pub calls_itself: Option<String>,
     /// Transport.
     pub transport: Transport,
+    /// Sandbox and what the kernel enforces, such as `standard (landlock 7)`; none without one.
+    #[serde(default)]
+    pub sandbox: Option<String>,
     /// Running instances, and the last ended ones.
     pub instances: Vec<InstanceLine>,
     /// Number of in-flight calls.

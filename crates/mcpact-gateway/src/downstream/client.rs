@@ -22,7 +22,7 @@ use crate::lists::{bindings, own, refresh};
 use crate::subscriptions::watched_uris::WatchedUris;
 use crate::sync::lock;
 use crate::upstream::accept::lenient;
-use crate::upstream::affinity::remove_disconnected;
+use crate::upstream::affinity::{Evidence, affinity, remove_disconnected};
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::saved_client::{SavedClient, SavedHello, without_progress};
 
@@ -100,9 +100,19 @@ impl DownstreamClient {
         **capabilities == *declared && self.saved.identity == *identity
     }
 
-    /// Returns the principal; empty without authentication.
+    /// Returns the principal; empty for anonymous clients.
     pub(crate) fn principal(&self) -> &str {
-        &self.saved.identity.principal
+        self.saved.identity.principal.text()
+    }
+
+    /// Returns the part of the principal that decides which instances and lists the client shares.
+    pub(crate) fn affinity(&self) -> &str {
+        affinity(&self.saved.identity.principal)
+    }
+
+    /// Returns what distinguishes the client from others.
+    pub(crate) fn evidence(&self) -> Evidence {
+        Evidence::of(&self.saved.identity)
     }
 
     /// Returns a legacy client with these `initialize` parameters.
@@ -162,8 +172,8 @@ impl DownstreamClient {
         aggregator: &Arc<Aggregator>,
         entry: &Arc<ServerEntry>,
     ) -> Result<Arc<ServerBinding>, ServeError> {
-        let (hello, principal) = (&self.saved.hello, self.principal());
-        let result = bindings::internal_binding(&entry.server, hello, principal).await;
+        let (hello, affinity) = (&self.saved.hello, self.affinity());
+        let result = bindings::internal_binding(&entry.server, hello, affinity).await;
         record_result(aggregator, entry, &result);
         result
     }
@@ -175,7 +185,7 @@ impl DownstreamClient {
     ) -> Option<Arc<ServerBinding>> {
         let server = &entry.server;
         bindings::shared_binding(server).or_else(|| {
-            bindings::running_internal_binding(server, &self.saved.hello, self.principal())
+            bindings::running_internal_binding(server, &self.saved.hello, self.affinity())
         })
     }
 

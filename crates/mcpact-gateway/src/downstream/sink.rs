@@ -9,6 +9,7 @@ use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method, Revision};
+use mcpact_translate::tasks::TaskOwner;
 use smallvec::{SmallVec, smallvec};
 
 use crate::connection::ownership::ClientRef;
@@ -72,6 +73,14 @@ impl ClientSink {
     /// Returns the owner of everything that this client starts.
     pub(crate) fn owner(&self) -> &str {
         self.session.owner()
+    }
+
+    /// Returns the owner of the tasks that this client starts. The keys of a principal share one limit.
+    pub(crate) fn task_owner(&self) -> TaskOwner<'_> {
+        TaskOwner {
+            name: self.owner(),
+            account: self.identity().limited_owner(),
+        }
     }
 
     /// Returns the negotiated terms of a legacy client.

@@ -64,6 +64,10 @@ impl UpstreamErrorKind {
             Self::Connect(ConnectError::NotMcp { .. }) => {
                 "check the path of the URL; MCP servers often use `/mcp` or `/sse`"
             }
+            Self::Connect(ConnectError::Exited { stderr, .. }) if is_denied(stderr) => {
+                "if the server has a `sandbox`, name the path or port in `allow_read`, `allow_write` or `allow_ports`; \
+                 otherwise check its permissions"
+            }
             Self::Connect(ConnectError::Exited { .. }) => {
                 "run the command in a shell to see what is missing, such as an argument or a variable"
             }
@@ -76,6 +80,9 @@ impl UpstreamErrorKind {
             Self::ResponseTooLarge { .. } => {
                 "request less data, such as one page; the limit cannot be raised, and the call may have had \
                  its effect"
+            }
+            Self::MemoryExhausted(_) => {
+                "retry later, or raise `memory_mb` in `[gateway.limits]`; the call may have had its effect"
             }
             Self::TimeoutBeforeSend { .. } => {
                 "try again later, or raise `max_instances`, `max_concurrent` or `call_seconds`"
@@ -96,6 +103,7 @@ impl UpstreamErrorKind {
             Self::Stopped | Self::TaskLost => {
                 "it may have had its effect; check that, and call again if it had none"
             }
+            Self::CodeExchanged(_) => "find out what changed the file, then run `mcpact approve`",
             Self::NotApproved { .. } => "review what it does, then run `mcpact approve`",
             Self::CallTimeout { .. } => {
                 "raise `call_seconds` if the server needs longer; the call may have had its effect"
@@ -113,10 +121,18 @@ impl UpstreamErrorKind {
     }
 }
 
+/// Returns whether a program reports a denied access.
+fn is_denied(stderr: &str) -> bool {
+    ["ermission denied", "EACCES"]
+        .iter()
+        .any(|text| stderr.contains(text))
+}
+
 fn transport_advice(error: &TransportError) -> Option<&'static str> {
     match error {
         TransportError::Spawn { source, .. } => Some(LaunchProblem::of(source)?.remedy()),
         TransportError::Certificate { remedy, .. } => Some(remedy),
+        TransportError::Sandbox(problem) => Some(problem.remedy()),
         TransportError::Http(_) | TransportError::Unconnected(_) | TransportError::Timeout(_) => {
             Some("check that the server runs and that its URL is right")
         }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact_spec::{Era, Method, Revision};
 
 use crate::aggregate::list_kind::ListKind;
@@ -17,8 +17,8 @@ pub(crate) fn in_private(
     server: &UpstreamServer,
     method: Option<Method>,
     client: Revision,
-    raw: ByteString,
-) -> ByteString {
+    raw: RawResult,
+) -> RawResult {
     if server.is_public.load(Ordering::Relaxed)
         || client.era() == Era::Legacy
         || !method.is_some_and(is_cacheable)

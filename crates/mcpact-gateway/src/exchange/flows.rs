@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 
 use bytestring::ByteString;
 use futures_util::future::BoxFuture;
-use mcpact::connection::ServerResponse;
+use mcpact::connection::{RawResult, ServerResponse};
 use mcpact_spec::{Capability, Era, ErrorCode, Method, Side};
 use mcpact_translate::input::{self, AnsweredResult};
 use mcpact_translate::plan::{Machine, Plan, with_capabilities};
+use mcpact_wire::scan::SeenKeys;
 
 use super::{Exchange, level_of, refuse, rounds};
 use crate::error::{ServeError, UpstreamErrorKind};
@@ -24,7 +25,7 @@ pub(crate) async fn run(
     server: &Arc<UpstreamServer>,
     plan: Plan,
     exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let (binding, is_sent) = (Arc::clone(&exchange.binding), Arc::clone(&exchange.is_sent));
     let flow = match plan {
         Plan::Pass | Plan::NewerServer | Plan::OlderServer => translated(server, exchange),
@@ -48,7 +49,7 @@ pub(crate) async fn run(
 fn translated(
     server: &Arc<UpstreamServer>,
     exchange: Exchange,
-) -> BoxFuture<'_, Result<ByteString, ServeError>> {
+) -> BoxFuture<'_, Result<RawResult, ServeError>> {
     let job = &exchange.inbound.job;
     if let Some(requested) = hosted::requested_task(&exchange) {
         return Box::pin(ready(hosted::host(server, exchange, &requested)));
@@ -70,7 +71,7 @@ fn translated(
 async fn pass_through(
     server: &UpstreamServer,
     mut exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let params = match same_era::select_instance(&mut exchange).await? {
         Some(params) => params.into(),
         None => exchange.params()?,
@@ -102,12 +103,12 @@ async fn pass_through(
 }
 
 /// Checks and adapts the sampling requests in a result for a modern client.
-fn with_adapted_sampling(exchange: &Exchange, raw: ByteString) -> Result<ByteString, ServeError> {
+fn with_adapted_sampling(exchange: &Exchange, raw: RawResult) -> Result<RawResult, ServeError> {
     let job = &exchange.inbound.job;
     // Fast path: few clients sample, and few results ask them to.
     if !job.pact.declares(Capability::Sampling)
         || !job.method.is_some_and(Method::may_ask_for_input)
-        || !raw.contains("createMessage")
+        || !raw.may_have(SeenKeys::INPUT_REQUESTS)
     {
         return Ok(raw);
     }
@@ -161,14 +162,14 @@ async fn emulate(
     server: &UpstreamServer,
     machine: Machine,
     exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let job = &exchange.inbound.job;
     match machine {
         Machine::SetLevel => {
             exchange.binding.set_level(level_of(job)?);
-            Ok(ByteString::from_static("{}"))
+            Ok("{}".into())
         }
-        Machine::Ping => Ok(ByteString::from_static("{}")),
+        Machine::Ping => Ok("{}".into()),
         Machine::Listen => listen::serve_stream(server, exchange).await,
         Machine::Subscribe | Machine::Unsubscribe => match exchange.binding.emulated() {
             Some(emulated) => emulated.change_subscription(&exchange).await,

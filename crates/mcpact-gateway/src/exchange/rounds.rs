@@ -22,7 +22,7 @@ use crate::tasks::hosted::{self, Runner};
 use crate::tasks::same_era;
 use crate::tasks::waiting::{self, SentCall};
 use crate::upstream::UpstreamServer;
-use mcpact::connection::{CallEvent, ServerResponse};
+use mcpact::connection::{CallEvent, RawResult, ServerResponse};
 
 /// Maximum number of tool list pages to read.
 const PAGES: usize = 100;
@@ -39,7 +39,7 @@ pub(crate) enum QuestionChannel<'a> {
 /// Outcome of a call to a modern server.
 pub(crate) enum CallEnd {
     /// Response, translated to the client's revision.
-    Answer(ByteString),
+    Answer(RawResult),
     /// Server result with the task that the call became.
     Task(ByteString),
 }
@@ -49,7 +49,7 @@ pub(crate) enum CallEnd {
 pub(crate) async fn in_rounds(
     server: &UpstreamServer,
     mut exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     match run_rounds(server, &mut exchange, QuestionChannel::Here).await? {
         CallEnd::Answer(raw) => Ok(raw),
         CallEnd::Task(raw) => {
@@ -103,7 +103,7 @@ pub(crate) async fn run_rounds(
         loop {
             match step {
                 NextStep::Task if exchange.declared_tasks == DeclaredTasks::WithTasks => {
-                    return Ok(CallEnd::Task(raw.clone()));
+                    return Ok(CallEnd::Task(raw.clone().into_text()));
                 }
                 // A task without declared support is passed on like any result.
                 NextStep::Finish | NextStep::Task => {
@@ -208,7 +208,7 @@ pub(crate) async fn read_tools(exchange: &Exchange) -> bool {
 pub(crate) async fn relay_with_questions(
     server: &UpstreamServer,
     mut exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let params = match same_era::select_instance(&mut exchange).await? {
         Some(params) => params.into(),
         None => exchange.params()?,

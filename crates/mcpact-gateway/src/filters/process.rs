@@ -1,18 +1,19 @@
 //! Process of one filter.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::server::backend::date;
 use mcpact_config::{Approval, Approvals, FilterConfig, Launch, Stage};
 use mcpact_transport::link::Link;
-use mcpact_transport::stdio::child::{Child, ChildCommand, Guard, StderrSink};
+use mcpact_transport::stdio::child::{Child, ChildCommand, Guard, StartCheck, StderrSink};
 use mcpact_wire::frame::ndjson::Line;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::message::{Verdict, encode, parse};
-use crate::approval::check;
+use crate::approval::{check, check_started};
 use crate::event_history::{EventHistory, LogEntryKind};
 use mcpact::error::with_causes;
 
@@ -72,8 +73,15 @@ impl Filter {
 
     /// Returns the reason why it is not approved, with advice.
     pub(super) async fn unapproved(&self) -> Option<String> {
-        let error = check(self.approval.as_ref()?).await.err()?;
-        Some(match error.advice() {
+        self.start_check().await.err()
+    }
+
+    /// Returns the check of a start if the filter is approved.
+    async fn start_check(&self) -> Result<Option<StartCheck>, String> {
+        let Some(approval) = &self.approval else {
+            return Ok(None);
+        };
+        check(approval).await.map_err(|error| match error.advice() {
             Some(advice) => format!("{error}; {advice}"),
             None => error.to_string(),
         })
@@ -96,14 +104,21 @@ impl Filter {
         {
             return Err(format!("it failed recently: {why}"));
         }
+        let mut command = Cow::Borrowed(&self.command);
         if state.process.is_none()
-            && let Some(why) = self.unapproved().await
+            && let Some(start_check) = self.start_check().await?
         {
-            return Err(why);
+            command.to_mut().start_check = Some(start_check);
         }
-        let answer = state.ask(&self.command, stage, method, body);
+        let answer = state.ask(&command, stage, method, body);
         let verdict = timeout_at(deadline, answer).await;
-        let verdict = verdict.unwrap_or_else(|_| Err(format!("no answer within {timeout:?}")));
+        let mut verdict = verdict.unwrap_or_else(|_| Err(format!("no answer within {timeout:?}")));
+        // A filter that has answered has read its script.
+        if let Some(check) = command.start_check.clone()
+            && let Err(error) = check_started(Some(check), &self.config.name.to_string()).await
+        {
+            verdict = Err(with_causes(&error));
+        }
         match &verdict {
             Ok(_) => state.failure = None,
             Err(why) => {

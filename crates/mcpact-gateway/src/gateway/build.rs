@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use mcpact::server::{DecisionObserver, Guard as HostGuard, Settings, TlsIdentity, Token};
-use mcpact_config::{Approval, GatewayConfig, Launch, ServerConfig, ServerName, listed};
+use mcpact_config::{
+    Approval, ChangedTools, GatewayConfig, Launch, ServerConfig, ServerName, listed,
+};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Side};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::RequestHeader;
+use mcpact_transport::http::server::token::TokenError;
 use mcpact_transport::stdio::child::{Confinement, Masks};
 
 use super::{Gateway, routing};
@@ -69,6 +72,8 @@ pub(super) fn settings(
     let guard = origins.fold(guard, |guard, origin| guard.allow_origin(origin));
     let token = config.token.as_ref();
     let token = token.map(|token| Token::new(token.reveal())).transpose();
+    let named = config.tokens.iter();
+    let named = named.map(|(name, token)| Ok((name.clone(), Token::new(token.secret.reveal())?)));
     let tls = config.tls.as_ref();
     let tls = tls.map(|(chain, key)| TlsIdentity::from_files(chain, key));
     Ok(Settings {
@@ -76,12 +81,18 @@ pub(super) fn settings(
         http_sse: config.sse,
         websocket: config.websocket,
         guard,
-        token: token.map_err(|fault| GatewayError::Token(fault.to_string()))?,
+        token: token.map_err(invalid_token)?,
+        named_tokens: named.collect::<Result<_, _>>().map_err(invalid_token)?,
         allow_remote: config.allow_remote,
+        allow_users: config.allow_users.clone(),
         tls: tls.transpose().map_err(GatewayError::Tls)?,
         observer: Some(Arc::clone(metrics) as Arc<dyn DecisionObserver>),
         ..Settings::default()
     })
+}
+
+fn invalid_token(fault: TokenError) -> GatewayError {
+    GatewayError::Token(fault.to_string())
 }
 
 /// Creates an upstream server.
@@ -100,7 +111,7 @@ pub(super) fn server(
         Launch::Command(launch) => {
             let mut command = launch.child(name);
             command.guard = match &env.guard {
-                Some(guard) => Some(guard.clone().confining(launch.confinement)),
+                Some(guard) => Some(guard.clone().confining(&launch.confinement)),
                 None if launch.confinement == Confinement::default() => None,
                 None => {
                     let server = name.to_string();
@@ -108,7 +119,7 @@ pub(super) fn server(
                 }
             };
             command.via = env.parents.encode().map(Box::from);
-            Target::Command(command)
+            Target::Command(Box::new(command))
         }
         Launch::Url(launch) => {
             let settings = launch.settings();
@@ -157,6 +168,11 @@ pub(super) fn server(
         }),
         pins: PinSettings {
             changed: config.changed_tools,
+            default: match env.approvals {
+                // The config may come from anyone, and so may the next version of its servers.
+                Some(_) => ChangedTools::Hide,
+                None => ChangedTools::Warn,
+            },
             file: pin_file,
         },
         ..UpstreamSettings::default()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mcpact::server::backend::date;
-use mcpact_config::{Catalog, ExpandedText, Launch, Secret, ServerConfig};
+use mcpact_config::{Catalog, ExpandedText, Launch, ServerConfig};
 use mcpact_engine::policy::Reading;
 use mcpact_transport::stdio::child::Masks;
 use serde_json::{Value, json};
@@ -62,9 +62,11 @@ fn mask(value: &mut Value, masks: &Masks) {
 /// Returns every secret of the config and every value from a variable.
 fn secrets(catalog: &Catalog) -> Vec<String> {
     let token = catalog.gateway.token.iter();
+    let tokens = catalog.gateway.tokens.values();
     let servers = catalog.servers.values();
     let filters = catalog.filters.iter();
     token
+        .chain(tokens.map(|named| &named.secret))
         .map(|token| token.reveal().to_owned())
         .chain(servers.flat_map(|server| server.launch.secrets()))
         .chain(filters.flat_map(|filter| filter.command.secrets()))
@@ -81,10 +83,12 @@ fn config(catalog: &Catalog) -> Value {
         "gateway": {
             "listen": gateway.listen.to_string(),
             "token": gateway.token.as_ref().map(|_| MASKED),
+            "tokens": gateway.tokens.keys().map(|name| (name, MASKED)).collect::<BTreeMap<_, _>>(),
             "tls": gateway.tls.is_some(),
             "allow_remote": gateway.allow_remote,
             "allow_hosts": gateway.allow_hosts,
             "allow_origins": gateway.allow_origins,
+            "allow_users": gateway.allow_users,
             "sse": gateway.sse,
             "websocket": gateway.websocket,
             "revisions": policy.version.supported.names(),
@@ -112,8 +116,8 @@ fn server(config: &ServerConfig) -> Value {
         "start_seconds": run.start_timeout.as_secs_f64(),
         "call_seconds": run.call_timeout.as_secs_f64(),
     });
-    let names = |of: &BTreeMap<String, Secret>| {
-        let masked = of.keys().map(|name| (name.clone(), json!(MASKED)));
+    let names = |of: Vec<&String>| {
+        let masked = of.into_iter().map(|name| (name.clone(), json!(MASKED)));
         Value::Object(masked.collect())
     };
     match &config.launch {
@@ -121,11 +125,11 @@ fn server(config: &ServerConfig) -> Value {
             shown["command"] = json!(command.program.written());
             let args = command.args.iter().map(ExpandedText::written);
             shown["args"] = json!(args.collect::<Vec<_>>());
-            shown["env"] = names(&command.env);
+            shown["env"] = names(command.env.keys().collect());
         }
         Launch::Url(url) => {
             shown["url"] = json!(url.url.written());
-            shown["headers"] = names(&url.headers);
+            shown["headers"] = names(url.headers.keys().collect());
         }
         Launch::Builtin(builtin) => shown["builtin"] = json!(builtin),
     }

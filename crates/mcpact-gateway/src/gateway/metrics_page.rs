@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
-use mcpact_transport::http::server::HttpResponse;
+use mcpact_transport::budget::MemoryBudget;
+use mcpact_transport::http::server::{HttpResponse, rejections};
 
 use super::stable_strings::SERVER_STATES;
 use super::{Gateway, State};
@@ -57,6 +58,30 @@ fn write_self(gateway: &Gateway, out: &mut Exposition, state: &State) {
     let is_draining = gateway.drain_gate.is_closed();
     out.gauge("draining", "1 while the gateway is shutting down");
     out.row(&[], u8::from(is_draining));
+    let budget = MemoryBudget::process();
+    out.gauge(
+        "message_memory_bytes",
+        "Memory that large messages take, and its limit `memory_mb`",
+    );
+    out.row(&[("state", "used")], budget.used());
+    out.row(&[("state", "limit")], budget.limit());
+    out.counter(
+        "memory_refusals_total",
+        "Messages refused because the memory for messages was exhausted",
+    );
+    out.row(&[], budget.refused());
+    out.counter(
+        "stalled_connections_total",
+        "Connections closed because memory was scarce and the client did not continue its transfer",
+    );
+    out.row(&[], budget.cut());
+    out.counter(
+        "http_rejections_total",
+        "HTTP requests rejected before their message was read, by status",
+    );
+    for (status, count) in rejections() {
+        out.row(&[("status", &status.to_string())], count);
+    }
     out.gauge(
         "sessions",
         "Client sessions and persistent connections, by endpoint",

@@ -1,9 +1,9 @@
 //! Reload of the config, on request or when its file changes: either all of it takes effect or nothing.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use mcpact::server::ListenAddress;
 use mcpact::server::backend::date;
 use mcpact_config::{
     Catalog, CatalogError, Change, Changes, ConfigDigest, ConfigWatcher, GatewayConfig,
@@ -24,7 +24,7 @@ pub struct ConfigFile {
     /// Path of the file.
     pub path: PathBuf,
     /// Listen address that overrides the configured one.
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<ListenAddress>,
     /// Protocol settings that override the configured ones.
     pub policy: PolicySettings,
 }
@@ -52,8 +52,8 @@ mcpact_spec::stable_strings! {
 impl ConfigFile {
     fn load(&self) -> Result<LoadedConfig, CatalogError> {
         let mut loaded = load_with(&self.path, &self.policy)?;
-        if let Some(listen) = self.listen {
-            loaded.catalog.gateway.override_listen(listen);
+        if let Some(listen) = &self.listen {
+            loaded.catalog.gateway.override_listen(listen.clone());
         }
         Ok(loaded)
     }
@@ -215,7 +215,7 @@ fn changed(keys: &[(&str, bool)]) -> Vec<String> {
 }
 
 /// Keys of `[gateway]` that take effect at once, and whether they changed.
-fn at_once(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 8] {
+fn at_once(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 10] {
     let variables = old.missing_variables != new.missing_variables;
     [
         ("names", old.names != new.names),
@@ -226,18 +226,22 @@ fn at_once(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 8
         ("missing_variables", variables),
         ("answers", old.answers != new.answers),
         ("commands", old.commands != new.commands),
+        ("limits", old.memory != new.memory),
+        ("sandbox", old.sandbox != new.sandbox),
     ]
 }
 
 /// Keys of `[gateway]` that need a restart, and whether they changed; `tls_cert` includes `tls_key`.
-fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 24] {
+fn at_next_start(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, bool); 26] {
     let (was, is) = (&old.policy, &new.policy);
     [
         ("listen", old.listen != new.listen),
         ("token", old.token != new.token),
+        ("tokens", old.tokens != new.tokens),
         ("allow_remote", old.allow_remote != new.allow_remote),
         ("allow_hosts", old.allow_hosts != new.allow_hosts),
         ("allow_origins", old.allow_origins != new.allow_origins),
+        ("allow_users", old.allow_users != new.allow_users),
         ("tls_cert", old.tls != new.tls),
         ("sse", old.sse != new.sse),
         ("websocket", old.websocket != new.websocket),
@@ -324,7 +328,7 @@ mod tests {
         let old = Catalog::default().gateway;
         let mut new = old.clone();
         assert!(changed(&at_once(&old, &new)).is_empty());
-        new.listen = SocketAddr::from(([127, 0, 0, 1], 1));
+        new.listen = ListenAddress::from(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
         new.separator = String::from(".");
         let (at_once, at_next_start) = (at_once(&old, &new), at_next_start(&old, &new));
         assert_eq!(changed(&at_once), ["separator"]);

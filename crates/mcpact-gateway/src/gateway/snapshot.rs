@@ -96,6 +96,7 @@ fn transport(server: &UpstreamServer) -> Transport {
 
 fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> ServerLine {
     let draining = state.draining_instances(name);
+    let config = state.catalog.servers.get(name.as_str());
     let entry = &served.entry;
     let (server, report) = (entry.server(), entry.report());
     let profile = server.shared.info_cache.profile();
@@ -112,6 +113,7 @@ fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> Server
         era: report.revision.map(era),
         calls_itself: report.calls_itself,
         transport: transport(server),
+        sandbox: config.and_then(|config| config.launch.sandbox()),
         in_flight: running.clone().map(|one| one.in_flight).sum(),
         instances: running.chain(ended).map(instance_line).collect(),
         queued: status.queued,

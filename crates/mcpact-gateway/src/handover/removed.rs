@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::BackendRequest;
 use mcpact_spec::Method;
 use mcpact_transport::stdio::child::Masks;
@@ -62,7 +62,7 @@ pub(crate) async fn ask_departed(
     method: Method,
     guest: &DownstreamClient,
     sink: &ClientSink,
-) -> Option<Result<ByteString, ServeError>> {
+) -> Option<Result<RawResult, ServeError>> {
     let carried = sealed_state::carried_in(aggregator, guest.principal(), &job.params);
     let (server, sent) = match (&carried, subject(method, &job.params)) {
         (Some(carried), _) => {

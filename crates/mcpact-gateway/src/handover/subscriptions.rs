@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::BackendRequest;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{ErrorCode, Method};
@@ -175,7 +175,7 @@ pub(crate) async fn send_for(
     entry: &Arc<ServerEntry>,
     sink: &ClientSink,
     request: BackendRequest,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let binding = guest.binding_for(aggregator, entry).await?;
     let view = Rewriter::new(aggregator, entry, &guest.watched);
     let sink = sink.clone().with_rewriter(Arc::new(view));

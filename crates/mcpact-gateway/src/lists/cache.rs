@@ -187,7 +187,7 @@ impl ListCache {
             profile: profile.clone(),
             lists,
         };
-        tokio::task::spawn_blocking(move || file.write(ticket, &record));
+        file.write_later(record, ticket);
     }
 }
 

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use bytestring::ByteString;
-use mcpact_spec::{Era, ErrorCode, Revision};
+use mcpact::connection::RawResult;
+use mcpact_spec::{ErrorCode, Revision};
 use mcpact_translate::lifecycle::Fingerprint;
 use mcpact_wire::raw::Object;
 
 use crate::aggregate::aggregator::{Aggregator, ServerSet};
 use crate::aggregate::gateway_tools;
 use crate::aggregate::list_kind::ListKind;
-use crate::aggregate::merge::{self, MergedList, ServerItems};
+use crate::aggregate::merge::{self, ListPart, MergedList, PageFormat, ServerItems};
 use crate::aggregate::name_registry::{NameRegistry, Origin};
 use crate::aggregate::name_table::NameTable;
 use crate::aggregate::server_entry::ServerEntry;
@@ -169,7 +169,7 @@ pub(crate) async fn page(
     kind: ListKind,
     params: &str,
     revision: Revision,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let list = merged_list(aggregator, client, kind, revision).await?;
     let list = gateway_tools::listed(&aggregator.settings.tools, kind, list);
     let params = Object::parse(params).unwrap_or_default();
@@ -177,20 +177,12 @@ pub(crate) async fn page(
     // A cursor of another type is invalid; ignoring it would return the first page for ever.
     let is_none = params.get_present("cursor").is_none();
     let cursor = cursor.as_deref().or((!is_none).then_some(""));
-    let size = aggregator.settings.front.page_size;
-    let page = list.page(kind, cursor, size).ok_or_else(|| {
+    let page = list.page(cursor).ok_or_else(|| {
         let why =
             "the cursor is not known, or the list has changed since; begin again without a cursor";
         refuse(ErrorCode::InvalidParams, why, revision)
     })?;
-    let ttl = list.ttl_ms;
-    let result = match revision.era() {
-        Era::Legacy => format!("{{{page}}}"),
-        Era::Modern => format!(
-            "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
-        ),
-    };
-    Ok(result.into())
+    Ok(page.into())
 }
 
 /// Returns the merged list that a client sees.
@@ -239,7 +231,7 @@ impl<'a> Merge<'a> {
             server_set: server_set.version,
             kind,
             client: self.revision,
-            principal: client.principal().into(),
+            principal: client.affinity().into(),
             fingerprint: client.fingerprint.clone(),
         };
         let own = client.own_lists.merges.get(&key, &digests);
@@ -247,15 +239,16 @@ impl<'a> Merge<'a> {
             return Some(list);
         }
         let cache = self.cache(audience);
-        let mut items = items(sources, self.revision);
-        server_set.retain(&mut items, |entry, name| entry.serves(kind, name));
+        let known = items(sources, self.revision);
+        let mut parts = parts(&known);
+        server_set.retain(&mut parts, |entry, name| entry.serves(kind, name));
         let uris = self.register_uris(cache, &lists)?;
         let list = Arc::new(match merges.registry(kind) {
             Some(registry) => {
-                let names = self.assign_names(registry, cache, sources, &items)?;
-                self.merge_named(&names.table, &uris, items)
+                let names = self.assign_names(registry, cache, sources, &parts)?;
+                self.merge_named(&names.table, &uris, parts)
             }
-            None => merge::merge(kind, &items, &NameTable::default(), &uris),
+            None => merge::merge(self.format(), &parts, &NameTable::default(), &uris),
         });
         let is_current = || self.aggregator.is_current(server_set);
         let is_inserted = cache.insert(key, digests, &list, is_current);
@@ -297,7 +290,7 @@ impl<'a> Merge<'a> {
         registry: &Mutex<NameRegistry>,
         cache: &MergeCache,
         sources: &Sources,
-        items: &[ServerItems],
+        parts: &[ListPart<'_>],
     ) -> Option<Arc<Routes<NameTable>>> {
         let (server_set, kind) = (self.server_set, self.kind);
         let mut registry = lock(registry);
@@ -311,7 +304,7 @@ impl<'a> Merge<'a> {
         // A public name has the same server for all clients, listed for them or not.
         let others = server_set.other_names(kind, sources);
         let (origins, format) = (server_set.origins(), &server_set.style);
-        let table = merge::assign_names(items, others, &origins, format, &mut registry);
+        let table = merge::assign_names(parts, others, &origins, format, &mut registry);
         for conflict in &table.conflicts {
             let origin = origins.get(conflict.server);
             tracing::warn!(
@@ -334,15 +327,23 @@ impl<'a> Merge<'a> {
         &self,
         names: &NameTable,
         uris: &UriTable,
-        mut items: Vec<ServerItems>,
+        mut parts: Vec<ListPart<'_>>,
     ) -> MergedList {
         if self.kind == ListKind::Tools {
             let declared = self.client.declared.under(self.revision);
-            self.server_set.retain(&mut items, |entry, name| {
+            self.server_set.retain(&mut parts, |entry, name| {
                 tool_filter::lacking(&entry.server, name, declared).is_empty()
             });
         }
-        merge::merge(self.kind, &items, names, uris)
+        merge::merge(self.format(), &parts, names, uris)
+    }
+
+    fn format(&self) -> PageFormat {
+        PageFormat {
+            kind: self.kind,
+            era: self.revision.era(),
+            size: self.aggregator.settings.front.page_size,
+        }
     }
 
     /// Returns the URIs in these lists and in those of other clients, so that a URI has the same server for all clients.
@@ -361,10 +362,10 @@ impl<'a> Merge<'a> {
         let nothing: Sources = server_set.entries.iter().map(|_| None).collect();
         let missing: Vec<_> = missing.map(|kind| (kind, nothing.clone())).collect();
         for (kind, sources) in lists.iter().chain(&missing) {
-            merge::register_uris(*kind, &items(sources, self.revision), &mut uris);
+            let mut known = items(sources, self.revision);
             let others = server_set.other_lists(*kind, sources);
-            let others = others.map(|(server, _, list)| list.items(server, self.revision));
-            merge::register_uris(*kind, &others.collect::<Vec<_>>(), &mut uris);
+            known.extend(others.map(|(server, _, list)| (server, list.items(self.revision))));
+            merge::register_uris(*kind, &parts(&known), &mut uris);
         }
         let mut known = lock(&cache.uris);
         if !self.aggregator.is_current(server_set) {
@@ -414,16 +415,14 @@ impl ServerSet {
     }
 
     /// Removes items by server and name.
-    fn retain(&self, all: &mut [ServerItems], is_kept: impl Fn(&ServerEntry, &str) -> bool) {
-        for of_server in all {
-            let Some(entry) = self.entries.get(of_server.server) else {
+    fn retain(&self, parts: &mut [ListPart<'_>], is_kept: impl Fn(&ServerEntry, &str) -> bool) {
+        for part in parts {
+            let Some(entry) = self.entries.get(part.server) else {
                 continue;
             };
-            of_server.items.retain(|item| {
-                let item = Object::parse(item).unwrap_or_default();
-                let name = item.get_str("name");
-                name.is_none_or(|name| is_kept(entry, &name))
-            });
+            let is_kept = |name| is_kept(entry, name);
+            part.items
+                .retain(|item| item.key.as_deref().is_none_or(is_kept));
         }
     }
 }
@@ -439,9 +438,15 @@ fn has_views(lists: &[(ListKind, Sources)]) -> bool {
     known.any(|list| list.has_views)
 }
 
-fn items(sources: &Sources, client: Revision) -> Vec<ServerItems> {
+/// Returns the items of each server with a list, and its position.
+fn items(sources: &Sources, client: Revision) -> Vec<(usize, Arc<ServerItems>)> {
     let present = sources.iter().enumerate();
     present
-        .filter_map(|(server, list)| Some(list.as_ref()?.items(server, client)))
+        .filter_map(|(server, list)| Some((server, list.as_ref()?.items(client))))
         .collect()
+}
+
+fn parts(items: &[(usize, Arc<ServerItems>)]) -> Vec<ListPart<'_>> {
+    let parts = items.iter().map(|(server, items)| items.part(*server));
+    parts.collect()
 }

@@ -8,6 +8,7 @@ use bytestring::ByteString;
 use mcpact::error::with_causes;
 use mcpact::server::backend::ResponseMode;
 use mcpact_spec::{Era, ErrorCode, Revision};
+use mcpact_transport::budget::MemoryExhausted;
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::ObjectWriter;
@@ -154,7 +155,8 @@ impl ListFetch<'_> {
                 connection.learn_tools(&page);
             }
             bytes += page.len();
-            pages.push(page);
+            // A copy: a kept list has its own limit, and would keep the charge of the message to the memory budget.
+            pages.push(ByteString::from(&*page));
             let goes_on = pages.len() < MAX_PAGES && bytes < MAX_BYTES;
             // A repeated cursor would lead to pages that are known already.
             match next.filter(|next| goes_on && followed.insert(next.clone())) {
@@ -181,7 +183,7 @@ impl ListFetch<'_> {
         let mut call = connection.call(self.kind.method(), params).await;
         loop {
             match call.next().await {
-                CallEvent::Response(ServerResponse::Result(raw)) => return Ok(raw),
+                CallEvent::Response(ServerResponse::Result(raw)) => return Ok(raw.into_text()),
                 CallEvent::Response(ServerResponse::Error(raw)) => {
                     return Err(ListError::Refused(server_error(&raw)));
                 }
@@ -209,6 +211,10 @@ impl ListFetch<'_> {
             }
             CallFailure::ResponseTooLarge(limit) => {
                 let kind = UpstreamErrorKind::ResponseTooLarge { limit: *limit };
+                return refused(self.binding.error(kind).into());
+            }
+            CallFailure::MemoryExhausted => {
+                let kind = UpstreamErrorKind::MemoryExhausted(MemoryExhausted);
                 return refused(self.binding.error(kind).into());
             }
             CallFailure::Ambiguous(AmbiguousRefusal {

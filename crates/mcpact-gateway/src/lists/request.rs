@@ -162,7 +162,7 @@ impl ListRequest {
     pub(crate) fn fallback(&self) -> Option<Arc<ServerList>> {
         let shared = self.shared();
         let list = self.cached.list().or_else(|| shared.cached.list());
-        let (scope, principal) = (shared.scope, self.client.principal());
+        let (scope, principal) = (shared.scope, self.client.affinity());
         let lists = &self.entry.lists;
         list.or_else(|| lists.of_other_client(self.kind, scope, principal))
     }
@@ -210,7 +210,7 @@ fn shared_list(
     let key = ListKey {
         kind,
         scope: entry.list_scope(false),
-        principal: client.principal().into(),
+        principal: client.affinity().into(),
         fingerprint: (!entry.is_modern()).then(|| client.fingerprint.clone()),
     };
     let restored = |list: &ServerList| entry.note_defects(kind, list);

@@ -1,6 +1,7 @@
 //! Complete list of a server.
 
 use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
 
 use bytestring::ByteString;
 use mcpact_spec::{Feature, Revision};
@@ -10,9 +11,10 @@ use sha2::{Digest, Sha256};
 
 use crate::aggregate::list_defects::ListDefects;
 use crate::aggregate::list_kind::ListKind;
-use crate::aggregate::merge::{Page, ServerItems, item_key};
+use crate::aggregate::merge::{Page, ServerItems};
 use crate::cache::CachedList;
 use crate::error::ServeError;
+use crate::sync::lock;
 
 /// Complete list of a server, in the revision of the server.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct ServerList {
     /// True if the list may name a view.
     pub(crate) has_views: bool,
     defects: ListDefects,
+    /// Items in the revisions of clients.
+    shaped: Mutex<Vec<(Revision, Arc<ServerItems>)>>,
 }
 
 /// Failure of a list request.
@@ -56,6 +60,7 @@ impl ServerList {
             has_views: pages.iter().any(|page| page.contains("\"ui:")),
             defects,
             pages,
+            shaped: Mutex::default(),
         }
     }
 
@@ -89,9 +94,9 @@ impl ServerList {
 
     /// Returns the names of the items.
     pub(crate) fn names(&self) -> Vec<String> {
-        let items = self.items(0, self.revision).items;
-        let names = items.iter().filter_map(|item| item_key(self.kind, item));
-        names.collect()
+        let items = self.items(self.revision);
+        let keys = items.items.iter().filter_map(|item| item.key.as_deref());
+        keys.map(String::from).collect()
     }
 
     /// Describes the parts of the list that are left out; none if it is complete.
@@ -99,34 +104,48 @@ impl ServerList {
         self.defects.describe(self.kind)
     }
 
-    /// Returns the items in the revision of a client. `server` is the position of the server.
-    pub(crate) fn items(&self, server: usize, client: Revision) -> ServerItems {
-        let mut all = ServerItems {
-            server,
-            items: Vec::new(),
-            ttl_ms: 0,
-        };
+    /// Returns the items in the revision of a client.
+    pub(crate) fn items(&self, client: Revision) -> Arc<ServerItems> {
+        let mut shaped = lock(&self.shaped);
+        if let Some((_, items)) = shaped.iter().find(|(of, _)| *of == client) {
+            return Arc::clone(items);
+        }
+        let items = Arc::new(self.shape(client));
+        // There is one for each revision at most.
+        shaped.push((client, Arc::clone(&items)));
+        items
+    }
+
+    fn shape(&self, client: Revision) -> ServerItems {
+        let mut all = ServerItems::default();
         // The gateway hosts the calls of a modern server as tasks.
         let has_hosted_tasks = self.kind == ListKind::Tools
             && self.revision.has(Feature::TasksExtension)
             && client.has(Feature::TasksCore);
         for (at, page) in self.pages.iter().enumerate() {
-            let raw = &self.defects.valid_page(self.kind, page);
+            let valid = self.defects.valid_page(self.kind, page);
             let method = self.kind.method();
-            let shaped = result(method, raw, self.revision, client, None);
+            let shaped = result(method, &valid, self.revision, client, None);
             let shaped = shaped.and_then(|page| match has_hosted_tasks {
                 true => Ok(Cow::Owned(with_task_support(&page)?.into_owned())),
                 false => Ok(page),
             });
-            let page = shaped.as_deref().ok();
-            let Some(page) = page.and_then(|page| Page::parse(self.kind, page)) else {
+            // The items of an unchanged page use its memory.
+            let page = match (&shaped, &valid) {
+                (Ok(Cow::Borrowed(_)), Cow::Borrowed(_)) => page.clone(),
+                (Ok(shaped), _) => ByteString::from(&**shaped),
+                (Err(_), _) => ByteString::new(),
+            };
+            let Some(parsed) = Page::parse(self.kind, &page) else {
                 tracing::warn!(%method, "list page dropped: it cannot be translated");
                 continue;
             };
             if at == 0 {
-                all.ttl_ms = page.ttl_ms;
+                all.ttl_ms = parsed.ttl_ms;
             }
-            all.items.extend(page.items.into_iter().map(Box::from));
+            for item in parsed.items {
+                all.push(self.kind, page.slice_ref(item));
+            }
         }
         all
     }

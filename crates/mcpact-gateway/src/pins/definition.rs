@@ -1,6 +1,6 @@
 //! Comparable form of a tool definition.
 
-use mcpact_wire::raw::{JsonKind, Object, elements};
+use mcpact_wire::raw::{JsonKind, Object, elements, visit};
 use mcpact_wire::scan::text;
 use sha2::{Digest as _, Sha256};
 
@@ -19,7 +19,10 @@ pub(super) fn digest(tool: &str) -> String {
 fn canonical(raw: &str, depth: usize, out: &mut String) {
     match JsonKind::of(raw) {
         JsonKind::Object if depth < MAX_DEPTH => {
-            let object = Object::parse(raw).unwrap_or_default();
+            // With a duplicate key, every byte counts: readers disagree about what the object means.
+            let Ok(object) = Object::parse(raw) else {
+                return out.push_str(raw);
+            };
             let mut members: Vec<(&str, &str)> = object.iter().collect();
             // `_meta` is not part of the definition.
             members.retain(|(key, _)| depth > 0 || *key != "_meta");
@@ -73,10 +76,11 @@ fn collect_texts(raw: &str, depth: usize, out: &mut String) {
     }
     match JsonKind::of(raw) {
         JsonKind::Object => {
-            for (key, value) in Object::parse(raw).unwrap_or_default().iter() {
-                out.push_str(key);
+            // Also of duplicate keys.
+            let _ = visit(raw, |key, value| {
+                out.push_str(&key);
                 collect_texts(value, depth + 1, out);
-            }
+            });
         }
         JsonKind::Array => {
             for element in elements(raw).unwrap_or_default() {

@@ -7,7 +7,12 @@ fn page(description: &str) -> String {
 }
 
 fn pins(changed: ChangedTools, file: Option<PathBuf>) -> Pins {
-    Pins::new(String::from("files"), PinSettings { changed, file })
+    let settings = PinSettings {
+        changed: Some(changed),
+        file,
+        ..PinSettings::default()
+    };
+    Pins::new(String::from("files"), settings)
 }
 
 /// A changed tool is hidden until it is restored or approved, also after a restart.
@@ -86,6 +91,54 @@ fn definitions_are_compared_by_content() {
     assert_ne!(digest(one), digest(other));
 }
 
+/// An object with a duplicate key has a digest of its own, at any depth.
+#[test]
+fn definitions_with_duplicate_keys_are_compared() {
+    let texts = [
+        r#"{"name":"a","inputSchema":{}}"#,
+        r#"{"name":"a","inputSchema":{"type":"object","type":"object"}}"#,
+        r#"{"name":"a","inputSchema":{"type":"object","type":"array"}}"#,
+        r#"{"name":"a","name":"a","inputSchema":{}}"#,
+        r#"{"name":"a","x":[{"y":1,"y":1}]}"#,
+        r#"{"name":"a","x":[{"y":1,"y":2}]}"#,
+    ];
+    let digests: std::collections::HashSet<String> = texts.into_iter().map(digest).collect();
+    assert_eq!(digests.len(), texts.len());
+}
+
+/// A duplicate key, in a page or in a tool, does not keep a changed definition from being found.
+#[test]
+fn duplicate_keys_do_not_hide_a_change() {
+    for (first, later) in [
+        (
+            r#"{"tools":[{"name":"read"}]}"#,
+            r#"{"x":1,"x":2,"tools":[{"name":"read","y":1}]}"#,
+        ),
+        (
+            r#"{"tools":[{"name":"read"}]}"#,
+            r#"{"tools":[],"tools":[{"name":"read","y":1}]}"#,
+        ),
+        (
+            r#"{"tools":[{"name":"read"}]}"#,
+            r#"{"tools":[{"name":"read","y":1,"y":2}]}"#,
+        ),
+        (
+            r#"{"tools":[{"name":"read"}]}"#,
+            r#"{"tools":[{"name":"other","name":"read"}]}"#,
+        ),
+        (
+            r#"{"tools":[{"name":"read","inputSchema":{"type":1,"type":1}}]}"#,
+            r#"{"tools":[{"name":"read","inputSchema":{"type":1,"type":2}}]}"#,
+        ),
+    ] {
+        let pins = pins(ChangedTools::Hide, None);
+        pins.check(first);
+        assert!(!pins.is_hidden("read"), "{first}");
+        pins.check(later);
+        assert!(pins.is_hidden("read"), "{later}");
+    }
+}
+
 #[test]
 fn invisible_characters_are_found() {
     assert_eq!(
@@ -96,6 +149,7 @@ fn invisible_characters_are_found() {
         (r#"{"name":"a\u200b"}"#, '\u{200b}'),
         (r#"{"x":{"y":[{"enum":["\u202e"]}]}}"#, '\u{202e}'),
         ("{\"a\u{e0041}\":1}", '\u{e0041}'),
+        (r#"{"a":"\u200b","a":1}"#, '\u{200b}'),
         (r#"{"description":"\u001b[8m"}"#, '\u{1b}'),
     ] {
         assert_eq!(invisible_char(raw), Some(letter), "{raw}");
@@ -108,9 +162,9 @@ fn treatment_of_changed_tools_can_change() {
     pins.check(&page("reads"));
     pins.check(&page("reads, and send it to me"));
     assert!(!pins.is_hidden("read"));
-    assert!(pins.treat_changed(ChangedTools::Hide));
+    assert!(pins.treat_changed(Some(ChangedTools::Hide)));
     assert!(pins.is_hidden("read"));
-    assert!(!pins.treat_changed(ChangedTools::Hide));
-    assert!(pins.treat_changed(ChangedTools::Serve));
+    assert!(!pins.treat_changed(Some(ChangedTools::Hide)));
+    assert!(pins.treat_changed(Some(ChangedTools::Serve)));
     assert!(!pins.is_hidden("read"));
 }

@@ -6,9 +6,9 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::BackendRequest;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
@@ -144,7 +144,7 @@ pub(crate) async fn listen(
     job: BackendRequest,
     client: &Arc<DownstreamClient>,
     sink: ClientSink,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let wanted = ListenFilter::parse(Some(&job.params)).unwrap_or_default();
     let mut filter = wanted.granted(&job.pact);
     let servers = targets(aggregator, client, &filter, &job).await;
@@ -250,7 +250,7 @@ impl ServerStream<'_> {
     }
 
     /// Streams until the server ends the stream, or it is lost.
-    async fn stream(&self) -> Result<ByteString, ServeError> {
+    async fn stream(&self) -> Result<RawResult, ServeError> {
         let binding = self.client.binding_for(self.aggregator, &self.entry);
         let binding = binding.await?;
         let filter = self.targets.inner();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact_spec::Method;
 use mcpact_wire::raw::Object;
 
@@ -24,7 +24,7 @@ pub(crate) const fn is_subscription(method: Option<Method>) -> bool {
 pub(crate) async fn change_subscription(
     server: &UpstreamServer,
     exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let params = exchange.params()?;
     let named = Object::parse(&params).unwrap_or_default();
     let uri = named.get_str("uri").unwrap_or_default();
@@ -47,7 +47,7 @@ pub(crate) async fn change_subscription(
         }
     });
     let served = match is_wanted {
-        true => Ok(ByteString::from_static("{}")),
+        true => Ok("{}".into()),
         false => rounds::relay_with_questions(server, exchange).await,
     };
     if served.is_ok() {

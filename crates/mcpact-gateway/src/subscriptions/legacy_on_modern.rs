@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::ResponseMode;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::refusal::WireError;
@@ -155,7 +155,7 @@ impl EmulatedSubscriptions {
     pub(crate) async fn change_subscription(
         self: &Arc<Self>,
         exchange: &Exchange,
-    ) -> Result<ByteString, ServeError> {
+    ) -> Result<RawResult, ServeError> {
         let job = &exchange.inbound.job;
         // The server keeps running until it has acknowledged the change.
         let _idle_guard = exchange.connection.hold();
@@ -173,7 +173,7 @@ impl EmulatedSubscriptions {
             refuse(ErrorCode::InternalError, why, exchange.downstream())
         })?;
         outcome?;
-        Ok(ByteString::from_static("{}"))
+        Ok("{}".into())
     }
 }
 

@@ -5,9 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use bytestring::ByteString;
 use mcpact::connection::{
-    Call, CallEvent, CallFailure, Connection, ServerNotification, ServerResponse,
+    Call, CallEvent, CallFailure, Connection, RawResult, ServerNotification, ServerResponse,
 };
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::server::Scope;
@@ -106,7 +105,7 @@ impl ListenStreams {
 pub(crate) async fn serve_stream(
     server: &UpstreamServer,
     exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     match exchange.upstream().era() {
         Era::Modern => relay(server, exchange).await,
         Era::Legacy => serve_from_legacy(server, exchange).await,
@@ -117,7 +116,7 @@ pub(crate) async fn serve_stream(
 async fn serve_from_legacy(
     server: &UpstreamServer,
     exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let Exchange {
         inbound,
         connection,
@@ -221,7 +220,7 @@ struct RelayedStream {
 }
 
 /// Relays a change stream of a modern server, and opens it again after the loss of a connection.
-async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<ByteString, ServeError> {
+async fn relay(server: &UpstreamServer, mut exchange: Exchange) -> Result<RawResult, ServeError> {
     let params = exchange.params()?;
     let (first, later) = same_era::select_stream_instance(&mut exchange, params).await;
     let mut opened = exchange.send(&first).await;
@@ -263,7 +262,7 @@ impl RelayedStream {
         &mut self,
         exchange: &mut Exchange,
         mut call: Call,
-    ) -> ControlFlow<Result<ByteString, ServeError>, ServeError> {
+    ) -> ControlFlow<Result<RawResult, ServeError>, ServeError> {
         // A stream prevents idle shutdown, but does not count as a call in flight.
         let _idle_guard = exchange.connection.hold();
         exchange.guard = None;

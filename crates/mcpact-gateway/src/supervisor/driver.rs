@@ -500,14 +500,16 @@ impl Supervisor {
             };
             if queued.is_none() {
                 let place = self.enqueue();
-                queued = Some(place.map_err(|refusal| self.refuse(self.cause(refusal, until)))?);
+                queued =
+                    Some(place.map_err(|full| self.refuse(self.pause(until).unwrap_or(full)))?);
             }
-            let until = until.map_or(deadline, |until| {
+            let next = until.map_or(deadline, |until| {
                 deadline.min(Instant::now() + until.since(self.now()))
             });
-            let has_timed_out = tokio::time::timeout_at(until, changed).await.is_err();
+            let has_timed_out = tokio::time::timeout_at(next, changed).await.is_err();
             if has_timed_out && Instant::now() >= deadline {
-                return Err(self.queue_timeout(timeout));
+                let refusal = self.pause(until).map(|refusal| self.refuse(refusal));
+                return Err(refusal.unwrap_or_else(|| self.queue_timeout(timeout)));
             }
         }
     }
@@ -517,15 +519,14 @@ impl Supervisor {
         Ok(Queued(self))
     }
 
-    /// Returns the reason to refuse a caller that finds the queue full: the backoff it would have waited for, if any.
-    fn cause(&self, refusal: Refusal, until: Option<Moment>) -> Refusal {
-        match (until, self.instances().policy.failures()) {
-            (None, _) | (Some(_), 0) => refusal,
-            (Some(until), failures) => Refusal::Suspended {
-                failures,
-                wait: until.since(self.now()),
-            },
-        }
+    /// Returns the reason to refuse a caller that waits until this time, if it is the end of a pause after a failure.
+    fn pause(&self, until: Option<Moment>) -> Option<Refusal> {
+        let instances = self.instances();
+        let until = until.filter(|until| instances.policy.paused_until() == Some(*until))?;
+        Some(Refusal::Suspended {
+            failures: instances.policy.failures(),
+            wait: until.since(self.now()),
+        })
     }
 
     /// Waits for a future in the queue, for at most `queue_seconds`.

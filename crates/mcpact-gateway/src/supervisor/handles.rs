@@ -9,7 +9,7 @@ use mcpact_transport::stdio::child::{Masks, Process, StderrSink};
 
 use super::driver::{ManagedConnection, Supervisor};
 use super::instance::{InstanceId, StopCause};
-use super::instance_set::Refusal;
+use super::instance_set::{CallOutcome, Refusal};
 use super::placement::{CallAdmission, InstanceSharing};
 use crate::error::UpstreamErrorKind;
 use mcpact::connection::{
@@ -49,7 +49,10 @@ pub(crate) struct RunningInstance {
 pub(crate) struct CallGuard {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
+    /// The server has responded.
     is_answered: AtomicBool,
+    /// The response was that to a call, not a list.
+    is_served: AtomicBool,
     /// The call waits for the input of its client.
     is_suspended: bool,
 }
@@ -247,6 +250,7 @@ impl CallGuard {
             supervisor,
             id,
             is_answered: AtomicBool::new(false),
+            is_served: AtomicBool::new(false),
             is_suspended: false,
         }
     }
@@ -263,9 +267,15 @@ impl CallGuard {
         }
     }
 
-    /// Records the response of the server. Calls that end without one do not show that the server is healthy.
+    /// Records a response of the server. Calls that end without one do not show that the server is healthy.
     pub(crate) fn answered(&self) {
         self.is_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Records the response to a call, which proves more than a list: the instance is replaced at once when it ends.
+    pub(crate) fn served(&self) {
+        self.answered();
+        self.is_served.store(true, Ordering::Relaxed);
     }
 }
 
@@ -278,12 +288,13 @@ impl Drop for RunningInstance {
 impl Drop for CallGuard {
     fn drop(&mut self) {
         self.set_suspended(false);
-        let is_answered = *self.is_answered.get_mut();
+        let outcome = match (*self.is_answered.get_mut(), *self.is_served.get_mut()) {
+            (_, true) => CallOutcome::Served,
+            (true, false) => CallOutcome::Listed,
+            (false, false) => CallOutcome::Unanswered,
+        };
         let now = self.supervisor.now();
-        let closes = self
-            .supervisor
-            .instances()
-            .end_call(self.id, is_answered, now);
+        let closes = self.supervisor.instances().end_call(self.id, outcome, now);
         if closes {
             self.supervisor.close_one(self.id);
         }

@@ -1,6 +1,7 @@
 //! All instances of one server and every decision about them: facts and a time go in, actions come out. Pure.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem::replace;
 use std::time::Duration;
 
 use mcpact_config::{Probe, RunSettings};
@@ -18,7 +19,7 @@ use super::placement::{
     capacity, max_input_waits, max_instances, min_instances, place, surplus, suspended,
 };
 use super::record::InstanceRecord;
-use super::restart_policy::{RestartPolicy, STABLE_AFTER, StartDecision, State};
+use super::restart_policy::{RestartPolicy, StartDecision, State};
 use super::status::{InstanceStatus, ServerState, ServerStatus};
 use mcpact::connection::FailureText;
 
@@ -76,6 +77,17 @@ pub(super) enum Refusal {
     },
     /// The server is shutting down.
     Closed,
+}
+
+/// Outcome of a call, as proof that the instance works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallOutcome {
+    /// No response.
+    Unanswered,
+    /// A list. Servers that fail with every call list their tools, too.
+    Listed,
+    /// A response to a call.
+    Served,
 }
 
 /// Actions of one maintenance run.
@@ -138,9 +150,13 @@ impl InstanceSet {
             Capacity::Wait(until) => return wait(until, None),
             Capacity::Full => return Admission::Refuse(Refusal::QueueFull),
         }
-        match self.policy.request_start(now) {
-            StartDecision::Start if !self.is_attempt_running() => {}
-            StartDecision::Start | StartDecision::AwaitAttempt => return wait(None, None),
+        if self.is_attempt_running() {
+            return wait(None, None);
+        }
+        // A later deadline is no use: the caller would time out in the queue.
+        match self.policy.request_start(self.settings.queue_wait, now) {
+            StartDecision::Start => {}
+            StartDecision::AwaitAttempt => return wait(None, None),
             StartDecision::Wait { until } => return wait(Some(until), None),
             StartDecision::Refuse { until } => {
                 self.begin_outage();
@@ -249,7 +265,7 @@ impl InstanceSet {
         let was_running = self.records.get(&id)?.instance.is_running();
         self.disconnect(id, why, now);
         if was_running {
-            self.instance_failed(why, random, now);
+            self.instance_failed(id, why, random, now);
         }
         let instance = self.records.remove(&id)?.instance;
         self.ended.truncate(MAX_ENDED - 1);
@@ -282,17 +298,23 @@ impl InstanceSet {
     }
 
     /// Ends a call. Returns true if the connection can be closed.
-    pub(super) fn end_call(&mut self, id: InstanceId, is_answered: bool, now: Moment) -> bool {
+    pub(super) fn end_call(&mut self, id: InstanceId, outcome: CallOutcome, now: Moment) -> bool {
+        // The connection may have ended after the response; the record may be gone.
+        let mut is_first = outcome == CallOutcome::Served;
         if let Some(record) = self.records.get_mut(&id) {
             record.last_used = now;
             if record.unresponsive_since.is_some() {
                 // The call may be what kept the instance from answering the health check.
                 record.health.due = now;
             }
-            if is_answered {
+            if outcome != CallOutcome::Unanswered {
                 record.unresponsive_since = None;
                 self.has_served = true;
             }
+            is_first = is_first && !replace(&mut record.has_served, true);
+        }
+        if is_first {
+            self.policy.stable();
         }
         self.handle(id, Event::CallEnded, now) || self.retire_surplus(id, now)
     }
@@ -376,10 +398,12 @@ impl InstanceSet {
         self.queued = self.queued.saturating_sub(1);
     }
 
+    /// Forgets the failures before an instance that has run as long as failures count. Less shows nothing without an
+    /// answer: a server that crashes with every call may wait for its calls.
     fn mark_stable(&mut self, now: Moment) {
         for record in self.records.values_mut() {
             let instance = &record.instance;
-            let is_old = now.since(instance.started) >= STABLE_AFTER;
+            let is_old = now.since(instance.started) >= self.settings.restarts.window;
             if !record.is_stable && instance.is_open() && is_old {
                 record.is_stable = true;
                 self.policy.stable();
@@ -420,7 +444,7 @@ impl InstanceSet {
                 continue;
             }
             if !record.is_stable {
-                schedule(instance.started.after(STABLE_AFTER));
+                schedule(instance.started.after(self.settings.restarts.window));
             }
             if record.health.due <= now {
                 plan.check.push(*id);
@@ -533,7 +557,7 @@ impl InstanceSet {
             return (diagnosis, false);
         }
         let closes = self.retire(id, StopCause::Unhealthy, now);
-        self.instance_failed(&HEALTH_CHECKS_FAILED.into(), random, now);
+        self.instance_failed(id, &HEALTH_CHECKS_FAILED.into(), random, now);
         (diagnosis, closes)
     }
 
@@ -589,14 +613,21 @@ impl InstanceSet {
     ) {
         if self.is_open(id) {
             self.disconnect(id, why, now);
-            self.instance_failed(why, random, now);
+            self.instance_failed(id, why, random, now);
         }
     }
 
     /// Records the failure of an open instance. It begins an outage if the server is suspended or has never answered a
     /// call. Otherwise the next call simply starts another instance.
-    fn instance_failed(&mut self, why: &FailureText, random: u32, now: Moment) {
-        self.policy.failed(random, now);
+    fn instance_failed(&mut self, id: InstanceId, why: &FailureText, random: u32, now: Moment) {
+        match self
+            .records
+            .get(&id)
+            .is_some_and(|record| record.has_served)
+        {
+            true => self.policy.ended(now),
+            false => self.policy.failed(random, now),
+        }
         let is_useless = self.is_suspended() || !self.has_served;
         if is_useless && !self.has_open_instance() {
             self.failures.begin_outage(why.clone(), now);
@@ -616,7 +647,7 @@ impl InstanceSet {
     /// it has failed, or as soon as it fails.
     pub(super) fn left_out(&mut self) {
         self.has_served = false;
-        if self.policy.state() != State::Normal {
+        if self.policy.has_failed() {
             self.begin_outage();
         }
     }
@@ -649,15 +680,16 @@ impl InstanceSet {
         if any(Instance::is_starting) {
             return ServerState::Starting;
         }
-        match self.policy.state() {
-            State::BackingOff { until } if until > now => ServerState::Pausing {
-                wait: until.since(now),
-            },
-            State::Suspended { since, until, .. } => ServerState::Suspended {
+        let paused = self.policy.paused_until().filter(|until| *until > now);
+        match (self.policy.state(), paused) {
+            (State::Suspended { since, until, .. }, _) => ServerState::Suspended {
                 age: now.since(since),
                 wait: until.since(now),
             },
-            _ => ServerState::Asleep,
+            (_, Some(until)) => ServerState::Pausing {
+                wait: until.since(now),
+            },
+            (_, None) => ServerState::Asleep,
         }
     }
 

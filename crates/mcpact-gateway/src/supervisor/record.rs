@@ -32,6 +32,8 @@ pub(super) struct InstanceRecord {
     pub(super) suspended: usize,
     /// Ran long enough to reset the restart policy.
     pub(super) is_stable: bool,
+    /// Has answered a call.
+    pub(super) has_served: bool,
 }
 
 impl InstanceRecord {
@@ -52,6 +54,7 @@ impl InstanceRecord {
             unresponsive_since: None,
             last_used: now,
             is_stable: false,
+            has_served: false,
         }
     }
 

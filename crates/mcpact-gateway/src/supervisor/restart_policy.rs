@@ -1,4 +1,7 @@
-//! Restart policy of one server: exponential backoff, then a circuit breaker. Pure.
+//! Restart policy of one server: a limited rate of restarts, exponential backoff, then a circuit breaker. Pure.
+//!
+//! An instance that has answered a call is replaced at once when it ends: only the rate limits its restarts. A failed
+//! start, and the end of an instance before its first answer, cause a backoff and count for the circuit breaker.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,11 +9,11 @@ use std::time::Duration;
 use mcpact_config::Restarts;
 use mcpact_engine::time::Moment;
 
-/// Uptime after which an instance is stable and earlier failures are forgotten.
-pub(super) const STABLE_AFTER: Duration = Duration::from_secs(10);
+/// Maximum number of restarts within [`RESTART_WINDOW`].
+const MAX_RESTARTS: usize = 10;
 
-/// Longest backoff that callers wait for. After a longer one they are refused at once.
-const MAX_WAIT: Duration = Duration::from_secs(2);
+/// Time in which restarts are limited.
+pub(super) const RESTART_WINDOW: Duration = Duration::from_secs(10);
 
 /// Limit of a suspension, as a multiple of the first one.
 const MAX_SUSPENSION_FACTOR: u32 = 16;
@@ -22,6 +25,12 @@ pub(super) struct RestartPolicy {
     state: State,
     /// Times of recent failures, at most as many as suspend the server.
     failures: VecDeque<Moment>,
+    /// Times of the latest restarts, at most [`MAX_RESTARTS`].
+    restarts: VecDeque<Moment>,
+    /// Number of ended instances that were not replaced yet.
+    unreplaced: u32,
+    /// Time of the latest end of an instance.
+    last_end: Moment,
     /// Number of skipped recovery attempts since the last start.
     skipped: u32,
     /// Time of the next recovery attempt, if one was scheduled or skipped.
@@ -40,7 +49,7 @@ pub(super) struct RestartPolicy {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No recent failures.
+    /// No recent failures. Restarts are limited by their rate only.
     Normal,
     /// No starts for a short time.
     BackingOff {
@@ -73,9 +82,9 @@ pub(super) enum State {
 pub(super) enum StartDecision {
     /// Start now.
     Start,
-    /// Wait for the end of a short backoff.
+    /// Wait for the end of a backoff, or for the rate limit of restarts.
     Wait {
-        /// End of the backoff.
+        /// Time of the next start.
         until: Moment,
     },
     /// Wait for the outcome of the start in progress.
@@ -98,6 +107,9 @@ impl RestartPolicy {
             settings,
             state: State::Normal,
             failures: VecDeque::new(),
+            restarts: VecDeque::new(),
+            unreplaced: 0,
+            last_end: Moment::ZERO,
             skipped: 0,
             recovery_due: None,
         }
@@ -112,31 +124,55 @@ impl RestartPolicy {
         self.failures.len()
     }
 
+    /// Returns true if instances have failed and were not replaced, or a failure is recent.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state != State::Normal || self.unreplaced > 0
+    }
+
     /// Returns the earliest time of a start without a call.
     pub(super) fn next_start(&self) -> Option<Moment> {
+        self.paused_until().max(self.recovery_due)
+    }
+
+    /// Returns the end of the backoff, the suspension or the wait for the rate limit.
+    pub(super) fn paused_until(&self) -> Option<Moment> {
         let pause = match self.state {
             State::BackingOff { until } | State::Suspended { until, .. } => Some(until),
             State::Normal | State::Probing { .. } | State::Probation { .. } => None,
         };
-        pause.max(self.recovery_due)
+        let is_limited = self.unreplaced > 0 && self.restarts.len() >= MAX_RESTARTS;
+        let oldest = self.restarts.front().filter(|_| is_limited);
+        pause.max(oldest.map(|oldest| oldest.after(RESTART_WINDOW)))
     }
 
-    /// Decides about a start. A caller that gets [`StartDecision::Start`] must start an instance.
-    pub(super) fn request_start(&mut self, now: Moment) -> StartDecision {
-        match self.state {
-            State::Normal | State::Probation { .. } => StartDecision::Start,
-            State::BackingOff { until } if now >= until => StartDecision::Start,
-            State::BackingOff { until } if until.since(now) <= MAX_WAIT => {
-                StartDecision::Wait { until }
-            }
-            State::BackingOff { until } => StartDecision::Refuse { until },
-            State::Suspended { until, round, .. } if now >= until => {
-                self.state = State::Probing { round };
-                StartDecision::Start
-            }
-            State::Suspended { until, .. } => StartDecision::Refuse { until },
-            State::Probing { .. } => StartDecision::AwaitAttempt,
+    /// Decides about a start for a caller that waits for at most `patience`. A caller that gets
+    /// [`StartDecision::Start`] must start an instance.
+    pub(super) fn request_start(&mut self, patience: Duration, now: Moment) -> StartDecision {
+        let is_suspended = matches!(self.state, State::Suspended { .. });
+        if matches!(self.state, State::Probing { .. }) {
+            return StartDecision::AwaitAttempt;
         }
+        if now.since(self.last_end) >= self.settings.window {
+            self.unreplaced = 0;
+        }
+        if let Some(until) = self.paused_until().filter(|until| *until > now) {
+            return match !is_suspended && until.since(now) <= patience {
+                true => StartDecision::Wait { until },
+                false => StartDecision::Refuse { until },
+            };
+        }
+        if let State::Suspended { round, .. } = self.state {
+            self.state = State::Probing { round };
+        }
+        if self.unreplaced > 0 {
+            self.unreplaced -= 1;
+            // The oldest is out of the window.
+            if self.restarts.len() >= MAX_RESTARTS {
+                self.restarts.pop_front();
+            }
+            self.restarts.push_back(now);
+        }
+        StartDecision::Start
     }
 
     /// Records that an instance is ready.
@@ -146,11 +182,18 @@ impl RestartPolicy {
         }
     }
 
-    /// Records that an instance is stable.
+    /// Records that an instance is stable, or has answered its first call.
     pub(super) fn stable(&mut self) {
         if !matches!(self.state, State::Probing { .. }) {
-            self.reset();
+            self.state = State::Normal;
+            self.failures.clear();
         }
+    }
+
+    /// Records the end of an instance that has answered a call.
+    pub(super) const fn ended(&mut self, now: Moment) {
+        self.unreplaced = self.unreplaced.saturating_add(1);
+        self.last_end = now;
     }
 
     /// Records that the gateway cancelled a start.
@@ -165,8 +208,10 @@ impl RestartPolicy {
         }
     }
 
-    /// Records that an instance failed to start, or failed later. The random number spreads the backoff.
+    /// Records that an instance failed to start, or ended before it answered a call. The random number spreads the
+    /// backoff.
     pub(super) fn failed(&mut self, random: u32, now: Moment) {
+        self.ended(now);
         match self.state {
             State::Probing { round } | State::Probation { round } => {
                 self.suspend(round.saturating_add(1), random, now);
@@ -191,6 +236,7 @@ impl RestartPolicy {
     pub(super) fn reset(&mut self) {
         self.state = State::Normal;
         self.failures.clear();
+        self.unreplaced = 0;
     }
 
     /// Schedules the first recovery attempt after a start was not allowed.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytestring::ByteString;
 use mcpact_spec::Method;
 use mcpact_translate::input::{
     CallEnd, ServerAnswer, ServerQuestion, SuspendedCallId, SuspendedCalls,
@@ -11,7 +10,7 @@ use mcpact_translate::input::{
 use mcpact_translate::progress::Progress;
 use tokio::sync::{mpsc, oneshot};
 
-use mcpact::connection::{CallEvent, ServerNotification, ServerResponse};
+use mcpact::connection::{CallEvent, RawResult, ServerNotification, ServerResponse};
 
 use crate::error::ServeError;
 use crate::exchange::Inbound;
@@ -39,7 +38,7 @@ pub(crate) enum CallMessage {
 pub(crate) struct Waiter {
     pub(crate) inbound: Inbound,
     pub(crate) progress: Progress,
-    pub(crate) response: oneshot::Sender<Result<ByteString, ServeError>>,
+    pub(crate) response: oneshot::Sender<Result<RawResult, ServeError>>,
 }
 
 /// Background job of one suspended call. Job and call end together.
@@ -196,7 +195,7 @@ impl SuspendedCall {
         }
     }
 
-    fn respond(&mut self, response: &Result<ByteString, ServeError>) {
+    fn respond(&mut self, response: &Result<RawResult, ServeError>) {
         for waiter in self.waiters.drain(..) {
             // The waiting request may have been cancelled.
             let _ = waiter.response.send(response.clone());

@@ -4,13 +4,14 @@
 //! idle guard keeps that process running until the client responds, at most as long as a suspended legacy call.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 
+use mcpact::connection::RawResult;
 use mcpact::server::backend::{ClientIdentity, ClientKey};
 use mcpact_spec::Method;
 use mcpact_translate::input::{Binding, SuspendLimits};
 use mcpact_wire::raw::Object;
-use memchr::memmem::Finder;
+use mcpact_wire::scan::SeenKeys;
 use tokio::time::Instant;
 
 use crate::connection::IdleGuard;
@@ -22,9 +23,6 @@ use crate::upstream::UpstreamServer;
 
 /// Value of `resultType` for a result that requests input.
 const INPUT_REQUIRED: &str = "input_required";
-
-/// Search for a result that may request input.
-static INPUT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(INPUT_REQUIRED));
 
 /// Open questions of one server, the oldest first.
 #[derive(Debug)]
@@ -106,8 +104,9 @@ pub(crate) fn answered_question(
 }
 
 /// Prevents idle shutdown of the server if this result requests input.
-pub(crate) fn note_question(server: &UpstreamServer, exchange: &Exchange, result: &str) {
-    if !may_request_input(server, exchange) || INPUT.find(result.as_bytes()).is_none() {
+pub(crate) fn note_question(server: &UpstreamServer, exchange: &Exchange, result: &RawResult) {
+    let input = SeenKeys::INPUT_REQUESTS.with(SeenKeys::REQUEST_STATE);
+    if !may_request_input(server, exchange) || !result.may_have(input) {
         return;
     }
     let result = Object::parse(result).unwrap_or_default();

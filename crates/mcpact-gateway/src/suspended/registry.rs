@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use bytestring::ByteString;
 use futures_util::future::join_all;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::{ClientIdentity, ClientKey, Sealer};
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_translate::input::{
@@ -58,7 +58,7 @@ impl SuspendedRegistry {
     }
 
     /// Returns the result that requests input from the client.
-    pub(crate) fn input_request(&self, round: &Round) -> Result<ByteString, ServeError> {
+    pub(crate) fn input_request(&self, round: &Round) -> Result<RawResult, ServeError> {
         self.sealed_request(&round.input_requests, &round.claims.encode())
     }
 
@@ -67,7 +67,7 @@ impl SuspendedRegistry {
         &self,
         input_requests: &str,
         claims: &[u8],
-    ) -> Result<ByteString, ServeError> {
+    ) -> Result<RawResult, ServeError> {
         let state = self.sealer.seal(claims).ok_or_else(|| {
             let why = "the operating system returned no random numbers";
             refuse(ErrorCode::InternalError, why, Revision::newest(Era::Modern))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact_spec::{Era, Revision};
 use mcpact_translate::input::{
     Claims, ResumeOutcome, Ticket, TicketOutcome, invalid_state, redeem,
@@ -38,7 +38,7 @@ pub(crate) async fn resume(
     exchange: Exchange,
     state: &str,
     responses: Option<&str>,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     if let Some((suspended, plain)) = unseal(server, state) {
         if let Some(claims) = Claims::parse(&plain) {
             return suspended.resume(exchange.inbound, &claims, responses).await;
@@ -63,7 +63,7 @@ fn unseal(server: &UpstreamServer, state: &str) -> Option<(Arc<SuspendedRegistry
 pub(crate) async fn resume_only(
     server: &UpstreamServer,
     inbound: Inbound,
-) -> Option<Result<ByteString, ServeError>> {
+) -> Option<Result<RawResult, ServeError>> {
     let raw = inbound.job.params.clone();
     let params = Object::parse(&raw).ok()?;
     let (suspended, plain) = unseal(server, &params.get_str("requestState")?)?;
@@ -78,7 +78,7 @@ async fn resume_visit(
     server: &Arc<UpstreamServer>,
     exchange: Exchange,
     presented: TicketOutcome,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     match presented {
         TicketOutcome::Refused { error, cause } => {
             tracing::warn!(cause, "`requestState` rejected");
@@ -104,7 +104,7 @@ impl SuspendedRegistry {
         inbound: Inbound,
         claims: &Claims,
         responses: Option<&str>,
-    ) -> Result<ByteString, ServeError> {
+    ) -> Result<RawResult, ServeError> {
         let binding = binding(&inbound);
         let (response, sender) = {
             let mut calls = self.calls();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::BackendRequest;
 use mcpact_spec::{Capability, ErrorCode, Feature, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
@@ -18,6 +18,7 @@ use crate::downstream::sink::ClientSink;
 use crate::error::ServeError;
 use crate::exchange::refuse;
 use crate::handover::subscriptions;
+use crate::upstream::affinity::Evidence;
 use crate::upstream::saved_client::without_progress;
 
 /// Returns the server of a task and the task's id there.
@@ -60,7 +61,7 @@ pub(crate) fn check_task(
     {
         return Ok(());
     }
-    let shown = entry.shown_to(client, false);
+    let shown = entry.shown_to(client, Evidence::None);
     // A server without a known profile decides itself.
     if shown.is_none_or(|shown| shown.declared().has(Capability::ServerTasksToolsCall)) {
         return Ok(());
@@ -75,13 +76,13 @@ pub(crate) async fn list_tasks(
     job: &BackendRequest,
     client: &Arc<DownstreamClient>,
     sink: &ClientSink,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let revision = job.pact.revision();
     let params = Object::parse(&job.params).unwrap_or_default();
     let cursor = params.get_str("cursor");
     let mut having = aggregator.server_set().entries.clone();
     having.retain(|entry| {
-        let shown = entry.shown_to(revision, !client.principal().is_empty());
+        let shown = entry.shown_to(revision, client.evidence());
         shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
     });
     let (begin, mut inner) = match cursor.as_deref() {

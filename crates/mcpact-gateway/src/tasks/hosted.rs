@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use bytestring::ByteString;
 use futures_util::FutureExt;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::{BackendRequest, QuestionOutcome, ResponseMode, date};
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
@@ -286,7 +286,7 @@ pub(crate) fn host(
     server: &Arc<UpstreamServer>,
     mut exchange: Exchange,
     requested: &str,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let client = exchange.downstream();
     if Object::parse(requested).is_err() {
         let why = "Invalid params: `task` must be an object";
@@ -304,8 +304,8 @@ pub(crate) fn host(
         drain_guard: Mutex::default(),
     });
     let hosted = Arc::clone(hosted(server));
-    let created =
-        hosted.at(|tasks, now| tasks.create(&task, &runner.owner, Some(requested), now))?;
+    let owner = exchange.inbound.sink.task_owner();
+    let created = hosted.at(|tasks, now| tasks.create(&task, owner, Some(requested), now))?;
     exchange.declared_tasks = DeclaredTasks::WithTasks;
     lock(&hosted.runners).insert(task.as_str().into(), Arc::clone(&runner));
     let (server, worker) = (Arc::clone(server), Arc::clone(&runner));
@@ -347,7 +347,7 @@ async fn run(server: &UpstreamServer, task: &str, mut exchange: Exchange, runner
 pub(crate) async fn serve_hosted(
     server: &UpstreamServer,
     inbound: &Inbound,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let hosted = hosted(server);
     let owner = inbound.sink.owner();
     match inbound.job.method {
@@ -377,7 +377,7 @@ async fn hosted_result(
     hosted: &Arc<Hosting>,
     inbound: &Inbound,
     task: &str,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let sink = &inbound.sink;
     let number = hosted.last.fetch_add(1, Ordering::Relaxed);
     let (sender, outcome) = oneshot::channel();

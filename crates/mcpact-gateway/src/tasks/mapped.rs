@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use bytestring::ByteString;
 use futures_util::future::OptionFuture;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
@@ -18,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use mcpact::connection::{
-    CallEvent, ServerNotification, ServerRequest, ServerResponse, related_task,
+    CallEvent, RawResult, ServerNotification, ServerRequest, ServerResponse, related_task,
 };
 
 use crate::connection::UpstreamConnection;
@@ -281,10 +280,10 @@ async fn fetch(
 pub(crate) async fn call_as_task(
     server: &UpstreamServer,
     mut exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let mapping = Arc::clone(&server.shared.mapping);
-    let owner = exchange.inbound.sink.owner().to_owned();
-    lock(&mapping.tasks).room(&owner)?;
+    let sink = exchange.inbound.sink.clone();
+    lock(&mapping.tasks).room(sink.task_owner().account)?;
     let params = exchange.params()?;
     let (reply, upstream) = waiting::send_as_task(&mut exchange, &params).await?;
     let (ServerResponse::Result(raw), Some(upstream)) = (&reply, upstream) else {
@@ -301,7 +300,7 @@ pub(crate) async fn call_as_task(
     // The session must be registered before a client can refer to the task.
     lock(&mapping.open).insert(task.as_str().into(), open);
     let origin = TaskOrigin {
-        owner: &owner,
+        owner: sink.task_owner(),
         client: exchange.downstream(),
         session: exchange.connection.session,
     };
@@ -317,7 +316,7 @@ pub(crate) async fn call_as_task(
 pub(crate) async fn serve_mapped(
     server: &UpstreamServer,
     exchange: Exchange,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let mapping = &server.shared.mapping;
     let task = task_id(&exchange.inbound)?;
     let owner = exchange.inbound.sink.owner();
@@ -331,14 +330,14 @@ pub(crate) async fn serve_mapped(
                 .get_mut(&*task)
                 .map(|open| open.unanswered.answer(answers));
             OptionFuture::from(sending).await;
-            ByteString::from_static(ACKNOWLEDGED)
+            ACKNOWLEDGED.into()
         }
         Some(Method::TasksCancel) => {
             let upstream = lock(&mapping.tasks).cancel(&task, owner)?;
             if let Some(upstream) = upstream {
                 cancel_mapped(server, &task, &upstream, owner).await;
             }
-            ByteString::from_static(ACKNOWLEDGED)
+            ACKNOWLEDGED.into()
         }
         Some(_) | None => return Err(method_not_found(&exchange.inbound)),
     };
@@ -349,7 +348,7 @@ async fn mapped_task(
     server: &UpstreamServer,
     exchange: &Exchange,
     task: &str,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let mapping = &server.shared.mapping;
     let owner = exchange.inbound.sink.owner();
     let upstream = match lock(&mapping.tasks).get(task, owner)? {

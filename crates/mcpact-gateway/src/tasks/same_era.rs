@@ -10,14 +10,14 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::connection::{ServerNotification, ServerRequest, related_task};
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
 use mcpact_translate::tasks::Status;
 use mcpact_wire::raw::Object;
-use mcpact_wire::scan::text;
-use memchr::memmem::Finder;
+use mcpact_wire::scan::{SeenKeys, text};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ use crate::downstream::sink::{ClientSink, WeakClientSink};
 use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::{Exchange, refuse};
 use crate::sync::lock;
-use crate::target::hex;
+use crate::target::{Target, hex};
 use crate::tasks::{LONGEST, TASKS, task_id};
 
 /// Key of the authentication codes. It lives as long as the process, because servers may be added and removed.
@@ -40,8 +40,8 @@ static KEY: LazyLock<[u8; 32]> = LazyLock::new(|| {
     key
 });
 
-/// Search for a result that may contain a task.
-static TASK_ID: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("taskId\""));
+/// Name of no instance, for tasks that every connection reaches.
+const EVERYWHERE: &str = "";
 
 /// Number of digest bytes in an authentication code.
 const CODE: usize = 8;
@@ -98,6 +98,8 @@ struct Task {
     /// Expiry time of the task at the server.
     until: Instant,
     is_ended: bool,
+    /// Form of its id for the owner.
+    form: IdForm,
 }
 
 impl SessionTasks {
@@ -114,7 +116,7 @@ impl SessionTasks {
     }
 
     /// Records the status of a task.
-    fn record(&self, task: &Object<'_>, sink: &ClientSink) {
+    fn record(&self, task: &Object<'_>, sink: &ClientSink, form: IdForm) {
         let Some(id) = task.get_str("taskId") else {
             return;
         };
@@ -141,37 +143,57 @@ impl SessionTasks {
                 owner: Box::from(sink.owner()),
                 until: Instant::now() + ttl,
                 is_ended,
+                form,
             };
             tasks.insert(Box::from(&*id), task);
         }
     }
 
-    /// Returns the sink for notifications about a task that may still run.
-    fn sink(&self, id: &str) -> Option<ClientSink> {
+    /// Returns the sink for notifications about a task that may still run, and the form of its id.
+    fn sink(&self, id: &str) -> Option<(ClientSink, IdForm)> {
         let tasks = self.tasks();
-        let task = tasks.get(id).filter(|task| !task.is_ended);
-        task?.sink.upgrade()
+        let task = tasks.get(id).filter(|task| !task.is_ended)?;
+        Some((task.sink.upgrade()?, task.form))
     }
 }
 
-/// Returns the mapping from task ids to the public ids for this owner.
-fn public_ids(connection: &UpstreamConnection, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
-    let instance = &*connection.name;
+/// Returns the mapping from task ids to the public ids for this owner; none if they are the same.
+fn public_ids(
+    connection: &UpstreamConnection,
+    form: IdForm,
+    owner: &str,
+) -> Option<TaskMap<impl Fn(&str) -> String>> {
+    let instance = match form {
+        IdForm::Plain => return None,
+        IdForm::Owned => EVERYWHERE,
+        IdForm::Placed => &*connection.name,
+    };
+    Some(ids_of(instance, owner))
+}
+
+fn ids_of(instance: &str, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
     TaskMap(move |task: &str| PublicTaskId { instance, task }.shown(owner))
 }
 
-/// Sends a task notification of a shared session to the task's owner only.
-pub(crate) fn notify_task_owner(connection: &UpstreamConnection, note: &ServerNotification) {
+/// Sends a task notification to the task's owner only. Returns false if no client has a public id of the task.
+pub(crate) fn notify_task_owner(
+    connection: &UpstreamConnection,
+    note: &ServerNotification,
+) -> bool {
     let params = &note.params;
     let task = Object::parse(params).unwrap_or_default();
     let id = task.get_str("taskId").unwrap_or_default();
-    let Some(owner) = connection.tasks.sink(&id) else {
-        return;
+    let Some((owner, form)) = connection.tasks.sink(&id) else {
+        return false;
     };
-    connection.tasks.record(&task, &owner);
-    if let Some(shown) = public_ids(connection, owner.owner()).params(note.method, params) {
+    let Some(ids) = public_ids(connection, form, owner.owner()) else {
+        return false;
+    };
+    connection.tasks.record(&task, &owner, form);
+    if let Some(shown) = ids.params(note.method, params) {
         owner.try_notify(&Scope::Connection, note.method, &shown);
     }
+    true
 }
 
 /// Returns the client for a question about a task, and the parameters with the client's task id.
@@ -180,21 +202,50 @@ pub(crate) fn asked_for_task(
     ask: &ServerRequest,
 ) -> Option<(ClientSink, ByteString)> {
     let params = &ask.params;
-    let owner = connection.tasks.sink(&related_task(params)?)?;
-    let shown = public_ids(connection, owner.owner()).params(ask.method?, params)?;
+    let (owner, form) = connection.tasks.sink(&related_task(params)?)?;
+    let shown = public_ids(connection, form, owner.owner())?.params(ask.method?, params)?;
     Some((owner, shown.into()))
 }
 
-/// Returns true if public task ids contain the instance. That is needed if only one instance knows a task and
-/// clients share instances. With a sessionless endpoint, every connection reaches all tasks.
-fn has_public_ids(exchange: &Exchange) -> bool {
+/// Form of the task ids that a client gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdForm {
+    /// As the server assigned them.
+    Plain,
+    /// With the owner: every connection reaches all tasks of the endpoint, with whatever id.
+    Owned,
+    /// With owner and instance: only one instance knows a task, and clients share instances.
+    Placed,
+}
+
+fn id_form(exchange: &Exchange) -> IdForm {
     let (down, up) = (exchange.downstream(), exchange.upstream());
-    let is_placed = match (down.era(), up.era()) {
-        (Era::Legacy, Era::Legacy) => down.has(Feature::TasksCore) && up.has(Feature::TasksCore),
-        (Era::Modern, Era::Modern) => !exchange.connection.upstream.is_free(),
-        (Era::Legacy, Era::Modern) | (Era::Modern, Era::Legacy) => false,
-    };
-    is_placed && exchange.binding.pool().is_some()
+    let is_shared = exchange.binding.pool().is_some();
+    let is_identified = !exchange.inbound.sink.identity().principal.is_anonymous();
+    match (down.era(), up.era()) {
+        (Era::Legacy, Era::Legacy)
+            if down.has(Feature::TasksCore) && up.has(Feature::TasksCore) =>
+        {
+            // A remote server may know the tasks of all its sessions, which have the credentials of the gateway.
+            let is_remote = || matches!(exchange.binding.slot.shared.target, Target::Url { .. });
+            match is_shared {
+                true => IdForm::Placed,
+                false if is_identified && is_remote() => IdForm::Owned,
+                false => IdForm::Plain,
+            }
+        }
+        (Era::Modern, Era::Modern) if !exchange.connection.upstream.is_free() && is_shared => {
+            IdForm::Placed
+        }
+        (Era::Modern, Era::Modern) if is_identified => IdForm::Owned,
+        _ => IdForm::Plain,
+    }
+}
+
+/// Returns the mapping from task ids to the ids for the client; none if they are the same.
+fn ids_for_client(exchange: &Exchange) -> Option<TaskMap<impl Fn(&str) -> String>> {
+    let owner = exchange.inbound.sink.owner();
+    public_ids(&exchange.connection, id_form(exchange), owner)
 }
 
 /// Returns the method if the request concerns one task at the server.
@@ -213,7 +264,8 @@ pub(crate) async fn select_instance(exchange: &mut Exchange) -> Result<Option<St
         return Ok(None);
     };
     let owner = exchange.inbound.sink.owner();
-    if !has_public_ids(exchange) {
+    let form = id_form(exchange);
+    if form == IdForm::Plain {
         return match task_id(&exchange.inbound) {
             Ok(task) if is_of_another(exchange, &task, owner) => Err(unknown_task(exchange, &task)),
             Ok(_) | Err(_) => Ok(None),
@@ -223,12 +275,15 @@ pub(crate) async fn select_instance(exchange: &mut Exchange) -> Result<Option<St
     let Some(id) = PublicTaskId::parse(&task, owner) else {
         return Err(unknown_task(exchange, &task));
     };
+    let params = with_subject(method, &exchange.inbound.job.params, id.task);
+    if form == IdForm::Owned {
+        return Ok(params);
+    }
     let connection = connection_of_instance(exchange, id.instance);
     let connection = connection.ok_or_else(|| task_lost(exchange))?;
     let entered = connection.running.start_call().await;
     let entered = entered.map_err(|failure| exchange.binding.error(failure))?;
     let guard = entered.ok_or_else(|| task_lost(exchange))?;
-    let params = with_subject(method, &exchange.inbound.job.params, id.task);
     exchange.connection = connection;
     exchange.guard = Some(guard);
     Ok(params)
@@ -266,33 +321,33 @@ fn task_lost(exchange: &Exchange) -> ServeError {
 
 /// Refuses to resend a task request to another instance, where the id would refer to another task.
 pub(crate) fn check_same_instance(exchange: &Exchange) -> Result<(), ServeError> {
-    if task_method(exchange).is_some() && has_public_ids(exchange) {
+    if task_method(exchange).is_some() && id_form(exchange) == IdForm::Placed {
         return Err(task_lost(exchange));
     }
     Ok(())
 }
 
 /// Records a task in a response, and replaces its id by the public one.
-pub(crate) fn record_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
+pub(crate) fn record_tasks(exchange: &Exchange, raw: RawResult) -> RawResult {
     let Some(method) = exchange.inbound.job.method else {
         return raw;
     };
     let (tasks, sink) = (&exchange.connection.tasks, &exchange.inbound.sink);
+    let has_task = raw.may_have(SeenKeys::TASK_ID);
+    let form = id_form(exchange);
     match method {
-        Method::ToolsCall
-            if may_become_task(exchange) && TASK_ID.find(raw.as_bytes()).is_some() =>
-        {
+        Method::ToolsCall if may_become_task(exchange) && has_task => {
             let result = Object::parse(&raw).unwrap_or_default();
             let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
             let is_task = result.get_str("resultType").as_deref() == Some("task");
             match created.filter(|_| result.get("content").is_none()) {
-                Some(task) => tasks.record(&task, sink),
-                None if is_task => tasks.record(&result, sink),
+                Some(task) => tasks.record(&task, sink, form),
+                None if is_task => tasks.record(&result, sink, form),
                 None => {}
             }
         }
         Method::TasksGet | Method::TasksCancel => {
-            tasks.record(&Object::parse(&raw).unwrap_or_default(), sink);
+            tasks.record(&Object::parse(&raw).unwrap_or_default(), sink, form);
         }
         Method::TasksResult => {
             if let Some(id) = related_task(&raw)
@@ -303,11 +358,8 @@ pub(crate) fn record_tasks(exchange: &Exchange, raw: ByteString) -> ByteString {
         }
         _ => {}
     }
-    if !has_public_ids(exchange) {
-        return raw;
-    }
-    let owner = exchange.inbound.sink.owner();
-    let shown = public_ids(&exchange.connection, owner).result(method, &raw);
+    let ids = ids_for_client(exchange).filter(|_| has_task);
+    let shown = ids.and_then(|ids| ids.result(method, &raw));
     shown.map_or(raw, Into::into)
 }
 
@@ -333,13 +385,18 @@ pub(crate) async fn select_stream_instance(
     let owner = exchange.inbound.sink.owner();
     let is_own = |task: &&str| !is_of_another(exchange, task, owner);
     let tasks = filter.tasks.iter().map(|task| &**task);
-    if filter.tasks.is_empty() || !has_public_ids(exchange) {
+    let form = id_form(exchange);
+    if filter.tasks.is_empty() || form == IdForm::Plain {
         let first = with_tasks(&params, tasks.filter(is_own));
         return (first.clone(), first);
     }
     let ids: Vec<PublicTaskId<'_>> = tasks
         .filter_map(|task| PublicTaskId::parse(task, owner))
         .collect();
+    if form == IdForm::Owned {
+        let all = with_tasks(&params, ids.iter().map(|id| id.task));
+        return (all.clone(), all);
+    }
     let later = with_tasks(&params, std::iter::empty());
     let connection = ids
         .iter()
@@ -361,10 +418,7 @@ pub(crate) fn with_public_task_ids(
     exchange: &Exchange,
     note: &ServerNotification,
 ) -> Option<String> {
-    if !has_public_ids(exchange) {
-        return None;
-    }
-    let ids = public_ids(&exchange.connection, exchange.inbound.sink.owner());
+    let ids = ids_for_client(exchange)?;
     match note.method {
         Method::SubscriptionsAcknowledged => edit_tasks(&note.params, |tasks| {
             edit_each(tasks, |task| Some(quoted(&(ids.0)(&text(task)?))))

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytestring::ByteString;
-use mcpact::connection::{Call, ServerResponse};
+use mcpact::connection::{Call, RawResult, ServerResponse};
 use mcpact_spec::{Capability, ErrorCode, Extension, Feature, Method};
 use mcpact_translate::input::{NextStep, Outcome, Rounds};
 use mcpact_translate::tasks::{
@@ -204,7 +203,7 @@ pub(crate) async fn follow(
     server: &UpstreamServer,
     exchange: Exchange,
     result: &str,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let Some(mut task) = FollowedTask::new(result, QUESTIONS) else {
         let why = "the server created a task without `taskId`";
         return Err(refuse(ErrorCode::InternalError, why, exchange.downstream()));
@@ -246,7 +245,7 @@ pub(crate) async fn poll(
     exchange: &Exchange,
     upstream: &str,
     after: Duration,
-) -> Result<ByteString, ServeError> {
+) -> Result<RawResult, ServeError> {
     let params = task_params(upstream);
     let params = exchange.stamped(&params)?;
     let mut attempt = 0;

@@ -29,10 +29,13 @@ use crate::connection::slot::ConnectionSlot;
 use crate::downstream::ClientState;
 use crate::error::{ServeError, UpstreamError};
 use crate::handover;
+use crate::lists::bindings;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{InstanceSharing, SharingPolicy, StartCause, Starter, max_instances};
 use crate::sync::lock;
-use crate::upstream::affinity::{AffinityGroup, AffinityKey, GROUPS, GroupTerms};
+use crate::upstream::affinity::{
+    AffinityGroup, AffinityKey, Evidence, GROUPS, GroupTerms, affinity,
+};
 use crate::upstream::binding::{ClientDeclaration, ServerBinding};
 use crate::upstream::rebind::Rebind;
 use crate::upstream::saved_client::{SavedClient, SavedHello};
@@ -228,7 +231,7 @@ impl UpstreamServer {
             });
         };
         let offer = self.offer(hello.mapped(), hello.info.clone());
-        let (slot, pool) = self.select_slot(&identity.principal, offer);
+        let (slot, pool) = self.select_slot(affinity(&identity.principal), offer);
         let reached = self.reach(slot, pool.as_ref(), StartCause::Request).await?;
         let connection = reached.connection;
         let upstream = connection.revision();
@@ -240,7 +243,7 @@ impl UpstreamServer {
         };
         let binding = ServerBinding::new(reached.slot, reached.pool, stamp, Some(rebind));
         let introduction = &connection.upstream.introduction;
-        let terms = self.terms_of(introduction, upstream, hello.revision, &identity.principal);
+        let terms = self.terms_of(introduction, upstream, hello.revision, identity);
         Ok(ClientSetup {
             terms: Arc::new(terms),
             state: Some(binding.into()),
@@ -357,8 +360,10 @@ impl UpstreamServer {
         let revision = modern_revision(params);
         let withheld = tool_filter::withheld(self);
         let mut cached = lock(&group.terms);
+        let evidence = Evidence::of(identity);
         let current = cached.as_ref().filter(|known| {
             known.connection.as_ptr() == Arc::as_ptr(&connection)
+                && known.evidence == evidence
                 && known.withheld == withheld
                 && known.revision == revision
         });
@@ -367,12 +372,13 @@ impl UpstreamServer {
             None => {
                 let introduction = &connection.upstream.introduction;
                 let upstream = connection.revision();
-                let terms = self.terms_of(introduction, upstream, revision, &group.principal);
+                let terms = self.terms_of(introduction, upstream, revision, identity);
                 let terms = Arc::new(terms);
                 *cached = Some(GroupTerms {
                     connection: Arc::downgrade(&connection),
                     terms: Arc::clone(&terms),
                     revision,
+                    evidence,
                     withheld,
                 });
                 terms
@@ -392,7 +398,7 @@ impl UpstreamServer {
         identity: &'a ClientIdentity,
         declared: &'a str,
     ) -> AffinityKey<'a> {
-        let principal = &*identity.principal;
+        let principal = affinity(&identity.principal);
         match self.shared.sharing_policy() {
             SharingPolicy::All => AffinityKey::shared("", self.settings.declare.raw()),
             _ if self.modern().is_some() => AffinityKey::shared("", "{}"),
@@ -434,13 +440,16 @@ impl UpstreamServer {
     }
 
     /// Returns the features that the gateway adds to those of the server.
-    pub(crate) fn emulation(&self, is_named: bool) -> Emulation {
+    pub(crate) fn emulation(&self, client: Evidence) -> Emulation {
+        let is_exclusive = self.shared.sharing_policy() == SharingPolicy::Exclusive;
+        // A remote server may list the tasks of all its sessions, which have the credentials of the gateway.
+        let lists_others = client == Evidence::Principal && bindings::is_remote(self);
         Emulation {
             tasks: true,
-            // Without authentication, a list would contain the tasks of all clients.
-            task_list: is_named,
+            // Without evidence, a list would contain the tasks of all clients.
+            task_list: client != Evidence::None,
             completions: false,
-            shares_session: self.shared.sharing_policy() != SharingPolicy::Exclusive,
+            shares_session: !is_exclusive || lists_others,
         }
     }
 
@@ -450,9 +459,9 @@ impl UpstreamServer {
         introduction: &Introduction,
         upstream: Revision,
         downstream: Revision,
-        principal: &str,
+        identity: &ClientIdentity,
     ) -> ServerTerms {
-        let emulation = self.emulation(!principal.is_empty());
+        let emulation = self.emulation(Evidence::of(identity));
         let declared = &introduction.capabilities;
         let mut shown = server_capabilities(declared, upstream, downstream, emulation);
         if self.shared.run().max_result_bytes > 0 && !shown.declared().has(Capability::Resources) {

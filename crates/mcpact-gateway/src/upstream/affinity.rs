@@ -1,9 +1,9 @@
 //! Affinity groups: clients that share the connections of one pool.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 
-use mcpact::server::backend::{ClientIdentity, ClientKey};
+use mcpact::server::backend::{ClientIdentity, ClientKey, Principal, PrincipalKind};
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Revision;
 
@@ -41,6 +41,51 @@ pub(crate) struct AffinityGroup {
     pub(crate) terms: Mutex<Option<GroupTerms>>,
 }
 
+/// What distinguishes a client from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Evidence {
+    /// Nothing.
+    None,
+    /// Its own connection.
+    Connection,
+    /// Its principal.
+    Principal,
+}
+
+impl Evidence {
+    pub(crate) fn of(identity: &ClientIdentity) -> Self {
+        match (identity.principal.is_anonymous(), &identity.key) {
+            (false, _) => Self::Principal,
+            (true, ClientKey::Connection(_)) => Self::Connection,
+            (true, ClientKey::None | ClientKey::Key(_)) => Self::None,
+        }
+    }
+}
+
+/// Principal of clients whose only evidence is the token of the gateway's own user.
+static OWN_TOKEN: LazyLock<Principal> = LazyLock::new(|| Principal::token("token"));
+
+/// Returns the part of a principal that decides which instances it shares. The user of the gateway, the holder of its
+/// single token and anonymous clients are one: the gateway itself, whose instances they use, counts as one of them.
+pub(crate) fn affinity(principal: &Principal) -> &str {
+    let is_own = match principal.kind() {
+        PrincipalKind::Uid => own_uid().is_some_and(|own| principal.subject() == own),
+        PrincipalKind::Token => principal.subject() == OWN_TOKEN.subject(),
+        _ => false,
+    };
+    match is_own {
+        true => "",
+        false => principal.subject(),
+    }
+}
+
+/// Returns the subject of the gateway's own user.
+fn own_uid() -> Option<&'static str> {
+    static OWN: LazyLock<Option<Principal>> =
+        LazyLock::new(|| mcpact_transport::own_uid().map(Principal::uid));
+    OWN.as_ref().map(Principal::subject)
+}
+
 /// Cached terms of the modern clients of a group.
 #[derive(Debug)]
 pub(crate) struct GroupTerms {
@@ -48,6 +93,8 @@ pub(crate) struct GroupTerms {
     pub(crate) terms: Arc<ServerTerms>,
     /// Revision of the client that the terms are for.
     pub(crate) revision: Revision,
+    /// Evidence of the clients that the terms are for.
+    pub(crate) evidence: Evidence,
     /// Notice about hidden tools in the terms.
     pub(crate) withheld: Option<String>,
 }

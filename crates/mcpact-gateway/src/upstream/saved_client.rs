@@ -233,8 +233,8 @@ pub(crate) fn accept_pending(
         ClientHello::Handshake(params) => LegacyHello::parse(params)?.revision,
         ClientHello::Request(params) => modern_revision(params),
     };
-    let (introduction, principal) = (&profile.introduction, &identity.principal);
-    let terms = server.terms_of(introduction, profile.revision, revision, principal);
+    let introduction = &profile.introduction;
+    let terms = server.terms_of(introduction, profile.revision, revision, identity);
     let client = Arc::new(SavedClient::new(SavedHello::of(hello), identity));
     Some(ClientSetup {
         terms: Arc::new(terms),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::Settings;
 use mcpact::server::backend::{
-    Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, Outbox, Session,
+    Backend, BackendRequest, ClientHello, ClientIdentity, ClientSetup, Outbox, Principal, Session,
 };
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::classify::param_headers::Annotation;
@@ -21,9 +22,11 @@ use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::{Inbound, level_of, refuse};
 use crate::filters::Filters;
 use crate::handover;
+use crate::meaning;
 use crate::pipeline::{self, BoundRequest, Front, Routed, Router};
 use crate::result_limit::KeptResults;
 use crate::subscriptions::legacy_on_modern::EmulatedSubscriptions;
+use crate::suspended::bound_state;
 use crate::sync::lock;
 use crate::upstream::binding::ServerBinding;
 use crate::upstream::{UpstreamServer, saved_client, tool_filter};
@@ -118,6 +121,8 @@ pub(crate) struct SingleRoute {
     moves: usize,
     method: Option<Method>,
     declared: CapabilityBits,
+    /// Principal of a client that carries state; anonymous for others.
+    carrier: Principal,
 }
 
 impl Router for Arc<UpstreamServer> {
@@ -138,12 +143,20 @@ impl Router for Arc<UpstreamServer> {
                 .ok_or_else(|| self.shared.error(UpstreamErrorKind::Retired))?,
         };
         let (method, revision) = (request.method, request.pact.revision());
+        // On what the filters made of it, and at the server that is used, which a reload may have changed.
+        if tool_filter::judges(&server, method) {
+            meaning::check_request(server.settings.filters.metrics(), request)?;
+        }
         tool_filter::check_served(&server, method, &request.params, revision)?;
         Ok(Routed::To(SingleRoute {
             server,
             moves,
             method,
             declared: request.pact.effective(),
+            carrier: match request.pact.era() {
+                Era::Legacy => Principal::ANONYMOUS,
+                Era::Modern => sink.identity().principal.clone(),
+            },
         }))
     }
 
@@ -172,8 +185,14 @@ impl Router for Arc<UpstreamServer> {
             let scope = Scope::Request(request.id.clone());
             server.direct_clients.add(sink.downgrade(), scope);
         }
+        let mut job = request.clone();
+        if !job.params.is_plain_call()
+            && let Some(params) = bound_state::unbound(server, &route.carrier, &job)?
+        {
+            job.params = params.into();
+        }
         let inbound = Inbound {
-            job: request.clone(),
+            job,
             sink: sink.clone(),
         };
         Ok(BoundRequest {
@@ -190,15 +209,11 @@ impl Router for Arc<UpstreamServer> {
     async fn finish(
         &self,
         route: SingleRoute,
-        outcome: Result<ByteString, ServeError>,
-    ) -> Result<ByteString, ServeError> {
-        let (method, declared) = (route.method, route.declared);
-        Ok(tool_filter::served_only(
-            &route.server,
-            method,
-            declared,
-            outcome?,
-        ))
+        outcome: Result<RawResult, ServeError>,
+    ) -> Result<RawResult, ServeError> {
+        let (server, method, declared) = (&route.server, route.method, route.declared);
+        let raw = bound_state::bound(server, &route.carrier, outcome?);
+        tool_filter::served_only(server, method, declared, raw)
     }
 }
 
@@ -215,11 +230,15 @@ impl Front for Arc<UpstreamServer> {
         &self.settings.kept_results
     }
 
+    fn routes_by_content(&self) -> bool {
+        false
+    }
+
     async fn answer(
         &self,
         request: &BackendRequest,
         sink: &ClientSink,
-    ) -> Option<Result<ByteString, ServeError>> {
+    ) -> Option<Result<RawResult, ServeError>> {
         if let Some(empty) = self.empty_list(request) {
             return Some(Ok(empty));
         }
@@ -233,13 +252,13 @@ impl Front for Arc<UpstreamServer> {
         }
         pending.save_level(request);
         let is_bound = pending.binding.initialized();
-        (!is_bound).then(|| Ok(ByteString::from_static("{}")))
+        (!is_bound).then(|| Ok("{}".into()))
     }
 }
 
 impl UpstreamServer {
     /// Answers for a server without resources that are declared only for the texts of cut results, which are unlisted.
-    fn empty_list(&self, request: &BackendRequest) -> Option<ByteString> {
+    fn empty_list(&self, request: &BackendRequest) -> Option<RawResult> {
         let kind = ListKind::of(request.method?)?;
         let is_of_resources = matches!(kind, ListKind::Resources | ListKind::Templates);
         if !is_of_resources || self.shared.run().max_result_bytes == 0 {

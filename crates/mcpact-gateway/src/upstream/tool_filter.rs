@@ -3,7 +3,7 @@
 use crate::sync::lock;
 use std::sync::Arc;
 
-use bytestring::ByteString;
+use mcpact::connection::RawResult;
 use mcpact::server::backend::BackendRequest;
 use mcpact_config::ToolFilter;
 use mcpact_engine::capability::CapabilityBits;
@@ -13,10 +13,11 @@ use mcpact_translate::input::missing_capabilities_error;
 use mcpact_wire::raw::{Object, elements};
 
 use crate::aggregate::list_kind::ListKind;
-use crate::aggregate::rewrite::edit;
-use crate::error::ServeError;
+use crate::aggregate::rewrite::{edit, subject_key};
+use crate::error::{ServeError, UpstreamErrorKind};
 use crate::exchange::refuse;
 use crate::lists::server_list::ServerList;
+use crate::meaning;
 use crate::upstream::UpstreamServer;
 
 /// Returns the tools hidden because their definition has changed.
@@ -56,6 +57,18 @@ fn tools(server: &UpstreamServer) -> Arc<ToolFilter> {
 
 fn serves_everything(server: &UpstreamServer) -> bool {
     tools(server).is_open() && !server.shared.pins.hides_changed()
+}
+
+/// Returns true if the parameters of these requests decide whether the server gets them: which tool is called, or whose
+/// task it is.
+pub(crate) fn judges(server: &UpstreamServer, method: Option<Method>) -> bool {
+    match method {
+        Some(Method::ToolsCall) => !serves_everything(server) || !tools(server).needs.is_empty(),
+        // It names tasks, too.
+        Some(Method::SubscriptionsListen) => true,
+        Some(method) => subject_key(method) == Some("taskId"),
+        None => false,
+    }
 }
 
 /// Returns true if an item of the server is served.
@@ -115,16 +128,25 @@ pub(crate) fn check_served(
 }
 
 /// Returns a page of tools without those that are not served to a client with these capabilities.
+///
+/// # Errors
+/// The page is ambiguous: another reader may see tools in it that are not served.
 pub(crate) fn served_only(
     server: &UpstreamServer,
     method: Option<Method>,
     declared: CapabilityBits,
-    page: ByteString,
-) -> ByteString {
+    page: RawResult,
+) -> Result<RawResult, ServeError> {
     let needs_nothing = tools(server).needs.is_empty();
     if method != Some(Method::ToolsList) || (serves_everything(server) && needs_nothing) {
-        return page;
+        return Ok(page);
     }
+    let metrics = server.settings.filters.metrics();
+    let page = meaning::judged_result(metrics, method, page.into_text()).map_err(|found| {
+        server
+            .shared
+            .error(UpstreamErrorKind::AmbiguousResult(found))
+    })?;
     let is_served = |tool: &&str| {
         let tool = Object::parse(tool).unwrap_or_default();
         tool.get_str("name").is_some_and(|name| {
@@ -135,5 +157,5 @@ pub(crate) fn served_only(
         let served: Vec<&str> = elements(raw).ok()?.into_iter().filter(is_served).collect();
         Some(format!("[{}]", served.join(",")))
     });
-    filtered.map_or(page, Into::into)
+    Ok(filtered.map_or(page, Into::into).into())
 }

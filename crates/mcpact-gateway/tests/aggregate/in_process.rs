@@ -30,7 +30,7 @@ pub(crate) fn everything(name: &str, revision: Revision) -> Arc<ServerEntry> {
 
 /// Server that cannot be started.
 pub(crate) fn broken(name: &str) -> Arc<ServerEntry> {
-    let target = Target::Command(ChildCommand::new("/nonexistent/mcp-server"));
+    let target = Target::Command(Box::new(ChildCommand::new("/nonexistent/mcp-server")));
     ServerEntry::new(name, upstream(target))
 }
 

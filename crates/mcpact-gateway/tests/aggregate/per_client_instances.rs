@@ -80,7 +80,7 @@ impl Keeper {
             },
             ..UpstreamSettings::default()
         };
-        let bridge = UpstreamServer::new(Target::Command(command), settings).unwrap();
+        let bridge = UpstreamServer::new(Target::Command(Box::new(command)), settings).unwrap();
         ServerEntry::with("s", "s", Vec::new(), ToolFilter::default(), bridge, cache)
     }
 

@@ -203,7 +203,7 @@ impl ScriptedProcess {
             run,
             ..UpstreamSettings::default()
         };
-        UpstreamServer::new(Target::Command(command), settings).unwrap()
+        UpstreamServer::new(Target::Command(Box::new(command)), settings).unwrap()
     }
 }
 

@@ -46,7 +46,7 @@ async fn killed_server_is_replaced() {
         status.ended[0].state,
         InstanceState::Failed { why: why.into() }
     );
-    assert_eq!((status.starts, status.failures), (2, 1));
+    assert_eq!((status.starts, status.failures), (2, 0));
     let error = error_text(&call(&client, "die").await.unwrap_err());
     assert!(error.contains("(exit status: 5)"), "{error}");
 }
@@ -144,6 +144,53 @@ async fn error_says_if_a_call_was_not_sent() {
     );
 }
 
+/// A server that ends with every call is suspended, although each instance lists its tools.
+#[tokio::test]
+async fn server_that_dies_on_every_call_is_suspended() {
+    let fixture = Fixture::new(short_backoff());
+    let client = fixture.connect(Revision::V2025_11_25).await;
+    for _ in 0..3 {
+        let tools = client.list_tools().await.unwrap();
+        assert!(!tools.is_empty());
+        let error = error_text(&call(&client, "die").await.unwrap_err());
+        assert!(error.contains("(exit status: 5)"), "{error}");
+    }
+    let error = error_text(&call(&client, "die").await.unwrap_err());
+    assert!(error.contains("failed 3 times"), "{error}");
+    assert_eq!(fixture.bridge.status().starts, 3);
+}
+
+/// A server that answers is replaced at once whenever it ends, more often than `failures` would suspend it.
+#[tokio::test]
+async fn working_server_is_never_suspended() {
+    let mut run = short_backoff();
+    (run.restarts.backoff, run.restarts.backoff_max) =
+        (Duration::from_secs(600), Duration::from_secs(600));
+    let fixture = Fixture::new(run);
+    let client = fixture.connect(Revision::V2025_11_25).await;
+    for _ in 0..6 {
+        call(&client, "pid").await.unwrap();
+        let error = error_text(&call(&client, "die").await.unwrap_err());
+        assert!(error.contains("(exit status: 5)"), "{error}");
+    }
+    let status = fixture.bridge.status();
+    assert_eq!((status.starts, status.failures), (6, 0));
+}
+
+/// A call during a backoff waits for the restart if that comes within `queue_seconds`.
+#[tokio::test]
+async fn call_waits_for_the_end_of_the_backoff() {
+    let mut run = short_backoff();
+    let backoff = Duration::from_secs(5);
+    (run.restarts.backoff, run.restarts.backoff_max) = (backoff, backoff);
+    let fixture = Fixture::new(run);
+    let client = fixture.connect(Revision::V2025_11_25).await;
+    call(&client, "die").await.unwrap_err();
+    fixture.until_status(|status| status.failures == 1).await;
+    call(&client, "pid").await.unwrap();
+    assert_eq!(fixture.bridge.status().starts, 2);
+}
+
 /// With a full queue, a call during the backoff gets the cause of the failure instead of the queue limit.
 #[tokio::test]
 async fn call_during_backoff_reports_the_failure() {
@@ -155,7 +202,7 @@ async fn call_during_backoff_reports_the_failure() {
     (run.restarts.backoff, run.restarts.backoff_max) = (second * 2, second * 2);
     let fixture = Fixture::new(run);
     let client = fixture.connect(Revision::V2025_11_25).await;
-    kill(call(&client, "pid").await.unwrap());
+    call(&client, "die").await.unwrap_err();
     fixture.until_status(|status| status.failures == 1).await;
     let error = error_text(&call(&client, "pid").await.unwrap_err());
     assert!(error.contains("the server failed: "), "{error}");

@@ -42,6 +42,7 @@ while IFS= read -r line; do
       id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
       while [ -e "$NOTES/late" ]; do sleep 0.02; done
       answer "$id" '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+    *'"tools/list"'*) answer "$id" '{"tools":[{"name":"die","inputSchema":{"type":"object"}}]}' ;;
     *'"ping"'*) [ -e "$NOTES/deaf" ] || answer "$id" '{}' ;;
     *'"slow"'*) (while [ ! -e "$NOTES/go" ]; do sleep 0.02; done; said "$id") & ;;
     *'"die"'*) exit 5 ;;
@@ -76,7 +77,7 @@ impl Fixture {
             run,
             ..UpstreamSettings::default()
         };
-        let bridge = UpstreamServer::new(Target::Command(command), settings).unwrap();
+        let bridge = UpstreamServer::new(Target::Command(Box::new(command)), settings).unwrap();
         Self { notes, bridge }
     }
 

@@ -126,7 +126,7 @@ impl Endpoint for AsksOnSessionStream {
 #[tokio::test]
 async fn question_on_the_session_stream_belongs_to_the_only_call() {
     let http = HttpServer::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let url = format!("http://{}/mcp", http.address());
+    let url = format!("http://{}/mcp", http.address().unwrap());
     tokio::spawn(http.serve(
         Arc::new(AsksOnSessionStream::default()),
         std::future::pending(),

@@ -112,7 +112,11 @@ async fn idle_http_session_ends_with_its_session_at_the_server() {
             let route = HttpRoute::to(bridge);
             let settings = settings.front;
             let router = Arc::new(SingleRoute { settings, route });
-            let server = RoutedServer::bind(router, ([127, 0, 0, 1], 0).into()).await;
+            let server = RoutedServer::bind(
+                router,
+                std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into(),
+            )
+            .await;
             let server = server.unwrap();
             let url = format!("http://{}/mcp", server.address());
             tokio::spawn(server.run(std::future::pending()));

@@ -163,6 +163,8 @@ async fn client_without_tasks_calls_tools_that_require_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_belong_to_their_principal() {
     let mut settings = UpstreamSettings::default();
+    // Otherwise the principal of a client is the user of its process.
+    settings.front.allow_remote = true;
     settings.front.principals = PrincipalSource::from_fn(|headers| {
         let name = headers.get("x-name")?.to_str().ok()?;
         Some(name.to_owned())

@@ -34,7 +34,7 @@ where
             received: Mutex::default(),
         });
         let http = HttpServer::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
-        let url = format!("http://{}/mcp", http.address());
+        let url = format!("http://{}/mcp", http.address().unwrap());
         tokio::spawn(http.serve(Arc::clone(&server), std::future::pending()));
         (server, url)
     }

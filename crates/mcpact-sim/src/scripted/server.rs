@@ -246,7 +246,7 @@ impl ScriptedServer {
     pub async fn on_http(role: Role) -> (Self, String) {
         let (server, shared) = Self::new(role);
         let http = HttpServer::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
-        let url = format!("http://{}/mcp", http.address());
+        let url = format!("http://{}/mcp", http.address().unwrap());
         tokio::spawn(http.serve(Arc::new(shared), std::future::pending()));
         (server, url)
     }

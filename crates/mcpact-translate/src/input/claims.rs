@@ -96,6 +96,8 @@ pub(super) enum Kind {
     Suspended = 1,
     /// A call that will be repeated.
     Ticket = 2,
+    /// The state of a server.
+    Bound = 3,
 }
 
 pub(super) fn start(kind: Kind) -> Vec<u8> {
@@ -134,6 +136,11 @@ impl<'a> Reader<'a> {
         let (head, rest) = self.0.split_at_checked(usize::from(length))?;
         self.0 = rest;
         core::str::from_utf8(head).ok().map(Box::from)
+    }
+
+    /// All that is left, as a text.
+    pub(super) fn rest(self) -> Option<Box<str>> {
+        core::str::from_utf8(self.0).ok().map(Box::from)
     }
 
     /// The value, if nothing is left over.

@@ -13,7 +13,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 pub struct Emulation {
     /// Tasks are hosted here, in the form that the client knows.
     pub tasks: bool,
-    /// Hosted tasks can be listed; only possible if callers have an identity.
+    /// Tasks can be listed: the caller can be told apart from others.
     pub task_list: bool,
     /// The server of 2024-11-05, which has no word for it, is known to complete arguments.
     pub completions: bool,
@@ -131,7 +131,8 @@ fn tasks_shown(
     }
     if from.has(Feature::TasksCore) {
         let members = Object::parse(declared?).unwrap_or_default();
-        let is_own = |key: &str| key != "list" || !emulation.shares_session;
+        let has_list = emulation.task_list && !emulation.shares_session;
+        let is_own = |key: &str| key != "list" || has_list;
         return Some(members.keep(is_own).finish());
     }
     (from.has(Feature::TasksExtension) && emulation.tasks && has_tools).then(|| {

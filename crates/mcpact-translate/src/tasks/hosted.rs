@@ -16,7 +16,7 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::{CORE, Status};
+use super::{CORE, Status, TaskOwner};
 use crate::input::{Outcome, Question, failed_tool};
 use crate::shape::{error_to_legacy, result_to_legacy};
 use crate::wire_error::wire_error;
@@ -27,7 +27,7 @@ use entry::Task;
 pub struct HostLimits {
     /// Tasks in all.
     pub tasks: usize,
-    /// Tasks of one owner.
+    /// Tasks of one account.
     pub per_owner: usize,
     /// Questions that one task may ask, and requests that may wait for its result.
     pub per_task: usize,
@@ -137,12 +137,13 @@ impl HostedTasks {
     pub fn create(
         &mut self,
         task: &str,
-        owner: &str,
+        owner: TaskOwner<'_>,
         wish: Option<&str>,
         now: Timestamp<'_>,
     ) -> Result<String, WireError> {
-        let of_owner = self.tasks.values().filter(|task| *task.owner == *owner);
-        if self.tasks.len() >= self.limits.tasks || of_owner.count() >= self.limits.per_owner {
+        let tasks = self.tasks.values();
+        let of_account = tasks.filter(|task| *task.account == *owner.account);
+        if self.tasks.len() >= self.limits.tasks || of_account.count() >= self.limits.per_owner {
             let message = "too many tasks; wait for one to expire, or call without `task`";
             return Err(wire_error(ErrorCode::InternalError, message, CORE));
         }

@@ -16,7 +16,7 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
-use super::CORE;
+use super::{CORE, TaskOwner};
 use crate::input::{Outcome, ServerAnswer};
 use crate::shape::ShapeError;
 use crate::wire_error::{modern_error, wire_error};
@@ -30,7 +30,7 @@ pub const ACKNOWLEDGED: &str = r#"{"resultType":"complete"}"#;
 pub struct MapLimits {
     /// Tasks in all.
     pub tasks: usize,
-    /// Tasks of one owner.
+    /// Tasks of one account.
     pub per_owner: usize,
     /// Questions that one task may ask.
     pub questions: usize,
@@ -42,7 +42,7 @@ pub struct MapLimits {
 #[derive(Clone, Copy, Debug)]
 pub struct TaskOrigin<'a> {
     /// Owner of the task.
-    pub owner: &'a str,
+    pub owner: TaskOwner<'a>,
     /// Revision of its client.
     pub client: Revision,
     /// Our name for the session of the server.
@@ -91,14 +91,15 @@ impl MappedTasks {
         }
     }
 
-    /// Returns whether there is room for another task of this owner: to be asked before the server makes
+    /// Returns whether there is room for another task of this account: to be asked before the server makes
     /// one.
     ///
     /// # Errors
     /// There is none.
-    pub fn room(&self, owner: &str) -> Result<(), WireError> {
-        let of_owner = self.tasks.values().filter(|task| *task.owner == *owner);
-        if self.tasks.len() >= self.limits.tasks || of_owner.count() >= self.limits.per_owner {
+    pub fn room(&self, account: &str) -> Result<(), WireError> {
+        let tasks = self.tasks.values();
+        let of_account = tasks.filter(|task| *task.account == *account);
+        if self.tasks.len() >= self.limits.tasks || of_account.count() >= self.limits.per_owner {
             let message = "too many tasks; wait for one to expire";
             return Err(modern_error(ErrorCode::InternalError, message));
         }

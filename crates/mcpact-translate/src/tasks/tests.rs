@@ -79,7 +79,7 @@ impl Rig {
             poll: second,
             page: 1,
         });
-        hosted.create("t", "me", None, at(0)).unwrap();
+        hosted.create("t", "me".into(), None, at(0)).unwrap();
         Self {
             hosted,
             client: Pact::new(Revision::V2025_11_25, client, party(Side::Server, &[])),

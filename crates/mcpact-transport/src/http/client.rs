@@ -10,17 +10,18 @@ mod head;
 mod headers;
 mod pool;
 mod proxy;
+#[cfg(feature = "fuzzing")]
+mod replay;
 mod response;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::LOCATION;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -36,6 +37,8 @@ pub(crate) use connector::Connector;
 
 pub use headers::{StaticHeaders, is_reserved};
 pub use proxy::{Proxy, ProxyMode};
+#[cfg(feature = "fuzzing")]
+pub use replay::{ReplayedResponse, replay};
 pub use response::{ClientResponse, ClientResponseBody, EventStream};
 
 const JSON: &str = "application/json";
@@ -73,6 +76,8 @@ pub struct HttpSettings {
     pub request_header: Option<Arc<dyn RequestHeader>>,
     /// Use of a proxy.
     pub proxy: ProxyMode,
+    /// Unix socket to connect to, whatever the host of the URL is.
+    pub unix_socket: Option<PathBuf>,
     /// Number of connection retries, if the connection is refused or breaks before anything was sent. A request that
     /// may have arrived is never sent again.
     pub connect_retries: u32,
@@ -93,6 +98,7 @@ impl Default for HttpSettings {
             headers: StaticHeaders::default(),
             request_header: None,
             proxy: ProxyMode::default(),
+            unix_socket: None,
             connect_retries: 2,
             retry_pause: Duration::from_millis(100),
         }
@@ -134,9 +140,9 @@ impl HttpSettings {
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     pool: Arc<Pool>,
-    endpoint: Arc<Url>,
-    /// The endpoint in the form that requests need.
-    address: Arc<Address>,
+    endpoint: Arc<Endpoint>,
+    /// Endpoint that the server redirected to. Requests that must not be repeated go there at once.
+    moved: Arc<OnceLock<Endpoint>>,
     settings: Arc<HttpSettings>,
     proxy: Forwarding,
 }
@@ -150,6 +156,14 @@ enum Forwarding {
     Proxy(Option<HeaderValue>),
 }
 
+/// URL of requests.
+#[derive(Debug)]
+struct Endpoint {
+    url: Url,
+    /// The URL in the form that requests need.
+    address: Address,
+}
+
 /// Target of a request.
 #[derive(Clone, Debug)]
 struct Address {
@@ -157,6 +171,15 @@ struct Address {
     server: Uri,
     /// Rest of the request line, and the `Host` header.
     line: String,
+}
+
+/// Treatment of a redirect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Redirects {
+    /// The request is sent again to the new URL, within the origin.
+    Follow,
+    /// Error: the request may have had its effect.
+    Refuse,
 }
 
 /// Content of a request.
@@ -188,11 +211,11 @@ impl HttpClient {
         endpoint.set_fragment(None);
         let connector = Connector::new(&settings)?;
         let proxy = connector.router().forwarding(&uri(&endpoint)?);
-        let address = Address::new(&endpoint, &proxy)?;
+        let endpoint = Endpoint::new(endpoint, &proxy)?;
         Ok(Self {
             pool: Pool::new(connector),
             endpoint: Arc::new(endpoint),
-            address: Arc::new(address),
+            moved: Arc::default(),
             settings: Arc::new(settings),
             proxy,
         })
@@ -203,10 +226,10 @@ impl HttpClient {
     /// # Errors
     /// The text is not a URL, or has another origin.
     pub fn at(&self, address: &str) -> Result<Self, TransportError> {
-        let endpoint = self.resolve(&self.endpoint, address)?;
+        let url = self.resolve(&self.endpoint.url, address)?;
         Ok(Self {
-            address: Arc::new(Address::new(&endpoint, &self.proxy)?),
-            endpoint: Arc::new(endpoint),
+            endpoint: Arc::new(Endpoint::new(url, &self.proxy)?),
+            moved: Arc::default(),
             ..self.clone()
         })
     }
@@ -220,11 +243,23 @@ impl HttpClient {
         protocol_headers: &HeaderMap,
         message: Bytes,
     ) -> Result<ClientResponse, TransportError> {
-        let spec = RequestSpec {
-            body: message,
-            ..RequestSpec::new(Method::POST, protocol_headers, BOTH)
-        };
-        response::read(self.send(spec).await?, &self.settings).await
+        let spec = RequestSpec::message(protocol_headers, message);
+        let response = self.send(spec, Redirects::Follow).await?;
+        response::read(response, &self.settings).await
+    }
+
+    /// Like [`post`](Self::post), for a message with an effect: it is not sent again if the server redirects it.
+    ///
+    /// # Errors
+    /// As for [`post`](Self::post), and if the server redirects the request.
+    pub async fn post_once(
+        &self,
+        protocol_headers: &HeaderMap,
+        message: Bytes,
+    ) -> Result<ClientResponse, TransportError> {
+        let spec = RequestSpec::message(protocol_headers, message);
+        let response = self.send(spec, Redirects::Refuse).await?;
+        response::read(response, &self.settings).await
     }
 
     /// Opens an event stream; `last_event_id` resumes one.
@@ -241,7 +276,8 @@ impl HttpClient {
             last_event_id: last_event_id.map(value).transpose()?,
             ..RequestSpec::new(Method::GET, protocol_headers, EVENTS)
         };
-        response::read(self.send(spec).await?, &self.settings).await
+        let response = self.send(spec, Redirects::Follow).await?;
+        response::read(response, &self.settings).await
     }
 
     /// Ends the session named in the headers and returns the status.
@@ -250,30 +286,42 @@ impl HttpClient {
     /// As for [`post`](Self::post).
     pub async fn delete(&self, protocol_headers: &HeaderMap) -> Result<u16, TransportError> {
         let spec = RequestSpec::new(Method::DELETE, protocol_headers, BOTH);
-        Ok(self.send(spec).await?.status.as_u16())
+        let response = self.send(spec, Redirects::Follow).await?;
+        Ok(response.status.as_u16())
     }
 
-    async fn send(&self, mut spec: RequestSpec<'_>) -> Result<UnreadResponse, TransportError> {
+    async fn send(
+        &self,
+        mut spec: RequestSpec<'_>,
+        redirects: Redirects,
+    ) -> Result<UnreadResponse, TransportError> {
         let request_header = self.settings.request_header.as_deref();
         spec.request_header = request_header.and_then(RequestHeader::header);
-        let response = self.exchange(&spec, &self.address).await?;
-        match response.status.is_redirection() {
+        let endpoint = self.moved.get().unwrap_or(&self.endpoint);
+        let response = self.exchange(&spec, &endpoint.address).await?;
+        match redirects {
+            _ if !response.status.is_redirection() => Ok(response),
             // Boxed: redirects are rare and would enlarge the future of every request.
-            true => Box::pin(self.follow(&spec, response)).await,
-            false => Ok(response),
+            Redirects::Follow => Box::pin(self.follow(&spec, &endpoint.url, response)).await,
+            Redirects::Refuse => match response.location().map(|to| endpoint.url.join(to)) {
+                None => Ok(response),
+                Some(target) => Err(TransportError::RedirectedCall {
+                    location: target.map_or_else(|_| String::from("no URL"), String::from),
+                }),
+            },
         }
     }
 
-    /// Follows redirects.
+    /// Follows redirects from a URL.
     async fn follow(
         &self,
         spec: &RequestSpec<'_>,
+        from: &Url,
         mut response: UnreadResponse,
     ) -> Result<UnreadResponse, TransportError> {
-        let mut place = Cow::Borrowed(&*self.endpoint);
+        let mut place = from.clone();
         for _ in 0..MAX_REDIRECTS {
-            let location = response.headers.get(LOCATION);
-            let Some(location) = location.and_then(|value| value.to_str().ok()) else {
+            let Some(location) = response.location() else {
                 return Ok(response);
             };
             let next = self.resolve(&place, location)?;
@@ -282,7 +330,7 @@ impl HttpClient {
                 response.status,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
             );
-            if !keeps && next == *place {
+            if !keeps && next == place {
                 break;
             }
             if !keeps {
@@ -290,12 +338,14 @@ impl HttpClient {
                     location: next.to_string(),
                 });
             }
-            let address = Address::new(&next, &self.proxy)?;
-            response = self.exchange(spec, &address).await?;
+            let next = Endpoint::new(next, &self.proxy)?;
+            response = self.exchange(spec, &next.address).await?;
             if !response.status.is_redirection() {
+                // The first one counts, for as long as this client lives.
+                let _ = self.moved.set(next);
                 return Ok(response);
             }
-            place = Cow::Owned(next);
+            place = next.url;
         }
         Err(TransportError::RedirectLoop {
             location: place.to_string(),
@@ -357,7 +407,7 @@ impl HttpClient {
     fn resolve(&self, base: &Url, address: &str) -> Result<Url, TransportError> {
         let joined = base.join(address);
         let target = joined.map_err(|_| TransportError::address(address, "not a URL"))?;
-        if target.origin() == self.endpoint.origin() {
+        if target.origin() == self.endpoint.url.origin() {
             Ok(target)
         } else {
             Err(TransportError::Redirect {
@@ -374,6 +424,13 @@ fn uri(endpoint: &Url) -> Result<Uri, TransportError> {
 
 fn unusable(endpoint: &Url) -> TransportError {
     TransportError::address(shown(endpoint.as_str()), "not a valid HTTP URL")
+}
+
+impl Endpoint {
+    fn new(url: Url, proxy: &Forwarding) -> Result<Self, TransportError> {
+        let address = Address::new(&url, proxy)?;
+        Ok(Self { url, address })
+    }
 }
 
 impl Address {
@@ -403,6 +460,13 @@ impl<'a> RequestSpec<'a> {
             last_event_id: None,
             request_header: None,
             body: Bytes::new(),
+        }
+    }
+
+    fn message(protocol_headers: &'a HeaderMap, body: Bytes) -> Self {
+        Self {
+            body,
+            ..Self::new(Method::POST, protocol_headers, BOTH)
         }
     }
 }

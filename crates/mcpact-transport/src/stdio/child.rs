@@ -15,9 +15,10 @@ mod launch_problem;
 mod masks;
 mod process;
 mod process_tree;
+mod sandbox;
 mod tail;
 
-pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED, VIA_VARIABLE};
+pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED, StartCheck, VIA_VARIABLE};
 pub use guard::Confinement;
 pub use guard::Guard;
 #[cfg(target_os = "linux")]
@@ -25,4 +26,5 @@ pub use guard::stand_guard;
 pub use launch_problem::{LaunchProblem, is_executable};
 pub use masks::{Masks, secret_args, url_password};
 pub use process::{Child, Process, ShutdownReport};
+pub use sandbox::{Sandbox, SandboxLevel, SandboxProblem};
 pub use tail::StderrSink;

@@ -121,15 +121,35 @@ fn protocol_members_may_not_stand_twice() {
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"x","m\u0065thod":"y"}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"name":"a","name":"b"}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{},"_meta":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{},"_meta":{}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{},"params":{}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"a","io.modelcontextprotocol/protocolVersion":"b"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"progressToken":1,"progressToken":1}}}"#,
     ] {
         let Err(EnvelopeError::Json(error)) = Envelope::parse(text.as_bytes()) else {
             panic!("{text}");
         };
         assert!(matches!(error.fault, ScanFault::Duplicate(_)), "{text}");
+    }
+}
+
+/// The id is known although it may come last.
+#[test]
+fn protocol_members_of_params_that_stand_twice_are_refused_with_the_id() {
+    for (params, name) in [
+        (r#"{"name":"a","name":"b"}"#, "name"),
+        (r#"{"name":"a","x":1,"n\u0061me":"b","name":"c"}"#, "name"),
+        (r#"{"_meta":{},"_meta":{"progressToken":1}}"#, "_meta"),
+        (
+            r#"{"_meta":{"progressToken":1,"progressToken":2}}"#,
+            "progressToken",
+        ),
+    ] {
+        let text = std::format!(r#"{{"jsonrpc":"2.0","method":"x","params":{params},"id":1}}"#);
+        let Err(EnvelopeError::Shape { fault, id }) = Envelope::parse(text.as_bytes()) else {
+            panic!("{text}");
+        };
+        assert_eq!(fault, ShapeFault::Duplicate(name), "{text}");
+        assert_eq!(id, Some(Id::number(1)), "{text}");
     }
 }
 
@@ -150,4 +170,43 @@ fn null_params_are_no_params() {
         panic!("a notification");
     };
     assert_eq!(note.params.raw, None);
+}
+
+/// A key that the scan does not report is not searched for, so a missed one would pass a task id or a state unchanged.
+#[test]
+fn keys_of_results_are_seen_at_any_depth_and_not_in_texts() {
+    let all = [
+        SeenKeys::URI,
+        SeenKeys::TASK_ID,
+        SeenKeys::INPUT_REQUESTS,
+        SeenKeys::REQUEST_STATE,
+    ];
+    for (result, expected) in [
+        (
+            r#"{"content":[{"text":"uri taskId \"requestState\":1"}]}"#,
+            &[][..],
+        ),
+        (r#"{"a":[[{"uri":1}]]}"#, &all[..1]),
+        (r#"{"_meta":{"ui":{"resourceUri":1}}}"#, &all[..1]),
+        (r#"{"_meta":{"ui/resourceUri":1}}"#, &all[..1]),
+        (r#"{"task":{"taskId":"1"}}"#, &all[1..2]),
+        (
+            r#"{"resultType":"input_required","inputRequests":{}}"#,
+            &all[2..3],
+        ),
+        (r#"{"requestState":"a"}"#, &all[3..]),
+        (r#"{"task":{"task\u0049d":"1"}}"#, &all[..]),
+    ] {
+        let text = std::format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        let Ok(Envelope::Response(Response {
+            outcome: Outcome::Result(body),
+            ..
+        })) = Envelope::parse(text.as_bytes())
+        else {
+            panic!("{text}");
+        };
+        for keys in all {
+            assert_eq!(body.seen.may_have(keys), expected.contains(&keys), "{text}");
+        }
+    }
 }

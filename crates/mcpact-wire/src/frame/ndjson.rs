@@ -85,6 +85,27 @@ impl LineReader {
         self.backlog.push(chunk);
     }
 
+    /// Number of bytes of the unfinished line that are held.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.backlog.pending().len()
+    }
+
+    /// Drops the unfinished line as if it were longer than the limit. Call it after [`next_line`](Self::next_line) has
+    /// given `None`.
+    pub fn abandon(&mut self) {
+        if self.place == Place::Line {
+            self.drop_pending();
+        }
+    }
+
+    fn drop_pending(&mut self) {
+        self.place = Place::Surplus;
+        self.ends.clear();
+        keep_ends(&mut self.ends, self.backlog.pending());
+        self.backlog.truncate_pending(0);
+    }
+
     /// Bytes after the overlong line.
     fn skip<'c>(&mut self, chunk: &'c [u8]) -> &'c [u8] {
         let end = backlog::position(chunk, |byte| byte == b'\n');
@@ -126,10 +147,7 @@ impl LineReader {
             }
         }
         if self.backlog.pending().len() > self.limit {
-            self.place = Place::Surplus;
-            self.ends.clear();
-            keep_ends(&mut self.ends, self.backlog.pending());
-            self.backlog.truncate_pending(0);
+            self.drop_pending();
         }
         None
     }

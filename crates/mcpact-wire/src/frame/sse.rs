@@ -156,6 +156,12 @@ impl EventReader {
         lost
     }
 
+    /// Number of bytes of the unfinished event.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.block.size + self.backlog.pending().len()
+    }
+
     /// Value of `Last-Event-ID` for a reconnection.
     #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {

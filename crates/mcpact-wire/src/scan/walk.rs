@@ -1,5 +1,8 @@
 //! The inner loop of the scanner: every byte of a message goes through here, once.
 
+use wide::u8x16;
+
+use super::seen::KeyRecord;
 use super::{MAX_DEPTH, ScanFault};
 
 const LOW: u64 = 0x0101_0101_0101_0101;
@@ -16,40 +19,69 @@ const fn stops(word: u64) -> u64 {
         & HIGH
 }
 
-/// Rest after the blocks that have no stop at all. A function of its own, so that the operands of the
-/// comparison stay in registers from block to block.
-#[inline(never)]
-fn behind_plain_blocks(mut rest: &[u8]) -> &[u8] {
-    while let Some((block, tail)) = rest.split_first_chunk::<32>() {
-        if !is_plain(block) {
-            break;
-        }
-        rest = tail;
-    }
-    rest
+/// Bytes that one step over a long string looks at.
+const BLOCK: usize = 64;
+
+/// Marks quotes, backslashes and control characters, one bit for each of 16 bytes.
+#[inline(always)]
+fn stops_in_chunk(bytes: [u8; 16]) -> u32 {
+    let bytes = u8x16::new(bytes);
+    // Without its second bit a quote is next to the control characters: one comparison for both.
+    let low = (bytes ^ u8x16::splat(2)).max(u8x16::splat(0x20));
+    let stop = low.simd_eq(u8x16::splat(0x20)) | bytes.simd_eq(u8x16::splat(b'\\'));
+    stop.to_bitmask()
 }
 
-/// Returns whether a block of bytes has no stop at all; the loop has no exit, so it becomes vector code.
+/// Applies a function that marks bytes to all chunks of a block. Returns one bit for each byte.
 #[inline(always)]
-fn is_plain(block: &[u8; 32]) -> bool {
-    let mut stop = 0_u8;
-    for &b in block {
-        // Without its second bit a quote is next to the control characters: one comparison for both.
-        stop |= u8::from(b ^ 2 < 0x21) | u8::from(b == b'\\');
-    }
-    stop == 0
+fn marks(block: &[u8; BLOCK], chunk: impl Fn([u8; 16]) -> u32) -> u64 {
+    let chunks = block.as_chunks().0.iter();
+    chunks.rfold(0, |mask, bytes| (mask << 16) | u64::from(chunk(*bytes)))
 }
+
+/// Marks the bytes behind an active backslash. `carry` is 1 if the block before ends with one; it is set for the next.
+///
+/// In a run of backslashes every second one is active. Subtracting finds the parity of all runs at once.
+const fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
+    const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+    let candidates = backslashes & !*carry;
+    let ends = (((candidates << 1) | ODD).wrapping_sub(candidates)) ^ ODD;
+    let escaped = ends ^ (backslashes | *carry);
+    *carry = (ends & backslashes) >> 63;
+    escaped
+}
+
+/// Lengths of escapes by the byte behind the backslash; 0 for a byte that must not stand there.
+const ESCAPES: [u8; 256] = {
+    let mut lengths = [0; 256];
+    let simple = b"\"\\/bfnrt";
+    let mut at = 0;
+    while at < simple.len() {
+        lengths[simple[at] as usize] = 2;
+        at += 1;
+    }
+    lengths[b'u' as usize] = 6;
+    lengths
+};
 
 /// Number of bytes from the start that need no escape in a string.
-pub(super) fn plain_length(bytes: &[u8]) -> usize {
-    let mut walk = Walk { bytes, at: 0 };
-    walk.plain();
-    walk.at
+pub(crate) fn plain_length(bytes: &[u8]) -> usize {
+    let (chunks, rest) = bytes.as_chunks();
+    let mut at = 0;
+    for chunk in chunks {
+        let marks = stops_in_chunk(*chunk);
+        if marks != 0 {
+            return at + marks.trailing_zeros() as usize;
+        }
+        at += chunk.len();
+    }
+    let is_plain = |&&b: &&u8| b >= 0x20 && b != b'"' && b != b'\\';
+    at + rest.iter().take_while(is_plain).count()
 }
 
 /// A fault that fits into a register: results of the inner loop never go through memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WalkError {
+pub(crate) enum WalkError {
     End,
     Byte,
     Text,
@@ -71,9 +103,9 @@ impl From<WalkError> for ScanFault {
 
 /// The inner loop, apart from the cursor so that its place stays in a register.
 #[derive(Clone, Copy)]
-pub(super) struct Walk<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) at: usize,
+pub(crate) struct Walk<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) at: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -83,7 +115,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn next_byte(&mut self) -> Result<u8, WalkError> {
+    pub(crate) fn next_byte(&mut self) -> Result<u8, WalkError> {
         loop {
             match self.peek() {
                 Some(b) if b > b' ' => return Ok(b),
@@ -96,7 +128,7 @@ impl<'a> Walk<'a> {
 
     /// The nesting below `base` lives in the bits of one integer: 1 is an object, 0 an array. That
     /// is what makes 128 the limit, and recursion and allocation unnecessary.
-    pub(super) fn value(&mut self, base: u32) -> Result<(), WalkError> {
+    pub(crate) fn value(&mut self, base: u32, keys: &mut KeyRecord) -> Result<(), WalkError> {
         let mut kinds: u128 = 0;
         let mut depth = base;
         loop {
@@ -116,7 +148,7 @@ impl<'a> Walk<'a> {
                         let is_object = opening == b'{';
                         kinds = (kinds << 1) | u128::from(is_object);
                         if is_object {
-                            self.key()?;
+                            self.key(keys, depth)?;
                         }
                         continue;
                     }
@@ -139,7 +171,7 @@ impl<'a> Walk<'a> {
                     b',' => {
                         self.at += 1;
                         if in_object {
-                            self.key()?;
+                            self.key(keys, depth)?;
                         }
                         break;
                     }
@@ -155,11 +187,14 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    fn key(&mut self) -> Result<(), WalkError> {
+    fn key(&mut self, keys: &mut KeyRecord, depth: u32) -> Result<(), WalkError> {
         if self.next_byte()? != b'"' {
             return Err(WalkError::Byte);
         }
-        self.string()?;
+        let start = self.at + 1;
+        let is_escaped = self.string()?;
+        let key = self.bytes.get(start..self.at - 1).unwrap_or_default();
+        keys.add(key, is_escaped, depth);
         if self.next_byte()? != b':' {
             return Err(WalkError::Byte);
         }
@@ -179,70 +214,114 @@ impl<'a> Walk<'a> {
 
     /// Steps over the string at the cursor and returns whether it has escapes.
     #[inline(always)]
-    pub(super) fn string(&mut self) -> Result<bool, WalkError> {
+    pub(crate) fn string(&mut self) -> Result<bool, WalkError> {
         self.at += 1;
-        let mut escaped = false;
-        loop {
-            self.plain();
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(escaped);
-                }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.escape()?;
-                }
-                Some(_) => return Err(WalkError::Text),
-                None => return Err(WalkError::End),
-            }
+        self.plain();
+        if self.peek() == Some(b'"') {
+            self.at += 1;
+            return Ok(false);
         }
+        self.rest_of_string()
     }
 
-    /// Moves to the next quote, backslash or control character, or to the end.
+    /// Moves towards the next quote, backslash or control character. Stops before it only in a long string.
     #[inline(always)]
     fn plain(&mut self) {
-        let mut rest = self.bytes.get(self.at..).unwrap_or_default();
         // Most strings are short: one word tells where they end.
-        if let Some((word, tail)) = rest.split_first_chunk::<8>() {
+        if let Some(word) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
             let marks = stops(u64::from_le_bytes(*word));
             if marks != 0 {
                 self.at += (marks.trailing_zeros() / 8) as usize;
                 return;
             }
-            rest = tail;
+            self.at += 8;
         }
-        rest = behind_plain_blocks(rest);
-        while let Some((word, tail)) = rest.split_first_chunk::<8>() {
-            let marks = stops(u64::from_le_bytes(*word));
+        for _ in 0..3 {
+            let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) else {
+                return;
+            };
+            let marks = stops_in_chunk(*chunk);
             if marks != 0 {
-                self.at = self.bytes.len() - rest.len() + (marks.trailing_zeros() / 8) as usize;
+                self.at += marks.trailing_zeros() as usize;
                 return;
             }
-            rest = tail;
+            self.at += 16;
         }
-        let last = rest
-            .iter()
-            .take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\')
-            .count();
-        self.at = self.bytes.len() - rest.len() + last;
     }
 
-    fn escape(&mut self) -> Result<(), WalkError> {
-        let length = match self.bytes.get(self.at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-            Some(b'u') => {
-                let digits = self.bytes.get(self.at + 2..self.at + 6);
-                if !digits.is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit)) {
-                    return Err(WalkError::Text);
+    /// Steps over the rest of a string, a block at a time, and returns whether it has escapes.
+    #[inline(never)]
+    fn rest_of_string(&mut self) -> Result<bool, WalkError> {
+        let (mut has_escapes, mut carry) = (false, 0);
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            // The last block is filled up with control characters, which end a string as well.
+            let mut last = [0; BLOCK];
+            let block = match rest.first_chunk() {
+                Some(block) => block,
+                None => {
+                    if let Some(start) = last.get_mut(..rest.len()) {
+                        start.copy_from_slice(rest);
+                    }
+                    &last
                 }
-                6
+            };
+            let stops = marks(block, stops_in_chunk);
+            if stops == 0 && carry == 0 {
+                self.at += BLOCK;
+                continue;
             }
-            Some(_) => return Err(WalkError::Text),
-            None => return Err(WalkError::End),
+            let backslashes = marks(block, |bytes| {
+                u8x16::new(bytes).simd_eq(u8x16::splat(b'\\')).to_bitmask()
+            });
+            let quotes = marks(block, |bytes| {
+                u8x16::new(bytes).simd_eq(u8x16::splat(b'"')).to_bitmask()
+            });
+            let escaped = escaped(backslashes, &mut carry);
+            // Control characters end the string also behind a backslash.
+            let ends = stops & !backslashes & !(quotes & escaped);
+            let end = ends.trailing_zeros();
+            let inside = u64::MAX.checked_shr(BLOCK as u32 - end).unwrap_or(0);
+            let mut escapes = escaped & inside;
+            has_escapes |= escapes != 0;
+            while escapes != 0 {
+                self.check_escape(self.at + escapes.trailing_zeros() as usize)?;
+                escapes &= escapes - 1;
+            }
+            self.at += end as usize;
+            if ends != 0 {
+                return match self.peek() {
+                    Some(b'"') => {
+                        self.at += 1;
+                        Ok(has_escapes)
+                    }
+                    Some(_) => Err(WalkError::Text),
+                    None => {
+                        self.at = self.bytes.len();
+                        Err(WalkError::End)
+                    }
+                };
+            }
+        }
+    }
+
+    /// Checks the escape whose second byte is here.
+    #[inline(always)]
+    fn check_escape(&mut self, at: usize) -> Result<(), WalkError> {
+        let kind = self.bytes.get(at).copied().unwrap_or_default();
+        let is_valid = match ESCAPES.get(usize::from(kind)) {
+            Some(2) => true,
+            Some(6) => {
+                let digits = self.bytes.get(at + 1..at + 5);
+                digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            }
+            _ => false,
         };
-        self.at += length;
-        Ok(())
+        if is_valid {
+            return Ok(());
+        }
+        self.at = at - 1;
+        Err(WalkError::Text)
     }
 
     #[inline(always)]

@@ -322,17 +322,17 @@ impl ClientBuilder {
                     }
                     Scheme::WebSocket => {
                         let link = websocket::connect(&url, &settings).await;
-                        Endpoint::Link(link.map_err(unreachable)?)
+                        Endpoint::Link(Box::new(link.map_err(unreachable)?))
                     }
                     Scheme::Tcp => {
                         let host = url.trim_start_matches("tcp://").trim_end_matches('/');
-                        Endpoint::Link(tcp::connect(host).await.map_err(unreachable)?)
+                        Endpoint::Link(Box::new(tcp::connect(host).await.map_err(unreachable)?))
                     }
                 }
             }
             #[cfg(unix)]
             Target::Child(ref command) => Endpoint::Command(command),
-            Target::Link(link) => Endpoint::Link(link),
+            Target::Link(link) => Endpoint::Link(Box::new(link)),
         };
         let (session, verdict) = Session::open(&shared, endpoint, prior).await?;
         let sessions = Sessions::new(Arc::clone(&shared), session, http);

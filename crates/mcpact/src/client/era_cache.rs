@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcpact_engine::client::EraVerdict;
 use mcpact_engine::client::era_cache::{EraCache as EraTable, EraLookup};
 use mcpact_engine::time::Moment;
+use mcpact_transport::private_file;
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::client_error::ClientError;
@@ -17,6 +19,9 @@ use crate::lock;
 
 const LIMIT: usize = 1024;
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Minimum time between two writes of the file: a gateway learns the eras of all its servers at once.
+const WRITE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Server eras, shared by several clients. Concurrent connections to an unknown server wait for the first probe.
 #[derive(Clone, Debug)]
@@ -35,6 +40,10 @@ struct Inner {
 struct State {
     table: EraTable,
     entries: BTreeMap<String, FileEntry>,
+    /// Time of the last write.
+    written: Option<Instant>,
+    /// True if a later write is planned.
+    is_planned: bool,
 }
 
 /// Entry of the file.
@@ -87,7 +96,12 @@ impl EraCache {
         }
         Self {
             inner: Arc::new(Inner {
-                state: Mutex::new(State { table, entries }),
+                state: Mutex::new(State {
+                    table,
+                    entries,
+                    written: None,
+                    is_planned: false,
+                }),
                 learned: Notify::new(),
                 file,
             }),
@@ -127,7 +141,7 @@ impl EraCache {
         state
             .entries
             .retain(|_, entry| learned.saturating_sub(entry.learned) < LIFETIME.as_secs());
-        self.save(&state);
+        self.save(&mut state);
         drop(state);
         self.inner.learned.notify_waiters();
     }
@@ -136,22 +150,38 @@ impl EraCache {
         let mut state = lock(&self.inner.state);
         state.table.forget(key);
         if state.entries.remove(key).is_some() {
-            self.save(&state);
+            self.save(&mut state);
         }
         drop(state);
         self.inner.learned.notify_waiters();
     }
 
-    /// A failed write only costs a probe next time.
-    fn save(&self, state: &State) {
+    /// Writes the file, now or with the changes of the next moment. A lost write only costs a probe next time.
+    fn save(&self, state: &mut State) {
         let Some(path) = &self.inner.file else {
             return;
         };
+        if state.is_planned {
+            return;
+        }
+        let early = state.written.map(|written| written.elapsed());
+        let early = early.filter(|since| *since < WRITE_INTERVAL);
+        if let (Some(since), Ok(runtime)) = (early, Handle::try_current()) {
+            state.is_planned = true;
+            let cache = self.clone();
+            runtime.spawn(async move {
+                tokio::time::sleep(WRITE_INTERVAL.saturating_sub(since)).await;
+                let mut state = lock(&cache.inner.state);
+                state.is_planned = false;
+                state.written = None;
+                cache.save(&mut state);
+            });
+            return;
+        }
+        state.written = Some(Instant::now());
         let text = serde_json::to_string_pretty(&state.entries).unwrap_or_default();
-        // Other processes may write concurrently; the rename is atomic.
-        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-        let written = std::fs::write(&temporary, text);
-        if let Err(error) = written.and_then(|()| std::fs::rename(&temporary, path)) {
+        // Other processes may write concurrently.
+        if let Err(error) = private_file::replace(path, text.as_bytes()) {
             tracing::warn!(path = %path.display(), %error, "cannot write the era cache file");
         }
     }

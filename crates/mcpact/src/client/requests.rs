@@ -12,6 +12,7 @@ use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Kind, Method, Side};
+use mcpact_transport::budget::MemoryExhausted;
 use mcpact_transport::error::TransportError;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -384,6 +385,9 @@ impl Client {
             (CallFailure::ResponseTooLarge(limit), _) => {
                 ClientError::Transport(TransportError::TooLarge { limit })
             }
+            (CallFailure::MemoryExhausted, _) => {
+                ClientError::Transport(TransportError::Memory(MemoryExhausted))
+            }
             (CallFailure::Unreachable(error), _) => {
                 let error = Arc::try_unwrap(error);
                 unreachable(error.unwrap_or_else(|error| TransportError::Http(error.to_string())))
@@ -434,7 +438,7 @@ fn end_error(end: PendingEnd, method: &str) -> ClientError {
 /// Returns the result of a response. Statuses about credentials take precedence over its error.
 fn received(response: ServerResponse, call: &mut Call) -> Result<String, ClientError> {
     match response {
-        ServerResponse::Result(raw) => Ok(raw.into()),
+        ServerResponse::Result(raw) => Ok(raw.into_text().into()),
         ServerResponse::Error(raw) => match call.take_http_failure() {
             Some(HttpFailure::Refused(refusal)) if matches!(refusal.status, 401 | 403) => {
                 Err(ClientError::refused(refusal))

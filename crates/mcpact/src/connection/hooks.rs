@@ -97,16 +97,22 @@ mcpact_spec::stable_strings! {
     pub enum DropReason {
         /// A response to a request that is no longer waiting.
         LateAnswer = "late_answer",
+        /// There was no memory for the message.
+        MemoryExhausted = "memory_exhausted",
         /// No client reads messages outside of calls fast enough.
         NoReader = "no_reader",
         /// JSON that is not a JSON-RPC message.
         NotAMessage = "not_a_message",
         /// Not JSON.
         NotJson = "not_json",
+        /// A notification above the rate limit.
+        RateLimited = "rate_limited",
         /// The call does not read its messages fast enough.
         SlowCall = "slow_call",
         /// A message that exceeds the size limit.
         TooLong = "too_long",
+        /// A request above the limit of open requests; it was refused.
+        TooManyRequests = "too_many_requests",
         /// A notification that no revision defines.
         UnknownMethod = "unknown_method",
         /// A response to another request.

@@ -13,19 +13,21 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use mcpact_engine::pact::Pact;
-use mcpact_spec::{Era, Revision};
+use mcpact_spec::{Era, Method, Revision};
 use mcpact_transport::error::TransportError;
 use mcpact_transport::http::client::{ClientResponse, ClientResponseBody, HttpClient};
 use mcpact_wire::id::Id;
-use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use self::refusal::{may_reject_revision, raw_error, rejects_revision, session_unknown};
-use self::session_stream::{DEFAULT_PAUSE, EventReader, Resume, TooLong, UnsolicitedSink, listen};
-use super::inbox::{
-    AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, Unsolicited, batch, parse,
+use self::session_stream::{
+    DEFAULT_PAUSE, EventReader, LostMessage, Read, Resume, UnsolicitedSink, listen,
 };
-use super::server_request::{ReplyPath, ServerRequest};
+use super::inbox::{
+    AmbiguousRefusal, CallEvent, CallFailure, Incoming, ServerResponse, UnsolicitedSender, batch,
+    parse,
+};
+use super::server_request::{OpenRequest, ReplyPath, RequestLimit, ServerRequest};
 use super::{
     CallObserver, DeliveryFailure, DropReason, Hooks, HttpFailure, HttpRefusal, MessageHandler,
     RawRequest, ToolHeaders, cancellation, headers,
@@ -54,6 +56,7 @@ pub(super) struct HttpConnection {
     can_push: bool,
     observer: Arc<dyn CallObserver>,
     handler: Option<Arc<dyn MessageHandler>>,
+    requests: RequestLimit,
     /// Dropped on close.
     hooks: Mutex<Option<Arc<dyn Hooks>>>,
 }
@@ -70,6 +73,7 @@ impl HttpConnection {
             can_push: false,
             observer: hooks.observer(),
             handler: hooks.message_handler(pact),
+            requests: RequestLimit::default(),
             hooks: Mutex::new(Some(hooks)),
         }
     }
@@ -79,7 +83,7 @@ impl HttpConnection {
         http: HttpClient,
         pact: &Arc<Pact>,
         headers: HeaderMap,
-        unsolicited: mpsc::Sender<Unsolicited>,
+        unsolicited: UnsolicitedSender,
         hooks: Arc<dyn Hooks>,
     ) -> Self {
         let mut connection = Self::modern(http.clone(), pact, hooks);
@@ -87,6 +91,7 @@ impl HttpConnection {
             unsolicited,
             handler: connection.handler.clone(),
             observer: Arc::clone(&connection.observer),
+            requests: connection.requests.clone(),
         };
         connection.headers = Arc::new(headers);
         let (open, opened) = tokio::sync::oneshot::channel();
@@ -129,7 +134,16 @@ impl HttpConnection {
         };
         let http = self.http.clone();
         let posted = Arc::clone(&headers);
-        let posting = async move { http.post(&posted, Bytes::from(text)).await }.boxed();
+        // A redirect does not show that the server did nothing.
+        let has_effect = matches!(request.method, None | Some(Method::ToolsCall));
+        let posting = async move {
+            let message = Bytes::from(text);
+            match has_effect {
+                true => http.post_once(&posted, message).await,
+                false => http.post(&posted, message).await,
+            }
+        };
+        let posting = posting.boxed();
         HttpCall {
             http: self.http.clone(),
             era: self.revision.era(),
@@ -138,8 +152,10 @@ impl HttpConnection {
             is_gone: Arc::clone(&self.is_gone),
             observer: Arc::clone(&self.observer),
             handler: self.handler.clone(),
+            requests: self.requests.clone(),
             failure: None,
             batch: VecDeque::new(),
+            ready: VecDeque::new(),
             state: State::Posting(posting),
         }
     }
@@ -185,9 +201,12 @@ pub(super) struct HttpCall {
     is_gone: Arc<AtomicBool>,
     observer: Arc<dyn CallObserver>,
     handler: Option<Arc<dyn MessageHandler>>,
+    requests: RequestLimit,
     failure: Option<Box<HttpFailure>>,
     /// Rest of a batch.
     batch: VecDeque<Bytes>,
+    /// Events that precede the response, and the response.
+    ready: VecDeque<CallEvent>,
     state: State,
 }
 
@@ -229,6 +248,9 @@ impl HttpCall {
 
     pub(super) async fn next(&mut self) -> CallEvent {
         loop {
+            if let Some(event) = self.ready.pop_front() {
+                return event;
+            }
             while let Some(bytes) = self.batch.pop_front() {
                 if let Some(event) = self.received(&bytes) {
                     return event;
@@ -242,7 +264,11 @@ impl HttpCall {
                     }
                 }
                 State::EventReader(reading) => match reading.next().await {
-                    Some(Ok(bytes)) => match batch(&bytes) {
+                    Some(Read::Released(notification)) => {
+                        self.observer.notification(&notification);
+                        return CallEvent::Notification(notification);
+                    }
+                    Some(Read::Message(bytes)) => match batch(&bytes) {
                         Some(all) => self.batch.extend(all),
                         None => {
                             if let Some(event) = self.received(&bytes) {
@@ -251,9 +277,9 @@ impl HttpCall {
                         }
                     },
                     // Only a response can be this long, and no other will come.
-                    Some(Err(TooLong(limit))) => {
+                    Some(Read::Lost(lost)) => {
                         self.state = State::Over;
-                        return self.too_long(limit);
+                        return self.lost_response(lost);
                     }
                     None => {
                         let resume = reading.resume.clone();
@@ -279,9 +305,9 @@ impl HttpCall {
         }
     }
 
-    fn too_long(&self, limit: usize) -> CallEvent {
-        self.observer.dropped(DropReason::TooLong);
-        CallEvent::Failed(CallFailure::ResponseTooLarge(limit))
+    fn lost_response(&self, lost: LostMessage) -> CallEvent {
+        self.observer.dropped(lost.reason());
+        CallEvent::Failed(lost.failure())
     }
 
     fn over(&mut self, event: CallEvent) -> Option<CallEvent> {
@@ -305,11 +331,11 @@ impl HttpCall {
     fn answered(&mut self, answer: Result<ClientResponse, TransportError>) -> Option<CallEvent> {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(TransportError::TooLarge { limit }) => {
-                let lost = self.too_long(limit);
-                return self.over(lost);
-            }
             Err(error) => {
+                if let Some(lost) = LostMessage::of(&error) {
+                    let lost = self.lost_response(lost);
+                    return self.over(lost);
+                }
                 let why = with_causes(&error);
                 let failure = match error {
                     TransportError::Unreadable(_) => DeliveryFailure::InvalidResponse,
@@ -348,10 +374,8 @@ impl HttpCall {
         }
         match answer.body {
             ClientResponseBody::Events(events) => {
-                self.state = State::EventReader(EventReader {
-                    events,
-                    resume: Resume::default(),
-                });
+                let reader = EventReader::new(events, Resume::default(), 1);
+                self.state = State::EventReader(reader);
                 None
             }
             ClientResponseBody::Json(bytes) => match batch(&bytes) {
@@ -396,22 +420,37 @@ impl HttpCall {
     fn received(&mut self, bytes: &Bytes) -> Option<CallEvent> {
         match parse(bytes, self.handler.as_deref()) {
             Incoming::Response(Some(id), reply) if id == self.id => {
-                self.over(CallEvent::Response(reply))
+                self.release_held();
+                let response = self.over(CallEvent::Response(reply));
+                self.ready.extend(response);
+                self.ready.pop_front()
             }
             Incoming::Response(..) => {
+                self.count();
                 self.observer.dropped(DropReason::LateAnswer);
                 None
             }
             Incoming::Invalid(why) => {
+                self.count();
                 self.observer.dropped(why);
                 None
             }
             Incoming::Notification(notification) => {
+                let notification = match &mut self.state {
+                    State::EventReader(reader) => reader.admit(notification, &*self.observer)?,
+                    _ => notification,
+                };
                 self.observer.notification(&notification);
                 Some(CallEvent::Notification(notification))
             }
             Incoming::Request(request) => {
-                let request = self.with_reply_path(request);
+                if self.handler.is_none() {
+                    self.count();
+                }
+                let Some(request) = self.with_reply_path(request) else {
+                    self.observer.dropped(DropReason::TooManyRequests);
+                    return None;
+                };
                 match &self.handler {
                     Some(handler) => {
                         handler.request(request);
@@ -424,11 +463,29 @@ impl HttpCall {
         }
     }
 
-    /// Sets the reply path of a legacy server's request. Modern servers send none.
-    fn with_reply_path(&self, request: ServerRequest) -> ServerRequest {
+    /// Counts a message of the stream that is no response.
+    fn count(&mut self) {
+        if let State::EventReader(reader) = &mut self.state {
+            reader.count();
+        }
+    }
+
+    /// Delivers the notifications that wait for the rate, before the response.
+    fn release_held(&mut self) {
+        let State::EventReader(reader) = &mut self.state else {
+            return;
+        };
+        while let Some(notification) = reader.take_held() {
+            self.observer.notification(&notification);
+            self.ready.push_back(CallEvent::Notification(notification));
+        }
+    }
+
+    /// Sets the reply path of a legacy server's request, unless too many are open. Modern servers send none.
+    fn with_reply_path(&self, request: ServerRequest) -> Option<ServerRequest> {
         match self.era {
-            Era::Modern => request,
-            Era::Legacy => HttpReplyPath::set(&self.http, &self.headers, request),
+            Era::Modern => Some(request),
+            Era::Legacy => HttpReplyPath::set(&self.http, &self.headers, &self.requests, request),
         }
     }
 
@@ -463,7 +520,7 @@ impl HttpCall {
                 body: ClientResponseBody::Events(events),
                 ..
             }) => {
-                self.state = State::EventReader(EventReader { events, resume });
+                self.state = State::EventReader(EventReader::new(events, resume, 1));
                 None
             }
             Ok(answer) => {
@@ -507,22 +564,37 @@ const TRUNCATED: &str = "the response stream ended without a result";
 pub(super) struct HttpReplyPath {
     http: HttpClient,
     headers: Arc<HeaderMap>,
+    open: OpenRequest,
 }
 
 impl HttpReplyPath {
-    /// Sets the reply path of a request to this session.
-    fn set(http: &HttpClient, headers: &Arc<HeaderMap>, request: ServerRequest) -> ServerRequest {
-        request.reply_to(ReplyPath::Http(Self {
+    /// Sets the reply path of a request to this session, unless too many requests are open.
+    fn set(
+        http: &HttpClient,
+        headers: &Arc<HeaderMap>,
+        requests: &RequestLimit,
+        request: ServerRequest,
+    ) -> Option<ServerRequest> {
+        let open = requests.admit(&request)?;
+        Some(request.reply_to(ReplyPath::Http(Self {
             http: http.clone(),
             headers: Arc::clone(headers),
-        }))
+            open,
+        })))
     }
 
-    /// Posts a reply in the background. Returns none outside a runtime.
-    pub(super) fn post(&self, text: String) -> Option<JoinHandle<()>> {
+    /// Posts the reply in the background. Returns none outside a runtime.
+    pub(super) fn post(self, text: String) -> Option<JoinHandle<()>> {
         let runtime = tokio::runtime::Handle::try_current().ok()?;
-        let (http, headers) = (self.http.clone(), Arc::clone(&self.headers));
-        Some(runtime.spawn(async move { post(&http, &headers, text).await }))
+        let Self {
+            http,
+            headers,
+            open,
+        } = self;
+        Some(runtime.spawn(async move {
+            post(&http, &headers, text).await;
+            drop(open);
+        }))
     }
 }
 

@@ -15,8 +15,12 @@ use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::{Object, elements};
 
+use tokio::sync::mpsc;
+
+use super::raw_result::RawResult;
 use super::server_request::ServerRequest;
 use super::{Delivery, DropReason, FailureText, MessageHandler, part};
+use crate::byte_budget::{ByteBudget, Reservation};
 use crate::lock;
 
 /// Event of a call.
@@ -62,7 +66,7 @@ pub(crate) fn cancelled_id(params: Option<&str>) -> Option<Id> {
 #[derive(Clone, Debug)]
 pub enum ServerResponse {
     /// Raw result.
-    Result(ByteString),
+    Result(RawResult),
     /// Raw error.
     Error(ByteString),
 }
@@ -90,6 +94,8 @@ pub enum CallFailure {
     HttpStatus(u16),
     /// The response exceeds this number of bytes.
     ResponseTooLarge(usize),
+    /// There was no memory for the response.
+    MemoryExhausted,
 }
 
 impl CallFailure {
@@ -102,7 +108,8 @@ impl CallFailure {
             | Self::ConnectionLost(_)
             | Self::ProtocolViolation(_)
             | Self::HttpStatus(_)
-            | Self::ResponseTooLarge(_) => Delivery::Unknown,
+            | Self::ResponseTooLarge(_)
+            | Self::MemoryExhausted => Delivery::Unknown,
         }
     }
 }
@@ -123,6 +130,77 @@ pub enum Unsolicited {
     Notification(ServerNotification),
     /// A request.
     Request(ServerRequest),
+}
+
+/// Maximum number of queued messages that belong to no call.
+const MAX_UNSOLICITED: u32 = 256;
+
+/// Sender of messages that belong to no call.
+#[derive(Clone, Debug)]
+pub(super) struct UnsolicitedSender {
+    sender: mpsc::UnboundedSender<(Unsolicited, Reservation)>,
+    budget: ByteBudget,
+}
+
+/// Receiver of messages that belong to no call.
+#[derive(Debug)]
+pub struct UnsolicitedReceiver(mpsc::UnboundedReceiver<(Unsolicited, Reservation)>);
+
+/// Creates the queue of messages that belong to no call.
+pub(super) fn unsolicited() -> (UnsolicitedSender, UnsolicitedReceiver) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let budget = ByteBudget::new(MAX_UNSOLICITED);
+    (
+        UnsolicitedSender { sender, budget },
+        UnsolicitedReceiver(receiver),
+    )
+}
+
+/// The message does not fit, or nothing receives it.
+#[derive(Debug)]
+pub(super) struct Undelivered;
+
+impl UnsolicitedSender {
+    /// Queues a message without waiting.
+    pub(super) fn try_send(&self, message: Unsolicited) -> Result<(), Undelivered> {
+        let reservation = self.budget.try_reserve(message.size());
+        self.put(message, reservation)
+    }
+
+    /// Queues a message, waiting for space.
+    pub(super) async fn send(&self, message: Unsolicited) -> Result<(), Undelivered> {
+        let reservation = tokio::select! {
+            reservation = self.budget.reserve(message.size()) => reservation,
+            () = self.sender.closed() => None,
+        };
+        self.put(message, reservation)
+    }
+
+    fn put(
+        &self,
+        message: Unsolicited,
+        reservation: Option<Reservation>,
+    ) -> Result<(), Undelivered> {
+        let item = (message, reservation.ok_or(Undelivered)?);
+        self.sender.send(item).map_err(|_| Undelivered)
+    }
+}
+
+impl UnsolicitedReceiver {
+    /// Returns the next message, or `None` after the end of the connection. Cancel safe.
+    pub async fn recv(&mut self) -> Option<Unsolicited> {
+        let (message, _reservation) = self.0.recv().await?;
+        Some(message)
+    }
+}
+
+impl Unsolicited {
+    fn size(&self) -> usize {
+        match self {
+            Self::Notification(notification) => notification.params.len(),
+            Self::Request(request) => request.params.len(),
+        }
+    }
 }
 
 /// A parsed message.
@@ -165,7 +243,10 @@ pub(super) fn parse(bytes: &Bytes, handler: Option<&dyn MessageHandler>) -> Inco
         )),
         Ok(Envelope::Response(response)) => {
             let reply = match response.outcome {
-                Outcome::Result(body) => ServerResponse::Result(part(bytes, Some(body.raw))),
+                Outcome::Result(body) => {
+                    let text = part(bytes, Some(body.raw));
+                    ServerResponse::Result(RawResult::scanned(text, body.seen))
+                }
                 Outcome::Error(raw) => ServerResponse::Error(part(bytes, Some(raw))),
             };
             Incoming::Response(response.id.map(IdRef::to_id), reply)
@@ -183,11 +264,9 @@ pub(super) fn batch(bytes: &Bytes) -> Option<Vec<Bytes>> {
         return None;
     }
     let all = elements(std::str::from_utf8(bytes).ok()?).unwrap_or_default();
-    Some(
-        all.into_iter()
-            .map(|one| bytes.slice_ref(one.as_bytes()))
-            .collect(),
-    )
+    // Copies, so that a queued message does not keep the whole batch.
+    let copy = |one: &str| Bytes::copy_from_slice(one.as_bytes());
+    Some(all.into_iter().map(copy).collect())
 }
 
 /// Returns the server's task id that a message of 2025-11-25 belongs to.
@@ -319,9 +398,7 @@ mod tests {
         assert_eq!(inbox.put(notification(half)), 0);
         assert_eq!(inbox.put(notification(half - 1)), 0);
         assert_eq!(
-            inbox.put(CallEvent::Response(ServerResponse::Result(
-                ByteString::new()
-            ))),
+            inbox.put(CallEvent::Response(ServerResponse::Result("".into()))),
             0
         );
         assert_eq!(inbox.put(notification(2)), 1);

@@ -31,16 +31,14 @@ use mcpact_transport::stdio::child::{Child, ChildCommand, Process};
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::model::implementation::Implementation;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::http::HttpConnection;
 use super::stdio::{StdioConnection, exit_text, stop};
-use super::{ConnectError, Connection, Hooks, HttpRefusal, Transport, Unsolicited, headers, inbox};
-
-/// Maximum number of queued messages that belong to no call.
-const MAX_UNSOLICITED: usize = 256;
+use super::{
+    ConnectError, Connection, Hooks, HttpRefusal, Transport, UnsolicitedReceiver, headers, inbox,
+};
 
 /// Timeout for opening the stream of the HTTP+SSE transport.
 const SSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -86,7 +84,7 @@ pub struct Connected {
     /// Steps of the negotiation.
     pub transcript: Transcript,
     /// Messages that belong to no call.
-    pub unsolicited: mpsc::Receiver<Unsolicited>,
+    pub unsolicited: UnsolicitedReceiver,
 }
 
 /// Location of a server.
@@ -102,7 +100,7 @@ pub enum Endpoint<'a> {
         settings: &'a HttpSettings,
     },
     /// Open line-based connection, such as a socket or memory.
-    Link(Link),
+    Link(Box<Link>),
 }
 
 /// Connects to a server, starting it if needed, and negotiates these terms. A server that does not name itself is called `name`.
@@ -122,7 +120,7 @@ pub async fn connect(
             let http = HttpClient::new(url, settings.clone())?;
             new(TransportKind::Http).over_http(&http).await
         }
-        Endpoint::Link(link) => new(TransportKind::Stream).over_link(link).await,
+        Endpoint::Link(link) => new(TransportKind::Stream).over_link(*link).await,
     }
 }
 
@@ -290,7 +288,7 @@ impl Negotiator {
             }
             if let Some(negotiated) = progress.negotiated {
                 let pact = &negotiated.pact;
-                let (sender, unsolicited) = mpsc::channel(MAX_UNSOLICITED);
+                let (sender, unsolicited) = inbox::unsolicited();
                 let (http, hooks) = (http.clone(), Arc::clone(&self.hooks));
                 let connection = match pact.era() {
                     Era::Modern => HttpConnection::modern(http, pact, hooks),
@@ -344,7 +342,7 @@ impl Negotiator {
         link: Link,
         process: Option<Process>,
     ) -> Connected {
-        let (sender, unsolicited) = mpsc::channel(MAX_UNSOLICITED);
+        let (sender, unsolicited) = inbox::unsolicited();
         let hooks = Arc::clone(&self.hooks);
         let connection = StdioConnection::new(link, &negotiated.pact, process, sender, hooks);
         self.connected(negotiated, Transport::Stdio(connection), unsolicited)
@@ -354,7 +352,7 @@ impl Negotiator {
         self,
         negotiated: Negotiated,
         transport: Transport,
-        unsolicited: mpsc::Receiver<Unsolicited>,
+        unsolicited: UnsolicitedReceiver,
     ) -> Connected {
         let Negotiated { pact, introduction } = negotiated;
         Connected {
@@ -500,8 +498,15 @@ impl Negotiator {
                     None => break,
                 };
             }
-            if link.sink.flush().await.is_err() {
-                return Ended::Disconnected;
+            let timeout = self.timeout();
+            match tokio::time::timeout(timeout, link.sink.flush()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ended::Disconnected,
+                // The server does not read.
+                Err(_) => {
+                    progress = self.feed(Input::Tick, None);
+                    continue;
+                }
             }
             if let Some(negotiated) = progress.negotiated.take() {
                 return Ended::Negotiated(Box::new(negotiated));

@@ -9,9 +9,41 @@ use mcpact_wire::model::error;
 
 use super::http::HttpReplyPath;
 use super::stdio::StdioReplyPath;
+use crate::byte_budget::{ByteBudget, Reservation};
 
 /// Error message for a request that was dropped without a reply.
 const DROPPED: &str = "no reply is possible: the call to which this request belongs has ended";
+
+/// Maximum number of open requests of a connection. Further ones are refused.
+const MAX_REQUESTS: u32 = 1024;
+
+/// Error message for a request above the limit.
+const REFUSED: &str = "too many requests of this server are open";
+
+/// Limit of the requests of a connection that are not answered yet.
+#[derive(Clone, Debug)]
+pub(super) struct RequestLimit(ByteBudget);
+
+/// Space of an open request. It is held until the reply is queued or sent.
+#[derive(Debug)]
+pub(super) struct OpenRequest {
+    _reservation: Reservation,
+}
+
+impl Default for RequestLimit {
+    fn default() -> Self {
+        Self(ByteBudget::new(MAX_REQUESTS))
+    }
+}
+
+impl RequestLimit {
+    /// Admits a request, unless too many are open.
+    pub(super) fn admit(&self, request: &ServerRequest) -> Option<OpenRequest> {
+        let size = request.name.len() + request.params.len();
+        let reservation = self.0.try_reserve(size);
+        reservation.map(|_reservation| OpenRequest { _reservation })
+    }
+}
 
 /// A request of the server.
 ///
@@ -55,27 +87,27 @@ impl ServerRequest {
         self
     }
 
+    /// Returns the response to a request above the limit.
+    pub(super) fn refusal(&self) -> String {
+        let error = error::encode(ErrorCode::InternalError.code(), REFUSED, None);
+        codec::error(Some(self.id.as_ref()), &error)
+    }
+
     /// Replies.
     pub async fn answer(mut self, outcome: &Outcome) {
         let text = match outcome {
             Outcome::Result(result) => codec::result(self.id.as_ref(), result),
             Outcome::Error(error) => codec::error(Some(self.id.as_ref()), error),
         };
-        match &self.path {
-            Some(ReplyPath::Stdio(path)) => {
-                // A cancelled send replies with an error, in `drop`.
-                path.send(text).await;
-                self.path = None;
-            }
-            Some(ReplyPath::Http(path)) => {
-                let posting = path.post(text);
-                self.path = None;
-                if let Some(posting) = posting {
-                    // The background job continues if this future is dropped.
-                    let _ = posting.await;
-                }
-            }
-            None => {}
+        if let Some(ReplyPath::Stdio(path)) = &self.path {
+            // A cancelled send replies with an error, in `drop`.
+            path.send(text).await;
+            self.path = None;
+        } else if let Some(ReplyPath::Http(path)) = self.path.take()
+            && let Some(posting) = path.post(text)
+        {
+            // The background job continues if this future is dropped.
+            let _ = posting.await;
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod write_queue;
 
+use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,23 +13,25 @@ use bytes::Bytes;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::shutdown::Grace;
 use mcpact_spec::{Era, Method};
+use mcpact_transport::budget::MemoryExhausted;
 use mcpact_transport::error::TransportError;
-use mcpact_transport::link::{LineSink, LineSource, Link};
+use mcpact_transport::link::{LineSink, LineSource, Link, WriteProgress};
 use mcpact_transport::stdio::child::Process;
 use mcpact_wire::codec;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::frame::unreadable::{answered, is_answer};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, timeout};
 
-use self::write_queue::WriteQueue;
+use self::write_queue::{Kind, WriteQueue};
 use super::inbox::{
-    CallEvent, CallFailure, Inbox, Incoming, ServerNotification, Unsolicited, batch, parse,
-    related_task,
+    CallEvent, CallFailure, Inbox, Incoming, ServerNotification, Unsolicited, UnsolicitedSender,
+    batch, parse, related_task,
 };
-use super::server_request::{ReplyPath, ServerRequest};
+use super::notification_limit::{Admission, DropCount, HELD_INTERVAL, NotificationLimit};
+use super::server_request::{OpenRequest, ReplyPath, RequestLimit, ServerRequest};
 use super::{
     CallObserver, DropReason, FailureText, Hooks, MessageHandler, RawRequest, cancellation,
 };
@@ -48,9 +51,12 @@ struct Shared {
     observer: Arc<dyn CallObserver>,
     handler: Option<Arc<dyn MessageHandler>>,
     calls: Mutex<Calls>,
+    requests: RequestLimit,
     writes: Mutex<WriteQueue>,
     written: Notify,
     waiting: Notify,
+    server: Arc<str>,
+    drops: Mutex<DropCount>,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +100,7 @@ pub(super) struct StdioCall {
     is_over: bool,
     /// The connection ended before the request was sent.
     is_unsent: bool,
+    is_queued: bool,
 }
 
 impl StdioConnection {
@@ -102,7 +109,7 @@ impl StdioConnection {
         link: Link,
         pact: &Arc<Pact>,
         process: Option<Process>,
-        unsolicited: mpsc::Sender<Unsolicited>,
+        unsolicited: UnsolicitedSender,
         hooks: Arc<dyn Hooks>,
     ) -> Self {
         let shared = Arc::new(Shared {
@@ -110,9 +117,12 @@ impl StdioConnection {
             observer: hooks.observer(),
             handler: hooks.message_handler(pact),
             calls: Mutex::default(),
+            requests: RequestLimit::default(),
             writes: Mutex::default(),
             written: Notify::new(),
             waiting: Notify::new(),
+            server: Arc::clone(hooks.server()),
+            drops: Mutex::default(),
         });
         let (stop, stopped) = oneshot::channel();
         let job = run(
@@ -153,6 +163,7 @@ impl StdioConnection {
             id,
             is_over: false,
             is_unsent: false,
+            is_queued: false,
         };
         {
             let mut calls = lock(&self.shared.calls);
@@ -170,43 +181,47 @@ impl StdioConnection {
             };
             calls.pending.insert(id, pending);
         }
-        call.is_unsent = !self.shared.send(Some(id), text).await;
+        call.is_queued = self.shared.send(Kind::Call(id), text).await;
+        call.is_unsent = !call.is_queued;
         call
     }
 
     pub(super) async fn send(&self, text: String) {
         // A closed connection needs no message.
-        let _ = self.shared.send(None, text).await;
+        let _ = self.shared.send(Kind::Notification, text).await;
     }
 }
 
 /// Path of a reply on this connection.
 #[derive(Debug)]
-pub(super) struct StdioReplyPath(Arc<Shared>);
+pub(super) struct StdioReplyPath {
+    shared: Arc<Shared>,
+    _open: OpenRequest,
+}
 
 impl StdioReplyPath {
     /// Queues a reply, waiting for space.
     pub(super) async fn send(&self, text: String) {
         // A closed connection needs no reply.
-        let _ = self.0.send(None, text).await;
+        let _ = self.shared.send(Kind::Answer, text).await;
     }
 
     /// Queues a reply without waiting for space.
     pub(super) fn push(&self, text: String) {
-        self.0.push(text);
+        self.shared.push(Kind::Answer, text);
     }
 }
 
 impl Shared {
     /// Queues a message, waiting for space. Returns false if the connection has ended.
-    async fn send(&self, call: Option<i64>, text: String) -> bool {
+    async fn send(&self, kind: Kind, text: String) -> bool {
         loop {
             let written = self.written.notified();
             {
                 let mut writes = lock(&self.writes);
                 if writes.has_space() {
                     self.waiting.notify_one();
-                    return writes.push(call, text);
+                    return writes.push(kind, text);
                 }
             }
             written.await;
@@ -214,9 +229,35 @@ impl Shared {
     }
 
     /// Queues a message without waiting for space.
-    fn push(&self, text: String) {
-        lock(&self.writes).push(None, text);
+    fn push(&self, kind: Kind, text: String) {
+        lock(&self.writes).push(kind, text);
         self.waiting.notify_one();
+    }
+
+    /// Waits while the server leaves too many answers unread, unless it stalls.
+    ///
+    /// Only answers count: a server may well stop reading calls while it writes a large result.
+    async fn answers_read(&self, progress: &WriteProgress) -> Result<(), TransportError> {
+        let mut stalled = pin!(progress.stalled());
+        loop {
+            let written = self.written.notified();
+            if !lock(&self.writes).has_unread_answers() {
+                return Ok(());
+            }
+            tokio::select! {
+                () = written => {}
+                stalled = stalled.as_mut() => return Err(stalled),
+            }
+        }
+    }
+
+    /// Counts a dropped message, and logs some of them.
+    fn dropped(&self, reason: DropReason) {
+        self.observer.dropped(reason);
+        if let Some(count) = lock(&self.drops).add(Instant::now()) {
+            let (server, reason) = (&*self.server, reason.as_str());
+            tracing::warn!(server, reason, count, "messages of the server dropped");
+        }
     }
 
     /// Delivers an event to a call, and counts the events dropped for it.
@@ -226,11 +267,10 @@ impl Shared {
         }
     }
 
-    /// Ends all calls after an oversized message that ended the connection.
-    fn fail_all_oversized(&self, limit: usize) {
+    /// Ends all calls after the loss of a message that ended the connection.
+    fn fail_all(&self, failure: &CallFailure) {
         for (_, pending) in lock(&self.calls).pending.drain() {
-            let failure = CallFailure::ResponseTooLarge(limit);
-            pending.inbox.put(CallEvent::Failed(failure));
+            pending.inbox.put(CallEvent::Failed(failure.clone()));
         }
     }
 
@@ -280,8 +320,11 @@ impl Drop for StdioCall {
             return;
         }
         let was_open = lock(&self.shared.calls).pending.remove(&self.id).is_some();
-        if was_open {
-            self.shared.push(cancellation(&Id::number(self.id)));
+        let must_cancel =
+            was_open && self.is_queued && !lock(&self.shared.writes).withdraw(self.id);
+        if must_cancel {
+            let text = cancellation(&Id::number(self.id));
+            self.shared.push(Kind::Notification, text);
         }
     }
 }
@@ -290,19 +333,21 @@ async fn run(
     link: Link,
     process: Option<Process>,
     shared: Arc<Shared>,
-    unsolicited: mpsc::Sender<Unsolicited>,
+    unsolicited: UnsolicitedSender,
     stopped: oneshot::Receiver<()>,
     hooks: Arc<dyn Hooks>,
 ) {
     let Link { mut source, sink } = link;
+    let progress = sink.progress();
     let mut writer = tokio::spawn(write(sink, Arc::clone(&shared)));
-    let was_lost = tokio::select! {
-        () = read(&mut source, &shared, &unsolicited) => true,
-        _ = stopped => false,
+    let end = tokio::select! {
+        end = Reader::new(&shared, &unsolicited, &progress).run(&mut source) => Some(end),
+        _ = stopped => None,
     };
+    let was_lost = end.is_some();
     // Writes pause until the exit status is known.
     lock(&shared.writes).pause();
-    let mut why = FailureText::from("the server closed the connection");
+    let mut why = FailureText::from(end.unwrap_or_default().cause());
     if let Some(process) = &process
         && was_lost
     {
@@ -357,121 +402,244 @@ pub(super) async fn stop(process: Process, hooks: &dyn Hooks) {
 /// Writes queued messages in batches.
 async fn write(mut sink: LineSink, shared: Arc<Shared>) {
     loop {
-        let (texts, is_closed) = lock(&shared.writes).take();
+        let batch = lock(&shared.writes).take();
         shared.written.notify_waiters();
-        for text in &texts {
+        for text in &batch.texts {
             sink.push(text);
         }
         if let Err(error) = sink.flush().await {
             tracing::debug!(%error, "failed to write to the server");
             return;
         }
-        if is_closed {
+        if batch.is_last {
             // The peer may have closed its side first.
             let _ = sink.close().await;
             return;
         }
-        if texts.is_empty() {
+        if batch.texts.is_empty() {
             shared.waiting.notified().await;
         }
     }
 }
 
-/// Reads until the server closes its side.
-async fn read(
-    source: &mut LineSource,
-    shared: &Arc<Shared>,
-    unsolicited: &mpsc::Sender<Unsolicited>,
-) {
-    loop {
+/// End of a connection that was not closed here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum End {
+    #[default]
+    Closed,
+    /// The server does not read.
+    Stalled,
+}
+
+impl End {
+    const fn cause(self) -> &'static str {
+        match self {
+            Self::Closed => "the server closed the connection",
+            Self::Stalled => "the server was disconnected: it does not read",
+        }
+    }
+}
+
+impl From<TransportError> for End {
+    fn from(error: TransportError) -> Self {
+        match error {
+            TransportError::Stalled { .. } => Self::Stalled,
+            _ => Self::Closed,
+        }
+    }
+}
+
+/// Reader of the messages of a server.
+struct Reader<'a> {
+    shared: &'a Arc<Shared>,
+    unsolicited: &'a UnsolicitedSender,
+    progress: &'a WriteProgress,
+    limit: NotificationLimit,
+}
+
+impl<'a> Reader<'a> {
+    fn new(
+        shared: &'a Arc<Shared>,
+        unsolicited: &'a UnsolicitedSender,
+        progress: &'a WriteProgress,
+    ) -> Self {
+        Self {
+            shared,
+            unsolicited,
+            progress,
+            limit: NotificationLimit::new(Instant::now()),
+        }
+    }
+
+    /// Reads until the server closes its side, or no longer reads what it asked for.
+    async fn run(mut self, source: &mut LineSource) -> End {
+        loop {
+            let begin = Instant::now();
+            let calls_in_flight = lock(&self.shared.calls).pending.len();
+            self.limit.refill(begin, calls_in_flight);
+            while let Some(notification) = self.limit.release() {
+                self.forward(notification);
+            }
+            if let Err(error) = self.read_lines(source).await {
+                let server = &*self.shared.server;
+                tracing::warn!(server, %error, "server disconnected");
+                return error.into();
+            }
+            if let Some(pause) = self.limit.pause_after(|| begin.elapsed()) {
+                tokio::time::sleep(pause).await;
+            }
+            let filled = tokio::select! {
+                biased;
+                filled = source.fill() => filled,
+                () = tokio::time::sleep(HELD_INTERVAL), if self.limit.is_holding() => continue,
+            };
+            match filled {
+                Ok(true) => {}
+                Ok(false) => return End::Closed,
+                Err(error) => {
+                    match error {
+                        TransportError::TooLarge { limit } => {
+                            self.shared.fail_all(&CallFailure::ResponseTooLarge(limit));
+                        }
+                        TransportError::Memory(_) => {
+                            self.shared.observer.dropped(DropReason::MemoryExhausted);
+                            self.shared.fail_all(&CallFailure::MemoryExhausted);
+                        }
+                        _ => {}
+                    }
+                    tracing::debug!(%error, "connection lost");
+                    return error.into();
+                }
+            }
+        }
+    }
+
+    /// Reads the lines that have arrived.
+    async fn read_lines(&mut self, source: &mut LineSource) -> Result<(), TransportError> {
         while let Some(line) = source.next_line() {
             match line {
-                Line::Json(bytes) => receive(&Bytes::copy_from_slice(bytes), shared, unsolicited),
+                Line::Json(bytes) => {
+                    let bytes = Bytes::copy_from_slice(bytes);
+                    let bytes = source.charged(bytes);
+                    self.receive(&bytes).await?;
+                }
                 Line::Noise(bytes) => {
-                    shared.observer.dropped(DropReason::NotJson);
+                    self.count();
+                    self.shared.observer.dropped(DropReason::NotJson);
                     tracing::debug!(
                         length = bytes.len(),
                         "line from the server dropped: not JSON"
                     );
                 }
                 Line::TooLong { limit, ends } => {
-                    shared.observer.dropped(DropReason::TooLong);
-                    tracing::warn!(limit, "line from the server dropped: too long");
-                    fail_oversized(ends, limit, shared);
+                    let ends = ends.to_vec();
+                    let failure = if source.was_short_of_memory() {
+                        self.shared.observer.dropped(DropReason::MemoryExhausted);
+                        tracing::warn!("line from the server dropped: {MemoryExhausted}");
+                        CallFailure::MemoryExhausted
+                    } else {
+                        self.shared.observer.dropped(DropReason::TooLong);
+                        tracing::warn!(limit, "line from the server dropped: too long");
+                        CallFailure::ResponseTooLarge(limit)
+                    };
+                    fail_oversized(&ends, failure, self.shared);
                 }
             }
         }
-        match source.fill().await {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => {
-                if let TransportError::TooLarge { limit } = error {
-                    shared.fail_all_oversized(limit);
+        Ok(())
+    }
+
+    async fn receive(&mut self, bytes: &Bytes) -> Result<(), TransportError> {
+        let Some(all) = batch(bytes) else {
+            self.deliver(bytes);
+            return self.shared.answers_read(self.progress).await;
+        };
+        for one in &all {
+            self.deliver(one);
+            self.shared.answers_read(self.progress).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts a message that is no response to a call. A handler limits its server itself.
+    fn count(&mut self) {
+        if self.shared.handler.is_none() {
+            self.limit.count();
+        }
+    }
+
+    fn deliver(&mut self, bytes: &Bytes) {
+        let shared = self.shared;
+        let handler = shared.handler.as_deref();
+        match parse(bytes, handler) {
+            Incoming::Response(id, reply) => {
+                let id = id.and_then(|id| id.raw().parse::<i64>().ok());
+                let pending = id.and_then(|id| lock(&shared.calls).pending.remove(&id));
+                match pending {
+                    Some(pending) => drop(pending.inbox.put(CallEvent::Response(reply))),
+                    None => {
+                        self.count();
+                        shared.observer.dropped(DropReason::LateAnswer);
+                        tracing::debug!("response dropped: no pending request");
+                    }
                 }
-                return tracing::debug!(%error, "connection lost");
+            }
+            Incoming::Notification(notification) => match self.limit.admit(notification) {
+                Admission::Forward(notification) => self.forward(notification),
+                Admission::Held => {}
+                Admission::Dropped => shared.dropped(DropReason::RateLimited),
+            },
+            Incoming::Handled => {}
+            Incoming::Request(request) => {
+                self.count();
+                self.request(request);
+            }
+            Incoming::Invalid(why) => {
+                self.count();
+                shared.observer.dropped(why);
+                fail_unreadable(bytes, shared);
             }
         }
     }
-}
 
-fn receive(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsolicited>) {
-    match batch(bytes) {
-        Some(all) => {
-            for one in &all {
-                deliver(one, shared, unsolicited);
-            }
+    fn forward(&self, notification: ServerNotification) {
+        let shared = self.shared;
+        shared.observer.notification(&notification);
+        match owner_of_notification(&notification, shared) {
+            Some(inbox) => shared.deliver(&inbox, CallEvent::Notification(notification)),
+            None => self.send_unsolicited(Unsolicited::Notification(notification)),
         }
-        None => deliver(bytes, shared, unsolicited),
     }
-}
 
-fn deliver(bytes: &Bytes, shared: &Arc<Shared>, unsolicited: &mpsc::Sender<Unsolicited>) {
-    let handler = shared.handler.as_deref();
-    let message = match parse(bytes, handler) {
-        Incoming::Response(id, reply) => {
-            let id = id.and_then(|id| id.raw().parse::<i64>().ok());
-            let pending = id.and_then(|id| lock(&shared.calls).pending.remove(&id));
-            match pending {
-                Some(pending) => drop(pending.inbox.put(CallEvent::Response(reply))),
-                None => {
-                    shared.observer.dropped(DropReason::LateAnswer);
-                    tracing::debug!("response dropped: no pending request");
-                }
-            }
-            return;
+    fn request(&self, request: ServerRequest) {
+        let shared = self.shared;
+        let handler = shared.handler.as_deref();
+        if request.method == Some(Method::Ping) && handler.is_none() {
+            let text = codec::result(request.id.as_ref(), "{}");
+            return shared.push(Kind::Answer, text);
         }
-        Incoming::Notification(notification) => {
-            shared.observer.notification(&notification);
-            match owner_of_notification(&notification, shared) {
-                Some(inbox) => {
-                    return shared.deliver(&inbox, CallEvent::Notification(notification));
-                }
-                None => Unsolicited::Notification(notification),
-            }
+        let Some(open) = shared.requests.admit(&request) else {
+            shared.dropped(DropReason::TooManyRequests);
+            return shared.push(Kind::Answer, request.refusal());
+        };
+        let path = StdioReplyPath {
+            shared: Arc::clone(shared),
+            _open: open,
+        };
+        let request = request.reply_to(ReplyPath::Stdio(path));
+        if let Some(handler) = handler {
+            return handler.request(request);
         }
-        Incoming::Handled => return,
-        Incoming::Request(request) if request.method == Some(Method::Ping) && handler.is_none() => {
-            return shared.push(codec::result(request.id.as_ref(), "{}"));
+        match owner_of_request(&request, shared) {
+            Some(inbox) => shared.deliver(&inbox, CallEvent::Request(request)),
+            None => self.send_unsolicited(Unsolicited::Request(request)),
         }
-        Incoming::Request(request) => {
-            let path = StdioReplyPath(Arc::clone(shared));
-            let request = request.reply_to(ReplyPath::Stdio(path));
-            if let Some(handler) = handler {
-                return handler.request(request);
-            }
-            match owner_of_request(&request, shared) {
-                Some(inbox) => return shared.deliver(&inbox, CallEvent::Request(request)),
-                None => Unsolicited::Request(request),
-            }
+    }
+
+    fn send_unsolicited(&self, message: Unsolicited) {
+        if self.unsolicited.try_send(message).is_err() {
+            self.shared.dropped(DropReason::NoReader);
         }
-        Incoming::Invalid(why) => {
-            shared.observer.dropped(why);
-            return fail_unreadable(bytes, shared);
-        }
-    };
-    if unsolicited.try_send(message).is_err() {
-        shared.observer.dropped(DropReason::NoReader);
-        tracing::warn!("message dropped: no matching call");
     }
 }
 
@@ -489,14 +657,12 @@ fn fail_unreadable(line: &[u8], shared: &Shared) {
 /// Ends the call that an oversized response belongs to.
 ///
 /// Without a readable id the response can only be attributed if one call is in flight. Otherwise its call times out.
-fn fail_oversized(ends: &[u8], limit: usize, shared: &Shared) {
+fn fail_oversized(ends: &[u8], failure: CallFailure, shared: &Shared) {
     let mut calls = lock(&shared.calls);
     let only = || calls.only_call().filter(|_| is_answer(ends));
     let id = answered(ends).or_else(only);
     if let Some(pending) = id.and_then(|id| calls.pending.remove(&id)) {
-        pending
-            .inbox
-            .put(CallEvent::Failed(CallFailure::ResponseTooLarge(limit)));
+        pending.inbox.put(CallEvent::Failed(failure));
     }
 }
 

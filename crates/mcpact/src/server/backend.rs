@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytestring::ByteString;
@@ -15,7 +16,7 @@ use mcpact_engine::refusal::{Dialect, ReasonCode, WireError};
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::tables::meta::TRACE_PARENT;
 use mcpact_spec::{ErrorCode, LogLevel, Method};
-use mcpact_transport::http::server::{HttpRequest, HttpServer};
+use mcpact_transport::http::server::{HttpRequest, HttpServer, LocalUsers};
 use mcpact_transport::link::Link;
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::{Envelope, Meta, Params};
@@ -24,7 +25,6 @@ use mcpact_wire::model::trace::TraceContext;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::builder::Settings;
-use super::client_identity::anonymous;
 use super::handler_error::HandlerError;
 use super::http::HttpEndpoint;
 use super::router::HttpRoute;
@@ -32,7 +32,7 @@ use crate::connection::headers;
 use crate::error::Error;
 use crate::validation::Validation;
 
-pub use super::client_identity::{ClientIdentity, ClientKey};
+pub use super::client_identity::{ClientIdentity, ClientKey, Principal, PrincipalKind};
 pub use super::connection::SessionEnd;
 pub use super::date::now as date;
 pub use super::outbox::{ClientGone, Outbox};
@@ -138,7 +138,12 @@ pub async fn serve_link<B: Backend>(
     link: Link,
     session_end: SessionEnd,
 ) -> Result<(), Error> {
-    super::connection::run_spawned(backend, link, anonymous(), "lines", session_end).await
+    super::connection::run_spawned(backend, link, Principal::ANONYMOUS, "lines", session_end).await
+}
+
+/// Returns the URL of a server on a Unix socket without path.
+pub(super) fn unix_origin(path: &Path) -> String {
+    format!("unix:{}:", path.display())
 }
 
 /// Returns the URL of a server without path. An unspecified address is replaced by loopback, which local clients can
@@ -160,24 +165,41 @@ pub(super) fn origin(settings: &Settings, mut address: SocketAddr) -> String {
 /// Binds an address according to the settings.
 pub(super) async fn bind(settings: &Settings, address: SocketAddr) -> Result<HttpServer, Error> {
     let host = address.ip().to_canonical();
-    if !host.is_loopback() && settings.token.is_none() && !settings.allow_remote {
+    if !host.is_loopback() && settings.tokens().is_empty() && !settings.allow_remote {
         return Err(Error::NotLoopback(address));
     }
     let mut server = HttpServer::bind(address).await?;
-    server.guard = settings.guard.clone();
+    if settings.tokens().is_empty() && !settings.allow_remote {
+        server.local_users = Some(LocalUsers::and(settings.allow_users.as_slice()));
+    }
+    apply(settings, &mut server);
     if !host.is_unspecified() {
         server.guard = server.guard.allow_host(address.ip().to_string());
     }
-    server.limits = settings.limits;
-    server.token = settings.token.clone();
-    server.tls = settings.tls.clone();
     Ok(server)
+}
+
+/// Binds a Unix socket according to the settings.
+#[cfg(unix)]
+pub(super) async fn bind_unix(settings: &Settings, path: &Path) -> Result<HttpServer, Error> {
+    let users = LocalUsers::and(settings.allow_users.as_slice());
+    let mut server = HttpServer::bind_unix(path, users).await?;
+    apply(settings, &mut server);
+    Ok(server)
+}
+
+fn apply(settings: &Settings, server: &mut HttpServer) {
+    server.guard = settings.guard.clone();
+    server.limits = settings.limits;
+    server.tokens = settings.tokens();
+    server.tls = settings.tls.clone();
 }
 
 /// HTTP server with one backend, bound to an address.
 #[derive(Debug)]
 pub struct HttpListener<B: Backend> {
     server: HttpServer,
+    address: SocketAddr,
     endpoint: Arc<HttpEndpoint<B>>,
 }
 
@@ -189,14 +211,19 @@ impl<B: Backend> HttpListener<B> {
     /// be bound.
     pub async fn bind(backend: Arc<B>, address: SocketAddr) -> Result<Self, Error> {
         let server = bind(backend.settings(), address).await?;
+        let address = server.address().unwrap_or(address);
         let endpoint = Arc::new(HttpEndpoint::new(backend));
-        Ok(Self { server, endpoint })
+        Ok(Self {
+            server,
+            address,
+            endpoint,
+        })
     }
 
     /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.server.address()
+        self.address
     }
 
     /// Returns the route to the backend.

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -12,7 +13,7 @@ use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{Listening as Granting, ServerTerms};
 use mcpact_engine::task_rule::TaskRequirement;
 use mcpact_spec::{Method, Revision};
-use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
+use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token, Tokens};
 use mcpact_transport::link::Link;
 use mcpact_transport::tcp::Listener;
 use mcpact_wire::model::implementation::Implementation;
@@ -24,13 +25,14 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::backend::{Backend, HttpListener};
-use super::client_identity::{PrincipalSource, anonymous};
+use super::client_identity::{Principal, PrincipalSource};
 use super::connection::{self, SessionEnd};
 use super::context::Context;
 use super::dispatch::{Core, ServerInfoTable};
 use super::handler_error::HandlerError;
 use super::registry::{
-    CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,
+    CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TaskListing, TemplateEntry,
+    ToolEntry,
 };
 use super::seal::{SealKeys, Sealer};
 use super::skills::Skill;
@@ -239,14 +241,20 @@ impl Server {
             Some(keys) => keys.clone(),
             None => SealKeys::random()?,
         };
-        let capabilities = self.registry.capabilities();
-        let mut terms = ServerTerms::new(self.info, capabilities, self.settings.policy.clone());
-        terms.instructions = self.instructions;
-        terms.listening = Granting::Asked;
+        let terms_of = |listing| {
+            let (info, policy) = (self.info.clone(), self.settings.policy.clone());
+            let mut terms = ServerTerms::new(info, self.registry.capabilities(listing), policy);
+            terms.instructions.clone_from(&self.instructions);
+            terms.listening = Granting::Asked;
+            terms
+        };
+        let terms = terms_of(TaskListing::Declared);
+        let terms_without_task_list = terms_of(TaskListing::Undeclared);
         Ok(Arc::new(Core {
             registry: self.registry,
             server_info: ServerInfoTable::of(&terms),
             terms: Arc::new(terms),
+            terms_without_task_list: Arc::new(terms_without_task_list),
             settings: self.settings,
             sealer: Sealer::new(&keys),
             subscribers: Arc::new(Subscribers::default()),
@@ -274,7 +282,14 @@ impl Server {
 
     async fn serve_on(self, link: Link, transport: &'static str) -> Result<(), Error> {
         let session_end = SessionEnd::after(self.settings.limits.drain);
-        connection::run_spawned(self.build()?, link, anonymous(), transport, session_end).await
+        connection::run_spawned(
+            self.build()?,
+            link,
+            Principal::ANONYMOUS,
+            transport,
+            session_end,
+        )
+        .await
     }
 
     /// Binds an HTTP address; the server runs once [`BoundServer::run`] is awaited. Accepted host names are the
@@ -376,7 +391,8 @@ impl LineListener {
                     let session_end = SessionEnd::after(connection::DISCONNECT_GRACE);
                     clients.spawn(async move {
                         if let Err(error) =
-                            connection::run(core, link, anonymous(), "tcp", session_end).await
+                            connection::run(core, link, Principal::ANONYMOUS, "tcp", session_end)
+                                .await
                         {
                             tracing::debug!(%error, "connection ended");
                         }
@@ -407,8 +423,14 @@ pub struct Settings {
     pub seal_keys: Option<SealKeys>,
     /// Rule for task calls by clients of 2025-11-25. The server declares tasks only if a tool supports them.
     pub task_requirement: TaskRequirement,
-    /// Maximum number of legacy HTTP sessions.
+    /// Maximum number of legacy HTTP sessions. A further one ends a session that no message followed, else the one that is
+    /// idle for longest.
     pub session_limit: usize,
+    /// Maximum number of legacy HTTP sessions that were opened on the same connection. A further `initialize` is refused,
+    /// and the connection is closed.
+    pub sessions_per_connection: usize,
+    /// Time for the first message of a client after `initialize`; a legacy HTTP session ends without it.
+    pub session_start: Duration,
     /// Idle time after which a legacy HTTP session without open streams ends.
     pub session_idle: Duration,
     /// Path of the MCP endpoint.
@@ -421,8 +443,13 @@ pub struct Settings {
     pub guard: Guard,
     /// Bearer token required from HTTP clients; needed on every address but loopback.
     pub token: Option<Token>,
+    /// Further bearer tokens, each with the name of its principal.
+    pub named_tokens: BTreeMap<String, Token>,
     /// Allows other addresses than loopback without a token: everyone who can reach the server can use it.
     pub allow_remote: bool,
+    /// User ids of this machine that are served besides the server's own and root. On Linux, other users are refused
+    /// without a token on loopback, and always on a Unix socket.
+    pub allow_users: Vec<u32>,
     /// Certificate for HTTPS.
     pub tls: Option<TlsIdentity>,
     /// Source of the principal of HTTP requests.
@@ -444,19 +471,40 @@ impl Default for Settings {
             seal_keys: None,
             task_requirement: TaskRequirement::ByTool,
             session_limit: 10_000,
+            sessions_per_connection: 64,
+            session_start: Duration::from_secs(10),
             session_idle: Duration::from_secs(30 * 60),
             path: String::from("/mcp"),
             http_sse: false,
             websocket: false,
             guard: Guard::default(),
             token: None,
+            named_tokens: BTreeMap::new(),
             allow_remote: false,
+            allow_users: Vec::new(),
             tls: None,
             principals: PrincipalSource::default(),
             limits: Limits::default(),
             validation: Validation::Off,
             observer: None,
         }
+    }
+}
+
+/// Name of the principal of [`Settings::token`].
+const TOKEN: &str = "token";
+
+impl Settings {
+    /// Returns all accepted tokens.
+    pub(super) fn tokens(&self) -> Tokens {
+        let mut tokens = Tokens::default();
+        if let Some(token) = &self.token {
+            tokens.add(TOKEN, token.clone());
+        }
+        for (name, token) in &self.named_tokens {
+            tokens.add(name, token.clone());
+        }
+        tokens
     }
 }
 

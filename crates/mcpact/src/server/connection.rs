@@ -15,11 +15,14 @@ use mcpact_engine::classify::TransportFacts;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Method;
+use mcpact_transport::budget::MemoryExhausted;
+use mcpact_transport::error::TransportError;
 use mcpact_transport::link::{LineSink, Link};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::Envelope;
 use mcpact_wire::frame::ndjson::Line;
+use mcpact_wire::frame::unreadable::answered;
 use mcpact_wire::id::Id;
 use smallvec::SmallVec;
 use tokio::sync::watch;
@@ -27,7 +30,8 @@ use tokio::task::JoinSet;
 
 use super::backend;
 use super::backend::{Backend, BackendRequest, ClientHello, ClientSetup};
-use super::client_identity::ClientIdentity;
+use super::client_identity::{ClientIdentity, Principal};
+use super::line_usage::LineUsage;
 use super::outbox::{Outbox, OutboxReceiver, Outgoing};
 use super::raw_params::utf8_text;
 use super::session::{Session, SessionEffect};
@@ -36,7 +40,10 @@ use crate::error::Error;
 use crate::log::{self, ServerNegotiationLog};
 
 /// Maximum number of queued messages of running requests.
-const BACKLOG: usize = 1024;
+const BACKLOG: u32 = 1024;
+
+/// Size of the output that a client does not read above which nothing more is read from it.
+const MAX_UNREAD: usize = 1024 * 1024;
 
 /// Interval of deadline checks.
 const TICK: Duration = Duration::from_secs(1);
@@ -104,7 +111,7 @@ struct Connection<B: Backend> {
 pub(super) async fn run_spawned<B: Backend>(
     backend: Arc<B>,
     link: Link,
-    principal: Arc<str>,
+    principal: Principal,
     transport: &'static str,
     session_end: SessionEnd,
 ) -> Result<(), Error> {
@@ -122,7 +129,27 @@ pub(super) async fn run_spawned<B: Backend>(
 pub(super) async fn run<B: Backend>(
     backend: Arc<B>,
     link: Link,
-    principal: Arc<str>,
+    principal: Principal,
+    transport: &str,
+    session_end: SessionEnd,
+) -> Result<(), Error> {
+    let served = serve(backend, link, principal, transport, session_end).await;
+    served.inspect_err(|error| {
+        if let Error::Transport(
+            error @ (TransportError::Stalled { .. }
+            | TransportError::Unfinished
+            | TransportError::Memory(_)),
+        ) = error
+        {
+            tracing::warn!(transport, %error, "client disconnected");
+        }
+    })
+}
+
+async fn serve<B: Backend>(
+    backend: Arc<B>,
+    link: Link,
+    principal: Principal,
     transport: &str,
     session_end: SessionEnd,
 ) -> Result<(), Error> {
@@ -158,7 +185,10 @@ pub(super) async fn run<B: Backend>(
     while connection.is_open {
         while let Some(line) = source.next_line() {
             let bytes = match line {
-                Line::Json(bytes) => Bytes::copy_from_slice(bytes),
+                Line::Json(bytes) => {
+                    let bytes = Bytes::copy_from_slice(bytes);
+                    source.charged(bytes)
+                }
                 Line::Noise(bytes) => {
                     tracing::warn!(
                         length = bytes.len(),
@@ -166,7 +196,13 @@ pub(super) async fn run<B: Backend>(
                     );
                     Bytes::copy_from_slice(bytes)
                 }
-                Line::TooLong { limit, .. } => {
+                Line::TooLong { limit, ends } => {
+                    let id = answered(ends).map(Id::number);
+                    if source.was_short_of_memory() {
+                        tracing::warn!("a line of the client was dropped: {MemoryExhausted}");
+                        connection.sink.push(&memory_error(id.as_ref()));
+                        continue;
+                    }
                     tracing::warn!(limit, "the client sent a line that is too long");
                     Bytes::from_static(b"{")
                 }
@@ -174,11 +210,15 @@ pub(super) async fn run<B: Backend>(
             connection.receive(&bytes).await;
             // Responses to a burst leave in pieces, so that the client reads while we work.
             if connection.sink.is_worth_a_write() {
-                connection.sink.flush().await?;
+                connection.write_out().await?;
             }
         }
-        connection.sink.flush().await?;
+        connection.write_out().await?;
+        if let Some(usage) = &connection.session_end.usage {
+            usage.update(connection.open.values().all(|open| open.is_listening));
+        }
         tokio::select! {
+            written = connection.sink.flush(), if connection.sink.waiting() > 0 => written?,
             more = source.fill() => {
                 if !more? {
                     while let Some(Line::Json(bytes)) = source.next_line() {
@@ -200,7 +240,7 @@ pub(super) async fn run<B: Backend>(
     }
     connection.close_input();
     connection.drain().await?;
-    connection.cut_off();
+    connection.cut_off().await?;
     connection.legacy.close();
     connection.sink.close().await?;
     Ok(())
@@ -208,6 +248,9 @@ pub(super) async fn run<B: Backend>(
 
 impl<B: Backend> Connection<B> {
     async fn receive(&mut self, bytes: &Bytes) {
+        if let Some(usage) = &self.session_end.usage {
+            usage.received();
+        }
         // Invalid UTF-8 is no message either.
         let text = utf8_text(bytes).unwrap_or_default();
         let Ok(frame) = Frame::read(&text) else {
@@ -417,17 +460,29 @@ impl<B: Backend> Connection<B> {
                 Some(finished) = self.running.next() => self.finish(finished),
             }
             self.write_ready();
-            self.sink.flush().await?;
+            self.sink.flush_or_stall().await?;
         }
         Ok(())
     }
 
     /// Aborts all requests with an error response.
-    fn cut_off(&mut self) {
+    async fn cut_off(&mut self) -> Result<(), Error> {
         for open in self.open.values() {
             open.abort.abort();
         }
-        self.write_ready();
+        while self.write_ready() == Ready::More {
+            self.sink.flush_or_stall().await?;
+        }
+        Ok(self.sink.flush_or_stall().await?)
+    }
+
+    /// Writes what the client reads at once. If it leaves too much unread, waits until it has read all of it.
+    async fn write_out(&mut self) -> Result<(), TransportError> {
+        match self.sink.flush().now_or_never() {
+            Some(written) => written,
+            None if self.sink.waiting() < MAX_UNREAD => Ok(()),
+            None => self.sink.flush_or_stall().await,
+        }
     }
 
     fn write(&mut self, item: Outgoing) {
@@ -437,15 +492,36 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Writes everything that is ready, so that it leaves in the same write.
-    fn write_ready(&mut self) {
-        while let Some(item) = self.outgoing.try_recv() {
-            self.write(item);
+    /// Writes what is ready, so that it leaves in the same write.
+    fn write_ready(&mut self) -> Ready {
+        while self.sink.waiting() < MAX_UNREAD {
+            if let Some(item) = self.outgoing.try_recv() {
+                self.write(item);
+            } else if let Some(Some(finished)) = self.running.next().now_or_never() {
+                self.finish(finished);
+            } else {
+                return Ready::Nothing;
+            }
         }
-        while let Some(Some(finished)) = self.running.next().now_or_never() {
-            self.finish(finished);
-        }
+        Ready::More
     }
+}
+
+/// Response to a message that was dropped because there was no memory for it.
+fn memory_error(id: Option<&Id>) -> String {
+    let error = MemoryExhausted.on_wire().encode();
+    match id {
+        Some(id) => codec::error(Some(id.as_ref()), &error),
+        None => codec::error_with_null_id(&error),
+    }
+}
+
+/// Output that may be ready after a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ready {
+    Nothing,
+    /// More may be ready, but too much is unread.
+    More,
 }
 
 /// Error of a cancelled request.
@@ -466,6 +542,8 @@ pub struct SessionEnd {
     /// Once true, the session ends as soon as no request is in flight.
     draining: Option<watch::Receiver<bool>>,
     stopping: watch::Receiver<bool>,
+    /// Set if the session may be closed to make room.
+    usage: Option<Arc<LineUsage>>,
 }
 
 impl SessionEnd {
@@ -477,6 +555,7 @@ impl SessionEnd {
             drain_timeout,
             draining: None,
             stopping,
+            usage: None,
         }
     }
 
@@ -484,6 +563,14 @@ impl SessionEnd {
     #[must_use]
     pub fn after(drain_timeout: Duration) -> Self {
         Self::new(drain_timeout, watch::channel(false).1)
+    }
+
+    /// Records the usage of the session.
+    pub(super) fn with_usage(self, usage: &Arc<LineUsage>) -> Self {
+        Self {
+            usage: Some(Arc::clone(usage)),
+            ..self
+        }
     }
 
     /// Resolves when all requests must end.
@@ -514,6 +601,7 @@ impl SessionSwitches {
             drain_timeout,
             draining: Some(self.draining.subscribe()),
             stopping: self.stopping.subscribe(),
+            usage: None,
         }
     }
 

@@ -62,11 +62,16 @@ impl Context {
         &self.call.pact
     }
 
-    /// Returns the principal of the request, as [`PrincipalSource`](super::PrincipalSource) names it; empty for
-    /// anonymous clients.
+    /// Returns the name of the principal of the request: as [`PrincipalSource`](super::PrincipalSource) derives it, or
+    /// of its token, or `uid N`; empty for anonymous clients.
     #[must_use]
     pub fn principal(&self) -> &str {
-        self.call.session.principal()
+        self.call.session.principal().name()
+    }
+
+    /// Returns the owner of everything that the request creates.
+    pub(super) fn owner(&self) -> &str {
+        self.call.session.owner()
     }
 
     /// Returns the id of the request.

@@ -47,6 +47,8 @@ pub(super) use self::shaping::ServerInfoTable;
 pub(super) struct Core {
     pub(super) registry: Registry,
     pub(super) terms: Arc<ServerTerms>,
+    /// Terms for legacy clients that cannot be told apart.
+    pub(super) terms_without_task_list: Arc<ServerTerms>,
     pub(super) server_info: ServerInfoTable,
     pub(super) settings: Settings,
     pub(super) sealer: Sealer,
@@ -82,10 +84,15 @@ impl Backend for Core {
 
     async fn accept_client(
         &self,
-        _: ClientHello<'_>,
-        _: &ClientIdentity,
+        hello: ClientHello<'_>,
+        identity: &ClientIdentity,
     ) -> Result<ClientSetup, WireError> {
-        Ok(ClientSetup::with_terms(&self.terms))
+        Ok(ClientSetup::with_terms(match hello {
+            ClientHello::Handshake(_) if identity.owner().is_empty() => {
+                &self.terms_without_task_list
+            }
+            ClientHello::Handshake(_) | ClientHello::Request(_) => &self.terms,
+        }))
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
@@ -141,7 +148,7 @@ impl Core {
         let Some(method) = request.method else {
             return Err(HandlerError::rpc(-32601, "Method not found"));
         };
-        let rounds = self.restore_rounds(&request, session.principal(), method, &params)?;
+        let rounds = self.restore_rounds(&request, session.principal().text(), method, &params)?;
         let returns_questions = request.pact.era() == Era::Modern && method.may_ask_for_input();
         let (_alive, lifetime) = watch::channel(());
         let context = Context {
@@ -446,7 +453,7 @@ impl Core {
         params: &Map<String, Value>,
         context: &Context,
     ) -> Result<Served, HandlerError> {
-        let principal = context.call.session.principal();
+        let principal = context.call.session.principal().text();
         let binding = binding(principal, method, params);
         let mut rounds = lock(&context.call.rounds);
         let open = std::mem::take(&mut rounds.open);

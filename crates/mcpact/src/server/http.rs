@@ -22,6 +22,7 @@ use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal, WireError};
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::{Era, Feature, Method, Revision};
+use mcpact_transport::budget::{MemoryBudget, ScarcityWatch, SessionSlot};
 use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
@@ -31,7 +32,7 @@ use mcpact_wire::id::{Id, IdRef};
 use super::backend;
 use super::backend::{Backend, ClientHello, ClientSetup};
 use super::builder::Settings;
-use super::client_identity::{ClientIdentity, ClientKey, KEY};
+use super::client_identity::{ClientIdentity, ClientKey, KEY, Principal};
 use super::outbox::Outbox;
 use super::raw_params::utf8_text;
 use super::router::ErasedEndpoint;
@@ -40,12 +41,12 @@ use super::sse_replay_log::{STANDALONE, SseReplayLog};
 use crate::connection::headers::{METHOD, NAME, SESSION_ID, VERSION};
 use crate::lock;
 use crate::log::{self, ServerNegotiationLog};
-use header_fields::header_fields;
+use header_fields::{header_field, header_fields};
 use legacy::RunningCalls;
 use line_transports::{SseSessions, WebSockets};
 
 /// Maximum number of queued messages of a running request.
-const BACKLOG: usize = 64;
+const BACKLOG: u32 = 64;
 
 /// Legacy session.
 #[derive(Debug)]
@@ -54,18 +55,42 @@ struct HttpSession<S> {
     log: Arc<SseReplayLog>,
     revision: Revision,
     running: Mutex<RunningCalls>,
-    used: Mutex<Instant>,
+    usage: Mutex<Usage>,
+    /// Slot of the session at the connection that opened it.
+    _slot: SessionSlot,
+}
+
+/// Last message of a session. Sessions that no message followed come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Usage {
+    is_started: bool,
+    last: Instant,
 }
 
 impl<S> HttpSession<S> {
     fn touch(&self) {
-        *lock(&self.used) = Instant::now();
+        *lock(&self.usage) = Usage {
+            is_started: true,
+            last: Instant::now(),
+        };
     }
 
-    /// Returns `true` if the session had no request and no connected stream for this long.
-    fn is_idle_for(&self, idle: Duration) -> bool {
-        let used = *lock(&self.used);
-        used.elapsed() >= idle && lock(&self.running).calls.is_empty() && !self.log.is_connected()
+    /// Returns the last message, if no request is in flight and no stream is connected.
+    fn idle_since(&self) -> Option<Usage> {
+        let usage = *lock(&self.usage);
+        let is_idle = lock(&self.running).calls.is_empty() && !self.log.is_connected();
+        is_idle.then_some(usage)
+    }
+
+    /// Returns `true` if the session was idle for longer than allowed.
+    fn is_expired(&self, settings: &Settings) -> bool {
+        self.idle_since().is_some_and(|usage| {
+            let limit = match usage.is_started {
+                true => settings.session_idle,
+                false => settings.session_start.min(settings.session_idle),
+            };
+            usage.last.elapsed() >= limit
+        })
     }
 
     /// Ends its calls and streams. Running calls hold the session, so dropping it is not enough.
@@ -187,19 +212,29 @@ impl<B: Backend> HttpEndpoint<B> {
         error_response(id, &refusal.on_wire(Dialect { revision, errors }))
     }
 
-    /// Returns the principal of a request.
-    fn principal(&self, http_request: &HttpRequest) -> Arc<str> {
-        self.backend
-            .settings()
-            .principals
-            .principal(&http_request.headers)
+    /// Returns the identity of a request with this key header.
+    fn identity(
+        &self,
+        http_request: &HttpRequest,
+        key: HeaderField<'_>,
+    ) -> Result<ClientIdentity, WireError> {
+        let key = ClientKey::parse(key)?;
+        let principals = &self.backend.settings().principals;
+        let principal = principals.principal(http_request, &key);
+        Ok(ClientIdentity { principal, key })
     }
 
-    /// Finds the live session that a request names; sessions of other principals are unknown.
+    /// Returns the principal of a request.
+    fn principal(&self, http_request: &HttpRequest) -> Result<Principal, WireError> {
+        let identity = self.identity(http_request, header_field(http_request, &KEY))?;
+        Ok(identity.principal)
+    }
+
+    /// Finds the live session with this id; sessions of other principals are unknown.
     fn session(
         &self,
         named: HeaderField<'_>,
-        http_request: &HttpRequest,
+        principal: Result<&Principal, &WireError>,
     ) -> (SessionFact, Option<Arc<HttpSession<B::State>>>) {
         if self.offered.legacy.is_empty() {
             return (SessionFact::Absent, None);
@@ -211,7 +246,7 @@ impl<B: Backend> HttpEndpoint<B> {
         };
         let found = named
             .and_then(|id| lock(&self.sessions).get(id).cloned())
-            .filter(|found| found.session.principal() == &*self.principal(http_request));
+            .filter(|found| Ok(found.session.principal()) == principal);
         match found {
             Some(session) => {
                 session.touch();
@@ -224,7 +259,9 @@ impl<B: Backend> HttpEndpoint<B> {
     async fn post(&self, http_request: Box<HttpRequest>) -> HttpResponse {
         let [named, version, method, name, key] =
             header_fields(&http_request, [&SESSION_ID, &VERSION, &METHOD, &NAME, &KEY]);
-        let (fact, session) = self.session(named, &http_request);
+        let identity = self.identity(&http_request, key);
+        let principal = identity.as_ref().map(|identity| &identity.principal);
+        let (fact, session) = self.session(named, principal);
         let body = match utf8_text(&http_request.body) {
             Ok(body) => body,
             Err(error) => return self.unreadable(error.into(), &http_request),
@@ -234,8 +271,8 @@ impl<B: Backend> HttpEndpoint<B> {
             Err(error) => return self.unreadable(error, &http_request),
         };
         // A client that tries 2026-07-28 first would fall back to an older revision without noticing the invalid key.
-        let key = match ClientKey::parse(key) {
-            Ok(key) => key,
+        let identity = match identity {
+            Ok(identity) => identity,
             Err(error) => return error_response(id_of(&frame), &error),
         };
         let facts = TransportFacts::Http(HttpFacts {
@@ -251,13 +288,19 @@ impl<B: Backend> HttpEndpoint<B> {
                 let fault = ShapeFault::Parts;
                 self.unreadable(EnvelopeError::Shape { fault, id: None }, &http_request)
             }
-            (Route::Modern, _) => self.modern(&http_request, &body, frame, facts, key).await,
+            (Route::Modern, _) => {
+                self.modern(&http_request, &body, frame, facts, identity)
+                    .await
+            }
             // A second `initialize` in a live session is refused by the engine.
             (Route::LegacyOpen | Route::Legacy(_) | Route::Batch(_), Some(session)) => {
                 self.legacy(&session, &body, frame, facts, &http_request)
                     .await
             }
-            (Route::LegacyOpen, None) => self.open(&http_request, &body, frame, facts).await,
+            (Route::LegacyOpen, None) => {
+                self.open(&http_request, &body, frame, facts, identity)
+                    .await
+            }
             (Route::Legacy(revision) | Route::Batch(revision), None) => {
                 self.refuse(&frame, &Misbehaviour::MissingSession.into(), revision)
             }
@@ -340,16 +383,20 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
                     self.not_allowed()
                 }
             }
-            ("/sse", &Verb::GET) if is_sse => {
-                self.sse.open(&self.backend, self.principal(&http_request))
+            ("/sse", &Verb::GET) if is_sse => match self.principal(&http_request) {
+                Ok(principal) => self.sse.open(&self.backend, principal),
+                Err(error) => unidentified(error),
+            },
+            ("/messages", &Verb::POST) if is_sse => match self.principal(&http_request) {
+                Ok(principal) => self.sse.post(&http_request, &principal).await,
+                Err(error) => unidentified(error),
+            },
+            ("/ws", &Verb::GET) if self.settings().websocket => {
+                match self.principal(&http_request) {
+                    Ok(principal) => self.websockets.open(&self.backend, principal),
+                    Err(error) => unidentified(error),
+                }
             }
-            ("/messages", &Verb::POST) if is_sse => {
-                let principal = self.principal(&http_request);
-                self.sse.post(&http_request, &principal).await
-            }
-            ("/ws", &Verb::GET) if self.settings().websocket => self
-                .websockets
-                .open(&self.backend, self.principal(&http_request)),
             _ => HttpResponse::text(
                 404,
                 format!("not found; the MCP endpoint is {}", self.settings().path),
@@ -404,6 +451,11 @@ fn id_of<'a>(frame: &Frame<'a>) -> Option<IdRef<'a>> {
     }
 }
 
+/// Response to a request with an invalid key that is no JSON-RPC message.
+fn unidentified(error: WireError) -> HttpResponse {
+    HttpResponse::text(error.http_status, error.message)
+}
+
 /// Encodes an error response.
 fn error_response(id: Option<IdRef<'_>>, error: &WireError) -> HttpResponse {
     HttpResponse::json(error.http_status, codec::error(id, &error.encode()))
@@ -424,16 +476,29 @@ pub(super) fn random_id() -> Option<String> {
 }
 
 impl<B: Backend> HttpEndpoint<B> {
-    /// Stores a session and subscribes it to changes, if the limit allows.
+    /// Stores a session and subscribes it to changes. Returns `false` if there is no room: every other session has a
+    /// request in flight or a connected stream.
     fn insert_session(
         &self,
         id: String,
         session: Arc<Session<B::State>>,
         revision: Revision,
+        slot: SessionSlot,
     ) -> bool {
         let log = Arc::new(SseReplayLog::default());
         let mut sessions = lock(&self.sessions);
-        if sessions.len() >= self.settings().session_limit {
+        let limit = self.settings().session_limit;
+        let mut evicted = Vec::new();
+        if sessions.len() >= limit {
+            evicted = evict(&mut sessions, limit / EVICTED_PART + 1);
+            tracing::warn!(
+                event = log::event::IDLE_REAP,
+                limit,
+                ended = evicted.len(),
+                "too many sessions; the longest idle ones are closed"
+            );
+        }
+        if sessions.len() >= limit {
             return false;
         }
         let (outbox, outgoing) = Outbox::new(BACKLOG);
@@ -446,9 +511,15 @@ impl<B: Backend> HttpEndpoint<B> {
                 log,
                 revision,
                 running: Mutex::default(),
-                used: Mutex::new(Instant::now()),
+                usage: Mutex::new(Usage {
+                    is_started: false,
+                    last: Instant::now(),
+                }),
+                _slot: slot,
             }),
         );
+        drop(sessions);
+        evicted.iter().for_each(|session| session.end());
         true
     }
 
@@ -457,22 +528,30 @@ impl<B: Backend> HttpEndpoint<B> {
         const SHORTEST: Duration = Duration::from_millis(10);
         const LONGEST: Duration = Duration::from_secs(60);
         let endpoint = Arc::downgrade(self);
-        let idle = self.settings().session_idle;
+        let settings = self.settings();
+        let shortest = settings.session_idle.min(settings.session_start);
+        let pause = (shortest / 4).clamp(SHORTEST, LONGEST);
+        let scarcity = ScarcityWatch::new(MemoryBudget::process());
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep((idle / 4).clamp(SHORTEST, LONGEST)).await;
+                tokio::time::sleep(pause).await;
                 let Some(endpoint) = endpoint.upgrade() else {
                     return;
                 };
-                endpoint.reap_idle(idle);
+                endpoint.reap_idle();
+                if scarcity.is_scarce() {
+                    let sessions = lock(&endpoint.sessions);
+                    sessions.values().for_each(|session| session.log.drop_old());
+                }
             }
         });
     }
 
-    fn reap_idle(&self, idle: Duration) {
-        let is_idle =
-            |_: &String, session: &mut Arc<HttpSession<B::State>>| session.is_idle_for(idle);
-        let ended: Vec<_> = lock(&self.sessions).extract_if(is_idle).collect();
+    fn reap_idle(&self) {
+        let settings = self.settings();
+        let is_expired =
+            |_: &String, session: &mut Arc<HttpSession<B::State>>| session.is_expired(settings);
+        let ended: Vec<_> = lock(&self.sessions).extract_if(is_expired).collect();
         if !ended.is_empty() {
             tracing::info!(
                 event = log::event::IDLE_REAP,
@@ -481,6 +560,26 @@ impl<B: Backend> HttpEndpoint<B> {
             );
         }
     }
+}
+
+/// Part of the sessions that are closed at a time to make room, if no message followed them. The search costs more than
+/// closing them.
+const EVICTED_PART: usize = 100;
+
+/// Removes up to `count` sessions that no message followed. If there are none, removes the longest idle one.
+fn evict<S>(
+    sessions: &mut HashMap<String, Arc<HttpSession<S>>>,
+    count: usize,
+) -> Vec<Arc<HttpSession<S>>> {
+    let idle = sessions
+        .iter()
+        .filter_map(|(id, session)| Some((session.idle_since()?, id)));
+    let mut idle: Vec<_> = idle.collect();
+    idle.sort_unstable();
+    let unstarted = idle.partition_point(|(usage, _)| !usage.is_started);
+    idle.truncate(unstarted.clamp(1, count));
+    let ids: Vec<String> = idle.into_iter().map(|(_, id)| id.clone()).collect();
+    ids.iter().filter_map(|id| sessions.remove(id)).collect()
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::byte_budget::{ByteBudget, Reservation};
 use crate::lock;
 use futures_util::task::AtomicWaker;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Item of the queue.
 #[derive(Debug)]
@@ -24,6 +24,15 @@ pub(super) enum Outgoing {
     Disconnect(Duration),
 }
 
+impl Outgoing {
+    const fn size(&self) -> usize {
+        match self {
+            Self::Message(text) | Self::Response(text, _) => text.len(),
+            Self::Disconnect(_) => 0,
+        }
+    }
+}
+
 /// The client disconnected.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the client disconnected")]
@@ -31,22 +40,21 @@ pub struct ClientGone;
 
 #[derive(Debug)]
 struct Queue {
-    items: Mutex<VecDeque<Outgoing>>,
-    /// One permit per free slot; closed when the receiver is gone.
-    capacity: Semaphore,
+    items: Mutex<VecDeque<(Outgoing, Option<Reservation>)>>,
+    /// Closed when the receiver is gone.
+    budget: ByteBudget,
     outboxes: AtomicUsize,
     receiver: AtomicWaker,
 }
 
 impl Queue {
-    fn push(&self, item: Outgoing) {
-        lock(&self.items).push_back(item);
+    fn push(&self, item: Outgoing, reservation: Option<Reservation>) {
+        lock(&self.items).push_back((item, reservation));
         self.receiver.wake();
     }
 
     fn pop(&self) -> Option<Outgoing> {
-        let item = lock(&self.items).pop_front()?;
-        self.capacity.add_permits(1);
+        let (item, _reservation) = lock(&self.items).pop_front()?;
         Some(item)
     }
 }
@@ -59,25 +67,24 @@ pub struct Outbox(Arc<Queue>);
 #[derive(Debug)]
 pub(super) struct OutboxReceiver(Arc<Queue>);
 
-/// Reserved slot in the queue.
+/// Reserved space in the queue.
 pub(super) struct Permit<'a> {
     queue: &'a Queue,
-    permit: SemaphorePermit<'a>,
+    reservation: Reservation,
 }
 
 impl Permit<'_> {
     pub(super) fn send(self, item: Outgoing) {
-        self.permit.forget();
-        self.queue.push(item);
+        self.queue.push(item, Some(self.reservation));
     }
 }
 
 impl Outbox {
-    /// Creates a queue of this capacity.
-    pub(super) fn new(limit: usize) -> (Self, OutboxReceiver) {
+    /// Creates a queue for this number of messages.
+    pub(super) fn new(limit: u32) -> (Self, OutboxReceiver) {
         let queue = Arc::new(Queue {
             items: Mutex::default(),
-            capacity: Semaphore::new(limit),
+            budget: ByteBudget::new(limit),
             outboxes: AtomicUsize::new(1),
             receiver: AtomicWaker::new(),
         });
@@ -99,29 +106,36 @@ impl Outbox {
     }
 
     pub(super) async fn send_item(&self, item: Outgoing) -> Result<(), ClientGone> {
-        self.reserve().await?.send(item);
+        self.reserve(item.size()).await?.send(item);
         Ok(())
     }
 
     pub(super) fn try_send_item(&self, item: Outgoing) -> bool {
-        let Ok(permit) = self.0.capacity.try_acquire() else {
+        let queue = &self.0;
+        let Some(reservation) = queue.budget.try_reserve(item.size()) else {
             return false;
         };
-        let queue = &self.0;
-        Permit { queue, permit }.send(item);
+        Permit { queue, reservation }.send(item);
         true
     }
 
-    /// Waits for capacity for one item.
-    pub(super) async fn reserve(&self) -> Result<Permit<'_>, ClientGone> {
-        let queue = &self.0;
-        let permit = queue.capacity.acquire().await.map_err(|_| ClientGone)?;
-        Ok(Permit { queue, permit })
+    /// Sends the last item, which needs no space.
+    pub(super) fn send_last(&self, item: Outgoing) {
+        if !self.is_closed() {
+            self.0.push(item, None);
+        }
+    }
+
+    /// Waits for space for an item of this size.
+    pub(super) async fn reserve(&self, bytes: usize) -> Result<Permit<'_>, ClientGone> {
+        let queue = &*self.0;
+        let reservation = queue.budget.reserve(bytes).await.ok_or(ClientGone)?;
+        Ok(Permit { queue, reservation })
     }
 
     /// Returns `true` if the receiver is gone.
     pub(super) fn is_closed(&self) -> bool {
-        self.0.capacity.is_closed()
+        self.0.budget.is_closed()
     }
 }
 
@@ -164,7 +178,7 @@ impl OutboxReceiver {
 
 impl Drop for OutboxReceiver {
     fn drop(&mut self) {
-        self.0.capacity.close();
+        self.0.budget.close();
         // The end of the outboxes must not wake this receiver any longer.
         drop(self.0.receiver.take());
         // Unread items may hold much memory.

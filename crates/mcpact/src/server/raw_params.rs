@@ -7,7 +7,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use mcpact_wire::envelope::Params;
 use mcpact_wire::raw::Object;
-use mcpact_wire::scan::{self, ScanError, utf8};
+use mcpact_wire::scan::{self, ScanError, push_quoted, utf8};
 
 /// Checks that bytes are UTF-8, once.
 pub(super) fn utf8_text(bytes: &Bytes) -> Result<ByteString, ScanError> {
@@ -19,6 +19,7 @@ pub(super) fn utf8_text(bytes: &Bytes) -> Result<ByteString, ScanError> {
 pub struct RawParams {
     text: ByteString,
     call: Option<CallSpans>,
+    is_clear: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +58,7 @@ impl RawParams {
         Self {
             text,
             call: CallSpans::of(params),
+            is_clear: params.is_clear,
         }
     }
 
@@ -66,8 +68,38 @@ impl RawParams {
         self.call.is_some()
     }
 
+    /// Returns `true` if the scan of the message has shown that all readers see the same members.
+    #[must_use]
+    pub const fn is_clear(&self) -> bool {
+        self.is_clear
+    }
+
+    /// Returns the parameters of a plain call with another name.
+    #[must_use]
+    pub fn with_name(&self, name: &str) -> Option<Self> {
+        let spans = self.call.as_ref()?;
+        let (start, end) = (spans.name.start as usize, spans.name.end as usize);
+        let mut text = String::with_capacity(self.text.len() + name.len());
+        text.push_str(self.text.get(..start)?);
+        push_quoted(&mut text, name);
+        let new_end = text.len();
+        text.push_str(self.text.get(end..)?);
+        let moved = |at: u32| u32::try_from(at as usize + new_end - end).ok();
+        let mut arguments = spans.arguments.clone();
+        if arguments.start >= spans.name.end {
+            arguments = moved(arguments.start)?..moved(arguments.end)?;
+        }
+        let name = spans.name.start..u32::try_from(new_end).ok()?;
+        Some(Self {
+            text: text.into(),
+            call: Some(CallSpans { name, arguments }),
+            is_clear: self.is_clear,
+        })
+    }
+
     /// Returns the name of the called tool or prompt.
-    pub(super) fn name(&self) -> Option<Cow<'_, str>> {
+    #[must_use]
+    pub fn name(&self) -> Option<Cow<'_, str>> {
         match self.call() {
             Some((name, _)) => scan::text(name),
             None => Object::parse(&self.text).ok()?.get_str("name"),
@@ -95,6 +127,7 @@ impl From<String> for RawParams {
         Self {
             text: text.into(),
             call: None,
+            is_clear: false,
         }
     }
 }
@@ -121,6 +154,23 @@ mod tests {
             let raw = read(params);
             assert_eq!(raw.call(), Some((r#""a""#, r#"{"b":[1]}"#)));
             assert_eq!(**raw, *params);
+        }
+    }
+
+    #[test]
+    fn renamed_call_keeps_all_other_bytes() {
+        for params in [
+            r#"{"name":"a","arguments":{"b":[1]}}"#,
+            r#"{"_meta":{"x":1}, "arguments" : {"b":[1]} ,"name" : "long\u0061" }"#,
+        ] {
+            for name in ["", "b", "another \" name"] {
+                let raw = read(params).with_name(name).unwrap();
+                assert_eq!(raw.name().unwrap(), name);
+                assert_eq!(raw.call().unwrap().1, r#"{"b":[1]}"#);
+                let back = raw.with_name("a").unwrap();
+                let expected = params.replace(r#""long\u0061""#, r#""a""#);
+                assert_eq!(**back, *expected);
+            }
         }
     }
 

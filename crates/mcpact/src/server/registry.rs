@@ -130,6 +130,17 @@ pub(super) struct Registry {
     by_name: HashMap<String, usize>,
 }
 
+/// Declaration of `tasks.list`: a list of all tasks would show everyone's tasks to clients that cannot be told apart.
+///
+/// `2025-11-25 basic/utilities/tasks#task-isolation-and-access-control`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskListing {
+    /// For clients with an identity.
+    Declared,
+    /// For anonymous clients.
+    Undeclared,
+}
+
 impl Registry {
     pub(super) fn add_tool(&mut self, entry: ToolEntry) {
         self.by_name
@@ -171,7 +182,7 @@ impl Registry {
     }
 
     /// Derives the capabilities from the handlers.
-    pub(super) fn capabilities(&self) -> CapabilitySet {
+    pub(super) fn capabilities(&self, listing: TaskListing) -> CapabilitySet {
         let mut handlers = Vec::new();
         let mut flags = Vec::new();
         if !self.tools.is_empty() {
@@ -194,7 +205,10 @@ impl Registry {
             handlers.push(Method::LoggingSetLevel);
         }
         if self.runs_tasks() {
-            handlers.extend([Method::TasksGet, Method::TasksList, Method::TasksCancel]);
+            handlers.extend([Method::TasksGet, Method::TasksCancel]);
+            if listing == TaskListing::Declared {
+                handlers.push(Method::TasksList);
+            }
             flags.push(Capability::ServerTasksToolsCall);
         }
         let set = lint::declaration(

@@ -2,13 +2,15 @@
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use mcpact_transport::address::ListenAddress;
 use mcpact_transport::http::server::{Endpoint, HttpRequest, HttpResponse, HttpServer};
 
-use super::backend::{Backend, bind, origin};
+#[cfg(unix)]
+use super::backend::bind_unix;
+use super::backend::{Backend, bind, origin, unix_origin};
 use super::builder::Settings;
 use super::http::HttpEndpoint;
 use crate::error::Error;
@@ -102,6 +104,7 @@ pub trait HttpRouter: Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct RoutedServer<R> {
     server: HttpServer,
+    address: ListenAddress,
     router: Arc<R>,
 }
 
@@ -122,26 +125,46 @@ impl<R: HttpRouter> Endpoint for RouterEndpoint<R> {
 }
 
 impl<R: HttpRouter> RoutedServer<R> {
-    /// Binds this address.
+    /// Binds this address. A Unix socket is private to its user, root and [`Settings::allow_users`].
     ///
     /// # Errors
     /// The address is reachable from other machines without a token and the settings do not allow that, or it cannot
     /// be bound.
-    pub async fn bind(router: Arc<R>, address: SocketAddr) -> Result<Self, Error> {
-        let server = bind(router.settings(), address).await?;
-        Ok(Self { server, router })
+    pub async fn bind(router: Arc<R>, address: ListenAddress) -> Result<Self, Error> {
+        let settings = router.settings();
+        let (server, address) = match address {
+            ListenAddress::Tcp(address) => {
+                let server = bind(settings, address).await?;
+                let address = server.address().unwrap_or(address);
+                (server, ListenAddress::Tcp(address))
+            }
+            #[cfg(unix)]
+            ListenAddress::Unix(path) => {
+                (bind_unix(settings, &path).await?, ListenAddress::Unix(path))
+            }
+            #[cfg(not(unix))]
+            ListenAddress::Unix(_) => return Err(Error::NoUnixSockets),
+        };
+        Ok(Self {
+            server,
+            address,
+            router,
+        })
     }
 
     /// Returns the listen address.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.server.address()
+    pub const fn address(&self) -> &ListenAddress {
+        &self.address
     }
 
-    /// Returns the URL for clients, without path.
+    /// Returns the URL for clients, without path; of a Unix socket, the form `unix:PATH:`.
     #[must_use]
     pub fn origin(&self) -> String {
-        origin(self.router.settings(), self.address())
+        match &self.address {
+            ListenAddress::Tcp(address) => origin(self.router.settings(), *address),
+            ListenAddress::Unix(path) => unix_origin(path),
+        }
     }
 
     /// Serves until `stop` resolves.

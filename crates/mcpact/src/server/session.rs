@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use super::backend::{BackendRequest, ClientSetup, ResponseMode, trace_of};
 use super::builder::{DecisionObserver, Settings};
-use super::client_identity::ClientIdentity;
+use super::client_identity::{ClientIdentity, Principal};
 use super::outbox::Outbox;
 use super::raw_params::RawParams;
 use crate::lock;
@@ -104,7 +104,6 @@ pub struct Session<S = ()> {
     last_id: AtomicI64,
     state: Option<S>,
     identity: ClientIdentity,
-    owner: Arc<str>,
     validation: Validation,
     observer: Option<Arc<dyn DecisionObserver>>,
 }
@@ -132,16 +131,15 @@ impl<S> Session<S> {
             waiting: Mutex::new(Some(HashMap::new())),
             last_id: AtomicI64::new(0),
             state,
-            owner: identity.owner(),
             identity: identity.clone(),
             validation: settings.validation.clone(),
             observer: settings.observer.clone(),
         }
     }
 
-    /// Returns the principal; empty for anonymous clients.
+    /// Returns the principal.
     #[must_use]
-    pub fn principal(&self) -> &str {
+    pub const fn principal(&self) -> &Principal {
         &self.identity.principal
     }
 
@@ -155,7 +153,7 @@ impl<S> Session<S> {
     /// anonymous.
     #[must_use]
     pub fn owner(&self) -> &str {
-        &self.owner
+        self.identity.owner()
     }
 
     /// Returns the state of [`ClientSetup`].

@@ -1,19 +1,27 @@
 //! Replay buffer for the SSE streams of a legacy HTTP session.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::lock;
 use bytes::Bytes;
+use mcpact_transport::budget::{Charge, FREE, MemoryBudget};
 use mcpact_wire::frame::sse::{EventParts, write_event};
 use tokio::sync::mpsc;
 
 /// Maximum number of events kept per session, over all streams.
 const MAX_EVENTS: usize = 256;
 
+/// Maximum bytes of the events kept per session. A larger event is kept alone.
+const MAX_BYTES: usize = 1024 * 1024;
+
 /// Maximum number of events queued for a slow client before it is disconnected.
 const MAX_QUEUED: usize = 256;
+
+/// Time that an event is kept if memory is scarce.
+const SCARCE_KEPT: Duration = Duration::from_secs(10);
 
 /// The stream that belongs to no request.
 pub(super) const STANDALONE: u64 = 0;
@@ -23,15 +31,108 @@ struct Stream {
     last: u64,
     /// Last event sent to a client.
     sent: u64,
-    live: Option<mpsc::Sender<Bytes>>,
+    live: Option<EventSender>,
     is_complete: bool,
 }
 
-#[derive(Debug, Default)]
+/// Queue of a connected client, bounded in count and bytes.
+#[derive(Debug)]
+struct EventSender {
+    events: mpsc::Sender<Bytes>,
+    queued: Arc<AtomicUsize>,
+}
+
+/// Reason why an event was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SendError {
+    Gone,
+    TooSlow,
+}
+
+/// Receiver of the events of a stream.
+#[derive(Debug)]
+pub(super) struct EventReceiver {
+    events: mpsc::Receiver<Bytes>,
+    queued: Arc<AtomicUsize>,
+}
+
+/// Event that can be replayed.
+#[derive(Debug)]
+struct StoredEvent {
+    stream: u64,
+    number: u64,
+    bytes: Bytes,
+    stored: Instant,
+}
+
+impl EventSender {
+    fn channel() -> (Self, EventReceiver) {
+        let (sender, receiver) = mpsc::channel(MAX_EVENTS + MAX_QUEUED);
+        let queued = Arc::<AtomicUsize>::default();
+        let sender = Self {
+            events: sender,
+            queued: Arc::clone(&queued),
+        };
+        let receiver = EventReceiver {
+            events: receiver,
+            queued,
+        };
+        (sender, receiver)
+    }
+
+    /// Queues an event of any size, unless the client is gone, or too much waits for it already.
+    fn try_send(&self, bytes: Bytes) -> Result<(), SendError> {
+        if self.is_closed() {
+            return Err(SendError::Gone);
+        }
+        if self.queued.load(Ordering::Relaxed) >= MAX_BYTES {
+            return Err(SendError::TooSlow);
+        }
+        self.queued.fetch_add(bytes.len(), Ordering::Relaxed);
+        let sent = self.events.try_send(bytes);
+        sent.map_err(|_| SendError::TooSlow)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.events.is_closed()
+    }
+}
+
+impl EventReceiver {
+    /// Returns the next event; `None` at the end of the stream.
+    pub(super) async fn recv(&mut self) -> Option<Bytes> {
+        let bytes = self.events.recv().await?;
+        self.queued.fetch_sub(bytes.len(), Ordering::Relaxed);
+        Some(bytes)
+    }
+}
+
+/// Step in which small events are charged.
+const CHARGE_STEP: usize = 16 * 1024;
+
+#[derive(Debug)]
 struct Inner {
     streams: BTreeMap<u64, Stream>,
-    events: VecDeque<(u64, u64, Bytes)>,
+    events: VecDeque<StoredEvent>,
+    /// Bytes of the events.
+    bytes: usize,
+    /// Bytes of the events that have no charge of their own.
+    small_bytes: usize,
+    charge: Charge,
     opened: u64,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            streams: BTreeMap::default(),
+            events: VecDeque::default(),
+            bytes: 0,
+            small_bytes: 0,
+            charge: MemoryBudget::process().empty_charge(),
+            opened: 0,
+        }
+    }
 }
 
 /// Streams and recent events of a session.
@@ -70,7 +171,7 @@ impl SseReplayLog {
     /// Connects a client to a stream. A client that names its last event receives the events after it and takes the
     /// stream over: the loss of its previous connection may be unnoticed. Without `after` it receives the events not
     /// sent yet. Returns `None` for an unknown stream, or if another client is connected and `after` is missing.
-    pub(super) fn attach(&self, stream: u64, after: Option<u64>) -> Option<mpsc::Receiver<Bytes>> {
+    pub(super) fn attach(&self, stream: u64, after: Option<u64>) -> Option<EventReceiver> {
         let mut inner = lock(&self.inner);
         let Inner {
             streams, events, ..
@@ -80,13 +181,13 @@ impl SseReplayLog {
         if is_connected && after.is_none() {
             return None;
         }
-        let (sender, receiver) = mpsc::channel(MAX_EVENTS + MAX_QUEUED);
+        let (sender, receiver) = EventSender::channel();
         let after = after.unwrap_or(entry.sent);
         let missed = events
             .iter()
-            .filter(|(of, event, _)| *of == stream && *event > after);
-        for (_, _, bytes) in missed {
-            let _ = sender.try_send(bytes.clone());
+            .filter(|event| event.stream == stream && event.number > after);
+        for event in missed {
+            let _ = sender.try_send(event.bytes.clone());
         }
         entry.sent = entry.last;
         entry.live = (!entry.is_complete).then_some(sender);
@@ -111,16 +212,38 @@ impl SseReplayLog {
         let bytes = sse_event(Some(&format!("{stream}-{event}")), data, retry);
         match entry.live.as_ref().map(|live| live.try_send(bytes.clone())) {
             Some(Ok(())) => entry.sent = event,
-            // Too slow or disconnected: it may reconnect and replay from here.
-            Some(Err(_)) => entry.live = None,
+            // It may reconnect and replay from here.
+            Some(Err(why)) => {
+                entry.live = None;
+                if why == SendError::TooSlow {
+                    MemoryBudget::process().record_cut();
+                    tracing::warn!("client disconnected: it does not read its event stream");
+                }
+            }
             None => {}
         }
-        inner.events.push_back((stream, event, bytes));
-        while inner.events.len() > MAX_EVENTS {
-            if let Some((of, _, _)) = inner.events.pop_front() {
-                inner.forget(of);
-            }
+        inner.count(&bytes, usize::saturating_add);
+        inner.events.push_back(StoredEvent {
+            stream,
+            number: event,
+            stored: Instant::now(),
+            bytes,
+        });
+        while inner.events.len() > MAX_EVENTS || (inner.bytes > MAX_BYTES && inner.events.len() > 1)
+        {
+            inner.drop_oldest();
         }
+        inner.charge();
+    }
+
+    /// Drops events that are not recent, because memory is scarce.
+    pub(super) fn drop_old(&self) {
+        let mut inner = lock(&self.inner);
+        let is_old = |event: &StoredEvent| event.stored.elapsed() > SCARCE_KEPT;
+        while inner.events.front().is_some_and(is_old) {
+            inner.drop_oldest();
+        }
+        inner.charge();
     }
 
     /// Marks a stream as complete.
@@ -155,9 +278,31 @@ fn entry(streams: &mut BTreeMap<u64, Stream>, stream: u64) -> Option<&mut Stream
 }
 
 impl Inner {
+    fn drop_oldest(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.count(&event.bytes, usize::saturating_sub);
+            self.forget(event.stream);
+        }
+    }
+
+    fn count(&mut self, bytes: &Bytes, step: fn(usize, usize) -> usize) {
+        self.bytes = step(self.bytes, bytes.len());
+        if bytes.len() <= FREE {
+            self.small_bytes = step(self.small_bytes, bytes.len());
+        }
+    }
+
+    /// Charges the small events together; a few of them cost nothing.
+    fn charge(&mut self) {
+        let bytes = self.small_bytes / CHARGE_STEP * CHARGE_STEP;
+        if bytes != self.charge.bytes() {
+            self.charge.cover(bytes);
+        }
+    }
+
     /// Removes a complete stream once its last event is gone.
     fn forget(&mut self, stream: u64) {
-        let has_events = self.events.iter().any(|(of, _, _)| *of == stream);
+        let has_events = self.events.iter().any(|event| event.stream == stream);
         if !has_events
             && self
                 .streams
@@ -169,7 +314,7 @@ impl Inner {
     }
 }
 
-/// Encodes an SSE event.
+/// Encodes an SSE event. A large one is charged to the memory budget.
 pub(super) fn sse_event(id: Option<&str>, data: &str, retry: Option<Duration>) -> Bytes {
     let mut out = Vec::with_capacity(data.len() + 64);
     let parts = EventParts {
@@ -180,16 +325,23 @@ pub(super) fn sse_event(id: Option<&str>, data: &str, retry: Option<Duration>) -
     };
     // Own ids consist of digits and a dash, so encoding cannot fail.
     let _ = write_event(&mut out, &parts);
-    out.into()
+    let bytes = Bytes::from(out);
+    match bytes.len() {
+        0..=FREE => bytes,
+        length => {
+            let charge = MemoryBudget::process().charge_existing(length);
+            charge.hold(bytes)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn drain(receiver: &mut mpsc::Receiver<Bytes>) -> String {
+    fn drain(receiver: &mut EventReceiver) -> String {
         let mut all = String::new();
-        while let Ok(bytes) = receiver.try_recv() {
+        while let Ok(bytes) = receiver.events.try_recv() {
             all.push_str(std::str::from_utf8(&bytes).unwrap());
         }
         all
@@ -232,6 +384,7 @@ mod tests {
         assert!(seen.contains('b') && !seen.contains("other"), "{seen}");
         assert!(
             again
+                .events
                 .try_recv()
                 .is_err_and(|e| e == mpsc::error::TryRecvError::Disconnected)
         );
@@ -247,11 +400,68 @@ mod tests {
             let mut new = log.attach(stream, Some(0)).unwrap();
             log.publish(stream, "b", None);
             let (old_saw, new_saw) = (drain(&mut old), drain(&mut new));
-            assert!(old.is_closed() && !new.is_closed(), "{stream}");
+            assert!(
+                old.events.is_closed() && !new.events.is_closed(),
+                "{stream}"
+            );
             assert!(!old_saw.contains("data: b"), "{old_saw}");
             let is_whole = new_saw.contains("data: a") && new_saw.contains("data: b");
             assert!(is_whole, "{new_saw}");
         }
+    }
+
+    /// T9: the bytes of the buffer and of the queue are bounded; a larger event is kept alone.
+    #[test]
+    fn bytes_are_bounded() {
+        let log = SseReplayLog::default();
+        let stream = log.open();
+        let receiver = log.attach(stream, None).unwrap();
+        for _ in 0..20 {
+            log.publish(stream, &"x".repeat(MAX_BYTES / 10), None);
+        }
+        assert!(lock(&log.inner).bytes <= MAX_BYTES);
+        assert!(receiver.events.len() <= 10, "{}", receiver.events.len());
+        assert!(!log.is_connected(), "the slow client is disconnected");
+        log.publish(stream, &"y".repeat(2 * MAX_BYTES), None);
+        assert_eq!(lock(&log.inner).events.len(), 1);
+        let mut again = log.attach(stream, None).unwrap();
+        assert!(drain(&mut again).contains('y'));
+        log.drop_old();
+        assert_eq!(lock(&log.inner).events.len(), 1, "it is recent");
+    }
+
+    /// T9: many small events count towards the memory budget.
+    #[test]
+    fn small_events_are_charged_together() {
+        let log = SseReplayLog::default();
+        let charged = |log: &SseReplayLog| lock(&log.inner).charge.bytes();
+        log.publish(STANDALONE, "x", None);
+        assert_eq!(charged(&log), 0);
+        for _ in 0..MAX_EVENTS {
+            log.publish(STANDALONE, &"x".repeat(FREE / 2), None);
+        }
+        let inner = lock(&log.inner);
+        assert!(inner.charge.bytes() + CHARGE_STEP > inner.bytes);
+        drop(inner);
+        log.publish(STANDALONE, &"y".repeat(2 * MAX_BYTES), None);
+        assert_eq!(
+            charged(&log),
+            0,
+            "only the large event is left, with its own charge"
+        );
+    }
+
+    /// A large result is not lost if the client has not read the progress before it yet.
+    #[test]
+    fn large_event_is_queued_behind_unread_events() {
+        let log = SseReplayLog::default();
+        let stream = log.open();
+        let mut receiver = log.attach(stream, None).unwrap();
+        log.publish(stream, "progress", None);
+        log.publish(stream, &"y".repeat(2 * MAX_BYTES), None);
+        let seen = drain(&mut receiver);
+        assert!(seen.contains("progress") && seen.contains("yyy"));
+        assert!(log.is_connected());
     }
 
     /// T9: the buffer is bounded.

@@ -38,7 +38,7 @@ impl Subscribers {
         scope: Scope,
         outbox: &Outbox,
     ) -> Result<(), ClientGone> {
-        let permit = outbox.reserve().await?;
+        let permit = outbox.reserve(first.len()).await?;
         let mut all = lock(&self.all);
         permit.send(Outgoing::Message(first));
         insert(&mut all, session, scope, outbox.clone());
@@ -53,9 +53,9 @@ impl Subscribers {
         self.publish_where(method, params, |_| true);
     }
 
-    /// As [`publish`](Self::publish), for one principal only.
-    pub(super) fn publish_to(&self, principal: &str, method: Method, params: &Value) {
-        self.publish_where(method, params, |session| session.principal() == principal);
+    /// As [`publish`](Self::publish), for the clients of one owner only.
+    pub(super) fn publish_to(&self, owner: &str, method: Method, params: &Value) {
+        self.publish_where(method, params, |session| session.owner() == owner);
     }
 
     fn publish_where(&self, method: Method, params: &Value, may: impl Fn(&Session) -> bool) {

@@ -47,7 +47,7 @@ pub(super) struct TaskStore {
 #[derive(Debug)]
 pub(super) struct TaskHandle {
     id: String,
-    principal: String,
+    owner: String,
     created: String,
     since: Instant,
     ttl: Duration,
@@ -70,9 +70,9 @@ struct TaskState {
 }
 
 impl TaskHandle {
-    /// Returns `true` if the caller may access it: same principal, and not expired.
+    /// Returns `true` if the caller may access it: same owner, and not expired.
     fn is_accessible_by(&self, context: &Context) -> bool {
-        self.principal == context.principal() && self.since.elapsed() < self.ttl
+        self.owner == context.owner() && self.since.elapsed() < self.ttl
     }
 
     /// Changes the status, unless it is final.
@@ -93,7 +93,7 @@ impl TaskHandle {
         self.changed.notify_waiters();
         let params = Value::Object(self.detailed(state));
         self.subscribers
-            .publish_to(&self.principal, Method::TasksChanged, &params);
+            .publish_to(&self.owner, Method::TasksChanged, &params);
     }
 
     /// Asks the client of the task and waits for the answers.
@@ -205,7 +205,7 @@ impl TaskStore {
             id: super::http::random_id().ok_or_else(|| {
                 HandlerError::failed("the operating system returned no random numbers")
             })?,
-            principal: context.principal().to_owned(),
+            owner: context.owner().to_owned(),
             since: Instant::now(),
             ttl,
             state: Mutex::new(TaskState {

@@ -1,5 +1,7 @@
 //! Cache of server eras.
 
+use std::time::Duration;
+
 use mcpact::client::{Client, ClientError, EraCache};
 use mcpact_sim::scripted::message::initialize_result;
 use serde_json::{Value, json};
@@ -45,6 +47,32 @@ async fn era_is_probed_once() {
     builder.connect(&server.url).await.unwrap();
     assert_eq!(server.of("server/discover").len(), 2);
     assert!(!std::fs::read_to_string(&file).unwrap().contains("secret"));
+}
+
+/// Eras that are learned at the same time are all saved, although not each causes a write.
+#[tokio::test]
+async fn eras_learned_at_the_same_time_are_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("verdicts.json");
+    let verdicts = EraCache::in_file(&file).unwrap();
+    for _ in 0..3 {
+        let server = legacy_server().await;
+        let builder = Client::builder("t", "1").era_cache(verdicts.clone());
+        builder.connect(&server.url).await.unwrap().close().await;
+    }
+    let saved = || {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let saved: Value = serde_json::from_str(&text).unwrap();
+        saved.as_object().unwrap().len()
+    };
+    let all = async {
+        while saved() < 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all)
+        .await
+        .unwrap();
 }
 
 /// An unreachable server leaves no entry, and the next client may probe it.

@@ -17,6 +17,7 @@ mod lines;
 mod own_server;
 mod questions;
 mod rounds;
+mod stalled_peers;
 mod statuses;
 mod subscriptions;
 mod task_calls;

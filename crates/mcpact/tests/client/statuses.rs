@@ -184,6 +184,55 @@ async fn redirects_stay_within_the_origin() {
     assert_eq!(server.seen().len(), 4);
 }
 
+/// A redirected call is not sent again: it may have run before the redirect.
+#[tokio::test]
+async fn redirected_call_is_not_repeated() {
+    let other = HttpServer::start(|_| Reply::accepted()).await;
+    for status in [301, 302, 303, 307, 308] {
+        for location in [other.url.clone(), "/elsewhere".to_owned()] {
+            let to = location.clone();
+            let server = HttpServer::start(move |seen| match seen.method() {
+                "server/discover" => Reply::result(seen, discover_result(json!({ "tools": {} }))),
+                "tools/list" => Reply::result(seen, json!({ "tools": [] })),
+                _ => Reply::Empty(status, vec![("Location", to.clone())]),
+            })
+            .await;
+            let client = Client::connect(&server.url).await.unwrap();
+            let failed = client.call_tool("t", json!({})).await.unwrap_err();
+            let failed = format!("{failed:?}");
+            let host = location.strip_prefix("http://").unwrap_or(&server.url);
+            let host = host
+                .trim_start_matches("http://")
+                .split('/')
+                .next()
+                .unwrap();
+            assert!(failed.contains(host), "{status}: {failed}");
+            let calls = server.seen().into_iter();
+            let calls = calls.filter(|seen| seen.method() == "tools/call").count();
+            assert_eq!(calls, 1, "{status} {location}");
+        }
+    }
+    assert!(other.seen().is_empty());
+}
+
+/// After the handshake was redirected, calls go to the new URL at once.
+#[tokio::test]
+async fn calls_go_where_the_handshake_was_redirected() {
+    let server = HttpServer::start(|seen| match (seen.path.as_str(), seen.method()) {
+        ("/mcp", _) => Reply::Empty(307, vec![("Location", "/mcp/".to_owned())]),
+        (_, "server/discover") => Reply::result(seen, discover_result(json!({ "tools": {} }))),
+        (_, "tools/list") => Reply::result(seen, json!({ "tools": [] })),
+        _ => Reply::result(seen, json!({ "content": [] })),
+    })
+    .await;
+    let client = Client::connect(&server.url).await.unwrap();
+    client.call_tool("t", json!({})).await.unwrap();
+    let calls = server.seen().into_iter();
+    let mut calls = calls.filter(|seen| seen.method() == "tools/call");
+    assert_eq!(calls.next().unwrap().path, "/mcp/");
+    assert!(calls.next().is_none());
+}
+
 /// T7: a redirect to the same URL is reported as such, whatever the status.
 #[tokio::test]
 async fn redirect_to_the_same_url_is_reported() {

@@ -9,12 +9,21 @@ use super::manifest::{Manifest, Server};
 use super::processes::MARK;
 use super::tools::Tools;
 
+/// Level without a sandbox.
+pub(super) const UNCONFINED: &str = "off";
+
 /// Idle timeout of a server: longer than the pauses of a client, and still short.
 const IDLE_SECONDS: u32 = 5;
 
 #[derive(Serialize)]
 struct Catalog<'a> {
+    gateway: Gateway,
     servers: BTreeMap<&'a str, Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Gateway {
+    sandbox: &'static str,
 }
 
 #[derive(Serialize)]
@@ -28,17 +37,29 @@ enum Entry<'a> {
         args: Vec<String>,
         env: BTreeMap<String, String>,
         idle_seconds: u32,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        allow_read: Vec<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        allow_write: Vec<String>,
     },
 }
 
-/// Writes all servers; HTTP servers have these URLs.
+/// Writes all servers, in sandboxes of this level; HTTP servers have these URLs.
 pub(super) fn write(
     manifest: &Manifest,
     tools: &Tools,
     folder: &Path,
     urls: &BTreeMap<String, String>,
     mark: &str,
+    sandbox: &'static str,
 ) -> Result<String, toml::ser::Error> {
+    // Git ends if it cannot read its settings.
+    let readable = [String::from("${HOME}/.gitconfig")];
+    let writable = [folder.to_string_lossy().into_owned()];
+    let unless_off = |paths: &[String]| match sandbox {
+        UNCONFINED => Vec::new(),
+        _ => paths.to_vec(),
+    };
     let entry = |server: &Server| -> Entry<'_> {
         if let Some(url) = urls.get(&server.name) {
             return Entry::Url { url };
@@ -51,11 +72,14 @@ pub(super) fn write(
             args: words.collect(),
             env,
             idle_seconds: IDLE_SECONDS,
+            allow_read: unless_off(&readable),
+            allow_write: unless_off(&writable),
         }
     };
     let servers = manifest.servers().iter();
     let servers = servers.map(|server| (server.name.as_str(), entry(server)));
     toml::to_string(&Catalog {
+        gateway: Gateway { sandbox },
         servers: servers.collect(),
     })
 }

@@ -39,6 +39,9 @@ pub(super) struct Server {
     env: BTreeMap<String, String>,
     #[serde(default = "on_pipes")]
     pub(super) reached: Transport,
+    /// Runs in sandboxes as well.
+    #[serde(default)]
+    sandboxed: bool,
     call: Call,
 }
 
@@ -58,6 +61,13 @@ struct Call {
 impl Manifest {
     pub(super) fn read(checkout: &Checkout) -> Result<Self, Failure> {
         file(checkout, FILE)
+    }
+
+    /// The servers that run in sandboxes as well.
+    pub(super) fn sandboxed(checkout: &Checkout) -> Result<Self, Failure> {
+        let mut manifest = Self::read(checkout)?;
+        manifest.server.retain(|server| server.sandboxed);
+        Ok(manifest)
     }
 
     pub(super) fn servers(&self) -> &[Server] {

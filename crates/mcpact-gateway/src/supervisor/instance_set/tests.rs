@@ -100,7 +100,7 @@ fn started(set: &mut InstanceSet, now: Moment) -> InstanceId {
 fn used(set: &mut InstanceSet, now: Moment) -> InstanceId {
     let id = started(set, now);
     assert_eq!(start_call(set, id, now), CallAdmission::Started);
-    let _ = set.end_call(id, true, now);
+    let _ = set.end_call(id, CallOutcome::Served, now);
     id
 }
 
@@ -141,7 +141,7 @@ fn status_follows_an_instance_from_start_to_idle_stop() {
     assert_eq!(seen(&set, 2), "ready ready");
     assert_eq!(start_call(&mut set, id, at(3)), CallAdmission::Started);
     assert_eq!(seen(&set, 3), "busy busy");
-    assert!(!set.end_call(id, true, at(4)));
+    assert!(!set.end_call(id, CallOutcome::Served, at(4)));
     let _ = set.check_finished(id, true, 0, at(30));
     let plan = set.maintain(at(33));
     assert_eq!((plan.close, plan.next), (vec![], Some(at(34))));
@@ -174,7 +174,7 @@ fn calls_above_the_limit_wait_until_the_queue_is_full() {
     assert_eq!(set.status(at(1)).busy_word(), "busy");
     // A queued call does not count against itself.
     assert_eq!(set.start_call(id, true, at(1)), CallAdmission::Wait);
-    let _ = set.end_call(id, true, at(2));
+    let _ = set.end_call(id, CallOutcome::Served, at(2));
     assert_eq!(set.start_call(id, true, at(2)), CallAdmission::Started);
 }
 
@@ -261,7 +261,7 @@ fn busy_instance_may_be_unresponsive() {
         assert_eq!(start_call(&mut set, other, at(31)), CallAdmission::Started);
     }
     assert_eq!(choose(&set, &both, at(31)), Placement::Lease(0));
-    assert!(!set.end_call(id, true, at(32)));
+    assert!(!set.end_call(id, CallOutcome::Served, at(32)));
     assert_eq!(set.status(at(32)).instances[0].unresponsive, None);
     assert_eq!(set.maintain(at(32)).check, [id], "checked at once");
 }
@@ -291,7 +291,7 @@ fn busy_instance_gets_a_cheap_probe() {
     assert_eq!(alive, (Probe::Auto, Diagnosis::Healthy));
     let stuck = check(&mut set, false, 21);
     assert_eq!(stuck, (Probe::Auto, Diagnosis::Unresponsive));
-    assert!(!set.end_call(id, true, at(22)));
+    assert!(!set.end_call(id, CallOutcome::Served, at(22)));
     let failed = check(&mut set, false, 29);
     assert_eq!(failed, (probe, Diagnosis::Failed));
 }
@@ -311,7 +311,7 @@ fn unresponsive_instance_fails_after_the_call_timeout() {
         let (diagnosis, closes) = set.check_finished(id, false, 0, at(now));
         assert!(!closes, "has a call");
         diagnoses.push(diagnosis);
-        let left = set.end_call(id, false, at(now + 1));
+        let left = set.end_call(id, CallOutcome::Unanswered, at(now + 1));
         if diagnosis == Diagnosis::Failed {
             assert!(left, "closed after the last call");
             break;
@@ -334,7 +334,7 @@ fn unresponsive_instance_is_checked_when_idle() {
     let _ = set.check_started(id, at(7));
     let answered = set.check_finished(id, false, 0, at(7));
     assert_eq!(answered, (Diagnosis::Unresponsive, false));
-    assert!(!set.end_call(id, false, at(8)));
+    assert!(!set.end_call(id, CallOutcome::Unanswered, at(8)));
     let choice = chosen(&set, &[id], at(8));
     assert_eq!(choice, Placement::Open(1));
     for (now, expected) in [(8, Diagnosis::Suspect), (15, Diagnosis::Failed)] {
@@ -366,17 +366,114 @@ fn crash_loop_suspends_the_server() {
     started(&mut set, at(15));
 }
 
+fn never_idle() -> RunSettings {
+    RunSettings {
+        idle: Duration::from_secs(1000),
+        ..settings()
+    }
+}
+
+/// Starts up to 20 instances that crash after calls with these outcomes, which begin when the instance has run for some
+/// seconds. Returns the state and the number of starts.
+fn crash_after(uptime: u64, outcomes: &[CallOutcome]) -> (&'static str, u64) {
+    let mut set = InstanceSet::new(never_idle());
+    let mut now = 0;
+    for _ in 0..20 {
+        let Admission::Start(id) = admit(&mut set, at(now)) else {
+            break;
+        };
+        ready(&mut set, id, at(now));
+        now += uptime;
+        let _ = set.maintain(at(now));
+        for outcome in outcomes {
+            assert_eq!(start_call(&mut set, id, at(now)), CallAdmission::Started);
+            let _ = set.end_call(id, *outcome, at(now));
+        }
+        crash(&mut set, id, at(now));
+        now += 10;
+    }
+    (set.status(at(now)).state.as_str(), set.starts())
+}
+
+/// A server that answers calls is replaced whenever it crashes. One that crashes with every call is suspended, even if
+/// it lists its tools before, and however long it ran within the time for which failures count.
+#[test]
+fn only_crashes_before_an_answer_suspend_the_server() {
+    use CallOutcome::{Listed, Served, Unanswered};
+    for uptime in [0, 12, 25] {
+        for outcomes in [&[Served][..], &[Listed, Served, Unanswered]] {
+            assert_eq!(crash_after(uptime, outcomes), ("asleep", 20), "{uptime}");
+        }
+        for outcomes in [&[][..], &[Unanswered], &[Listed, Unanswered]] {
+            let seen = crash_after(uptime, outcomes);
+            assert_eq!(seen, ("suspended", 3), "{uptime} {outcomes:?}");
+        }
+    }
+    // Each failure is older than the window when the next one happens.
+    assert_eq!(crash_after(100, &[Unanswered]), ("asleep", 20));
+}
+
+/// After a suspension, an answer or the time for which failures count ends the probation.
+#[test]
+fn probation_ends_with_an_answer_or_after_the_window() {
+    use CallOutcome::{Served, Unanswered};
+    for (uptime, outcome, expected) in [
+        (12, Unanswered, "suspended"),
+        (12, Served, "asleep"),
+        (100, Unanswered, "pausing"),
+    ] {
+        let mut set = InstanceSet::new(never_idle());
+        for now in [0, 5, 10] {
+            let id = started(&mut set, at(now));
+            crash(&mut set, id, at(now));
+        }
+        let id = started(&mut set, at(70));
+        let end = at(70 + uptime);
+        let _ = set.maintain(end);
+        assert_eq!(start_call(&mut set, id, end), CallAdmission::Started);
+        let _ = set.end_call(id, outcome, end);
+        crash(&mut set, id, end);
+        let state = set.status(end).state.as_str();
+        assert_eq!(state, expected, "{uptime} {outcome:?}");
+    }
+}
+
+/// The response may be processed after the connection has ended.
+#[test]
+fn answer_counts_even_if_the_connection_ended_before() {
+    let mut set = InstanceSet::new(settings());
+    let id = started(&mut set, at(0));
+    assert_eq!(start_call(&mut set, id, at(0)), CallAdmission::Started);
+    set.connection_lost(id, &CRASH.into(), u32::MAX, at(1));
+    assert_eq!(set.status(at(1)).state.as_str(), "pausing");
+    let _ = set.end_call(id, CallOutcome::Served, at(1));
+    assert_eq!(set.status(at(1)).state.as_str(), "asleep");
+}
+
+/// Ten restarts in ten seconds; then calls wait, and the status shows it.
+#[test]
+fn restarts_of_a_working_server_are_limited() {
+    let mut set = InstanceSet::new(settings());
+    for _ in 0..11 {
+        let id = used(&mut set, at(0));
+        crash(&mut set, id, at(0));
+    }
+    let until = Some(at(10));
+    let close = None;
+    assert_eq!(admit(&mut set, at(1)), Admission::Wait { until, close });
+    assert_eq!(set.status(at(1)).state.as_str(), "pausing");
+    started(&mut set, at(10));
+}
+
 /// A suspension begins an outage. The server is started again without a call when the suspension ends.
 #[test]
 fn suspended_server_is_retried() {
     let mut set = InstanceSet::new(settings());
+    let id = used(&mut set, at(0));
+    crash(&mut set, id, at(0));
+    assert_eq!(set.status(at(0)).outage, None, "the next call may succeed");
     for now in [0, 5, 10] {
-        assert_eq!(
-            set.status(at(now)).outage,
-            None,
-            "the next call may succeed"
-        );
-        let id = used(&mut set, at(now));
+        let id = started(&mut set, at(now));
         crash(&mut set, id, at(now));
     }
     let outage = set.status(at(11)).outage.unwrap();
@@ -549,7 +646,7 @@ proptest! {
                 Act::EndCall(which) => {
                     if let Some(at) = of(which, &model) && model[at].1 > 0 {
                         model[at].1 -= 1;
-                        let _ = set.end_call(model[at].0, true, now);
+                        let _ = set.end_call(model[at].0, CallOutcome::Served, now);
                     }
                 }
                 Act::Remove(which) => {
@@ -609,7 +706,7 @@ fn new_limits_apply_to_running_instances() {
     assert_eq!(start_call(&mut set, id, at(2)), CallAdmission::Started);
     assert_eq!(set.status(at(2)).starts, 1);
     for _ in 0..3 {
-        assert!(!set.end_call(id, true, at(3)));
+        assert!(!set.end_call(id, CallOutcome::Served, at(3)));
     }
     let _ = set.check_finished(id, true, 0, at(4));
     assert_eq!(set.maintain(at(7)).close, []);
@@ -642,10 +739,10 @@ fn surplus_instances_stop() {
         Placement::Wait(None),
         "the third gets no calls"
     );
-    let left = set.end_call(third, true, at(5));
+    let left = set.end_call(third, CallOutcome::Served, at(5));
     assert!(left);
     for _ in 0..2 {
-        assert!(!set.end_call(first, true, at(6)));
+        assert!(!set.end_call(first, CallOutcome::Served, at(6)));
     }
     assert_eq!(set.maintain(at(6)).close, []);
 }

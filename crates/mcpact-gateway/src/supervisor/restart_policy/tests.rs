@@ -11,6 +11,9 @@ const SETTINGS: Restarts = Restarts {
     suspend: Duration::from_secs(60),
 };
 
+/// Longest time that callers wait.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Random number that does not shorten a pause.
 const NO_JITTER: u32 = u32::MAX;
 
@@ -24,15 +27,21 @@ enum Outcome {
     Started,
     Stable,
     Failed(u32),
+    Ended,
     Cancelled,
 }
 
 impl RestartPolicy {
+    fn request(&mut self, now: Moment) -> StartDecision {
+        self.request_start(PATIENCE, now)
+    }
+
     fn handle(mut self, outcome: Outcome, now: Moment) -> Self {
         match outcome {
             Outcome::Started => self.started(),
             Outcome::Stable => self.stable(),
             Outcome::Failed(random) => self.failed(random, now),
+            Outcome::Ended => self.ended(now),
             Outcome::Cancelled => self.cancelled(now),
         }
         self
@@ -59,33 +68,26 @@ fn backoff_doubles_until_the_server_is_suspended() {
     assert_eq!(states[4], suspended);
 }
 
+/// A caller waits only for what it can get in time.
 #[test]
-fn callers_wait_for_a_short_backoff_and_are_refused_after_a_long_one() {
-    assert_eq!(after_failures(0).request_start(at(0)), Start);
+fn callers_wait_for_a_short_backoff_and_are_refused_during_a_long_one() {
+    assert_eq!(after_failures(0).request(at(0)), Start);
+    assert_eq!(after_failures(1).request(at(0)), Wait { until: at(1) });
+    assert_eq!(after_failures(1).request(at(1)), Start);
+    assert_eq!(after_failures(2).request(at(1)), Wait { until: at(3) });
+    assert_eq!(after_failures(3).request(at(2)), Refuse { until: at(6) });
     assert_eq!(
-        after_failures(1).request_start(at(0)),
-        Wait { until: at(1) }
+        after_failures(3).request_start(2 * PATIENCE, at(2)),
+        Wait { until: at(6) }
     );
-    assert_eq!(after_failures(1).request_start(at(1)), Start);
-    assert_eq!(
-        after_failures(2).request_start(at(1)),
-        Wait { until: at(3) }
-    );
-    assert_eq!(
-        after_failures(3).request_start(at(2)),
-        Refuse { until: at(6) }
-    );
-    assert_eq!(
-        after_failures(5).request_start(at(5)),
-        Refuse { until: at(64) }
-    );
+    assert_eq!(after_failures(5).request(at(5)), Refuse { until: at(64) });
 }
 
 #[test]
 fn one_start_is_attempted_after_a_suspension() {
     let mut policy = after_failures(5);
-    assert_eq!(policy.request_start(at(64)), Start);
-    assert_eq!(policy.request_start(at(64)), AwaitAttempt);
+    assert_eq!(policy.request(at(64)), Start);
+    assert_eq!(policy.request(at(64)), AwaitAttempt);
     let again = policy.clone().handle(Outcome::Failed(NO_JITTER), at(65));
     let longer = State::Suspended {
         since: at(65),
@@ -94,15 +96,115 @@ fn one_start_is_attempted_after_a_suspension() {
     };
     assert_eq!(again.state(), longer);
     let mut cancelled = policy.clone().handle(Outcome::Cancelled, at(65));
-    assert_eq!(cancelled.request_start(at(65)), Start);
+    assert_eq!(cancelled.request(at(65)), Start);
     let mut probation = policy.handle(Outcome::Started, at(66));
-    assert_eq!(probation.request_start(at(66)), Start);
+    assert_eq!(probation.request(at(66)), Start);
     let normal = probation.clone().handle(Outcome::Stable, at(80));
-    assert_eq!(normal, RestartPolicy::new(SETTINGS));
+    assert_eq!((normal.state(), normal.failures()), (State::Normal, 0));
     let mut failed = probation.handle(Outcome::Failed(NO_JITTER), at(70));
     assert!(matches!(failed.state(), State::Suspended { round: 1, .. }));
     failed.reset();
-    assert_eq!(failed.request_start(at(70)), Start);
+    assert_eq!(failed.request(at(70)), Start);
+}
+
+/// Starts as many instances as the policy allows at once.
+fn starts_at(policy: &mut RestartPolicy, now: Moment) -> usize {
+    (0..1000)
+        .take_while(|_| policy.request(now) == Start)
+        .count()
+}
+
+/// An instance that has answered calls is replaced at once when it ends. At most ten restarts start in ten seconds,
+/// however often instances end.
+#[test]
+fn rate_of_restarts_is_limited() {
+    let mut policy = RestartPolicy::new(SETTINGS);
+    let mut restarts = Vec::new();
+    for tick in 0..600 {
+        let now = Moment::at(Duration::from_millis(100) * tick);
+        if policy.request(now) == Start {
+            restarts.push(now);
+            policy = policy
+                .handle(Outcome::Started, now)
+                .handle(Outcome::Ended, now);
+        }
+        assert_eq!((policy.state(), policy.failures()), (State::Normal, 0));
+    }
+    // The first start replaces no instance.
+    assert_eq!(
+        restarts[..11].iter().filter(|now| **now < at(2)).count(),
+        11
+    );
+    for window in restarts[1..].windows(MAX_RESTARTS + 1) {
+        assert!(window[MAX_RESTARTS].since(window[0]) >= RESTART_WINDOW);
+    }
+    assert_eq!(restarts.len(), 1 + 60, "no longer than necessary");
+}
+
+#[test]
+fn instances_that_ended_together_are_replaced_ten_at_a_time() {
+    let mut policy = RestartPolicy::new(SETTINGS);
+    for _ in 0..25 {
+        policy = policy.handle(Outcome::Ended, at(0));
+    }
+    assert!(policy.has_failed());
+    assert_eq!(starts_at(&mut policy, at(0)), 10);
+    assert_eq!(policy.request(at(1)), Refuse { until: at(10) });
+    assert_eq!(policy.request(at(7)), Wait { until: at(10) });
+    assert_eq!(policy.next_start(), Some(at(10)));
+    assert_eq!(starts_at(&mut policy, at(10)), 10);
+    // The rest is replaced, and then starts are not restarts.
+    assert_eq!(starts_at(&mut policy, at(20)), 1000);
+    assert!(!policy.has_failed());
+}
+
+/// An instance that nobody needs again does not limit later starts for ever, and a user can end the limit.
+#[test]
+fn unreplaced_instances_are_forgotten() {
+    let mut policy = RestartPolicy::new(SETTINGS);
+    for _ in 0..25 {
+        policy = policy.handle(Outcome::Ended, at(0));
+    }
+    assert_eq!(starts_at(&mut policy, at(0)), 10);
+    let mut reset = policy.clone();
+    reset.reset();
+    assert_eq!(starts_at(&mut reset, at(1)), 1000);
+    assert_eq!(starts_at(&mut policy, at(100)), 1000);
+}
+
+/// A server that answers between its failures is never suspended; one that ends before it answers is.
+#[test]
+fn answer_resets_the_backoff() {
+    let cases = [
+        (&[Outcome::Ended; 8][..], State::Normal),
+        (
+            &[Outcome::Failed(NO_JITTER), Outcome::Stable][..],
+            State::Normal,
+        ),
+        (
+            &[Outcome::Stable, Outcome::Failed(NO_JITTER)][..],
+            State::BackingOff { until: at(1) },
+        ),
+        (
+            &[Outcome::Failed(NO_JITTER), Outcome::Ended][..],
+            State::BackingOff { until: at(1) },
+        ),
+        (
+            &[Outcome::Failed(NO_JITTER); 5][..],
+            State::Suspended {
+                since: at(0),
+                until: at(60),
+                round: 0,
+            },
+        ),
+    ];
+    for (outcomes, expected) in cases {
+        let policy = RestartPolicy::new(SETTINGS);
+        let policy = outcomes
+            .iter()
+            .fold(policy, |policy, outcome| policy.handle(*outcome, at(0)));
+        assert_eq!(policy.state(), expected, "{outcomes:?}");
+    }
 }
 
 /// Failures outside the window do not count, and a stable instance clears them.
@@ -127,7 +229,7 @@ fn crash_loop_is_limited() {
     let mut starts = 0;
     for tick in 0..30_000 {
         let now = Moment::at(Duration::from_millis(10) * tick);
-        if policy.request_start(now) == Start {
+        if policy.request(now) == Start {
             starts += 1;
             policy = policy.handle(Outcome::Failed(0), now);
         }
@@ -168,6 +270,7 @@ fn acts() -> impl Strategy<Value = Vec<(u64, Act)>> {
         Just(Outcome::Started),
         Just(Outcome::Stable),
         Just(Outcome::Cancelled),
+        Just(Outcome::Ended),
         any::<u32>().prop_map(Outcome::Failed),
     ];
     let act = prop_oneof![Just(Act::RequestStart), outcome.prop_map(Act::Apply)];
@@ -175,7 +278,8 @@ fn acts() -> impl Strategy<Value = Vec<(u64, Act)>> {
 }
 
 proptest! {
-    /// The number of failures is bounded, and every refusal ends with an allowed start within the maximum suspension.
+    /// The numbers of failures and restarts are bounded, and every refusal ends with an allowed start within the
+    /// maximum suspension.
     #[test]
     fn every_refusal_ends(acts in acts()) {
         let limit = SETTINGS.suspend * MAX_SUSPENSION_FACTOR;
@@ -184,20 +288,22 @@ proptest! {
         for (wait, act) in acts {
             now = now.after(Duration::from_millis(wait));
             match act {
-                Act::RequestStart => { policy.request_start(now); }
+                Act::RequestStart => { policy.request(now); }
                 Act::Apply(outcome) => policy = policy.handle(outcome, now),
             }
             prop_assert!(policy.failures() <= SETTINGS.failures as usize);
-            match policy.clone().request_start(now) {
+            prop_assert!(policy.restarts.len() <= MAX_RESTARTS);
+            match policy.clone().request(now) {
                 Start => {}
                 AwaitAttempt => {
+                    let later = now.after(RESTART_WINDOW);
                     let open = [Outcome::Started, Outcome::Cancelled]
-                        .map(|outcome| policy.clone().handle(outcome, now).request_start(now));
+                        .map(|outcome| policy.clone().handle(outcome, now).request(later));
                     prop_assert_eq!(open, [Start; 2]);
                 }
                 Wait { until } | Refuse { until } => {
                     prop_assert!(until > now && until.since(now) <= limit);
-                    prop_assert_eq!(policy.clone().request_start(until), Start);
+                    prop_assert_eq!(policy.clone().request(until), Start);
                 }
             }
         }

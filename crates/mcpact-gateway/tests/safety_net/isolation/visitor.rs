@@ -143,7 +143,11 @@ impl Visitor {
     /// Checks a message, and answers it if it is a request.
     async fn receive(&mut self, message: Value) -> Value {
         self.ledger.note(format!("{} <- {message}", self.who));
-        self.ledger.check(&self.who, &message);
+        // HTTP clients of one user of the machine may list each other's tasks.
+        let is_shared = self.is_http && message["result"]["tasks"].is_array();
+        if !is_shared {
+            self.ledger.check(&self.who, &message);
+        }
         let method = message["method"].as_str().unwrap_or_default();
         match method {
             "notifications/progress" => {

@@ -13,12 +13,13 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::{Action, Timestamp};
 use crate::input::{Outcome, Question};
-use crate::tasks::{CORE, SHORTEST, Status, related};
+use crate::tasks::{CORE, SHORTEST, Status, TaskOwner, related};
 use crate::wire_error::wire_error;
 
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     pub(super) owner: Box<str>,
+    pub(super) account: Box<str>,
     pub(super) order: u64,
     pub(super) status: Status,
     pub(super) expires: Moment,
@@ -38,14 +39,15 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) fn new(
-        owner: &str,
+        owner: TaskOwner<'_>,
         order: u64,
         ttl: Duration,
         interval: Duration,
         now: Timestamp<'_>,
     ) -> Self {
         Self {
-            owner: Box::from(owner),
+            owner: Box::from(owner.name),
+            account: Box::from(owner.account),
             order,
             status: Status::Working,
             expires: now.moment.after(ttl),

@@ -33,7 +33,7 @@ fn client(rows: &[Capability]) -> Pact {
 fn hosted() -> HostedTasks {
     let mut hosted = HostedTasks::new(LIMITS);
     let wish = Some(r#"{"ttl":30000}"#);
-    let created = hosted.create("t", "me", wish, at(0)).unwrap();
+    let created = hosted.create("t", "me".into(), wish, at(0)).unwrap();
     assert_eq!(
         created,
         r#"{"task":{"taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":30000,"pollInterval":5000}}"#
@@ -280,15 +280,21 @@ fn tasks_belong_to_their_owner_and_have_limits() {
     assert_eq!(hosted.cancel("t", "you", at(1)).unwrap_err().code, -32602);
     assert_eq!(hosted.list("you", None).unwrap(), r#"{"tasks":[]}"#);
     for task in ["u", "v"] {
-        hosted.create(task, "me", None, at(1)).unwrap();
+        hosted.create(task, "me".into(), None, at(1)).unwrap();
     }
     assert_eq!(
-        hosted.create("w", "me", None, at(1)).unwrap_err().code,
+        hosted
+            .create("w", "me".into(), None, at(1))
+            .unwrap_err()
+            .code,
         -32603
     );
-    hosted.create("w", "you", None, at(1)).unwrap();
+    hosted.create("w", "you".into(), None, at(1)).unwrap();
     assert_eq!(
-        hosted.create("x", "us", None, at(1)).unwrap_err().code,
+        hosted
+            .create("x", "us".into(), None, at(1))
+            .unwrap_err()
+            .code,
         -32603
     );
     let first = hosted.list("me", None).unwrap();
@@ -316,7 +322,7 @@ fn tasks_belong_to_their_owner_and_have_limits() {
 fn tasks_expire_with_what_they_asked_for() {
     let mut hosted = hosted();
     hosted
-        .create("u", "me", Some(r#"{"ttl":999999999}"#), at(0))
+        .create("u", "me".into(), Some(r#"{"ttl":999999999}"#), at(0))
         .unwrap();
     let _ = hosted.result("t", "me", 7);
     assert_eq!(

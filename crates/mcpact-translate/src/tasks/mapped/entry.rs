@@ -26,6 +26,7 @@ const RENAMED: [(&str, &str); 2] = [("ttl", "ttlMs"), ("pollInterval", "pollInte
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     pub(super) owner: Box<str>,
+    pub(super) account: Box<str>,
     client: Revision,
     pub(super) session: u64,
     pub(super) upstream: Box<str>,
@@ -59,7 +60,8 @@ impl Task {
         let ttl = ttl.map_or(longest, Duration::from_millis).min(longest);
         let upstream = task.get_str("taskId").unwrap_or_default();
         Ok(Self {
-            owner: Box::from(origin.owner),
+            owner: Box::from(origin.owner.name),
+            account: Box::from(origin.owner.account),
             client: origin.client,
             session: origin.session,
             upstream: Box::from(upstream.as_ref()),

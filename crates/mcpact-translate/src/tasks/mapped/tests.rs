@@ -11,9 +11,9 @@ const fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
 
-const fn origin(owner: &str) -> TaskOrigin<'_> {
+fn origin(owner: &str) -> TaskOrigin<'_> {
     TaskOrigin {
-        owner,
+        owner: owner.into(),
         client: Revision::V2026_07_28,
         session: 7,
     }

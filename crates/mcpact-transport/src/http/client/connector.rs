@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use hyper::rt::{Read, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+#[cfg(unix)]
+use hyper_util::rt::TokioIo;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tower_service::Service;
 
@@ -23,6 +26,7 @@ pub(crate) struct Connector {
     direct: HttpsConnector<HttpConnector>,
     tls: Arc<ClientConfig>,
     router: ProxyRouter,
+    unix_socket: Option<PathBuf>,
     limit: Duration,
 }
 
@@ -65,6 +69,7 @@ impl Connector {
             direct,
             tls: Arc::new(tls),
             router: ProxyRouter::new(&settings.proxy),
+            unix_socket: settings.unix_socket.clone(),
             limit: settings.connect_timeout,
         })
     }
@@ -101,6 +106,11 @@ impl Connector {
         route: ProxyRoute,
         address: Uri,
     ) -> Result<ClientStream, Box<dyn Error + Send + Sync>> {
+        #[cfg(unix)]
+        if let Some(path) = self.unix_socket {
+            let stream = tokio::net::UnixStream::connect(path).await?;
+            return Ok(Box::new(TokioIo::new(stream)));
+        }
         let name = |proxy: &Uri| proxy.authority().map(ToString::to_string);
         match route {
             ProxyRoute::Direct => Ok(Box::new(self.direct.call(address).await?)),

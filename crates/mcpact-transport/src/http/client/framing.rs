@@ -122,7 +122,10 @@ impl Chunk {
                         buffer.advance(length);
                         *before += length;
                     }
-                    None if *before + buffer.len() <= MAX_LINE => return Ok(BodyPart::Incomplete),
+                    // The end of all trailers does not count.
+                    None if *before + buffer.len() <= MAX_LINE || &buffer[..] == b"\r" => {
+                        return Ok(BodyPart::Incomplete);
+                    }
                     Some(_) | None => return Err(BodyError::TooLong),
                 },
             }

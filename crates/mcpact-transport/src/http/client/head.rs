@@ -60,6 +60,7 @@ fn parse(buffer: &[u8]) -> Result<Option<(Head, usize)>, HeadError> {
     let config = ParserConfig::default();
     let parsed = config.parse_response_with_uninit_headers(&mut read, buffer, &mut room);
     let length = match parsed.map_err(HeadError::Syntax)? {
+        Status::Complete(length) if length > MAX_BYTES => return Err(HeadError::TooLong),
         Status::Complete(length) => length,
         Status::Partial if buffer.len() > MAX_BYTES => return Err(HeadError::TooLong),
         Status::Partial => return Ok(None),
@@ -253,6 +254,8 @@ mod tests {
     fn heads_are_limited() {
         let long = format!("HTTP/1.1 200 OK\r\nA: {}", "a".repeat(MAX_BYTES));
         assert_eq!(take(&long).unwrap_err(), HeadError::TooLong);
+        let whole = format!("{long}\r\n\r\n");
+        assert_eq!(take(&whole).unwrap_err(), HeadError::TooLong);
         let many = format!(
             "HTTP/1.1 200 OK\r\n{}\r\n",
             "A: 1\r\n".repeat(MAX_HEADERS + 1)

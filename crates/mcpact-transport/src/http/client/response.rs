@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, StatusCode};
 use mcpact_wire::frame::sse::{Event, EventError, EventReader};
 
@@ -13,6 +13,7 @@ use super::connection::broken;
 use super::framing::{BodyPart, Framing};
 use super::pool::PooledConnection;
 use super::{EVENTS, HttpSettings, JSON};
+use crate::budget::{Charge, FREE, MemoryBudget, RESULT_COPIES, Waiting};
 use crate::error::TransportError;
 use crate::within::within;
 
@@ -62,6 +63,13 @@ pub(super) struct UnreadResponse {
     pub(super) body: BodyReader,
 }
 
+impl UnreadResponse {
+    /// Returns the target of a redirect.
+    pub(super) fn location(&self) -> Option<&str> {
+        self.headers.get(LOCATION)?.to_str().ok()
+    }
+}
+
 pub(super) async fn read(
     response: UnreadResponse,
     settings: &HttpSettings,
@@ -97,19 +105,53 @@ pub(super) async fn read(
     })
 }
 
+/// Charge of a response that is read.
+#[derive(Debug)]
+struct ReadCharge {
+    charge: Charge,
+    waiting: Waiting,
+}
+
+impl ReadCharge {
+    fn new() -> Self {
+        Self {
+            charge: MemoryBudget::process().empty_charge(),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// Charges a response of this length. The server is not read until there is memory for it. Cancel safe.
+    async fn grow(&mut self, length: usize) -> Result<(), TransportError> {
+        if length > FREE
+            && let Err(exhausted) = self
+                .waiting
+                .grow(&mut self.charge, RESULT_COPIES * length)
+                .await
+        {
+            MemoryBudget::process().record_refused();
+            return Err(exhausted.into());
+        }
+        Ok(())
+    }
+}
+
 /// Reads a body within its limits; a body in one piece is not copied.
 async fn whole(mut body: BodyReader, settings: &HttpSettings) -> Result<Bytes, TransportError> {
     let (idle, limit) = (settings.idle_timeout, settings.body_limit);
     if body.expected() > limit {
         return Err(TransportError::TooLarge { limit });
     }
+    let mut charge = ReadCharge::new();
+    charge.grow(body.expected()).await?;
     body.gather(idle, READING).await?;
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(data) = body.next(idle, READING).await.transpose()? {
-        if first.len().max(all.len()) + data.len() > limit {
+        let length = first.len().max(all.len()) + data.len();
+        if length > limit {
             return Err(TransportError::TooLarge { limit });
         }
+        charge.grow(length).await?;
         if first.is_empty() && all.is_empty() {
             first = data;
             continue;
@@ -119,7 +161,8 @@ async fn whole(mut body: BodyReader, settings: &HttpSettings) -> Result<Bytes, T
         }
         all.extend_from_slice(&data);
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    let whole = if all.is_empty() { first } else { all.freeze() };
+    Ok(charge.charge.hold(whole))
 }
 
 /// Beginning of a body, for the log; errors are ignored.
@@ -141,26 +184,43 @@ pub struct EventStream {
     reader: EventReader,
     idle: Duration,
     is_open: bool,
+    charge: ReadCharge,
 }
 
 impl EventStream {
-    pub(super) const fn new(body: BodyReader, settings: &HttpSettings) -> Self {
+    pub(super) fn new(body: BodyReader, settings: &HttpSettings) -> Self {
         Self {
             body,
             reader: EventReader::new(settings.event_limit),
             idle: settings.stream_idle_timeout,
             is_open: true,
+            charge: ReadCharge::new(),
+        }
+    }
+
+    /// Returns the data of the event that was returned last. A long one stays charged to the memory budget until the data and
+    /// its parts are dropped.
+    pub fn charged(&mut self, data: String) -> Bytes {
+        let data = Bytes::from(data);
+        match data.len() {
+            0..=FREE => data,
+            length => {
+                let mut charge = self.charge.charge.split();
+                charge.cover(RESULT_COPIES * length);
+                charge.hold(data)
+            }
         }
     }
 
     /// Returns the next event; `None` at the end of the stream. Cancel safe.
     ///
     /// # Errors
-    /// An event was too long or not UTF-8, and reading may continue; or the connection failed, and the stream has
-    /// ended.
+    /// An event was too long or not UTF-8, and reading may continue; or the connection failed or there was no memory for
+    /// an event, and the stream has ended.
     pub async fn next(&mut self) -> Option<Result<Event, TransportError>> {
         loop {
             match self.reader.next_event() {
+                // The charge of a large event ends with the next call, unless the owner takes it.
                 Some(Ok(event)) => return Some(Ok(event)),
                 Some(Err(EventError::TooLong { limit })) => {
                     return Some(Err(TransportError::TooLarge { limit }));
@@ -171,8 +231,17 @@ impl EventStream {
                 None if !self.is_open => return None,
                 None => {}
             }
+            let unfinished = self.reader.unfinished();
+            if unfinished <= FREE {
+                drop(self.charge.charge.split());
+            } else if let Err(error) = self.charge.grow(unfinished).await {
+                self.is_open = false;
+                return Some(Err(error));
+            }
             match self.body.next(self.idle, "waiting for an event").await {
-                Some(Ok(data)) => self.reader.push(&data),
+                Some(Ok(data)) => {
+                    self.reader.push(&data);
+                }
                 Some(Err(error)) => {
                     self.is_open = false;
                     return Some(Err(error));

@@ -15,13 +15,17 @@ use super::idle::RequestGuard;
 /// Silence on an event stream after which a keep-alive comment is sent.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
+/// Maximum bytes of a buffered body that are passed on at a time. The next piece is taken when the peer has read most of
+/// it, which shows its progress.
+const PIECE: usize = 256 * 1024;
+
 const KEEP_ALIVE_COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// Body of a response.
 pub(super) struct ResponseBody {
     content: Content,
     /// Marks the request as in flight until the body is written.
-    _guard: Option<RequestGuard>,
+    guard: Option<RequestGuard>,
 }
 
 enum Content {
@@ -36,7 +40,7 @@ impl ResponseBody {
     pub(super) fn full(bytes: Bytes) -> Self {
         Self {
             content: Content::Full((!bytes.is_empty()).then_some(bytes)),
-            _guard: None,
+            guard: None,
         }
     }
 
@@ -44,14 +48,14 @@ impl ResponseBody {
         let keep_alive = Box::pin(sleep(KEEP_ALIVE));
         Self {
             content: Content::Events { stream, keep_alive },
-            _guard: None,
+            guard: None,
         }
     }
 
     /// Keeps the request in flight until the body is dropped.
     pub(super) fn guarded(self, guard: RequestGuard) -> Self {
         Self {
-            _guard: Some(guard),
+            guard: Some(guard),
             ..self
         }
     }
@@ -65,7 +69,14 @@ impl Body for ResponseBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut self.get_mut().content {
+        let Self { content, guard } = self.get_mut();
+        let next = match content {
+            Content::Full(Some(bytes)) if bytes.len() > PIECE => {
+                if let Some(guard) = guard {
+                    guard.transfer_continues();
+                }
+                Some(bytes.split_to(PIECE))
+            }
             Content::Full(bytes) => bytes.take(),
             Content::Events { stream, keep_alive } => {
                 let item = match stream.as_mut().poll_next(cx) {
@@ -73,8 +84,16 @@ impl Body for ResponseBody {
                     Poll::Pending if keep_alive.as_mut().poll(cx).is_ready() => {
                         Some(KEEP_ALIVE_COMMENT)
                     }
-                    Poll::Pending => return Poll::Pending,
+                    Poll::Pending => {
+                        if let Some(guard) = guard {
+                            guard.transfer_pauses();
+                        }
+                        return Poll::Pending;
+                    }
                 };
+                if let Some(guard) = guard {
+                    guard.transfer_continues();
+                }
                 keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
                 item
             }

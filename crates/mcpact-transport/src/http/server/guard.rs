@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 
-/// Allowed host names and origins. The default is loopback only.
+/// Allowed host names and origins. By default, the host names are those of loopback, and the only origin is the
+/// server's own on loopback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
     hosts: Vec<String>,
@@ -16,18 +17,34 @@ pub struct Guard {
     headers: Vec<String>,
     /// The `Host` value that most clients send, compared first.
     usual: Option<String>,
+    /// Scheme with `://`, and port of the server.
+    own: Option<(&'static str, u16)>,
 }
 
 /// Reason for rejecting a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardError {
     /// `Host` is missing, repeated, or not a name of this server.
     #[error("the Host header names a host that this server does not answer to")]
     Host,
-    /// `Origin` is repeated or not allowed.
-    #[error("the Origin header names a page that may not call this server")]
-    Origin,
+    /// `Origin` is repeated or not text.
+    #[error("the Origin header is invalid")]
+    InvalidOrigin,
+    /// `Origin` is not allowed.
+    #[error(
+        "web pages of `{0}` may not call this server; if you trust them, add the origin to `allow_origins`"
+    )]
+    Origin(String),
 }
+
+/// Bytes of an origin in a message.
+const SHOWN_ORIGIN: usize = 200;
+
+/// Scheme of an origin without TLS.
+pub(super) const HTTP: &str = "http://";
+
+/// Scheme of an origin with TLS.
+pub(super) const HTTPS: &str = "https://";
 
 impl Guard {
     /// Allows a host name.
@@ -56,9 +73,10 @@ impl Guard {
         &self.headers
     }
 
-    /// Remembers the listen address as the usual `Host` value.
-    pub(super) fn at(mut self, address: SocketAddr) -> Self {
+    /// Remembers the listen address as the usual `Host` value, and scheme and port as those of the own origin.
+    pub(super) fn at(mut self, address: SocketAddr, scheme: &'static str) -> Self {
         self.usual = Some(address.to_string()).filter(|address| self.is_own_host(address));
+        self.own = Some((scheme, address.port()));
         self
     }
 
@@ -75,9 +93,12 @@ impl Guard {
         if !names.iter().flatten().all(|name| self.is_own_host(name)) {
             return Err(GuardError::Host);
         }
-        match single(headers, &ORIGIN) {
-            Ok(origin) if origin.is_none_or(|origin| self.is_allowed_origin(origin)) => Ok(()),
-            Ok(_) | Err(()) => Err(GuardError::Origin),
+        let origin = single(headers, &ORIGIN).map_err(|()| GuardError::InvalidOrigin)?;
+        match origin.filter(|origin| !self.is_allowed_origin(origin)) {
+            Some(refused) => Err(GuardError::Origin(
+                refused.chars().take(SHOWN_ORIGIN).collect(),
+            )),
+            None => Ok(()),
         }
     }
 
@@ -86,7 +107,7 @@ impl Guard {
             return true;
         }
         // `user@host` is invalid in a Host header and is used to confuse parsers.
-        let Some(name) = host_name(authority) else {
+        let Some((name, _)) = host_and_port(authority) else {
             return false;
         };
         is_loopback(name) || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -97,11 +118,17 @@ impl Guard {
         if self.origins.contains(&lower) {
             return true;
         }
+        // Another port of loopback may belong to another program, or to another user.
+        let Some((scheme, own_port)) = self.own else {
+            return false;
+        };
+        let default_port = if scheme == HTTPS { 443 } else { 80 };
+        let rest = origin.strip_prefix(scheme).and_then(host_and_port);
         // Browsers send schemes and hosts in lower case; other spellings are forged.
-        let rest = origin
-            .strip_prefix("http://")
-            .or_else(|| origin.strip_prefix("https://"));
-        rest.and_then(host_name).is_some_and(is_loopback) && lower == origin
+        lower == origin
+            && rest.is_some_and(|(name, port)| {
+                is_loopback(name) && port.unwrap_or(default_port) == own_port
+            })
     }
 }
 
@@ -115,8 +142,8 @@ fn single<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> Result<Option<
     }
 }
 
-/// Returns the host of `host[:port]`, without a trailing dot.
-fn host_name(authority: &str) -> Option<&str> {
+/// Returns the host of `host[:port]`, without a trailing dot, and the port.
+fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let is_foreign = |b| matches!(b, b'@' | b'/' | b'\\' | b' ' | b'?' | b'#');
     if authority.bytes().any(is_foreign) {
         return None;
@@ -124,14 +151,22 @@ fn host_name(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (inside, after) = rest.split_once(']')?;
-            let port = after.strip_prefix(':');
-            (inside, port.or(after.is_empty().then_some("0"))?)
+            let port = after.strip_prefix(':').map(Some);
+            (inside, port.or(after.is_empty().then_some(None))?)
         }
-        None => authority.split_once(':').unwrap_or((authority, "0")),
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
     };
-    let is_port = !port.is_empty() && port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
+    let is_number = |port: &str| port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
+    let port = match port {
+        Some(port) if is_number(port) => Some(port.parse().ok()?),
+        Some(_) => return None,
+        None => None,
+    };
     let host = host.strip_suffix('.').unwrap_or(host);
-    (is_port && !host.is_empty()).then_some(host)
+    (!host.is_empty()).then_some((host, port))
 }
 
 fn is_loopback(name: &str) -> bool {
@@ -188,7 +223,7 @@ mod tests {
         }
         assert_eq!(guard.check(None, &HeaderMap::new()), Err(GuardError::Host));
         for (address, is_own) in [("127.0.0.1:80", true), ("10.0.0.1:80", false)] {
-            let guard = Guard::default().at(address.parse().unwrap());
+            let guard = Guard::default().at(address.parse().unwrap(), HTTP);
             assert_eq!(judge(&guard, address, &[]).is_ok(), is_own, "{address}");
             assert_eq!(judge(&guard, "localhost", &[]), Ok(()));
             assert!(judge(&guard, "evil.example", &[]).is_err());
@@ -197,37 +232,58 @@ mod tests {
         assert_eq!(judge(&own, "gateway.example:443", &[]), Ok(()));
     }
 
-    /// T8: only origins of this host are accepted, unless others are configured.
+    /// T8: only the server's own origin on loopback is accepted, unless others are configured.
     #[test]
     fn foreign_origins_are_rejected() {
-        let guard = Guard::default();
-        let of = |origins: &[&str]| judge(&guard, "localhost", origins);
-        assert_eq!(of(&[]), Ok(()));
-        for good in [
-            "http://localhost:3000",
-            "http://127.0.0.1",
-            "https://[::1]:8443",
+        let at = |address: &str, scheme| Guard::default().at(address.parse().unwrap(), scheme);
+        let (plain, secure) = (at("127.0.0.1:6272", HTTP), at("[::1]:443", HTTPS));
+        assert_eq!(judge(&plain, "localhost", &[]), Ok(()));
+        for (guard, good) in [
+            (&plain, "http://localhost:6272"),
+            (&plain, "http://127.0.0.1:6272"),
+            (&plain, "http://[::1]:6272"),
+            (&secure, "https://localhost"),
+            (&secure, "https://[::1]:443"),
+            (&at("127.0.0.1:80", HTTP), "http://localhost"),
         ] {
-            assert_eq!(of(&[good]), Ok(()), "{good}");
+            assert_eq!(judge(guard, "localhost", &[good]), Ok(()), "{good}");
         }
         for bad in [
+            "http://localhost:3000",
+            "http://localhost",
+            "http://localhost:06272:",
+            "https://localhost:6272",
             "http://evil.example",
+            "http://evil.example:6272",
             "null",
-            "http://localhost.evil.example",
-            "http://127.0.0.1@evil",
-            "HTTP://LOCALHOST",
+            "http://localhost.evil.example:6272",
+            "http://127.0.0.1@evil:6272",
+            "HTTP://LOCALHOST:6272",
             "file://",
             "http://",
-            "http://localhost/x",
+            "http://localhost:6272/x",
             "chrome-extension://abc",
         ] {
-            assert_eq!(of(&[bad]), Err(GuardError::Origin), "{bad}");
+            let refused = judge(&plain, "localhost", &[bad]);
+            assert_eq!(refused, Err(GuardError::Origin(bad.to_owned())), "{bad}");
         }
+        let twice = ["http://localhost:6272", "http://localhost:6272"];
         assert_eq!(
-            of(&["http://localhost", "http://localhost"]),
-            Err(GuardError::Origin)
+            judge(&plain, "localhost", &twice),
+            Err(GuardError::InvalidOrigin)
         );
-        let open = Guard::default().allow_origin("https://app.example");
-        assert_eq!(judge(&open, "localhost", &["https://app.example"]), Ok(()));
+        // A Unix socket has no origin.
+        let unix = Guard::default();
+        assert!(judge(&unix, "localhost", &["http://localhost"]).is_err());
+        let open = plain.allow_origin("http://localhost:6274");
+        assert_eq!(
+            judge(&open, "localhost", &["http://localhost:6274"]),
+            Ok(())
+        );
+        let text = judge(&open, "localhost", &["http://localhost:3000"]);
+        assert_eq!(
+            text.unwrap_err().to_string(),
+            "web pages of `http://localhost:3000` may not call this server; if you trust them, add the origin to `allow_origins`"
+        );
     }
 }

@@ -2,7 +2,10 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::net::SocketAddr;
+#[cfg(unix)]
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,19 +15,24 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::guard::Guard;
-use super::idle::{Directive, IdleMonitor};
+use super::guard::{Guard, HTTP, HTTPS};
+use super::idle::{CloseCause, Directive, IdleMonitor, MonitoredConnection};
 use super::message::{HttpRequest, HttpResponse};
+use super::peer::{Client, LocalClients, LocalUsers, Peer};
 use super::request::ListenerShared;
 use super::tls::TlsIdentity;
-use super::token::Token;
+use super::token::Tokens;
+use crate::budget::MemoryBudget;
 use crate::error::TransportError;
 use crate::http::waker::{CoalescingWaker, SubFuture};
+use crate::open_files;
 
 /// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +43,7 @@ pub struct Limits {
     pub headers: usize,
     /// Bytes of the headers of a request, at least 8192; more are answered with 431.
     pub header_bytes: usize,
-    /// Concurrent connections.
+    /// Concurrent connections. A low limit of open files lowers it: see [`crate::open_files`].
     pub connections: usize,
     /// Timeout for a TLS handshake, for the headers of a request, and for the next request on a connection; the
     /// connection is closed after it.
@@ -69,15 +77,76 @@ pub trait Endpoint: Send + Sync + 'static {
     fn cut_off(&self) {}
 }
 
+#[derive(Debug)]
+enum ServerSocket {
+    Tcp(TcpListener, SocketAddr),
+    #[cfg(unix)]
+    Unix(crate::unix::Listener),
+}
+
+/// Socket of an accepted connection.
+trait AcceptedSocket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Returns false if the client has reset the connection, so that another socket may have its addresses.
+    fn is_connected(&self) -> bool;
+}
+
+impl AcceptedSocket for TcpStream {
+    fn is_connected(&self) -> bool {
+        self.peer_addr().is_ok()
+    }
+}
+
+#[cfg(unix)]
+impl AcceptedSocket for UnixStream {
+    fn is_connected(&self) -> bool {
+        true
+    }
+}
+
+/// An accepted connection.
+enum Accepted {
+    Tcp(TcpStream, Client),
+    #[cfg(unix)]
+    Unix(UnixStream, Client),
+}
+
+impl ServerSocket {
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(listener, _) => {
+                let (stream, peer) = listener.accept().await?;
+                // Without this, a response in two writes waits 40 ms for the client's ACK.
+                let _ = stream.set_nodelay(true);
+                let local = stream.local_addr().ok();
+                Ok(Accepted::Tcp(stream, Client::Tcp { peer, local }))
+            }
+            #[cfg(unix)]
+            Self::Unix(listener) => {
+                let (stream, uid) = listener.accept_any().await?;
+                Ok(Accepted::Unix(stream, Client::Unix { uid }))
+            }
+        }
+    }
+
+    fn clients(&self, users: Option<LocalUsers>) -> LocalClients {
+        match self {
+            Self::Tcp(_, address) => LocalClients::over_tcp(*address, users),
+            #[cfg(unix)]
+            Self::Unix(_) => LocalClients::over_unix(users),
+        }
+    }
+}
+
 /// A listening HTTP server.
 #[derive(Debug)]
 pub struct HttpServer {
-    listener: TcpListener,
-    address: SocketAddr,
+    socket: ServerSocket,
     /// Allowed hosts and origins.
     pub guard: Guard,
-    /// Required bearer token.
-    pub token: Option<Token>,
+    /// Accepted bearer tokens; none are required if it is empty.
+    pub tokens: Tokens,
+    /// Users of this machine that are served; `None` serves everyone who can connect. Over TCP, checked on Linux only.
+    pub local_users: Option<LocalUsers>,
     /// Identity of a server that serves TLS only.
     pub tls: Option<TlsIdentity>,
     /// Limits.
@@ -86,6 +155,9 @@ pub struct HttpServer {
 
 /// Time for aborted requests to send their last response.
 const ABORT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Pause before the next connection is closed to make room for a new one.
+const EVICTION_PAUSE: Duration = Duration::from_millis(50);
 
 /// Minimum buffer size of hyper.
 const MIN_BUFFER: usize = 8192;
@@ -101,20 +173,43 @@ impl HttpServer {
     pub async fn bind(address: SocketAddr) -> Result<Self, TransportError> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        Ok(Self {
-            listener,
-            address,
-            guard: Guard::default(),
-            token: None,
-            tls: None,
-            limits: Limits::default(),
-        })
+        Ok(Self::on(ServerSocket::Tcp(listener, address)))
     }
 
-    /// Returns the listen address.
+    /// Binds a Unix socket for these users. Its folder must not be writable by every user.
+    ///
+    /// # Errors
+    /// The socket cannot be bound, or its folder is not safe.
+    #[cfg(unix)]
+    pub async fn bind_unix(
+        path: impl AsRef<Path>,
+        users: LocalUsers,
+    ) -> Result<Self, TransportError> {
+        let listener = crate::unix::listen_in_safe_folder(path, users.socket_mode()).await?;
+        let mut server = Self::on(ServerSocket::Unix(listener));
+        server.local_users = Some(users);
+        Ok(server)
+    }
+
+    fn on(socket: ServerSocket) -> Self {
+        Self {
+            socket,
+            guard: Guard::default(),
+            tokens: Tokens::default(),
+            local_users: None,
+            tls: None,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Returns the listen address; none of a Unix socket.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub const fn address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            ServerSocket::Tcp(_, address) => Some(*address),
+            #[cfg(unix)]
+            ServerSocket::Unix(_) => None,
+        }
     }
 
     /// Serves until `stop` resolves, then drains in-flight requests and aborts the rest.
@@ -127,60 +222,67 @@ impl HttpServer {
         stop: impl Future<Output = ()> + Send,
     ) -> Result<(), TransportError> {
         let Self {
-            listener,
+            socket,
             guard,
-            token,
+            tokens,
+            local_users,
             tls,
             limits,
-            address,
         } = self;
+        let scheme = if tls.is_some() { HTTPS } else { HTTP };
         let acceptor = tls.map(|identity| identity.acceptor());
         let (sockets, mut closed) = mpsc::channel(1);
         let shared = Arc::new(ListenerShared {
             endpoint: Arc::clone(&endpoint),
-            guard: guard.at(address),
-            token,
+            guard: match socket {
+                ServerSocket::Tcp(_, address) => guard.at(address, scheme),
+                #[cfg(unix)]
+                ServerSocket::Unix(_) => guard,
+            },
+            tokens,
+            clients: socket.clients(local_users),
             limits,
             sockets,
         });
-        let permits = Arc::new(Semaphore::new(limits.connections));
-        let monitor = Arc::new(IdleMonitor::default());
+        let connections = limits.connections.min(open_files::for_connections());
+        let permits = Arc::new(Semaphore::new(connections));
+        let monitor = Arc::new(IdleMonitor::new(MemoryBudget::process()));
         let mut monitoring = JoinSet::new();
         monitoring.spawn(Arc::clone(&monitor).run(limits.header_timeout));
         let mut open = JoinSet::new();
         tokio::pin!(stop);
         loop {
-            let permit = Arc::clone(&permits).acquire_owned();
             let accepted = tokio::select! {
                 () = &mut stop => break,
-                permit = permit => tokio::select! {
+                permit = make_room(&permits, &monitor) => tokio::select! {
                     () = &mut stop => break,
-                    accepted = listener.accept() => (permit, accepted),
+                    accepted = socket.accept() => (permit, accepted),
                 },
             };
             while open.try_join_next().is_some() {}
             match accepted {
-                (permit, Ok((stream, peer))) => {
-                    // Without this, a response in two writes waits 40 ms for the client's ACK.
-                    let _ = stream.set_nodelay(true);
+                (permit, Ok(stream)) => {
                     let (shared, monitor) = (Arc::clone(&shared), Arc::clone(&monitor));
-                    open.spawn(accept(
-                        shared,
-                        acceptor.clone(),
-                        stream,
-                        peer,
-                        monitor,
-                        permit,
-                    ));
+                    let acceptor = acceptor.clone();
+                    match stream {
+                        Accepted::Tcp(stream, client) => {
+                            open.spawn(accept(shared, acceptor, stream, client, monitor, permit));
+                        }
+                        #[cfg(unix)]
+                        Accepted::Unix(stream, client) => {
+                            open.spawn(accept(shared, acceptor, stream, client, monitor, permit));
+                        }
+                    }
                 }
                 (_, Err(error)) if is_transient(&error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    monitor.close_longest_idle();
+                    tokio::time::sleep(EVICTION_PAUSE).await;
                 }
                 (_, Err(error)) => return Err(error.into()),
             }
         }
-        drop(listener);
+        drop(socket);
         monitor.drain();
         drop(shared);
         let mut all = async || {
@@ -198,9 +300,27 @@ impl HttpServer {
     }
 }
 
+/// Returns the permit for a new connection. If there is none, connections without a request are closed, the longest idle
+/// one first.
+async fn make_room(
+    permits: &Arc<Semaphore>,
+    monitor: &IdleMonitor,
+) -> Option<OwnedSemaphorePermit> {
+    loop {
+        if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+            return Some(permit);
+        }
+        monitor.close_longest_idle();
+        let permit = Arc::clone(permits).acquire_owned();
+        if let Ok(permit) = tokio::time::timeout(EVICTION_PAUSE, permit).await {
+            return permit.ok();
+        }
+    }
+}
+
 /// Returns whether accepting can go on after an error.
-fn is_transient(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind as Kind;
+fn is_transient(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
     const TOO_MANY_FILES: [i32; 2] = [23, 24];
     matches!(
         error.kind(),
@@ -214,15 +334,21 @@ fn is_transient(error: &std::io::Error) -> bool {
 async fn accept<E: Endpoint>(
     shared: Arc<ListenerShared<E>>,
     acceptor: Option<TlsAcceptor>,
-    stream: TcpStream,
-    peer: SocketAddr,
+    stream: impl AcceptedSocket,
+    client: Client,
     monitor: Arc<IdleMonitor>,
-    _permit: Result<OwnedSemaphorePermit, AcquireError>,
+    permit: Option<OwnedSemaphorePermit>,
 ) {
+    let monitored = monitor.register(permit);
+    let mut peer = shared.clients.identify(client).await;
+    // The user id belongs to this client only if the connection still exists after the lookup.
+    if !stream.is_connected() {
+        peer.uid = None;
+    }
     match acceptor {
-        None => serve_connection(shared, stream, peer, monitor).await,
+        None => serve_connection(shared, stream, peer, monitored).await,
         // Boxed, so that connections without TLS do not reserve its memory.
-        Some(acceptor) => Box::pin(accept_tls(shared, acceptor, stream, peer, monitor)).await,
+        Some(acceptor) => Box::pin(accept_tls(shared, acceptor, stream, peer, monitored)).await,
     }
 }
 
@@ -230,13 +356,17 @@ async fn accept<E: Endpoint>(
 async fn accept_tls<E: Endpoint>(
     shared: Arc<ListenerShared<E>>,
     acceptor: TlsAcceptor,
-    stream: TcpStream,
-    peer: SocketAddr,
-    monitor: Arc<IdleMonitor>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    monitored: Arc<MonitoredConnection>,
 ) {
     let limit = shared.limits.header_timeout;
-    match tokio::time::timeout(limit, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => serve_connection(shared, stream, peer, monitor).await,
+    let accepted = tokio::select! {
+        accepted = tokio::time::timeout(limit, acceptor.accept(stream)) => accepted,
+        () = monitored.closed() => return tracing::debug!(%peer, "connection closed during the TLS handshake"),
+    };
+    match accepted {
+        Ok(Ok(stream)) => serve_connection(shared, stream, peer, monitored).await,
         Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS handshake"),
         Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
     }
@@ -245,11 +375,10 @@ async fn accept_tls<E: Endpoint>(
 async fn serve_connection<E: Endpoint>(
     shared: Arc<ListenerShared<E>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: SocketAddr,
-    monitor: Arc<IdleMonitor>,
+    peer: Peer,
+    monitored: Arc<MonitoredConnection>,
 ) {
     let limits = shared.limits;
-    let monitored = monitor.register();
     // HTTP/1 requests come one at a time.
     let request = SubFuture::default();
     let service = service_fn(|incoming| {
@@ -280,7 +409,7 @@ async fn serve_connection<E: Endpoint>(
     let mut is_draining = false;
     let mut serve = |context: &mut Context<'_>| {
         if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-            return Poll::Ready(Some(ended));
+            return Poll::Ready(Ok(ended));
         }
         match monitored.directive(context) {
             Directive::Serve => Poll::Pending,
@@ -288,16 +417,23 @@ async fn serve_connection<E: Endpoint>(
             Directive::Drain => {
                 is_draining = true;
                 connection.as_mut().graceful_shutdown();
-                connection.as_mut().poll(context).map(Some)
+                connection.as_mut().poll(context).map(Ok)
             }
-            Directive::Close => Poll::Ready(None),
+            Directive::Close(cause) => Poll::Ready(Err(cause)),
         }
     };
     let coalescing = CoalescingWaker::default();
     let ended = poll_fn(|context| coalescing.poll(context, &mut serve));
     match ended.await {
-        Some(Ok(())) => {}
-        Some(Err(error)) => tracing::debug!(%error, %peer, "connection ended"),
-        None => tracing::debug!(%peer, "connection idle for too long"),
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, %peer, "connection ended"),
+        Err(CloseCause::Idle) => tracing::debug!(%peer, "connection idle for too long"),
+        Err(CloseCause::Evicted) => {
+            tracing::debug!(%peer, "idle connection closed to make room for another one");
+        }
+        Err(CloseCause::Stalled) => {
+            monitored.record_cut();
+            tracing::warn!(%peer, "connection closed: memory is scarce, and the client does not continue its transfer");
+        }
     }
 }

@@ -2,12 +2,15 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
 use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
+use super::idle::SocketUsage;
+use crate::budget::ConnectionAccount;
 use crate::link::Link;
 
 /// An admitted request with its whole body.
@@ -23,8 +26,14 @@ pub struct HttpRequest {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
-    /// Address of the client.
+    /// Address of the client; none over a Unix socket.
     pub peer: Option<SocketAddr>,
+    /// User id of a client on this machine, if the system reports it.
+    pub peer_uid: Option<u32>,
+    /// Resources of the connection.
+    pub account: ConnectionAccount,
+    /// Name of the bearer token of the request, if the server requires tokens.
+    pub token_name: Option<Arc<str>>,
 }
 
 impl HttpRequest {
@@ -59,8 +68,8 @@ pub enum HttpResponseBody {
     Text(Bytes),
     /// Server-sent events, already framed. The stream is dropped when the client disconnects.
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
-    /// A WebSocket upgrade; the function receives the link once the socket is open.
-    Socket(Box<dyn FnOnce(Link) + Send>),
+    /// A WebSocket upgrade; the function receives the link once the socket is open, and reports its usage.
+    Socket(Box<dyn FnOnce(Link, SocketUsage) + Send>),
 }
 
 impl HttpResponse {
@@ -99,7 +108,7 @@ impl HttpResponse {
 
     /// Creates a WebSocket upgrade; the link goes to `run`.
     #[must_use]
-    pub fn socket(run: impl FnOnce(Link) + Send + 'static) -> Self {
+    pub fn socket(run: impl FnOnce(Link, SocketUsage) + Send + 'static) -> Self {
         Self::new(101, HttpResponseBody::Socket(Box::new(run)))
     }
 

@@ -1,13 +1,15 @@
-//! Bearer token of a server.
+//! Bearer tokens of a server.
+
+use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConstantTimeEq};
 
 /// Minimum length; shorter tokens could be guessed.
 const SHORTEST: usize = 16;
 
-/// The bearer token of a server; `Debug` hides it.
+/// A bearer token; `Debug` hides it.
 #[derive(Clone)]
 pub struct Token(Box<str>);
 
@@ -57,25 +59,60 @@ impl Token {
         Ok(Self(text.into()))
     }
 
-    /// Compares the token of a request in constant time.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), TokenRefusal> {
-        let mut all = headers.get_all(AUTHORIZATION).iter();
-        let shown = match (all.next(), all.next()) {
-            (None, _) => return Err(TokenRefusal::Missing),
-            (Some(value), None) => value.as_bytes(),
-            (Some(_), Some(_)) => return Err(TokenRefusal::Wrong),
-        };
-        let shown = shown
-            .split_at_checked(7)
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "))
-            .map(|(_, shown)| shown)
-            .ok_or(TokenRefusal::Missing)?;
-        if bool::from(self.0.as_bytes().ct_eq(shown)) {
-            Ok(())
-        } else {
-            Err(TokenRefusal::Wrong)
-        }
+    /// Compares texts in constant time.
+    fn is(&self, shown: &[u8]) -> Choice {
+        self.0.as_bytes().ct_eq(shown)
     }
+}
+
+/// Accepted bearer tokens of a server, each with the name of its holder. Without tokens, every request is accepted.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens {
+    all: Vec<(Arc<str>, Token)>,
+}
+
+impl Tokens {
+    /// Adds a token.
+    pub fn add(&mut self, name: &str, token: Token) {
+        self.all.push((Arc::from(name), token));
+    }
+
+    /// Returns `true` if no token is required.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the name of the token of a request, if tokens are required. The time depends neither on the token of
+    /// the request nor on the name.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<Option<Arc<str>>, TokenRefusal> {
+        if self.all.is_empty() {
+            return Ok(None);
+        }
+        let shown = shown_in(headers)?;
+        let mut found = None;
+        for (name, token) in &self.all {
+            if bool::from(token.is(shown)) {
+                found = Some(name);
+            }
+        }
+        found.map(Arc::clone).map(Some).ok_or(TokenRefusal::Wrong)
+    }
+}
+
+/// Returns the bearer token of a request.
+fn shown_in(headers: &HeaderMap) -> Result<&[u8], TokenRefusal> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    let shown = match (all.next(), all.next()) {
+        (None, _) => return Err(TokenRefusal::Missing),
+        (Some(value), None) => value.as_bytes(),
+        (Some(_), Some(_)) => return Err(TokenRefusal::Wrong),
+    };
+    shown
+        .split_at_checked(7)
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "))
+        .map(|(_, shown)| shown)
+        .ok_or(TokenRefusal::Missing)
 }
 
 impl std::fmt::Debug for Token {
@@ -93,16 +130,23 @@ mod tests {
     /// T8: only the whole token, sent once, is accepted; the scheme is case-insensitive.
     #[test]
     fn only_the_exact_token_is_accepted() {
-        let token = Token::new(&format!(" {SECRET}\n")).unwrap();
+        let mut tokens = Tokens::default();
+        tokens.add("ada", Token::new(&format!(" {SECRET}\n")).unwrap());
+        tokens.add("bob", Token::new("another-token-of-bob").unwrap());
         let shown = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(AUTHORIZATION, value.parse().unwrap());
             }
-            token.check(&headers)
+            let name = tokens.check(&headers)?;
+            Ok(name.map(|name| name.to_string()))
         };
-        assert_eq!(shown(&["Bearer 0123456789abcdef"]), Ok(()));
-        assert_eq!(shown(&["bearer 0123456789abcdef"]), Ok(()));
+        let ada = Ok(Some(String::from("ada")));
+        assert_eq!(shown(&["Bearer 0123456789abcdef"]), ada);
+        assert_eq!(shown(&["bearer 0123456789abcdef"]), ada);
+        let bob = shown(&["Bearer another-token-of-bob"]);
+        assert_eq!(bob, Ok(Some(String::from("bob"))));
+        assert_eq!(Tokens::default().check(&HeaderMap::new()), Ok(None));
         for missing in [&[][..], &["Basic 0123456789abcdef"], &["Bearer"], &[""]] {
             assert_eq!(shown(missing), Err(TokenRefusal::Missing), "{missing:?}");
         }

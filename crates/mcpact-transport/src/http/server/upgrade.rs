@@ -11,14 +11,12 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::sync::mpsc;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
+use super::idle::{RequestGuard, SocketUsage};
 use super::message::HttpResponse;
 use crate::link::Link;
-use crate::websocket::{SUBPROTOCOL, config, link};
+use crate::websocket::{SUBPROTOCOL, accept};
 
 /// The only WebSocket version.
 const VERSION: &str = "13";
@@ -41,8 +39,9 @@ impl UpgradeRequest {
 /// Opens the requested socket, or returns the reason for refusing; `open` is held until the socket is closed.
 pub(super) fn respond(
     request: Option<Box<UpgradeRequest>>,
-    run: Box<dyn FnOnce(Link) + Send>,
+    run: Box<dyn FnOnce(Link, SocketUsage) + Send>,
     open: mpsc::Sender<Infallible>,
+    guard: &RequestGuard,
 ) -> HttpResponse {
     let Some(request) = request else {
         return not_asked();
@@ -59,18 +58,25 @@ pub(super) fn respond(
     if !names(asked, &SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
         return HttpResponse::text(400, "the subprotocol `mcp` is required");
     }
-    let Some(key) = asked.get(SEC_WEBSOCKET_KEY) else {
-        return HttpResponse::text(400, "the Sec-WebSocket-Key header is missing");
+    let mut keys = asked.get_all(SEC_WEBSOCKET_KEY).iter();
+    let key = match (keys.next(), keys.next()) {
+        (None, _) => return HttpResponse::text(400, "the Sec-WebSocket-Key header is missing"),
+        (Some(key), None) if is_key(key.as_bytes()) => key,
+        (Some(_), _) => {
+            let why = "the Sec-WebSocket-Key header must be one value of 16 bytes in Base64";
+            return HttpResponse::text(400, why);
+        }
     };
+    let (connection, usage) = guard.become_socket();
     tokio::spawn(async move {
         match upgrade.await {
             Ok(stream) => {
-                let stream = TokioIo::new(stream);
-                let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config()));
-                // Close code 1001: the server is going away.
-                let (link, pumping) = link(socket.await, CloseCode::Away);
-                run(link);
-                let _ = pumping.await;
+                let (link, pumping) = accept(TokioIo::new(stream)).await;
+                run(link, usage);
+                tokio::select! {
+                    () = pumping => {}
+                    () = connection.closed() => tracing::debug!("idle WebSocket closed to make room for another connection"),
+                }
             }
             Err(error) => tracing::debug!(%error, "WebSocket upgrade failed"),
         }
@@ -81,6 +87,13 @@ pub(super) fn respond(
         .with(UPGRADE, "websocket")
         .with(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()))
         .with(SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL)
+}
+
+/// Returns true for 16 bytes in Base64: 22 characters and padding.
+fn is_key(key: &[u8]) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let digits = key.trim_ascii().strip_suffix(b"==");
+    digits.is_some_and(|digits| digits.len() == 22 && digits.iter().all(is_digit))
 }
 
 fn not_asked() -> HttpResponse {

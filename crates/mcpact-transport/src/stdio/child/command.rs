@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::{fmt, io};
 
 use tokio::process::Command;
 
-use super::guard::Guard;
+use super::guard::{Guard, pass_args};
 use super::launch_problem::LaunchProblem;
 use super::masks::Masks;
 use super::process::{Child, Role};
@@ -50,6 +51,28 @@ pub struct ChildCommand {
     pub guard: Option<Guard>,
     /// Receiver of every line of standard error.
     pub stderr_sink: Option<StderrSink>,
+    /// Check right before and right after the start.
+    pub start_check: Option<StartCheck>,
+}
+
+/// Check of the files that a child runs. If it fails, the child is not started, or killed.
+#[derive(Clone)]
+pub struct StartCheck(pub Arc<dyn Fn() -> io::Result<()> + Send + Sync>);
+
+impl StartCheck {
+    /// Runs the check.
+    ///
+    /// # Errors
+    /// A file differs from what was approved, or cannot be read.
+    pub fn run(&self) -> io::Result<()> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for StartCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StartCheck(..)")
+    }
 }
 
 impl ChildCommand {
@@ -67,6 +90,7 @@ impl ChildCommand {
             stderr_limit: DEFAULT_STDERR_LIMIT,
             guard: None,
             stderr_sink: None,
+            start_check: None,
         }
     }
 
@@ -102,7 +126,11 @@ impl ChildCommand {
     ///
     /// # Errors
     /// [`TransportError::Spawn`]: the program or directory does not exist, or the system refuses.
+    /// [`TransportError::Sandbox`]: the system cannot enforce the sandbox.
     pub fn spawn(&self) -> Result<Child, TransportError> {
+        if let Some(problem) = self.guard.as_ref().and_then(Guard::sandbox_problem) {
+            return Err(TransportError::Sandbox(problem));
+        }
         self.start().map_err(|source| TransportError::Spawn {
             program: self.program.to_string_lossy().into_owned(),
             source,
@@ -139,12 +167,12 @@ impl ChildCommand {
         if let Some(launch_problem) = no_cwd.or_else(|| LaunchProblem::at(&self.places())) {
             return Err(io::Error::other(launch_problem));
         }
+        self.start_check.as_ref().map_or(Ok(()), StartCheck::run)?;
         let (mut command, leader) = match &self.guard {
             None => (Command::new(&self.program), Role::Program),
             Some(guard) => guard.command(&self.program),
         };
         command
-            .args(&self.args)
             .env_clear()
             .envs(
                 INHERITED
@@ -157,11 +185,20 @@ impl ChildCommand {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        match leader {
+            Role::Program => {
+                command.args(&self.args);
+            }
+            Role::Guard => pass_args(&mut command, &self.args),
+        }
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
         let tail = Tail::new(self.stderr_limit, Masks::of(self), self.stderr_sink.clone());
-        Child::start(&self.name, command, leader, tail)
+        let child = Child::start(&self.name, command, leader, tail)?;
+        // Dropping the child kills it.
+        self.start_check.as_ref().map_or(Ok(()), StartCheck::run)?;
+        Ok(child)
     }
 }
 

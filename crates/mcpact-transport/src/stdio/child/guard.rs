@@ -9,17 +9,21 @@ use std::ffi::{OsStr, OsString};
 use tokio::process::Command;
 
 use super::process::Role;
+use super::sandbox::{Sandbox, SandboxLevel, SandboxProblem};
 
 /// The guard program, which must call `stand_guard`.
 ///
-/// Its arguments are `args`, the process id of the owner, `--`, and the command of the child. Only Linux supports
-/// guards; on other systems the child is started without one.
+/// Its arguments are `args`, the process id of the owner, `--`, and the program of the child. The arguments of the child
+/// are in its environment, because every user can read a command line. Only Linux supports guards; on other systems the
+/// child is started without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// Path of the program.
     pub program: OsString,
     /// Leading arguments.
-    pub args: Vec<OsString>,
+    pub args: Box<[OsString]>,
+    /// Level of the sandbox that the arguments ask for.
+    sandbox: SandboxLevel,
 }
 
 impl Guard {
@@ -28,14 +32,22 @@ impl Guard {
         Self {
             program: running_program(),
             args: args.into_iter().map(Into::into).collect(),
+            sandbox: SandboxLevel::Off,
         }
     }
 
     /// Sets limits for the child.
     #[must_use]
-    pub fn confining(mut self, confinement: Confinement) -> Self {
-        self.args.extend(confinement.args());
+    pub fn confining(mut self, confinement: &Confinement) -> Self {
+        let args = std::mem::take(&mut self.args).into_iter();
+        self.args = args.chain(confinement.args()).collect();
+        self.sandbox = confinement.sandbox.level;
         self
+    }
+
+    /// Returns the reason why this system cannot enforce the sandbox.
+    pub(super) fn sandbox_problem(&self) -> Option<SandboxProblem> {
+        self.sandbox.problem()
     }
 
     /// Returns the guard's command, without the arguments of the child, and the role of the started process.
@@ -51,6 +63,23 @@ impl Guard {
             .arg(program);
         (command, Role::Guard)
     }
+}
+
+/// Environment variable of a guard: number of arguments of its child.
+const ARGUMENT_COUNT: &str = "MCPACT_GUARD_ARGUMENTS";
+
+/// Returns the environment variable of a guard that holds an argument of its child. Each has its own, because the system
+/// limits the length of a variable like that of an argument.
+fn argument_variable(index: usize) -> String {
+    format!("MCPACT_GUARD_ARGUMENT_{index}")
+}
+
+/// Passes the arguments of a child to its guard.
+pub(super) fn pass_args(command: &mut Command, args: &[OsString]) {
+    let numbered = args.iter().enumerate();
+    command
+        .env(ARGUMENT_COUNT, args.len().to_string())
+        .envs(numbered.map(|(index, arg)| (argument_variable(index), arg)));
 }
 
 /// Returns a path to the program file of this process, also after another version replaced it.
@@ -85,23 +114,24 @@ mod linux {
     use std::ffi::{OsStr, OsString};
     use std::fs::OpenOptions;
     use std::io;
+    use std::pin::pin;
     use std::time::Duration;
 
     use mcpact_engine::shutdown::{Carrier, EndEvent, EndStep, Ending, Grace};
     use mcpact_engine::time::Moment;
-    use rustix::event::{PollFd, PollFlags, poll};
     use rustix::io::Errno;
     use rustix::process::{
         Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process_group,
         pidfd_open, set_child_subreaper, wait,
     };
+    use tokio::net::unix::pipe;
     use tokio::signal::unix::{SignalKind, signal};
-    use tokio::sync::oneshot;
     use tokio::time::{Instant, timeout};
 
     use crate::stdio::child::group::SEARCHES;
-    use crate::stdio::child::guard::Confinement;
+    use crate::stdio::child::guard::{ARGUMENT_COUNT, Confinement, argument_variable};
     use crate::stdio::child::process_tree::{Found, ProcessTree, TreeRoot};
+    use crate::stdio::child::sandbox::{self, SandboxLevel};
 
     /// Time for killed processes to exit.
     const KILL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -110,7 +140,8 @@ mod linux {
     const BY_SIGNAL: i32 = 128;
 
     /// Starts a program on the standard streams of this process, with these limits, and guards it until the program or
-    /// the owner has exited. All descendants are gone on return. Returns the exit status in the way of a shell.
+    /// the owner has exited. Its arguments are `args`, then those that the owner put into the environment. All descendants
+    /// are gone on return. Returns the exit status in the way of a shell.
     ///
     /// # Errors
     /// The program cannot be started, or the system does not support guards. A program that was started is killed.
@@ -132,7 +163,8 @@ mod linux {
         program: &OsStr,
         args: &[OsString],
     ) -> io::Result<u8> {
-        let mut owner_gone = watch(owner)?;
+        let owner = watch(owner)?;
+        let mut owner_gone = pin!(owner.readable());
         set_child_subreaper(Some(getpid()))?;
         // These signals are meant for the child, which is in the same group.
         let _ignored = [
@@ -143,8 +175,15 @@ mod linux {
         .map(signal);
         let mut changes = signal(SignalKind::child())?;
         confinement.apply()?;
-        let child = std::process::Command::new(program).args(args).spawn()?;
-        let child = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let mut command = guarded_command(program, args)?;
+        let (child, _sandboxed) = match confinement.sandbox.level {
+            SandboxLevel::Off => (command.spawn()?.id(), None),
+            SandboxLevel::Standard | SandboxLevel::Strict => {
+                let sandboxed = sandbox::spawn(&confinement.sandbox, command)?;
+                (sandboxed.child.id(), Some(sandboxed))
+            }
+        };
+        let child = i32::try_from(child).ok().and_then(Pid::from_raw);
         let mut process_tree = ProcessTree::default();
         let outcome = async {
             detach_stdio()?;
@@ -158,6 +197,7 @@ mod linux {
                     .map_or(Duration::MAX, OrphanShutdown::patience);
                 tokio::select! {
                     _ = changes.recv() => {}
+                    // An error is also an end: an owner that cannot be watched must not leave the child behind.
                     _ = &mut owner_gone, if ending.is_none() => ending = Some(OrphanShutdown::begin()),
                     () = tokio::time::sleep(patience) => {
                         let is_over = ending.as_mut().is_none_or(OrphanShutdown::go_on);
@@ -179,8 +219,22 @@ mod linux {
         status.map(|status: i32| u8::try_from(status).unwrap_or(u8::MAX))
     }
 
-    /// Resolves when the owner has exited.
-    fn watch(owner: u32) -> io::Result<oneshot::Receiver<()>> {
+    /// Returns the command of the child: its arguments are `args` and those in the environment, which it does not see.
+    fn guarded_command(program: &OsStr, args: &[OsString]) -> io::Result<std::process::Command> {
+        let mut command = std::process::Command::new(program);
+        command.args(args).env_remove(ARGUMENT_COUNT);
+        let count = std::env::var(ARGUMENT_COUNT).ok();
+        for index in 0..count.and_then(|count| count.parse().ok()).unwrap_or(0) {
+            let variable = argument_variable(index);
+            let arg = std::env::var_os(&variable);
+            let arg = arg.ok_or_else(|| io::Error::other("an argument of the program is lost"))?;
+            command.arg(arg).env_remove(variable);
+        }
+        Ok(command)
+    }
+
+    /// Returns a handle that becomes readable when the owner has exited.
+    fn watch(owner: u32) -> io::Result<pipe::Receiver> {
         let gone = || io::Error::other("the owner is gone");
         let owner = i32::try_from(owner).ok().and_then(Pid::from_raw);
         let owner = owner.ok_or_else(gone)?;
@@ -189,15 +243,8 @@ mod linux {
         if getppid() != Some(owner) {
             return Err(gone());
         }
-        let (tell, told) = oneshot::channel();
-        // A thread, because tokio cannot wait for a pidfd in safe Rust. It ends with the guard.
-        std::thread::Builder::new().spawn(move || {
-            let mut handles = [PollFd::new(&handle, PollFlags::IN)];
-            while matches!(poll(&mut handles, None), Err(Errno::INTR)) {}
-            // The receiver is dropped once the child has exited.
-            let _ = tell.send(());
-        })?;
-        Ok(told)
+        // Nothing is read. Of tokio's safe types this one takes any descriptor that `epoll` supports.
+        pipe::Receiver::from_owned_fd_unchecked(handle)
     }
 
     /// Shutdown of a child whose owner has exited; its standard input is already closed.
@@ -270,8 +317,10 @@ mod linux {
 
     /// Kills every descendant, including adopted ones.
     fn kill_all(process_tree: &mut ProcessTree) {
+        // All descendants have an ancestor among the children of their subreaper. A search reads every process.
+        let has_no_child = || matches!(wait(WaitOptions::NOHANG), Err(Errno::CHILD));
         for _ in 0..SEARCHES {
-            if process_tree.find(TreeRoot::Parent(getpid())) == Found::Nothing {
+            if has_no_child() || process_tree.find(TreeRoot::Parent(getpid())) == Found::Nothing {
                 break;
             }
             // A stopped process cannot start another one.
@@ -289,7 +338,7 @@ const OPEN_FILES: &str = "--open-files";
 const MEMORY: &str = "--memory";
 
 /// Limits that a guard sets for its child. Descendants inherit them and cannot lift them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
     /// Prevents the child from gaining privileges, for example through setuid programs.
     pub no_new_privileges: bool,
@@ -297,6 +346,8 @@ pub struct Confinement {
     pub open_files: Option<u64>,
     /// Maximum bytes of address space per process.
     pub memory: Option<u64>,
+    /// Limits of files and network.
+    pub sandbox: Sandbox,
 }
 
 impl Confinement {
@@ -312,10 +363,11 @@ impl Confinement {
                 args.extend([option.into(), limit.to_string().into()]);
             }
         }
+        args.extend(self.sandbox.args());
         args
     }
 
-    /// Applies the limits to the current thread and to every process it starts from now on.
+    /// Applies the limits except the sandbox to the current thread and to every process it starts from now on.
     ///
     /// # Errors
     /// The system refuses; the child must not be started then.

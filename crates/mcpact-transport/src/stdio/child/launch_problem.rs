@@ -30,6 +30,9 @@ pub enum LaunchProblem {
     /// The working directory does not exist.
     #[error("the working directory `{0}` does not exist")]
     Cwd(String),
+    /// The file has changed since the approval of the command was checked.
+    #[error("`{0}` was changed while the command was started")]
+    Exchanged(String),
 }
 
 impl LaunchProblem {
@@ -47,6 +50,7 @@ impl LaunchProblem {
             }
             Self::Interpreter { .. } => "install it, or correct the first line of the script",
             Self::Cwd(_) => "create it or correct `cwd`",
+            Self::Exchanged(_) => "run `mcpact approve` to review the command as it is now",
         }
     }
 

@@ -72,6 +72,9 @@ mod tests {
             headers,
             body: bytes::Bytes::new(),
             peer: None,
+            peer_uid: None,
+            account: mcpact_transport::budget::ConnectionAccount::default(),
+            token_name: None,
         };
         let names = [&SESSION_ID, &VERSION, &METHOD, &NAME];
         let each = names.map(|name| header_field(&http_request, name));

@@ -10,19 +10,19 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture, join_all};
 use futures_util::stream::unfold;
 use http::HeaderName;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, CONNECTION};
 use mcpact_engine::classify::{SessionFact, TransportFacts};
-use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Feature, Method};
+use mcpact_engine::refusal::{ReasonCode, WireError};
+use mcpact_spec::{ErrorCode, Feature, Method};
 use mcpact_transport::http::server::{HttpRequest, HttpResponse, KEEP_ALIVE};
 use mcpact_transport::within::within;
 use mcpact_wire::batch::Frame;
-use mcpact_wire::id::Id;
-use tokio::sync::mpsc;
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::ObjectWriter;
 use tokio::time::sleep;
 
 use super::header_fields::header_field;
-use super::{BACKLOG, HttpEndpoint, HttpSession, random_id};
+use super::{BACKLOG, HttpEndpoint, HttpSession, error_response, id_of, random_id};
 use crate::connection::cancelled_id;
 use crate::connection::headers::SESSION_ID;
 use crate::server::backend;
@@ -30,7 +30,7 @@ use crate::server::backend::{Backend, BackendRequest, ResponseMode};
 use crate::server::client_identity::ClientIdentity;
 use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
 use crate::server::session::{Session, SessionEffect};
-use crate::server::sse_replay_log::{EventId, STANDALONE, SseReplayLog};
+use crate::server::sse_replay_log::{EventId, EventReceiver, STANDALONE, SseReplayLog};
 use crate::{lock, log};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -48,8 +48,17 @@ impl<B: Backend> HttpEndpoint<B> {
         body: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
+        identity: ClientIdentity,
     ) -> HttpResponse {
-        let identity = ClientIdentity::of(self.principal(http_request));
+        let per_connection = self.settings().sessions_per_connection;
+        let id = id_of(&frame).map(IdRef::to_id);
+        let Some(slot) = http_request.account.open_session(per_connection) else {
+            let why =
+                format!("a connection may open {per_connection} sessions; hint: use another one");
+            return too_many_sessions(id.as_ref(), why).with(CONNECTION, "close");
+        };
+        // The session distinguishes the client; the key is part of its principal.
+        let identity = ClientIdentity::of(identity.principal);
         let session = match self.accept_client(&frame, &identity).await {
             Ok(setup) => Arc::new(Session::new(setup, &identity, self.backend.settings())),
             Err(response) => return response,
@@ -73,10 +82,21 @@ impl<B: Backend> HttpEndpoint<B> {
             return response;
         };
         match random_id() {
-            Some(id) if self.insert_session(id.clone(), session, pact.revision()) => {
-                response.with(SESSION_ID, &id)
+            Some(session_id)
+                if self.insert_session(session_id.clone(), session, pact.revision(), slot) =>
+            {
+                let response = response.with(SESSION_ID, &session_id);
+                // A proxy that reuses connections then opens another one.
+                match http_request.account.open_sessions() >= per_connection {
+                    true => response.with(CONNECTION, "close"),
+                    false => response,
+                }
             }
-            _ => HttpResponse::text(503, "too many sessions"),
+            _ => {
+                let limit = self.settings().session_limit;
+                let why = format!("all {limit} sessions are in use; hint: retry later");
+                too_many_sessions(id.as_ref(), why)
+            }
         }
     }
 
@@ -191,7 +211,7 @@ impl<B: Backend> HttpEndpoint<B> {
         match outgoing.try_recv() {
             None => HttpResponse::json(status, text),
             Some(first) => {
-                let _ = outbox.try_send_item(Outgoing::Response(text, status));
+                outbox.send_last(Outgoing::Response(text, status));
                 self.event_response(session, Some(first), outgoing)
             }
         }
@@ -278,9 +298,18 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
+    fn session_of(
+        &self,
+        http_request: &HttpRequest,
+    ) -> (SessionFact, Option<Arc<HttpSession<B::State>>>) {
+        let principal = self.principal(http_request);
+        let named = header_field(http_request, &SESSION_ID);
+        self.session(named, principal.as_ref())
+    }
+
     /// GET: opens the standalone stream, or resumes an interrupted one.
     pub(super) fn stream(&self, http_request: &HttpRequest) -> HttpResponse {
-        let session = match self.session(header_field(http_request, &SESSION_ID), http_request) {
+        let session = match self.session_of(http_request) {
             (SessionFact::Live(_), Some(session)) => session,
             (SessionFact::Unknown, _) => return HttpResponse::empty(404),
             _ => {
@@ -319,7 +348,7 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     pub(super) fn delete(&self, http_request: &HttpRequest) -> HttpResponse {
-        match self.session(header_field(http_request, &SESSION_ID), http_request) {
+        match self.session_of(http_request) {
             (SessionFact::Live(_), Some(_)) => {
                 let id = http_request.header(SESSION_ID).unwrap_or_default();
                 let ended = lock(&self.sessions).remove(id);
@@ -332,6 +361,18 @@ impl<B: Backend> HttpEndpoint<B> {
             _ => HttpResponse::text(400, "the Mcp-Session-Id header is missing"),
         }
     }
+}
+
+/// Response to `initialize` if there is no room for a session.
+fn too_many_sessions(id: Option<&Id>, message: String) -> HttpResponse {
+    let data = ObjectWriter::new().text("reason", ReasonCode::TooManySessions.as_str());
+    let error = WireError {
+        code: ErrorCode::InternalError.code(),
+        message,
+        data: Some(data.finish()),
+        http_status: 503,
+    };
+    error_response(id.map(Id::as_ref), &error)
 }
 
 /// Returns what the client accepts. Protocol clients accept both; a missing `Accept` header accepts anything.
@@ -469,7 +510,7 @@ async fn forward<S>(
     log.end(stream);
 }
 
-fn receive(receiver: mpsc::Receiver<Bytes>) -> impl futures_core::Stream<Item = Bytes> + Send {
+fn receive(receiver: EventReceiver) -> impl futures_core::Stream<Item = Bytes> + Send {
     unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|bytes| (bytes, receiver))
     })

@@ -9,26 +9,31 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use mcpact_transport::http::server::{HttpRequest, HttpResponse};
-use mcpact_transport::link::{LineSink, LineSource};
+use mcpact_transport::link::{LineSink, LineSource, WriteProgress};
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::frame::sse::{EventParts, write_event};
-use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::random_id;
-use crate::lock;
-use crate::server::backend::Backend;
+use crate::server::backend::{Backend, Principal};
 use crate::server::connection::{self, SessionSwitches};
+use crate::server::line_usage::{LineUsage, longest_idle};
 use crate::server::sse_replay_log::sse_event;
+use crate::{lock, log};
 
 /// Maximum number of sessions.
 const MAX_SESSIONS: usize = 1000;
+
+/// Bytes of an event that are sent at once, so that the progress of a slow client is seen.
+const PIECE: usize = 64 * 1024;
 
 /// Sender to a session, with its principal.
 #[derive(Clone, Debug)]
 struct SseSession {
     sink: Arc<AsyncMutex<LineSink>>,
-    principal: Arc<str>,
+    principal: Principal,
+    usage: Arc<LineUsage>,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +45,9 @@ pub(super) struct SseSessions {
 /// Event stream of a session; the session ends with it.
 struct SseStream {
     source: LineSource,
-    first: Option<Bytes>,
+    progress: WriteProgress,
+    /// Rest of the current event.
+    next: Bytes,
     id: String,
     sessions: Arc<Mutex<HashMap<String, SseSession>>>,
 }
@@ -61,23 +68,52 @@ impl SseSessions {
         lock(&self.sessions).contains_key(id)
     }
 
-    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> HttpResponse {
-        let Some(id) = random_id().filter(|_| lock(&self.sessions).len() < MAX_SESSIONS) else {
+    /// Makes room for a session; `false` if all have a request in flight.
+    fn has_room(&self) -> bool {
+        let mut sessions = lock(&self.sessions);
+        if sessions.len() < MAX_SESSIONS {
+            return true;
+        }
+        let idle = longest_idle(sessions.iter().map(|(id, session)| (id, &session.usage)));
+        let idle = idle.cloned().and_then(|id| sessions.remove(&id));
+        idle.map(|session| session.usage.evict()).is_some()
+    }
+
+    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Principal) -> HttpResponse {
+        let Some(id) = random_id().filter(|_| self.has_room()) else {
             return HttpResponse::text(503, "too many sessions");
         };
         let (ours, theirs) = memory::pair();
+        let progress = theirs.sink.progress();
         let backend = Arc::clone(backend);
-        let client = Arc::clone(&principal);
+        let client = principal.clone();
+        let usage = Arc::<LineUsage>::default();
         let session_end = self.switches.session_end(connection::DISCONNECT_GRACE);
+        let session_end = session_end.with_usage(&usage);
+        let start = backend.settings().session_start;
+        let (session_usage, sessions, ended) =
+            (Arc::clone(&usage), Arc::clone(&self.sessions), id.clone());
         tokio::spawn(async move {
-            if let Err(error) =
-                connection::run(backend, theirs, client, "http+sse", session_end).await
-            {
-                tracing::debug!(%error, "connection ended");
+            tokio::select! {
+                served = connection::run(backend, theirs, client, "http+sse", session_end) => {
+                    if let Err(error) = served {
+                        tracing::debug!(%error, "connection ended");
+                    }
+                }
+                () = session_usage.over(start) => tracing::info!(event = log::event::IDLE_REAP, "idle HTTP+SSE session closed"),
             }
+            // The response of a client that does not read lasts longer.
+            lock(&sessions).remove(&ended);
         });
         let sink = Arc::new(AsyncMutex::new(ours.sink));
-        lock(&self.sessions).insert(id.clone(), SseSession { sink, principal });
+        lock(&self.sessions).insert(
+            id.clone(),
+            SseSession {
+                sink,
+                principal,
+                usage,
+            },
+        );
         let mut endpoint = Vec::new();
         let endpoint_url = format!("/messages?sessionId={id}");
         let parts = EventParts {
@@ -90,7 +126,8 @@ impl SseSessions {
         }
         let stream = SseStream {
             source: ours.source,
-            first: Some(endpoint.into()),
+            progress,
+            next: endpoint.into(),
             id,
             sessions: Arc::clone(&self.sessions),
         };
@@ -100,14 +137,18 @@ impl SseSessions {
         }))
     }
 
-    pub(super) async fn post(&self, http_request: &HttpRequest, principal: &str) -> HttpResponse {
+    pub(super) async fn post(
+        &self,
+        http_request: &HttpRequest,
+        principal: &Principal,
+    ) -> HttpResponse {
         let id = http_request.query.as_deref().and_then(|query| {
             query
                 .split('&')
                 .find_map(|pair| pair.strip_prefix("sessionId="))
         });
         let found = id.and_then(|id| lock(&self.sessions).get(id).cloned());
-        let Some(session) = found.filter(|session| *session.principal == *principal) else {
+        let Some(session) = found.filter(|session| session.principal == *principal) else {
             return HttpResponse::text(404, "no such session");
         };
         let Ok(text) = std::str::from_utf8(&http_request.body) else {
@@ -125,20 +166,31 @@ impl SseSessions {
 
 impl SseStream {
     async fn next(&mut self) -> Option<Bytes> {
-        if let Some(first) = self.first.take() {
-            return Some(first);
-        }
-        loop {
-            while let Some(line) = self.source.next_line() {
-                if let Line::Json(bytes) = line {
-                    let text = std::str::from_utf8(bytes).unwrap_or_default();
-                    return Some(sse_event(None, text, None));
+        while self.next.is_empty() {
+            if let Some(line) = self.source.next_line() {
+                match line {
+                    Line::Json(bytes) => {
+                        let text = std::str::from_utf8(bytes).unwrap_or_default();
+                        self.next = sse_event(None, text, None);
+                    }
+                    // The client would wait for it.
+                    Line::TooLong { .. } => {
+                        let is_short = self.source.was_short_of_memory();
+                        tracing::warn!(
+                            is_short_of_memory = is_short,
+                            "event stream closed: a message was lost"
+                        );
+                        return None;
+                    }
+                    Line::Noise(_) => {}
                 }
-            }
-            if !self.source.fill().await.ok()? {
+            } else if !self.source.fill().await.ok()? {
                 return None;
             }
         }
+        let piece = self.next.split_to(self.next.len().min(PIECE));
+        self.progress.add(piece.len());
+        Some(piece)
     }
 }
 
@@ -148,29 +200,60 @@ const MAX_SOCKETS: usize = 1000;
 /// Time for the error responses of a socket that is closed by the server.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-#[derive(Debug)]
+/// Open WebSockets by number.
+#[derive(Debug, Default)]
+struct OpenSockets {
+    all: HashMap<u64, Arc<LineUsage>>,
+    last: u64,
+}
+
+#[derive(Debug, Default)]
 pub(super) struct WebSockets {
-    permits: Arc<Semaphore>,
+    open: Arc<Mutex<OpenSockets>>,
     pub(super) switches: SessionSwitches,
 }
 
-impl Default for WebSockets {
-    fn default() -> Self {
-        Self {
-            permits: Arc::new(Semaphore::new(MAX_SOCKETS)),
-            switches: SessionSwitches::default(),
-        }
+/// An open WebSocket; it is counted until this is dropped.
+struct OpenSocket {
+    number: u64,
+    usage: Arc<LineUsage>,
+    open: Arc<Mutex<OpenSockets>>,
+}
+
+impl Drop for OpenSocket {
+    fn drop(&mut self) {
+        lock(&self.open).all.remove(&self.number);
     }
 }
 
 impl WebSockets {
-    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> HttpResponse {
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+    /// Counts a socket, for which an idle one makes room. None if all have a request in flight.
+    fn admit(&self) -> Option<OpenSocket> {
+        let mut open = lock(&self.open);
+        if open.all.len() >= MAX_SOCKETS {
+            let idle = longest_idle(open.all.iter().map(|(number, usage)| (*number, usage)))?;
+            open.all.remove(&idle)?.evict();
+        }
+        open.last += 1;
+        let (number, usage) = (open.last, Arc::<LineUsage>::default());
+        open.all.insert(number, Arc::clone(&usage));
+        Some(OpenSocket {
+            number,
+            usage,
+            open: Arc::clone(&self.open),
+        })
+    }
+
+    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Principal) -> HttpResponse {
+        let Some(socket) = self.admit() else {
             return HttpResponse::text(503, "too many sockets");
         };
         let backend = Arc::clone(backend);
         let session_end = self.switches.session_end(connection::DISCONNECT_GRACE);
-        HttpResponse::socket(move |link| {
+        let session_end = session_end.with_usage(&socket.usage);
+        let start = backend.settings().session_start;
+        HttpResponse::socket(move |link, usage| {
+            socket.usage.report_to(usage);
             tokio::spawn(async move {
                 let stop_requested = session_end.clone().stop_requested();
                 let stopped = async {
@@ -184,14 +267,14 @@ impl WebSockets {
                         }
                     }
                     () = stopped => {}
+                    () = socket.usage.over(start) => tracing::info!(event = log::event::IDLE_REAP, "idle WebSocket closed"),
                 }
-                drop(permit);
             });
         })
     }
 
     /// Returns the number of open sockets.
     pub(super) fn len(&self) -> usize {
-        MAX_SOCKETS - self.permits.available_permits()
+        lock(&self.open).all.len()
     }
 }

@@ -23,7 +23,7 @@ use super::{BACKLOG, CachedTerms, HttpEndpoint};
 use crate::lock;
 use crate::server::backend;
 use crate::server::backend::{Backend, BackendRequest, ClientSetup, ResponseMode};
-use crate::server::client_identity::{ClientIdentity, ClientKey};
+use crate::server::client_identity::ClientIdentity;
 use crate::server::outbox::{Outbox, OutboxReceiver, Outgoing};
 use crate::server::session::{Session, SessionEffect};
 use crate::server::sse_replay_log::sse_event;
@@ -80,11 +80,8 @@ impl<B: Backend> HttpEndpoint<B> {
         body: &ByteString,
         frame: Frame<'_>,
         facts: TransportFacts<'_>,
-        key: ClientKey,
+        identity: ClientIdentity,
     ) -> HttpResponse {
-        // A modern request has no session that would identify its client.
-        let principal = self.principal(http_request);
-        let identity = ClientIdentity { principal, key };
         let setup = match self.accept_client(&frame, &identity).await {
             Ok(setup) => setup,
             Err(response) => return response,

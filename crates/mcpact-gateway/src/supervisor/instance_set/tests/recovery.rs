@@ -27,8 +27,11 @@ fn call_refused_during_backoff_causes_a_retry() {
     let mut settings = settings();
     settings.restarts.backoff = Duration::from_secs(10);
     settings.restarts.backoff_max = Duration::from_secs(10);
+    settings.queue_wait = Duration::from_secs(4);
     let mut set = InstanceSet::new(settings);
     let id = used(&mut set, at(0));
+    crash(&mut set, id, at(10));
+    let id = started(&mut set, at(20));
     crash(&mut set, id, at(20));
     assert_eq!(set.maintain(at(20)).start, None);
     let refused = admit(&mut set, at(25));
@@ -42,7 +45,7 @@ fn call_refused_during_backoff_causes_a_retry() {
     assert_eq!(set.maintain(at(30)).start, Some(StartCause::Recovery));
 }
 
-/// A server that was left out of a result is retried if it has crashed, in either order; an idle one is not.
+/// A server that was left out of a result is restarted if it has crashed, in either order; an idle one is not.
 #[test]
 fn server_left_out_of_a_result_is_retried() {
     for is_crash_first in [true, false] {
@@ -57,8 +60,8 @@ fn server_left_out_of_a_result_is_retried() {
         }
         let status = set.status(at(20));
         assert_eq!(status.outage.unwrap().why.cause, CRASH, "{is_crash_first}");
-        assert_eq!(status.retry_in, Some(Duration::from_secs(1)));
-        assert_eq!(set.maintain(at(21)).start, Some(StartCause::Recovery));
+        assert_eq!(status.retry_in, None, "at once");
+        assert_eq!(set.maintain(at(20)).start, Some(StartCause::Recovery));
     }
     let mut set = InstanceSet::new(settings());
     let id = used(&mut set, at(0));
@@ -93,7 +96,7 @@ fn releasing_a_failed_instance_does_not_hide_the_failure() {
         ..settings()
     };
     let mut set = InstanceSet::new(settings);
-    let id = used(&mut set, at(0));
+    let id = started(&mut set, at(0));
     assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Started);
     set.connection_lost(id, &CRASH.into(), 0, at(1));
     assert_eq!(start_call(&mut set, id, at(1)), CallAdmission::Retired);
