@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use allocation_counter::measure;
 use mcpact_bench::{initialize, legacy_call, legacy_pact, modern_call, task_call};
-use mcpact_spec::{Kind, Side};
+use mcpact_spec::{Kind, Method, Side};
+use mcpact_wire::ambiguity::{MAX_KEYS, check};
 use mcpact_wire::envelope::Envelope;
 
 #[test]
@@ -28,6 +29,49 @@ fn parsing_a_request_allocates_nothing() {
             assert!(matches!(black_box(parsed), Ok(Envelope::Request(_))));
         });
         assert_eq!(info.count_total, 0, "{text}");
+    }
+}
+
+/// Texts that cost other readers much memory. Comparing keys needs at most 18 bytes for each.
+#[test]
+fn hostile_messages_need_little_memory() {
+    const LENGTH: usize = 10_000_000;
+    let message = |value: String| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{value}}}"#)
+    };
+    let repeat = |part: &str| part.repeat(LENGTH / part.len());
+    let keys: Vec<String> = (0..1_000_000).map(|key| format!("\"{key}\":0")).collect();
+    for (name, value) in [
+        ("nesting", repeat("[")),
+        ("string", format!(r#"{{"name":"{}"}}"#, repeat("a"))),
+        ("escapes", format!(r#"{{"name":"{}"}}"#, repeat("\\\""))),
+        (
+            "invalid escapes",
+            format!(r#"{{"name":"{}"}}"#, repeat("\\x")),
+        ),
+        ("keys", format!("{{{}}}", keys.join(","))),
+        (
+            "duplicate keys",
+            format!("{{{}\"a\":0}}", repeat(r#""a":0,"#)),
+        ),
+    ] {
+        let text = message(value);
+        let scanned = measure(|| drop(black_box(Envelope::parse(black_box(text.as_bytes())))));
+        let params = text.split_once(r#""params":"#).map(|(_, params)| params);
+        let params = params.and_then(|params| params.strip_suffix('}')).unwrap();
+        let judged = measure(|| drop(black_box(check(params, Method::ToolsCall.param_keys()))));
+        assert_eq!(scanned.bytes_max, 0, "{name}");
+        let limit = if name.contains("keys") {
+            MAX_KEYS * 18
+        } else {
+            text.len() / 10
+        };
+        let limit = u64::try_from(limit).unwrap();
+        assert!(
+            judged.bytes_max <= limit,
+            "{name}: {} bytes",
+            judged.bytes_max
+        );
     }
 }
 

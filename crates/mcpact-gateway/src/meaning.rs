@@ -8,7 +8,7 @@ use mcpact::server::backend::BackendRequest;
 use mcpact_config::Stage;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, ProtocolKeys, Revision};
-use mcpact_wire::ambiguity::{self, AmbiguousKey};
+use mcpact_wire::ambiguity::{self, AmbiguityKind, AmbiguousKey};
 use mcpact_wire::raw::{ObjectWriter, elements};
 
 use crate::aggregate::list_kind::ListKind;
@@ -61,9 +61,12 @@ fn refused(
         .text("reason", reason.as_str())
         .text("key", &found.key)
         .text("path", &found.path);
-    let why = format!(
-        "ambiguous params: {found}; hint: send every key once, and protocol keys in their exact spelling"
-    );
+    let why = match found.kind {
+        AmbiguityKind::TooMany => format!("too many keys to compare: {found}"),
+        AmbiguityKind::Duplicate | AmbiguityKind::Folded(_) => format!(
+            "ambiguous params: {found}; hint: send every key once, and protocol keys in their exact spelling"
+        ),
+    };
     let code = ErrorCode::InvalidParams.code();
     wire_error(code, why, Some(data.finish()), revision)
 }

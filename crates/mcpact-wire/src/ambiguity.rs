@@ -21,6 +21,8 @@ const FEW: usize = 8;
 /// Keys and objects that need no allocation.
 const INLINE_KEYS: usize = 24;
 const INLINE_OBJECTS: usize = 8;
+/// Maximum number of keys that are compared at a time: those of all open objects. It bounds memory to 18 MiB.
+pub const MAX_KEYS: usize = 1 << 20;
 /// Longest part of a path and of a key that an error shows, in characters.
 const SHOWN: usize = 64;
 /// Innermost parts of a path that an error shows.
@@ -44,6 +46,8 @@ pub enum AmbiguityKind {
     Duplicate,
     /// It is another spelling of this key of the protocol: readers that ignore case take it for that key.
     Folded(&'static str),
+    /// The object, with those around it, has more than [`MAX_KEYS`] keys, which are not compared.
+    TooMany,
 }
 
 impl Display for AmbiguousKey {
@@ -52,6 +56,9 @@ impl Display for AmbiguousKey {
             AmbiguityKind::Duplicate => write!(f, "duplicate key `{}`", self.path),
             AmbiguityKind::Folded(name) => {
                 write!(f, "key `{}` is another spelling of `{name}`", self.path)
+            }
+            AmbiguityKind::TooMany => {
+                write!(f, "more than {MAX_KEYS} keys before `{}`", self.path)
             }
         }
     }
@@ -63,7 +70,7 @@ impl core::error::Error for AmbiguousKey {}
 /// keys of the protocol has another spelling of one. `keys` are those of the value itself.
 ///
 /// # Errors
-/// An ambiguous key.
+/// An ambiguous key, or more keys than are compared.
 pub fn check(raw: &str, keys: &'static ProtocolKeys) -> Result<(), AmbiguousKey> {
     find(raw, keys).map_err(|found| found.describe(raw))
 }
@@ -108,6 +115,10 @@ fn find(raw: &str, root: &'static ProtocolKeys) -> Result<(), Found> {
                         }
                     },
                 };
+                if seen.len() == MAX_KEYS {
+                    let kind = AmbiguityKind::TooMany;
+                    return Err(Found { kind, key });
+                }
                 seen.push(key);
             }
             Token::OpenObject => {

@@ -374,3 +374,25 @@ fn every_character_that_folds_to_ascii_is_known() {
         }
     }
 }
+
+#[test]
+fn more_keys_than_are_compared_are_refused() {
+    let object = |count: usize| {
+        let mut object = String::from("{");
+        for key in 0..count {
+            let comma = if key == 0 { "" } else { "," };
+            write!(object, "{comma}\"{key}\":0").unwrap();
+        }
+        object + "}"
+    };
+    let refused = fault(&object(MAX_KEYS + 1));
+    assert_eq!(refused.kind, AmbiguityKind::TooMany);
+    assert_eq!(
+        refused.to_string(),
+        "more than 1048576 keys before `1048576`"
+    );
+    // Objects that have ended do not count.
+    let part = object(MAX_KEYS / 4);
+    let all = format!(r#"{{"a":[{part},{part},{part},{part},{part}]}}"#);
+    assert_eq!(call(&all), Ok(()));
+}
