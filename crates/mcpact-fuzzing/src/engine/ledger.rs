@@ -15,8 +15,8 @@ pub(super) struct Ledger {
     owed: BTreeMap<Id, usize>,
     /// Number of errors without id due.
     nameless: usize,
-    /// Requests passed to the owner.
-    serving: BTreeSet<Id>,
+    /// Number of requests passed to the owner per id.
+    serving: BTreeMap<Id, usize>,
     /// Own requests that have not ended.
     asked: BTreeSet<Id>,
     /// Every id that was ever asked under.
@@ -81,18 +81,24 @@ impl Ledger {
 
     /// The owner was told to serve a request.
     pub(super) fn serve(&mut self, id: &Id) {
+        assert!(!self.serving.contains_key(id), "{id} is served twice");
+        self.serve_on_own_path(id);
+    }
+
+    /// The same for a request whose answer has a path of its own: it may share its id with others (decision 009).
+    pub(super) fn serve_on_own_path(&mut self, id: &Id) {
         assert!(
             self.owed.get(id).is_some_and(|count| *count > 0),
             "{id} was never asked"
         );
-        assert!(self.serving.insert(id.clone()), "{id} is served twice");
+        *self.serving.entry(id.clone()).or_default() += 1;
     }
 
     /// The request that a byte chooses among those that are served.
     pub(super) fn choose(&self, choice: u8) -> Id {
         let index = usize::from(choice) % self.serving.len().max(1);
         self.serving
-            .iter()
+            .keys()
             .nth(index)
             .cloned()
             .unwrap_or_else(|| Id::text("unknown"))
@@ -100,8 +106,14 @@ impl Ledger {
 
     /// The owner has answered; without a reply, because the peer gave the request up.
     pub(super) fn answered(&mut self, id: &Id, replies: usize) {
-        if self.serving.remove(id)
-            && replies == 0
+        let Some(serving) = self.serving.get_mut(id) else {
+            return;
+        };
+        *serving -= 1;
+        if *serving == 0 {
+            self.serving.remove(id);
+        }
+        if replies == 0
             && let Some(count) = self.owed.get_mut(id)
         {
             *count = count.saturating_sub(1);
@@ -114,7 +126,7 @@ impl Ledger {
     }
 
     pub(super) fn serving(&self) -> usize {
-        self.serving.len()
+        self.serving.values().sum()
     }
 
     pub(super) fn asked(&self) -> usize {

@@ -20,6 +20,8 @@ pub(super) struct WatchedServer {
     ledger: Ledger,
     written: Vec<String>,
     concluded: bool,
+    /// True while an input is handled whose answer has a path of its own.
+    has_own_path: bool,
 }
 
 /// Progress of a conversation, as a number that may only grow.
@@ -39,6 +41,7 @@ impl WatchedServer {
             ledger: Ledger::default(),
             written: Vec::new(),
             concluded: false,
+            has_own_path: false,
         }
     }
 
@@ -148,6 +151,7 @@ impl WatchedServer {
         if let Input::Bytes { bytes, facts } = &input {
             let id = self.ledger.receive(bytes);
             let is_posted = facts.http().is_none_or(|http| http.verb == Verb::Post);
+            self.has_own_path = id.is_some() && facts.http().is_some();
             request = id.filter(|_| is_posted && before < 3);
         }
         let step = machine.handle(input, now);
@@ -184,7 +188,10 @@ impl WatchedServer {
                 return id.as_ref() == request;
             }
             Effect::Serve(call) => {
-                self.ledger.serve(&call.id);
+                match self.has_own_path {
+                    true => self.ledger.serve_on_own_path(&call.id),
+                    false => self.ledger.serve(&call.id),
+                }
                 return Some(&call.id) == request;
             }
             Effect::Write(text) => {
