@@ -3,6 +3,7 @@
 mod config;
 #[cfg(unix)]
 mod control;
+mod generated;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use mcpact_config::{host_problem, origin_problem, user_id};
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
+pub(crate) use self::generated::{CompletionsArgs, ManArgs};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -132,6 +134,12 @@ pub(crate) enum Command {
     /// Run the reference server, which implements every MCP feature
     #[command(after_help = EVERYTHING_DETAILS)]
     Everything(EverythingArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = generated::COMPLETIONS_DETAILS)]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write the pages of all commands
+    #[command(after_help = generated::MAN_DETAILS)]
+    Man(ManArgs),
     /// Supervise a server process (internal)
     #[cfg(target_os = "linux")]
     #[command(hide = true)]

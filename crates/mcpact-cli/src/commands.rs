@@ -4,6 +4,7 @@ mod approve;
 mod bridge;
 mod cache;
 mod check;
+mod completions;
 #[cfg(unix)]
 mod control;
 mod everything;
@@ -14,6 +15,7 @@ mod http;
 mod import;
 #[cfg(unix)]
 mod logs;
+mod man;
 mod pin;
 mod policy;
 #[cfg(unix)]
@@ -57,6 +59,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         Command::Check(args) => check::run(args),
         Command::Import(args) => import::run(args),
         Command::Approve(args) => approve::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
         Command::Schema => report::print(&json_schema()).map(|()| Exit::Ok),
         #[cfg(target_os = "linux")]
         Command::Guard(args) => guard::run(args),
