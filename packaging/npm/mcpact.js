@@ -29,5 +29,10 @@ child.on("error", (error) => {
   process.exit(1);
 });
 child.on("exit", (code, signal) => {
-  process.exit(signal ? 1 : code);
+  if (signal === null) {
+    process.exit(code);
+  }
+  // End in the same way as the binary.
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
 });

@@ -36,7 +36,7 @@ fn main_manifest(version: &str) -> Value {
         "license": "MIT OR Apache-2.0",
         "keywords": ["mcp", "modelcontextprotocol", "gateway", "proxy"],
         "bin": { "mcpact": "bin/mcpact.js" },
-        "files": ["bin"],
+        "files": ["bin", "LICENSE-APACHE", "LICENSE-MIT"],
         "engines": { "node": ">=18" },
         "optionalDependencies": { PLATFORM: version },
     })
@@ -51,7 +51,7 @@ fn platform_manifest(version: &str) -> Value {
         "os": ["linux"],
         "cpu": ["x64"],
         "libc": ["glibc"],
-        "files": ["bin"],
+        "files": ["bin", "LICENSE-APACHE", "LICENSE-MIT"],
     })
 }
 

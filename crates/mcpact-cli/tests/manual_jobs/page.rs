@@ -65,10 +65,9 @@ fn commands(block: &str, mut position: usize, steps: &mut Vec<Step>) {
                 shown.end = end;
             }
             _ => {
-                let command = line.strip_prefix("$ ");
-                let command = command.unwrap_or_else(|| panic!("output without command: {line}"));
+                assert!(line.starts_with("$ "), "output without command: {line}");
                 steps.push(Step::Run {
-                    command: command.trim_end().to_owned(),
+                    command: line[2..].trim_end().to_owned(),
                     shown: end..end,
                 });
             }
