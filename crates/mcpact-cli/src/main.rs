@@ -11,6 +11,7 @@ mod document;
 mod error;
 mod explanation;
 mod report;
+mod target;
 
 /// Returns freed memory to the system, unlike that of glibc: see `docs/decisions/018-memory-budget.md`. Its options are
 /// in `.cargo/config.toml`.
