@@ -4,6 +4,7 @@
 //! protocol itself is in the library crates.
 
 mod args;
+mod client;
 mod commands;
 #[cfg(test)]
 mod contract_tests;
@@ -13,6 +14,7 @@ mod explanation;
 #[cfg(test)]
 mod manual_tests;
 mod report;
+mod target;
 
 /// Returns freed memory to the system, unlike that of glibc: see `docs/decisions/018-memory-budget.md`. Its options are
 /// in `.cargo/config.toml`.
