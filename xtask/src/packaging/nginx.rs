@@ -49,6 +49,14 @@ http {
 }
 ";
 
+/// Settings that a short test cannot tell from their defaults.
+const SETTINGS: [&str; 4] = [
+    "proxy_buffering off;",
+    "proxy_http_version 1.1;",
+    "proxy_next_upstream off;",
+    "proxy_read_timeout 1h;",
+];
+
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"check","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const CHANGE: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"demo__test_trigger_tool_change","arguments":{}}}"#;
@@ -152,6 +160,9 @@ fn write_configs(
         ("/etc/nginx/gateway.key", &file("key.pem")),
     ] {
         site = replaced(&site, SITE, from, to)?;
+    }
+    for setting in SETTINGS {
+        replaced(&site, SITE, setting, setting)?;
     }
     for (name, text) in [("site.conf", site.as_str()), ("nginx.conf", AROUND)] {
         let path = folder.join(name);
