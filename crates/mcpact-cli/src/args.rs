@@ -3,6 +3,7 @@
 mod config;
 #[cfg(unix)]
 mod control;
+mod probe;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use mcpact_config::{host_problem, origin_problem, user_id};
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
+pub(crate) use self::probe::ProbeArgs;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -126,6 +128,12 @@ pub(crate) enum Command {
     /// Print the JSON Schema of the config file
     #[command(after_help = config::SCHEMA_DETAILS)]
     Schema,
+    /// Show what a server negotiates, and why
+    #[command(
+        after_help = probe::PROBE_DETAILS,
+        override_usage = "mcpact probe [OPTIONS] TARGET\n       mcpact probe [OPTIONS] -- COMMAND..."
+    )]
+    Probe(ProbeArgs),
     /// Negotiate two capability documents offline and explain the result
     #[command(after_help = EXPLAIN_DETAILS)]
     Explain(ExplainArgs),

@@ -16,6 +16,7 @@ mod import;
 mod logs;
 mod pin;
 mod policy;
+mod probe;
 #[cfg(unix)]
 mod reload;
 mod serve;
@@ -52,6 +53,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         #[cfg(unix)]
         Command::Reload(args) => reload::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Probe(args) => probe::run(args),
         Command::Everything(args) => everything::run(args),
         Command::Bridge(args) => bridge::run(args),
         Command::Check(args) => check::run(args),

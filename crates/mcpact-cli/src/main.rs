@@ -10,6 +10,7 @@ mod contract_tests;
 mod document;
 mod error;
 mod explanation;
+mod probe;
 mod report;
 
 /// Returns freed memory to the system, unlike that of glibc: see `docs/decisions/018-memory-budget.md`. Its options are

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::budget::{Charge, FREE, MemoryBudget, MemoryExhausted, RESULT_COPIES, Waiting};
 use crate::error::TransportError;
+use crate::tap::{Tap, TapReader, TapWriter};
 
 /// Bytes read at a time: enough for many pipelined messages per system call.
 const CHUNK: usize = 64 * 1024;
@@ -74,6 +75,16 @@ impl Link {
                 progress: WriteProgress::default(),
             },
         }
+    }
+
+    /// Shows all traffic to a tap.
+    #[must_use]
+    pub fn with_tap(mut self, tap: &Arc<dyn Tap>) -> Self {
+        let (io, seen) = (self.source.io, Arc::clone(tap));
+        self.source.io = Box::new(TapReader { io, tap: seen });
+        let (io, seen) = (self.sink.io, Arc::clone(tap));
+        self.sink.io = Box::new(TapWriter { io, tap: seen });
+        self
     }
 }
 

@@ -15,6 +15,7 @@ use super::masks::Masks;
 use super::process::{Child, Role};
 use super::tail::{StderrSink, Tail};
 use crate::error::TransportError;
+use crate::tap::Tap;
 
 /// Environment variables that a child inherits; it sees no others unless they are set for it.
 pub const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TERM"];
@@ -53,6 +54,8 @@ pub struct ChildCommand {
     pub stderr_sink: Option<StderrSink>,
     /// Check right before and right after the start.
     pub start_check: Option<StartCheck>,
+    /// Observer of standard input and output.
+    pub tap: Option<Arc<dyn Tap>>,
 }
 
 /// Check of the files that a child runs. If it fails, the child is not started, or killed.
@@ -91,6 +94,7 @@ impl ChildCommand {
             guard: None,
             stderr_sink: None,
             start_check: None,
+            tap: None,
         }
     }
 
@@ -195,7 +199,10 @@ impl ChildCommand {
             command.current_dir(cwd);
         }
         let tail = Tail::new(self.stderr_limit, Masks::of(self), self.stderr_sink.clone());
-        let child = Child::start(&self.name, command, leader, tail)?;
+        let mut child = Child::start(&self.name, command, leader, tail)?;
+        if let Some(tap) = &self.tap {
+            child.link = child.link.with_tap(tap);
+        }
         // Dropping the child kills it.
         self.start_check.as_ref().map_or(Ok(()), StartCheck::run)?;
         Ok(child)
