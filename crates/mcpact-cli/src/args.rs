@@ -4,6 +4,7 @@ mod config;
 #[cfg(unix)]
 mod control;
 mod probe;
+mod target;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
 pub(crate) use self::probe::ProbeArgs;
+pub(crate) use self::target::{ConnectArgs, TargetArgs};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -113,7 +115,7 @@ pub(crate) enum Command {
     /// Connect clients to one server across protocol revisions
     #[command(
         after_help = BRIDGE_DETAILS,
-        override_usage = "mcpact bridge [OPTIONS] URL\n       mcpact bridge [OPTIONS] -- COMMAND..."
+        override_usage = "mcpact bridge [OPTIONS] TARGET\n       mcpact bridge [OPTIONS] -- COMMAND..."
     )]
     Bridge(BridgeArgs),
     /// Check a config file and list its servers
@@ -274,6 +276,9 @@ Examples:
   # Connect a stdio client to an HTTP server
   $ mcpact bridge --bearer env:TICKETS_TOKEN https://tickets.example/mcp
 
+  # Connect a client to one server of the nearest config
+  $ mcpact bridge files
+
   # Serve HTTP clients of every revision; 2024-11-05 clients use /sse
   $ mcpact bridge --listen 127.0.0.1:6274 --sse -- my-server
 
@@ -283,14 +288,13 @@ Signals:
 Exit codes:
   0  success
   1  unexpected error
-  2  usage error";
+  2  usage or config error";
 
 /// Arguments of `mcpact bridge`.
 #[derive(Debug, Args)]
 pub(crate) struct BridgeArgs {
-    /// Server URL, unix:PATH, or `--` and a command with its arguments
-    #[arg(value_name = "TARGET", required = true, trailing_var_arg = true)]
-    pub(crate) target: Vec<String>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
 
     /// Serve one client on stdin/stdout (default)
     #[arg(long, conflicts_with = "listen")]
@@ -299,19 +303,6 @@ pub(crate) struct BridgeArgs {
     /// Serve HTTP on this address; port 0 picks a free port
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
-
-    /// Server era: auto, legacy, modern or a revision
-    #[arg(long, value_name = "ERA", default_value = "auto")]
-    pub(crate) era: String,
-
-    /// Send this header, `Name: value`; expands `${VAR}` and `${file:PATH}`
-    #[arg(long, value_name = "HEADER")]
-    pub(crate) header: Vec<String>,
-
-    /// Send the bearer token from `env:NAME` or `file:PATH`; keeps the token
-    /// out of the process list
-    #[arg(long, value_name = "WHERE")]
-    pub(crate) bearer: Option<String>,
 
     /// Do not read or write the cached era of the server
     #[arg(long)]

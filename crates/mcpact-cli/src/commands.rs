@@ -1,11 +1,11 @@
 //! Subcommands, one file each.
 
-mod approve;
+pub(crate) mod approve;
 mod bridge;
 mod cache;
 mod check;
 #[cfg(unix)]
-mod control;
+pub(crate) mod control;
 mod everything;
 mod explain;
 #[cfg(target_os = "linux")]
@@ -19,7 +19,7 @@ mod policy;
 mod probe;
 #[cfg(unix)]
 mod reload;
-mod serve;
+pub(crate) mod serve;
 mod shutdown;
 #[cfg(unix)]
 mod status;

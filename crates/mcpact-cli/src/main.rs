@@ -12,6 +12,7 @@ mod error;
 mod explanation;
 mod probe;
 mod report;
+mod target;
 
 /// Returns freed memory to the system, unlike that of glibc: see `docs/decisions/018-memory-budget.md`. Its options are
 /// in `.cargo/config.toml`.

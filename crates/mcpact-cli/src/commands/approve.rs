@@ -56,7 +56,7 @@ pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
 }
 
 /// Opens the user's approvals; `None` without a state directory.
-pub(super) fn open_approvals() -> Option<Approvals> {
+pub(crate) fn open_approvals() -> Option<Approvals> {
     Some(Approvals::in_file(state_dir()?.join("approvals")))
 }
 
