@@ -16,7 +16,7 @@ use mcpact_config::{host_problem, origin_problem, user_id};
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
-pub(crate) use self::probe::ProbeArgs;
+pub(crate) use self::probe::{DoctorArgs, ProbeArgs};
 pub(crate) use self::target::{ConnectArgs, TargetArgs};
 
 /// The whole command line.
@@ -136,6 +136,12 @@ pub(crate) enum Command {
         override_usage = "mcpact probe [OPTIONS] TARGET\n       mcpact probe [OPTIONS] -- COMMAND..."
     )]
     Probe(ProbeArgs),
+    /// Find out why servers do not work, and how to fix them
+    #[command(
+        after_help = probe::DOCTOR_DETAILS,
+        override_usage = "mcpact doctor [OPTIONS] [TARGET]\n       mcpact doctor [OPTIONS] -- COMMAND..."
+    )]
+    Doctor(DoctorArgs),
     /// Negotiate two capability documents offline and explain the result
     #[command(after_help = EXPLAIN_DETAILS)]
     Explain(ExplainArgs),

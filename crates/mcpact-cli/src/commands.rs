@@ -6,6 +6,7 @@ mod cache;
 mod check;
 #[cfg(unix)]
 pub(crate) mod control;
+mod doctor;
 mod everything;
 mod explain;
 #[cfg(target_os = "linux")]
@@ -54,6 +55,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         Command::Reload(args) => reload::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Everything(args) => everything::run(args),
         Command::Bridge(args) => bridge::run(args),
         Command::Check(args) => check::run(args),

@@ -7,6 +7,7 @@ mod args;
 mod commands;
 #[cfg(test)]
 mod contract_tests;
+mod doctor;
 mod document;
 mod error;
 mod explanation;

@@ -113,7 +113,9 @@ pub(crate) fn stderr_of(error: &ConnectError) -> &str {
         ConnectError::Exited { stderr, .. } | ConnectError::Negotiation { stderr, .. } => {
             stderr.trim()
         }
-        ConnectError::Transport(_) | ConnectError::NotMcp { .. } | ConnectError::HttpStatus(_) => "",
+        ConnectError::Transport(_) | ConnectError::NotMcp { .. } | ConnectError::HttpStatus(_) => {
+            ""
+        }
     }
 }
 
@@ -131,7 +133,13 @@ pub(crate) async fn probe(target: &Target, name: String, settings: &ProbeSetting
     let connect = |mode, lists| {
         let mut terms = settings.terms.clone();
         terms.mode = mode;
-        attempt(target, terms, settings.masks.clone(), settings.timeout, lists)
+        attempt(
+            target,
+            terms,
+            settings.masks.clone(),
+            settings.timeout,
+            lists,
+        )
     };
     let first = connect(settings.terms.mode, Lists::Read).await;
     let mut attempts = vec![first];

@@ -4,15 +4,16 @@
 //! so an error cannot cut it short.
 
 pub(crate) mod approvals;
+pub(crate) mod doctor;
 mod explain;
 mod explain_json;
 mod layout;
 pub(crate) mod log;
 #[cfg(unix)]
 pub(crate) mod logs;
-pub(crate) mod problems;
 mod probe;
 mod probe_json;
+pub(crate) mod problems;
 #[cfg(unix)]
 pub(crate) mod reload;
 pub(crate) mod servers;
@@ -49,10 +50,10 @@ pub(crate) fn probe_text(probe: &Probe) -> String {
     layout.finish(&stdout())
 }
 
-/// Formats the result of a probe as JSON.
-pub(crate) use probe_json::write as probe_json;
 #[cfg(test)]
 pub(crate) use probe_json::ProbeOutcome;
+/// Formats the result of a probe as JSON.
+pub(crate) use probe_json::write as probe_json;
 
 /// Formats a value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> String {

@@ -57,7 +57,7 @@ pub(super) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
 }
 
 /// Returns name and capabilities of the client.
-fn client(file: Option<&Path>) -> Result<(Implementation, CapabilitySet), CliError> {
+pub(super) fn client(file: Option<&Path>) -> Result<(Implementation, CapabilitySet), CliError> {
     let own = || Implementation::new("mcpact", env!("CARGO_PKG_VERSION"));
     let Some(file) = file else {
         let capabilities = CapabilitySet::lenient(Side::Client, Some(CLIENT_CAPABILITIES));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use mcpact::connection::{
-    CallEvent, Connected, ConnectError, Connection, Endpoint, Hooks, RawRequest, ServerRequest,
+    CallEvent, ConnectError, Connected, Connection, Endpoint, Hooks, RawRequest, ServerRequest,
     ServerResponse, ToolHeaders, Unsolicited, UnsolicitedReceiver, connect,
 };
 use mcpact::log::ProcessEvent;
@@ -273,8 +273,7 @@ struct Session<'a> {
 impl Session<'_> {
     /// Pings a legacy server and reads the lists that it declares. Stops at the first request without a response.
     async fn read_lists(&mut self) {
-        if self.connection.pact.era() == Era::Legacy
-            && self.ask(Method::Ping, None).await.is_none()
+        if self.connection.pact.era() == Era::Legacy && self.ask(Method::Ping, None).await.is_none()
         {
             return;
         }

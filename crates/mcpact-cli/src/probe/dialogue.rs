@@ -139,10 +139,8 @@ impl<'a> Dialogue<'a> {
             Some(_) => None,
             None => message.get("id").and_then(|id| self.request(id)),
         };
-        let is_repeated = answers.is_some()
-            && self
-                .received()
-                .any(|earlier| earlier.answers == answers);
+        let is_repeated =
+            answers.is_some() && self.received().any(|earlier| earlier.answers == answers);
         self.entries.push(Entry::Received(Received {
             message,
             answers,

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use mcpact::connection::ConnectError;
 use mcpact_engine::client::{Failure, ProbeFailure};
 use mcpact_transport::error::TransportError;
+use mcpact_transport::stdio::child::LaunchProblem;
 
 /// A failed connection, explained.
 #[derive(Debug)]
@@ -61,7 +62,9 @@ pub(crate) fn explain(error: &ConnectError) -> Explained {
             status => Explained {
                 reason: FailureReason::HttpStatus.as_str(),
                 cause: format!("the server answers with HTTP status {status}"),
-                fixes: vec![String::from("check the URL and any proxy in front of the server")],
+                fixes: vec![String::from(
+                    "check the URL and any proxy in front of the server",
+                )],
             },
         },
         ConnectError::Exited { status, .. } => Explained {
@@ -100,9 +103,13 @@ fn login(status: u16, challenge: Option<&str>) -> Explained {
 
 fn transport(error: &TransportError) -> Explained {
     let (reason, fix) = match error {
-        TransportError::Spawn { .. } | TransportError::Sandbox(_) => (
+        TransportError::Spawn { source, .. } => (
             FailureReason::NotStarted,
-            "install the program, or pass its full path",
+            LaunchProblem::of(source).map_or("check the program", LaunchProblem::remedy),
+        ),
+        TransportError::Sandbox(_) => (
+            FailureReason::NotStarted,
+            "choose another `sandbox` level in the config",
         ),
         TransportError::Certificate { remedy, .. } => (FailureReason::Certificate, *remedy),
         TransportError::Address { .. } => (

@@ -177,8 +177,6 @@ fn is_message(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
     use super::*;
 
     #[test]
@@ -195,7 +193,10 @@ mod tests {
     fn response_follows_its_request() {
         let recorder = Recorder::new();
         let mut headers = http::HeaderMap::new();
-        headers.insert("content-type", "Application/JSON; charset=utf-8".parse().unwrap());
+        headers.insert(
+            "content-type",
+            "Application/JSON; charset=utf-8".parse().unwrap(),
+        );
         Tap::record(
             &*recorder,
             Traffic::Response(HttpExchange {
@@ -207,10 +208,18 @@ mod tests {
             }),
         );
         let items = recorder.record().items;
-        let [Item::Sent(request), Item::Http(head), Item::Received(response)] = &*items else {
+        let [
+            Item::Sent(request),
+            Item::Http(head),
+            Item::Received(response),
+        ] = &*items
+        else {
             panic!("{items:?}");
         };
-        assert_eq!((&**request, &**response), ("{\"id\":1}", "{\"id\":1,\"result\":{}}"));
+        assert_eq!(
+            (&**request, &**response),
+            ("{\"id\":1}", "{\"id\":1,\"result\":{}}")
+        );
         assert_eq!(head.content_type.as_deref(), Some("application/json"));
     }
 }

@@ -122,9 +122,8 @@ fn observations(attempt: &Attempt, carrier: Carrier) -> Vec<Observed> {
     if let Some(pact) = pact {
         // The engine decides: a server can be modern without answering discovery.
         let revision = pact.revision();
-        let is_accepted = |one: &Observed| {
-            one.revision == revision && one.state == RevisionState::Accepted
-        };
+        let is_accepted =
+            |one: &Observed| one.revision == revision && one.state == RevisionState::Accepted;
         if !all.iter().any(is_accepted) {
             all.push(observed(revision, RevisionState::Accepted, "negotiated"));
         }
@@ -277,7 +276,8 @@ fn missing(method: Method, at: usize, dialogue: &Dialogue<'_>) -> String {
         _ => None,
     });
     let was_restarted = matches!(
-        rest.iter().find(|entry| !matches!(entry, Entry::NotJson(_))),
+        rest.iter()
+            .find(|entry| !matches!(entry, Entry::NotJson(_))),
         Some(Entry::Restart)
     );
     match status {

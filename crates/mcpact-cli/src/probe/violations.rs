@@ -202,7 +202,11 @@ const CHECKS: &[Check] = &[
         handshake::capability_type,
     ),
     check(Rule::Instructions, HANDSHAKE, handshake::instructions),
-    check(Rule::ResultType, both("basic#responses"), lists::result_type),
+    check(
+        Rule::ResultType,
+        both("basic#responses"),
+        lists::result_type,
+    ),
     check(
         Rule::CacheHints,
         both("server/utilities/caching"),

@@ -148,7 +148,11 @@ fn selection(explanation: &Explanation, pact: &Pact) -> String {
 }
 
 /// Lists the effective capabilities of a side; `experimental` and `extensions` are in [`shared`].
-pub(super) fn effective_capabilities(layout: &mut Layout, side: Side, all: Vec<EffectiveCapability>) {
+pub(super) fn effective_capabilities(
+    layout: &mut Layout,
+    side: Side,
+    all: Vec<EffectiveCapability>,
+) {
     let all: Vec<EffectiveCapability> = all.into_iter().filter(is_own).collect();
     let title = match side {
         Side::Client => "Client capabilities",

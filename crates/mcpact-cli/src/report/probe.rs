@@ -104,7 +104,10 @@ fn latency(probe: &Probe, agreement: &Agreement) -> String {
     let connect = milliseconds(connect.unwrap_or_default());
     match &agreement.round_trip {
         Some((method, time)) => {
-            format!("connected in {connect}, `{method}` in {}", milliseconds(*time))
+            format!(
+                "connected in {connect}, `{method}` in {}",
+                milliseconds(*time)
+            )
         }
         None => format!("connected in {connect}"),
     }

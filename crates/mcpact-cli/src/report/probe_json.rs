@@ -168,7 +168,11 @@ fn agreed<'p>(base: Report<'p>, agreement: &'p Agreement) -> Report<'p> {
         },
         dropped: ignored(pact),
         methods: verdicts(pact, &Policy::default()),
-        unanswered: agreement.unanswered.iter().map(|method| method.as_str()).collect(),
+        unanswered: agreement
+            .unanswered
+            .iter()
+            .map(|method| method.as_str())
+            .collect(),
         trail: agreement.transcript.events(),
         ..base
     }

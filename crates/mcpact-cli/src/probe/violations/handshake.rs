@@ -27,7 +27,12 @@ pub(super) fn protocol_version(dialogue: &Dialogue<'_>) -> Vec<String> {
     let versions = results(dialogue, Method::Initialize).filter_map(|result| {
         let version = result.get("protocolVersion");
         let is_text = version.is_some_and(Value::is_string);
-        (!is_text).then(|| format!("the result of `initialize` {}", wrong("protocolVersion", version)))
+        (!is_text).then(|| {
+            format!(
+                "the result of `initialize` {}",
+                wrong("protocolVersion", version)
+            )
+        })
     });
     versions.collect()
 }
@@ -37,7 +42,10 @@ pub(super) fn unknown_version(dialogue: &Dialogue<'_>) -> Vec<String> {
     let versions = results(dialogue, Method::Initialize).filter_map(|result| {
         let version = result.get("protocolVersion")?.as_str()?;
         Revision::parse(version).is_none().then(|| {
-            format!("the server answers `initialize` with the unknown version {}", excerpt(version))
+            format!(
+                "the server answers `initialize` with the unknown version {}",
+                excerpt(version)
+            )
         })
     });
     versions.collect()
@@ -50,7 +58,10 @@ pub(super) fn supported_versions(dialogue: &Dialogue<'_>) -> Vec<String> {
         let is_list = all.is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_string));
         (!is_list).then(|| match all {
             Some(_) => String::from("`supportedVersions` is not a list of versions"),
-            None => format!("the result of `server/discover` {}", wrong("supportedVersions", versions)),
+            None => format!(
+                "the result of `server/discover` {}",
+                wrong("supportedVersions", versions)
+            ),
         })
     });
     faults.collect()
@@ -64,7 +75,10 @@ pub(super) fn server_info(dialogue: &Dialogue<'_>) -> Vec<String> {
             _ => Some(result.get("_meta")?.get(meta::SERVER_INFO)?),
         };
         if !info.is_some_and(Value::is_object) {
-            return Some(format!("the result of `{method}` {}", wrong("serverInfo", info)));
+            return Some(format!(
+                "the result of `{method}` {}",
+                wrong("serverInfo", info)
+            ));
         }
         ["name", "version"].into_iter().find_map(|key| {
             let value = info.and_then(|info| info.get(key));
@@ -79,7 +93,12 @@ pub(super) fn capabilities(dialogue: &Dialogue<'_>) -> Vec<String> {
     let faults = handshakes(dialogue).filter_map(|(method, result)| {
         let capabilities = result.get("capabilities");
         let is_object = capabilities.is_some_and(Value::is_object);
-        (!is_object).then(|| format!("the result of `{method}` {}", wrong("capabilities", capabilities)))
+        (!is_object).then(|| {
+            format!(
+                "the result of `{method}` {}",
+                wrong("capabilities", capabilities)
+            )
+        })
     });
     faults.collect()
 }
@@ -98,8 +117,12 @@ pub(super) fn capability_type(dialogue: &Dialogue<'_>) -> Vec<String> {
 pub(super) fn instructions(dialogue: &Dialogue<'_>) -> Vec<String> {
     let faults = handshakes(dialogue).filter_map(|(method, result)| {
         let instructions = result.get("instructions")?;
-        (!instructions.is_string())
-            .then(|| format!("the result of `{method}` {}", wrong("instructions", Some(instructions))))
+        (!instructions.is_string()).then(|| {
+            format!(
+                "the result of `{method}` {}",
+                wrong("instructions", Some(instructions))
+            )
+        })
     });
     faults.collect()
 }

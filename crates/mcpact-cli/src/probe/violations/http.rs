@@ -47,9 +47,7 @@ pub(super) fn notification_status(dialogue: &Dialogue<'_>) -> Vec<String> {
 }
 
 pub(super) fn challenge(dialogue: &Dialogue<'_>) -> Vec<String> {
-    let is_bare = |entry: &Entry<'_>| {
-        matches!(entry, Entry::Http(head, _) if head.status == 401 && !head.has_challenge)
-    };
+    let is_bare = |entry: &Entry<'_>| matches!(entry, Entry::Http(head, _) if head.status == 401 && !head.has_challenge);
     match dialogue.entries.iter().any(is_bare) {
         true => vec![String::from("status 401 without `WWW-Authenticate`")],
         false => Vec::new(),

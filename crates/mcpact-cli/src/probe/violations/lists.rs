@@ -45,7 +45,9 @@ pub(super) fn result_type(dialogue: &Dialogue<'_>) -> Vec<String> {
     if !is_modern(dialogue) {
         return Vec::new();
     }
-    let modern = dialogue.results().filter(|(method, _)| *method != Method::Initialize);
+    let modern = dialogue
+        .results()
+        .filter(|(method, _)| *method != Method::Initialize);
     let faults = modern.filter_map(|(method, result)| {
         let value = result.get("resultType");
         let is_text = value.is_some_and(Value::is_string);
@@ -58,7 +60,9 @@ pub(super) fn cache_hints(dialogue: &Dialogue<'_>) -> Vec<String> {
     if !is_modern(dialogue) {
         return Vec::new();
     }
-    let cacheable = dialogue.results().filter(|(method, _)| method.is_cacheable());
+    let cacheable = dialogue
+        .results()
+        .filter(|(method, _)| method.is_cacheable());
     let faults = cacheable.filter_map(|(method, result)| {
         let (ttl, scope) = (result.get("ttlMs"), result.get("cacheScope"));
         let fault = if !ttl.is_some_and(Value::is_number) {
@@ -96,13 +100,18 @@ pub(super) fn declared_not_found(dialogue: &Dialogue<'_>) -> Vec<String> {
 }
 
 pub(super) fn ping_result(dialogue: &Dialogue<'_>) -> Vec<String> {
-    let pings = dialogue.responses().filter(|(method, _)| *method == Method::Ping);
+    let pings = dialogue
+        .responses()
+        .filter(|(method, _)| *method == Method::Ping);
     let faults = pings.filter_map(|(_, message)| match message.get("result") {
         Some(Value::Object(result)) if result.keys().all(|key| key == "_meta") => None,
         Some(_) => Some(String::from("the result of `ping` is not empty")),
         None => {
             let error = message.get("error").map(ToString::to_string);
-            Some(format!("`ping` fails: {}", excerpt(&error.unwrap_or_default())))
+            Some(format!(
+                "`ping` fails: {}",
+                excerpt(&error.unwrap_or_default())
+            ))
         }
     });
     faults.collect()
@@ -120,16 +129,19 @@ pub(super) fn list_array(dialogue: &Dialogue<'_>) -> Vec<String> {
 
 pub(super) fn list_item(dialogue: &Dialogue<'_>) -> Vec<String> {
     let faults = LISTS.iter().flat_map(|(method, _, required)| {
-        items(dialogue, *method).into_iter().filter_map(move |item| {
-            if !item.is_object() {
-                return Some(format!("an item of `{method}` is {}", kind(item)));
-            }
-            required.iter().find_map(|key| {
-                let value = item.get(key);
-                let is_text = value.is_some_and(Value::is_string);
-                (!is_text).then(|| format!("{} of `{method}` {}", name(item), wrong(key, value)))
+        items(dialogue, *method)
+            .into_iter()
+            .filter_map(move |item| {
+                if !item.is_object() {
+                    return Some(format!("an item of `{method}` is {}", kind(item)));
+                }
+                required.iter().find_map(|key| {
+                    let value = item.get(key);
+                    let is_text = value.is_some_and(Value::is_string);
+                    (!is_text)
+                        .then(|| format!("{} of `{method}` {}", name(item), wrong(key, value)))
+                })
             })
-        })
     });
     faults.collect()
 }
@@ -159,7 +171,10 @@ pub(super) fn tool_name(dialogue: &Dialogue<'_>) -> Vec<String> {
             ));
         }
         let unusual = name.chars().find(|c| !is_usual(*c))?;
-        Some(format!("the tool name {} contains {unusual:?}", excerpt(name)))
+        Some(format!(
+            "the tool name {} contains {unusual:?}",
+            excerpt(name)
+        ))
     });
     faults.collect()
 }
@@ -173,7 +188,10 @@ pub(super) fn input_schema(dialogue: &Dialogue<'_>) -> Vec<String> {
         };
         match members.get("type").and_then(Value::as_str) {
             Some("object") => None,
-            _ => Some(format!("{} has an `inputSchema` without `\"type\": \"object\"`", name(tool))),
+            _ => Some(format!(
+                "{} has an `inputSchema` without `\"type\": \"object\"`",
+                name(tool)
+            )),
         }
     });
     faults.collect()
@@ -183,8 +201,12 @@ pub(super) fn cursor_type(dialogue: &Dialogue<'_>) -> Vec<String> {
     let faults = dialogue.results().filter_map(|(method, result)| {
         row(method)?;
         let cursor = result.get("nextCursor")?;
-        (!cursor.is_string())
-            .then(|| format!("the result of `{method}` {}", wrong("nextCursor", Some(cursor))))
+        (!cursor.is_string()).then(|| {
+            format!(
+                "the result of `{method}` {}",
+                wrong("nextCursor", Some(cursor))
+            )
+        })
     });
     faults.collect()
 }
@@ -197,14 +219,14 @@ pub(super) fn cursor_loop(dialogue: &Dialogue<'_>) -> Vec<String> {
     });
     let repeated = cursors.filter(|cursor| !seen.insert(*cursor));
     repeated
-        .map(|(method, cursor)| {
-            format!("`{method}` returns the cursor {} again", excerpt(cursor))
-        })
+        .map(|(method, cursor)| format!("`{method}` returns the cursor {} again", excerpt(cursor)))
         .collect()
 }
 
 /// Returns the name of an item for a finding.
 fn name(item: &Value) -> String {
-    let name = ["name", "uri"].iter().find_map(|key| item.get(key)?.as_str());
+    let name = ["name", "uri"]
+        .iter()
+        .find_map(|key| item.get(key)?.as_str());
     name.map_or_else(|| String::from("an item"), excerpt)
 }

@@ -45,7 +45,9 @@ pub(super) fn batch(dialogue: &Dialogue<'_>) -> Vec<String> {
     if revision <= Revision::V2025_03_26 || !dialogue.entries.iter().any(is_batch) {
         return Vec::new();
     }
-    vec![format!("the server sends a batch, which {revision} does not have")]
+    vec![format!(
+        "the server sends a batch, which {revision} does not have"
+    )]
 }
 
 pub(super) fn response_shape(dialogue: &Dialogue<'_>) -> Vec<String> {
@@ -71,7 +73,10 @@ pub(super) fn error_shape(dialogue: &Dialogue<'_>) -> Vec<String> {
         let error = received.message.get("error")?;
         if !error.is_object() {
             let kind = kind(error);
-            return Some(format!("{} has an `error` that is {kind}", name(dialogue, received)));
+            return Some(format!(
+                "{} has an `error` that is {kind}",
+                name(dialogue, received)
+            ));
         }
         let (code, message) = (error.get("code"), error.get("message"));
         let fault = if !code.is_some_and(Value::is_i64) {
@@ -102,7 +107,10 @@ pub(super) fn response_id(dialogue: &Dialogue<'_>) -> Vec<String> {
             .find(|sent| bare(sent) == bare(id));
         Some(match twin {
             Some(sent) => format!("a response has the id {id}; the request has the id {sent}"),
-            None => format!("a response has the id {}, which no request has", excerpt(&id.to_string())),
+            None => format!(
+                "a response has the id {}, which no request has",
+                excerpt(&id.to_string())
+            ),
         })
     });
     strays.collect()
@@ -129,7 +137,9 @@ pub(super) fn notification_answered(dialogue: &Dialogue<'_>) -> Vec<String> {
             "a response without an id, as to a notification: {}",
             excerpt(&error.to_string())
         )),
-        None => Some(String::from("a response without an id, as to a notification")),
+        None => Some(String::from(
+            "a response without an id, as to a notification",
+        )),
     });
     text.collect()
 }
@@ -177,15 +187,16 @@ pub(super) fn undeclared(dialogue: &Dialogue<'_>) -> Vec<String> {
             return None;
         }
         let ruling = pact.rule_on(Side::Server, kind, method);
-        (!ruling.is_open()).then(|| {
-            format!("the server sends `{method}`, but {}", ruling.explain())
-        })
+        (!ruling.is_open())
+            .then(|| format!("the server sends `{method}`, but {}", ruling.explain()))
     });
     closed.collect()
 }
 
 fn responses<'d>(dialogue: &'d Dialogue<'_>) -> impl Iterator<Item = &'d Received> {
-    dialogue.received().filter(|received| received.is_response())
+    dialogue
+        .received()
+        .filter(|received| received.is_response())
 }
 
 /// Returns the name of a message of the server for a finding.

@@ -10,7 +10,7 @@ use std::{fmt, io};
 use tokio::process::Command;
 
 use super::guard::{Guard, pass_args};
-use super::launch_problem::LaunchProblem;
+use super::launch_problem::{LaunchProblem, is_executable};
 use super::masks::Masks;
 use super::process::{Child, Role};
 use super::tail::{StderrSink, Tail};
@@ -159,16 +159,32 @@ impl ChildCommand {
         places.map(|place| folder(place).join(program)).collect()
     }
 
+    /// Returns the problem that prevents the program from starting, without starting it.
+    #[must_use]
+    pub fn launch_problem(&self) -> Option<LaunchProblem> {
+        let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
+        let no_cwd = cwd.map(|cwd| LaunchProblem::Cwd(cwd.display().to_string()));
+        no_cwd.or_else(|| LaunchProblem::at(&self.places()))
+    }
+
+    /// Returns the path of the program that would be started.
+    #[must_use]
+    pub fn found(&self) -> Option<PathBuf> {
+        let is_program = |place: &PathBuf| {
+            let file = place.metadata();
+            file.is_ok_and(|file| is_executable(&file))
+        };
+        self.places().into_iter().find(is_program)
+    }
+
     fn via(&self) -> Option<OsString> {
         let own = self.via.as_deref().map(OsString::from);
         own.or_else(|| std::env::var_os(VIA_VARIABLE))
     }
 
     fn start(&self) -> io::Result<Child> {
-        let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
-        let no_cwd = cwd.map(|cwd| LaunchProblem::Cwd(cwd.display().to_string()));
         // Checked here because a guard would start anyway and fail only later.
-        if let Some(launch_problem) = no_cwd.or_else(|| LaunchProblem::at(&self.places())) {
+        if let Some(launch_problem) = self.launch_problem() {
             return Err(io::Error::other(launch_problem));
         }
         self.start_check.as_ref().map_or(Ok(()), StartCheck::run)?;
