@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcpact_config::{ReadOutcome, inspect};
 use mcpact_engine::client::{ClientTerms, EraMode};
 use mcpact_engine::policy::Policy;
-use mcpact_transport::stdio::child::Masks;
+use mcpact_transport::stdio::child::{LaunchProblem, Masks};
 
 use super::probe::client;
 use super::{block_on, config_file};
@@ -45,9 +45,9 @@ pub(super) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
 async fn one(args: &DoctorArgs) -> Result<Examination, CliError> {
     match resolve(&args.target).await {
         Ok(target) => examine_target(target, args).await,
-        Err(CliError::Target(error)) if is_about_the_server(&error) => {
+        Err(error) if is_about_the_server(&error) => {
             let name = args.target.target.clone().unwrap_or_default();
-            Ok(unusable(name, &CliError::Target(error)))
+            Ok(unusable(name, &error))
         }
         Err(error) => Err(error),
     }
@@ -65,7 +65,7 @@ async fn whole_config(args: &DoctorArgs, file: &Path) -> Result<Vec<Examination>
         let resolved = resolve_named(Some(&name), &args.target.connect).await;
         all.push(match resolved {
             Ok(target) => examine_target(target, args).await?,
-            Err(error @ CliError::Target(_)) => unusable(name, &error),
+            Err(error @ (CliError::Target(_) | CliError::Approve { .. })) => unusable(name, &error),
             Err(error) => return Err(error),
         });
     }
@@ -122,24 +122,39 @@ fn masked(mut found: Examination, masks: &Masks) -> Examination {
 }
 
 /// Returns whether an error is a finding about the server, not a mistake on the command line.
-const fn is_about_the_server(error: &TargetError) -> bool {
+const fn is_about_the_server(error: &CliError) -> bool {
     matches!(
         error,
-        TargetError::NotApproved { .. }
-            | TargetError::Unusable { .. }
-            | TargetError::Settings { .. }
+        CliError::Approve { .. }
+            | CliError::Target(
+                TargetError::NotApproved { .. }
+                    | TargetError::Unusable { .. }
+                    | TargetError::Settings { .. }
+            )
     )
 }
 
 fn unusable(name: String, error: &CliError) -> Examination {
-    let subject = match error {
-        CliError::Target(TargetError::NotApproved { .. }) => Subject::Approval,
-        _ => Subject::Config,
+    let hint = || error.hints().into_iter().next().unwrap_or_default();
+    let finding = match error {
+        CliError::Approve { source, .. } => match LaunchProblem::of(source) {
+            Some(problem) => {
+                Finding::problem(Subject::Program, problem.to_string(), problem.remedy())
+            }
+            None => Finding::problem(
+                Subject::Approval,
+                format!("the approval cannot be checked: {source}"),
+                "run `mcpact approve` to see what is wrong",
+            ),
+        },
+        CliError::Target(TargetError::NotApproved { .. }) => {
+            Finding::problem(Subject::Approval, error.to_string(), hint())
+        }
+        _ => Finding::problem(Subject::Config, error.to_string(), hint()),
     };
-    let remedy = error.hints().into_iter().next().unwrap_or_default();
     Examination {
         name,
         starts: 0,
-        findings: vec![Finding::problem(subject, error.to_string(), remedy)],
+        findings: vec![finding],
     }
 }

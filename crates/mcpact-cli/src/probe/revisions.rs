@@ -26,6 +26,7 @@ mcpact_spec::stable_strings! {
 
 /// Verdict on one revision.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct RevisionVerdict {
     /// The revision.
     pub(crate) revision: &'static str,

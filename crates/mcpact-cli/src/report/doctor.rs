@@ -39,7 +39,8 @@ fn write(layout: &mut Layout, examination: &Examination) {
         1 => " (started once)",
         _ => " (started twice)",
     };
-    layout.title(Tone::Heading, &format!("{}{starts}", examination.name));
+    let title = format!("{}{starts}", examination.name);
+    layout.entry(0, &[], Tone::Heading, &title);
     let levels = widest(Level::ALL.iter().map(|level| level.as_str()));
     let subjects = widest(Subject::ALL.iter().map(|subject| subject.as_str()));
     for finding in &examination.findings {

@@ -104,10 +104,12 @@ pub(super) fn capabilities(dialogue: &Dialogue<'_>) -> Vec<String> {
 }
 
 pub(super) fn capability_type(dialogue: &Dialogue<'_>) -> Vec<String> {
-    let faults = handshakes(dialogue).flat_map(|(_, result)| {
-        let declared = result.get("capabilities").filter(|value| value.is_object());
-        let raw = declared.map(Value::to_string);
-        let set = CapabilitySet::lenient(Side::Server, raw.as_deref());
+    let declared = handshakes(dialogue).filter_map(|(_, result)| {
+        let capabilities = result.get("capabilities");
+        capabilities.filter(|value| value.is_object())
+    });
+    let faults = declared.flat_map(|capabilities| {
+        let set = CapabilitySet::lenient(Side::Server, Some(&capabilities.to_string()));
         let findings: Vec<String> = set.findings().iter().map(ToString::to_string).collect();
         findings
     });
