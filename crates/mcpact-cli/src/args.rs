@@ -1,5 +1,6 @@
 //! Command-line arguments.
 
+mod client;
 mod config;
 #[cfg(unix)]
 mod control;
@@ -13,6 +14,9 @@ use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use mcpact::server::ListenAddress;
 use mcpact_config::{host_problem, origin_problem, user_id};
 
+pub(crate) use self::client::{
+    CallArgs, ClientArgs, CompleteArgs, ListArgs, PromptArgs, ReadArgs, TasksArgs,
+};
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
@@ -83,7 +87,9 @@ Exit codes:
   0  success
   1  unexpected error
   2  usage, input or config error
-  4  gateway unreachable
+  3  authentication needed
+  4  server or gateway unreachable
+  5  not found, or the server returned an error
   6  negotiation refused
   7  problems found";
 
@@ -118,6 +124,30 @@ pub(crate) enum Command {
         override_usage = "mcpact bridge [OPTIONS] TARGET\n       mcpact bridge [OPTIONS] -- COMMAND..."
     )]
     Bridge(BridgeArgs),
+    /// List the tools of a server, or show one
+    #[command(after_help = client::TOOLS_DETAILS, override_usage = client::TOOLS_USAGE)]
+    Tools(ListArgs),
+    /// List the resources of a server, or show one
+    #[command(after_help = client::RESOURCES_DETAILS, override_usage = client::RESOURCES_USAGE)]
+    Resources(ListArgs),
+    /// List the prompts of a server, or show one
+    #[command(after_help = client::PROMPTS_DETAILS, override_usage = client::PROMPTS_USAGE)]
+    Prompts(ListArgs),
+    /// Call a tool
+    #[command(after_help = client::CALL_DETAILS, override_usage = client::CALL_USAGE)]
+    Call(CallArgs),
+    /// Read a resource
+    #[command(after_help = client::READ_DETAILS, override_usage = client::READ_USAGE)]
+    Read(ReadArgs),
+    /// Get a prompt
+    #[command(after_help = client::PROMPT_DETAILS, override_usage = client::PROMPT_USAGE)]
+    Prompt(PromptArgs),
+    /// Complete an argument of a prompt or resource template
+    #[command(after_help = client::COMPLETE_DETAILS, override_usage = client::COMPLETE_USAGE)]
+    Complete(CompleteArgs),
+    /// List, show or cancel tasks of a server
+    #[command(after_help = client::TASKS_DETAILS, override_usage = client::TASKS_USAGE)]
+    Tasks(TasksArgs),
     /// Check a config file and list its servers
     #[command(after_help = config::CHECK_DETAILS)]
     Check(CheckArgs),

@@ -7,6 +7,7 @@ use mcpact_config::{CatalogError, nearest};
 use mcpact_gateway::StartLoop;
 use mcpact_transport::error::TransportError;
 
+use crate::client::ClientFailure;
 use crate::document::{DocumentFault, Source};
 use crate::target::TargetError;
 
@@ -54,6 +55,9 @@ pub(crate) enum CliError {
     /// The target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// A request to a server failed.
+    #[error(transparent)]
+    Client(#[from] ClientFailure),
     /// A header cannot be sent.
     #[error("cannot send the header: {reason}")]
     Header { reason: String, hint: String },
@@ -274,6 +278,7 @@ impl CliError {
     /// Returns the exit code.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
+            Self::Client(error) => error.exit(),
             Self::CurrentDir(_)
             | Self::Approve { .. }
             | Self::Pin { .. }
@@ -316,6 +321,7 @@ impl CliError {
             ),
             Self::LogFormat { given } => suggestions(given, &["text", "json"], "formats"),
             Self::Target(error) => error.hints(),
+            Self::Client(error) => error.hints(),
             Self::Header { hint, .. } => one(hint),
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),

@@ -4,6 +4,7 @@
 //! protocol itself is in the library crates.
 
 mod args;
+mod client;
 mod commands;
 #[cfg(test)]
 mod contract_tests;

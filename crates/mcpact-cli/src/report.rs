@@ -4,9 +4,12 @@
 //! so an error cannot cut it short.
 
 pub(crate) mod approvals;
+pub(crate) mod ask;
+pub(crate) mod content;
 pub(crate) mod doctor;
 mod explain;
 mod explain_json;
+pub(crate) mod items;
 mod layout;
 pub(crate) mod log;
 #[cfg(unix)]
@@ -14,15 +17,17 @@ pub(crate) mod logs;
 mod probe;
 mod probe_json;
 pub(crate) mod problems;
+pub(crate) mod progress;
 #[cfg(unix)]
 pub(crate) mod reload;
 pub(crate) mod servers;
 #[cfg(unix)]
 pub(crate) mod status;
 mod style;
+pub(crate) mod tasks;
 
 use std::error::Error;
-use std::io::{ErrorKind, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use serde::Serialize;
 
@@ -50,10 +55,11 @@ pub(crate) fn probe_text(probe: &Probe) -> String {
     layout.finish(&stdout())
 }
 
-#[cfg(test)]
-pub(crate) use probe_json::ProbeOutcome;
 /// Formats the result of a probe as JSON.
 pub(crate) use probe_json::write as probe_json;
+
+#[cfg(test)]
+pub(crate) use probe_json::ProbeOutcome;
 
 /// Formats a value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> String {
@@ -77,6 +83,28 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 /// Writing failed. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
     print_part(text).map(drop)
+}
+
+/// Writes text of a server to stdout. Characters that a terminal obeys are escaped there; a pipe gets the exact text.
+///
+/// # Errors
+/// Writing failed. A closed pipe is not an error.
+pub(crate) fn print_content(text: &str) -> Result<(), CliError> {
+    match stdout().is_terminal() {
+        true => print(&content_lines(text)),
+        false => print(text),
+    }
+}
+
+/// Writes text of a server to stderr.
+pub(crate) fn eprint_content(text: &str) {
+    eprint(&content_lines(text));
+}
+
+/// Escapes text with line feeds and tabs.
+fn content_lines(text: &str) -> String {
+    let parts: Vec<String> = text.split('\t').map(printable_lines).collect();
+    parts.join("\t")
 }
 
 /// State of stdout after a write.

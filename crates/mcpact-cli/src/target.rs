@@ -111,6 +111,17 @@ pub(crate) fn split<'a>(
     }
 }
 
+/// Rejects arguments after the last expected one.
+pub(crate) fn no_more(words: &[String]) -> Result<(), CliError> {
+    match words {
+        [] => Ok(()),
+        [first, ..] => Err(TargetError::ExtraArgument {
+            given: first.clone(),
+        }
+        .into()),
+    }
+}
+
 fn is_endpoint(given: &str) -> bool {
     ["http://", "https://", UNIX]
         .iter()

@@ -349,7 +349,7 @@ fn failed(name: &str) -> impl Fn(std::io::Error) -> CliError {
 }
 
 /// Returns whether a person can answer a prompt.
-pub(super) fn is_interactive() -> bool {
+pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 

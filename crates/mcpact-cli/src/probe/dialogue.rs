@@ -189,9 +189,10 @@ impl<'a> Dialogue<'a> {
         Method::parse(sent.method.as_deref()?)
     }
 
-    /// Returns the responses with the method of their request.
+    /// Returns the first response to each request, with the method of the request.
     pub(crate) fn responses(&self) -> impl Iterator<Item = (Method, &Value)> {
-        self.received().filter_map(|received| {
+        let first = self.received().filter(|received| !received.is_repeated);
+        first.filter_map(|received| {
             let method = self.asked(received)?;
             Some((method, &received.message))
         })

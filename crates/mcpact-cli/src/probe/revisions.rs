@@ -1,12 +1,13 @@
 //! Verdict on each revision, from the answers to the handshakes.
 
-use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Revision};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::connect::Attempt;
 use super::dialogue::{Carrier, Dialogue, Entry, Received};
+use super::failure_exit;
+use crate::error::Exit;
 
 mcpact_spec::stable_strings! {
     /// Verdict on a revision: `revisions[].verdict` in `mcpact probe --json`.
@@ -23,6 +24,9 @@ mcpact_spec::stable_strings! {
         Untested = "untested",
     }
 }
+
+/// Reason of a revision that no connection offered.
+pub(crate) const NOT_TRIED: &str = "not tried";
 
 /// Verdict on one revision.
 #[derive(Debug, Serialize)]
@@ -71,11 +75,7 @@ pub(crate) fn revision_verdicts(attempts: &[Attempt], carrier: Carrier) -> Vec<R
         own.sort_by_key(|observed| weight(observed.state));
         let (state, counter_offer, why) = match own.first() {
             Some(best) => (best.state, best.counter_offer.clone(), best.why.clone()),
-            None => (
-                RevisionState::Untested,
-                None,
-                String::from("not tried; `--matrix` tries every revision"),
-            ),
+            None => (RevisionState::Untested, None, String::from(NOT_TRIED)),
         };
         RevisionVerdict {
             revision: revision.as_str(),
@@ -129,10 +129,14 @@ fn observations(attempt: &Attempt, carrier: Carrier) -> Vec<Observed> {
             all.push(observed(revision, RevisionState::Accepted, "negotiated"));
         }
     }
-    let is_refused_offline = all.is_empty() && attempt.outcome.is_err();
-    if let (true, EraMode::Pin(revision)) = (is_refused_offline, attempt.mode) {
-        let why = "the server was not reached";
-        all.push(observed(revision, RevisionState::Untested, why));
+    let failure = attempt.outcome.as_ref().err();
+    if failure.is_some_and(|error| failure_exit(error) != Exit::Refused) {
+        // A server that cannot be used refuses no revision.
+        for one in &mut all {
+            if one.state == RevisionState::Refused {
+                one.state = RevisionState::Untested;
+            }
+        }
     }
     all
 }

@@ -6,6 +6,8 @@ mod http;
 mod lists;
 mod messages;
 
+use std::collections::BTreeSet;
+
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{Era, Revision};
 use serde::Serialize;
@@ -283,7 +285,8 @@ pub(crate) fn violations(
                 Era::Modern => check.section.modern,
             };
             let mut found = (check.find)(&dialogue);
-            found.dedup();
+            let mut seen = BTreeSet::new();
+            found.retain(|detail| seen.insert(detail.clone()));
             let more = found.len().saturating_sub(MAX_FINDINGS);
             found.truncate(MAX_FINDINGS);
             if more > 0 {

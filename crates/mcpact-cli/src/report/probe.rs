@@ -12,7 +12,7 @@ use crate::error::Exit;
 use crate::explanation::{effective, ignored};
 use crate::probe::connect::Agreement;
 use crate::probe::dialogue::Carrier;
-use crate::probe::revisions::RevisionState;
+use crate::probe::revisions::{NOT_TRIED, RevisionState, RevisionVerdict};
 use crate::probe::{Probe, failure, stderr_of};
 
 /// Length of the longest label.
@@ -120,10 +120,16 @@ fn milliseconds(time: Duration) -> String {
     }
 }
 
+/// Lists the revisions; those that were not tried share a line.
 fn revisions(layout: &mut Layout, probe: &Probe) {
+    let (untried, tried): (Vec<&RevisionVerdict>, Vec<_>) =
+        probe.revisions.iter().partition(|one| one.why == NOT_TRIED);
+    if tried.is_empty() {
+        return;
+    }
     layout.heading("Revisions", "");
     let width = widest(RevisionState::ALL.iter().map(|state| state.as_str()));
-    for one in &probe.revisions {
+    for one in tried {
         let tone = match one.verdict {
             "accepted" => Tone::Good,
             "refused" => Tone::Bad,
@@ -134,6 +140,11 @@ fn revisions(layout: &mut Layout, probe: &Probe) {
             cell(tone, one.verdict, width + 2),
         ];
         layout.entry(2, &cells, Tone::Plain, &one.why);
+    }
+    if !untried.is_empty() {
+        let names: Vec<&str> = untried.iter().map(|one| one.revision).collect();
+        let text = format!("not tried: {}; see `--matrix`", names.join(", "));
+        layout.entry(2, &[], Tone::Faint, &text);
     }
 }
 

@@ -136,7 +136,7 @@ fn config_that_others_can_write_is_found() {
 
 #[test]
 fn findings_as_text() {
-    let script = "echo Listening; exec \"$SERVER\" everything --revisions 2025-11-25";
+    let script = "echo Listening; exec \"$SERVER\" everything --revisions 2025-11-25 2>/dev/null";
     let seen = run(&["doctor", "--", "sh", "-c", script]);
     assert!(
         seen.stdout.lines().all(|line| line.chars().count() <= 80),

@@ -280,7 +280,8 @@ fn help_of_both_commands() {
 #[test]
 fn reports_as_text() {
     // The path of the program differs between machines.
-    let server = |revisions| format!("exec \"$SERVER\" everything --revisions {revisions}");
+    let server =
+        |revisions| format!("exec \"$SERVER\" everything --revisions {revisions} 2>/dev/null");
     for (name, script) in [
         ("text_modern", server("2026-07-28")),
         ("text_legacy", server("2025-06-18")),

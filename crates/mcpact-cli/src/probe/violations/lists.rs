@@ -147,9 +147,25 @@ pub(super) fn list_item(dialogue: &Dialogue<'_>) -> Vec<String> {
 }
 
 pub(super) fn duplicate_name(dialogue: &Dialogue<'_>) -> Vec<String> {
+    // A cursor that is returned again leads to the same page.
+    if !cursor_loop(dialogue).is_empty() {
+        return duplicates(first_page(dialogue));
+    }
+    duplicates(items(dialogue, Method::ToolsList))
+}
+
+fn first_page<'d>(dialogue: &'d Dialogue<'_>) -> Vec<&'d Value> {
+    let mut pages = dialogue.results();
+    let page = pages.find(|(method, _)| *method == Method::ToolsList);
+    let tools = page.and_then(|(_, result)| result.get("tools")?.as_array());
+    tools.into_iter().flatten().collect()
+}
+
+fn duplicates(tools: Vec<&Value>) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let tools = items(dialogue, Method::ToolsList).into_iter();
-    let names = tools.filter_map(|tool| tool.get("name")?.as_str());
+    let names = tools
+        .into_iter()
+        .filter_map(|tool| tool.get("name")?.as_str());
     let repeated = names.filter(|name| !seen.insert(*name));
     repeated
         .map(|name| format!("two tools are named {}", excerpt(name)))
@@ -219,7 +235,7 @@ pub(super) fn cursor_loop(dialogue: &Dialogue<'_>) -> Vec<String> {
     });
     let repeated = cursors.filter(|cursor| !seen.insert(*cursor));
     repeated
-        .map(|(method, cursor)| format!("`{method}` returns the cursor {} again", excerpt(cursor)))
+        .map(|(method, cursor)| format!("`{method}` returns the cursor {} twice", excerpt(cursor)))
         .collect()
 }
 
