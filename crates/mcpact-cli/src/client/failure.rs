@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mcpact::client::{ClientError, Failure};
+use mcpact::client::{ClientError, Failure, RpcError};
 use mcpact::error::with_causes;
 use mcpact_engine::client::ProbeFailure;
 use mcpact_spec::ErrorCode;
@@ -84,7 +84,7 @@ impl ClientFailure {
             }
             Self::NotFound {
                 what, given, known, ..
-            } => suggestions(given, &shortened(known), &format!("{what}s")),
+            } => similar(what, given, known),
             Self::Answer { .. } => one(
                 "the file has the values of the form: `{\"name\": \"Ada\"}`, or a list with one \
                  answer for each question",
@@ -98,11 +98,16 @@ impl ClientFailure {
     }
 }
 
-/// Returns the first names, so that a long list fits the screen.
-fn shortened(known: &[String]) -> Vec<&str> {
+/// Returns the nearest name, and all names or the command that lists them.
+fn similar(what: &str, given: &str, known: &[String]) -> Vec<String> {
     /// Maximum number of listed names.
-    const LISTED: usize = 24;
-    known.iter().map(String::as_str).take(LISTED).collect()
+    const LISTED: usize = 12;
+    let mut hints = suggestions(given, known, &format!("{what}s"));
+    if known.len() > LISTED {
+        hints.pop();
+        hints.push(format!("`mcpact {what}s` lists all {}", known.len()));
+    }
+    hints
 }
 
 /// Server of a request, for messages.
@@ -127,13 +132,41 @@ impl Peer {
         }
     }
 
+    fn describe_rpc(&self, error: &RpcError) -> (String, Option<String>, Exit) {
+        let server = &self.label;
+        let message = format!(
+            "`{server}` returned error {}: {}",
+            error.code, error.message
+        );
+        let data = error
+            .data
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let is_about = |word: &str| data.contains(word) || error.message.contains(word);
+        let is_missing = ErrorCode::parse(error.code) == Some(ErrorCode::MissingClientCapability);
+        let hint = if is_about("sampling") {
+            Some("this command has no language model to sample; use a client that has one")
+        } else if is_missing && is_about("tasks") {
+            Some("pass `--task`")
+        } else if is_missing && is_about("roots") {
+            Some("pass `--root PATH`")
+        } else {
+            None
+        };
+        (message, hint.map(String::from), Exit::Tool)
+    }
+
     fn describe(&self, error: &ClientError) -> (String, Option<String>, Exit) {
         let server = &self.label;
         let said = |hint: &str| Some(String::from(hint));
         match error {
-            ClientError::Unreachable { stderr, source, .. } => {
+            ClientError::Unreachable { stderr, .. } if !stderr.is_empty() => {
+                let message = format!("`{server}` exited during startup{}", stderr_lines(stderr));
+                (message, None, Exit::Unreachable)
+            }
+            ClientError::Unreachable { source, .. } => {
                 let message = format!("cannot reach `{server}`: {}", with_causes(source));
-                let message = message + &stderr_lines(stderr);
                 (message, launch_hint(source), Exit::Unreachable)
             }
             ClientError::Auth { status, challenge } => {
@@ -158,31 +191,7 @@ impl Peer {
                 let hint = self.is_configured.then_some(hint);
                 (misuse.to_string(), hint, Exit::Refused)
             }
-            ClientError::Rpc(error) => {
-                let message = format!(
-                    "`{server}` returned error {}: {}",
-                    error.code, error.message
-                );
-                let code = ErrorCode::parse(error.code);
-                let data = error
-                    .data
-                    .as_ref()
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
-                let hint = match code {
-                    Some(ErrorCode::MissingClientCapability) if data.contains("sampling") => said(
-                        "this command has no language model to sample; use a client that has one",
-                    ),
-                    Some(ErrorCode::MissingClientCapability) if data.contains("tasks") => {
-                        said("pass `--task`")
-                    }
-                    Some(ErrorCode::MissingClientCapability) if data.contains("roots") => {
-                        said("pass `--root PATH`")
-                    }
-                    _ => None,
-                };
-                (message, hint, Exit::Tool)
-            }
+            ClientError::Rpc(error) => self.describe_rpc(error),
             ClientError::Timeout { method } => {
                 let message = format!("`{server}` did not answer `{method}` in time");
                 (

@@ -80,6 +80,11 @@ pub(crate) async fn run<T>(
         outcome = command(&session) => outcome,
         () = &mut interrupted => Err(ClientFailure::Interrupted.into()),
     };
+    // The cause of a failure takes precedence over the failure of the request.
+    let outcome = match failures.try_recv() {
+        Ok(failure) => Err(failure.into()),
+        Err(_) => outcome,
+    };
     session.progress.finish();
     if outcome.is_err() {
         session.cancel_task().await;
