@@ -68,7 +68,7 @@ impl Seen {
 }
 
 /// Replaces times and ports.
-fn without_times(text: &str) -> String {
+pub(crate) fn without_times(text: &str) -> String {
     let mut out = Vec::new();
     for line in text.replace("less than 1 ms", "1 ms").split('\n') {
         let words: Vec<&str> = line.split(' ').collect();

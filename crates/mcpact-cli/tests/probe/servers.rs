@@ -1,9 +1,13 @@
 //! Verdicts, starts and exit codes.
 
 use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::harness::{MCPACT, everything, http_server, probe, response, run, run_in};
+use super::harness::{
+    MCPACT, everything, http_server, mcpact, probe, response, run, run_in, without_times,
+};
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
@@ -307,4 +311,49 @@ fn reports_as_text() {
     let script = server("2024-11-05");
     let args: Vec<&str> = refused.iter().copied().chain([&*script]).collect();
     insta::assert_snapshot!("text_refused", run(&args).shown());
+}
+
+/// The console blocks of the manual page, without times.
+#[test]
+fn manual_examples_match_the_output() {
+    let manual = include_str!("../../../../docs/manual/probe.md");
+    let folder = tempfile::tempdir().unwrap();
+    let own = Path::new(MCPACT).parent().unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let paths = [own.to_owned()]
+        .into_iter()
+        .chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(paths).unwrap();
+    let blocks = manual.split("```console\n$ ").skip(1);
+    let mut count = 0;
+    for block in blocks {
+        let (block, _) = block.split_once("```").unwrap();
+        let (line, shown) = block.split_once('\n').unwrap();
+        let mut shell = mcpact(&[], folder.path());
+        shell.env("PATH", &path);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", line])
+            .current_dir(folder.path())
+            .env_clear();
+        command.envs(
+            shell
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let printed = without_times(&String::from_utf8(output.stdout).unwrap());
+        let mut rest = &*printed;
+        let shown = without_times(shown);
+        for part in shown.split("…\n") {
+            let at = rest.find(part);
+            assert!(
+                at.is_some(),
+                "`{line}` does not print\n{part}\nbut\n{printed}"
+            );
+            rest = &rest[at.unwrap() + part.len()..];
+        }
+        count += 1;
+    }
+    assert_eq!(count, 2);
 }
