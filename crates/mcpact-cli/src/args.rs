@@ -5,6 +5,7 @@ mod config;
 #[cfg(unix)]
 mod control;
 mod generated;
+mod probe;
 mod target;
 
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
 pub(crate) use self::generated::{CompletionsArgs, ManArgs};
+pub(crate) use self::probe::{DoctorArgs, ProbeArgs};
 pub(crate) use self::target::{ConnectArgs, TargetArgs};
 
 /// The whole command line.
@@ -160,6 +162,18 @@ pub(crate) enum Command {
     /// Print the JSON Schema of the config file
     #[command(after_help = config::SCHEMA_DETAILS)]
     Schema,
+    /// Show what a server negotiates, and why
+    #[command(
+        after_help = probe::PROBE_DETAILS,
+        override_usage = "mcpact probe [OPTIONS] TARGET\n       mcpact probe [OPTIONS] -- COMMAND..."
+    )]
+    Probe(ProbeArgs),
+    /// Find out why servers do not work, and how to fix them
+    #[command(
+        after_help = probe::DOCTOR_DETAILS,
+        override_usage = "mcpact doctor [OPTIONS] [TARGET]\n       mcpact doctor [OPTIONS] -- COMMAND..."
+    )]
+    Doctor(DoctorArgs),
     /// Negotiate two capability documents offline and explain the result
     #[command(after_help = EXPLAIN_DETAILS)]
     Explain(ExplainArgs),

@@ -8,6 +8,7 @@ mod check;
 mod completions;
 #[cfg(unix)]
 pub(crate) mod control;
+mod doctor;
 mod everything;
 mod explain;
 #[cfg(target_os = "linux")]
@@ -20,6 +21,7 @@ mod logs;
 mod man;
 mod pin;
 mod policy;
+mod probe;
 #[cfg(unix)]
 mod reload;
 pub(crate) mod serve;
@@ -58,6 +60,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         #[cfg(unix)]
         Command::Reload(args) => reload::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Probe(args) => probe::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Everything(args) => everything::run(args),
         Command::Bridge(args) => bridge::run(args),
         Command::Tools(args) => items::tools(args),
@@ -91,6 +95,8 @@ fn default_filter(cli: &Cli) -> Option<&'static str> {
             | Command::Prompt(_)
             | Command::Complete(_)
             | Command::Tasks(_)
+            | Command::Probe(_)
+            | Command::Doctor(_)
     );
     (is_client && cli.verbose == 0).then_some("off")
 }

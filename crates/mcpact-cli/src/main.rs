@@ -8,11 +8,13 @@ mod client;
 mod commands;
 #[cfg(test)]
 mod contract_tests;
+mod doctor;
 mod document;
 mod error;
 mod explanation;
 #[cfg(test)]
 mod manual_tests;
+mod probe;
 mod report;
 mod target;
 

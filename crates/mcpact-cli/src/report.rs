@@ -6,6 +6,7 @@
 pub(crate) mod approvals;
 pub(crate) mod ask;
 pub(crate) mod content;
+pub(crate) mod doctor;
 mod explain;
 mod explain_json;
 pub(crate) mod items;
@@ -13,6 +14,8 @@ mod layout;
 pub(crate) mod log;
 #[cfg(unix)]
 pub(crate) mod logs;
+mod probe;
+mod probe_json;
 pub(crate) mod problems;
 pub(crate) mod progress;
 #[cfg(unix)]
@@ -30,6 +33,7 @@ use serde::Serialize;
 
 use crate::error::CliError;
 use crate::explanation::Explanation;
+use crate::probe::Probe;
 
 use layout::{Layout, printable_lines};
 use style::Tone;
@@ -43,6 +47,19 @@ pub(crate) fn explain_text(explanation: &Explanation, show_all: bool) -> String 
 
 /// Formats an explanation as JSON.
 pub(crate) use explain_json::write as explain_json;
+
+/// Formats the result of a probe as text.
+pub(crate) fn probe_text(probe: &Probe) -> String {
+    let mut layout = Layout::new(layout::width());
+    probe::write(&mut layout, probe);
+    layout.finish(&stdout())
+}
+
+/// Formats the result of a probe as JSON.
+pub(crate) use probe_json::write as probe_json;
+
+#[cfg(test)]
+pub(crate) use probe_json::ProbeOutcome;
 
 /// Formats a value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> String {
@@ -137,6 +154,11 @@ pub(crate) fn warn(message: &str, hint: &str) {
         hint_line(hint)
     );
     eprint(&style::for_stream(text, &stderr()));
+}
+
+/// Prints a note about what follows.
+pub(crate) fn note(text: &str) {
+    eprint(&format!("{}\n", printable_lines(text)));
 }
 
 /// Prints a hint.
