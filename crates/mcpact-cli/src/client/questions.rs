@@ -22,6 +22,8 @@ pub(super) struct Questions {
     open: watch::Sender<usize>,
     turn: tokio::sync::Mutex<()>,
     failed: mpsc::Sender<ClientFailure>,
+    #[cfg(unix)]
+    modes: Option<ask::TerminalModes>,
 }
 
 #[derive(Debug)]
@@ -71,7 +73,19 @@ impl Questions {
             open: watch::Sender::new(0),
             turn: tokio::sync::Mutex::new(()),
             failed,
+            #[cfg(unix)]
+            modes: ask::TerminalModes::read(),
         })
+    }
+
+    /// Restores the terminal: a prompt may still wait for a key.
+    pub(super) fn end(&self) {
+        #[cfg(unix)]
+        if matches!(self.source, Source::Terminal)
+            && let Some(modes) = &self.modes
+        {
+            modes.restore();
+        }
     }
 
     /// Restarts the timeout.

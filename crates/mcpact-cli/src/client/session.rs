@@ -91,6 +91,7 @@ pub(crate) async fn run<T>(
     }
     // Dropping a request has queued its cancellation.
     let _ = tokio::time::timeout(CLOSE_LIMIT, session.client.clone().close()).await;
+    session.questions.end();
     outcome
 }
 
