@@ -60,7 +60,7 @@ fn completed_by_bash(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn bash_completes_commands_and_options() {
-    assert_eq!(completed_by_bash(&["mcpact", "complet"]), ["completions"]);
+    assert_eq!(completed_by_bash(&["mcpact", "completi"]), ["completions"]);
     let options = completed_by_bash(&["mcpact", "serve", "--li"]);
     assert_eq!(options, ["--listen"]);
 }
