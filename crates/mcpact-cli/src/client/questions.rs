@@ -28,7 +28,7 @@ pub(super) struct Questions {
 
 #[derive(Debug)]
 enum Source {
-    File(PathBuf, Mutex<Answers>),
+    File(PathBuf, Box<Mutex<Answers>>),
     Terminal,
     None,
 }
@@ -61,7 +61,7 @@ impl Questions {
                     path: path.to_owned(),
                     reason,
                 })?;
-                Source::File(path.to_owned(), Mutex::new(answers))
+                Source::File(path.to_owned(), Box::new(Mutex::new(answers)))
             }
             None if is_interactive() => Source::Terminal,
             None => Source::None,
