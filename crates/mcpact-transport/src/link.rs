@@ -83,7 +83,7 @@ impl Link {
         let (io, seen) = (self.source.io, Arc::clone(tap));
         self.source.io = Box::new(TapReader { io, tap: seen });
         let (io, seen) = (self.sink.io, Arc::clone(tap));
-        self.sink.io = Box::new(TapWriter { io, tap: seen });
+        self.sink.io = Box::new(TapWriter::new(io, seen));
         self
     }
 }

@@ -68,11 +68,19 @@ impl<R: AsyncRead + Unpin> AsyncRead for TapReader<R> {
     }
 }
 
-/// Writer that shows what it has written.
+/// Writer that shows what it writes, before the peer can answer it.
 #[derive(Debug)]
 pub(crate) struct TapWriter<W> {
-    pub(crate) io: W,
-    pub(crate) tap: Arc<dyn Tap>,
+    io: W,
+    tap: Arc<dyn Tap>,
+    /// Number of bytes that were shown and not accepted yet.
+    shown: usize,
+}
+
+impl<W> TapWriter<W> {
+    pub(crate) const fn new(io: W, tap: Arc<dyn Tap>) -> Self {
+        Self { io, tap, shown: 0 }
+    }
 }
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for TapWriter<W> {
@@ -81,9 +89,14 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for TapWriter<W> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        // Bytes that were not accepted are written again.
+        let new = bytes.get(self.shown..).unwrap_or_default();
+        if !new.is_empty() {
+            self.tap.record(Traffic::Written(new));
+            self.shown = bytes.len();
+        }
         let written = ready!(Pin::new(&mut self.io).poll_write(context, bytes))?;
-        let written_bytes = bytes.get(..written).unwrap_or_default();
-        self.tap.record(Traffic::Written(written_bytes));
+        self.shown = self.shown.saturating_sub(written);
         Poll::Ready(Ok(written))
     }
 
