@@ -10,6 +10,7 @@ mod compatibility;
 mod conformance;
 mod deny;
 mod dependencies;
+mod dist;
 mod failure;
 mod faults;
 mod fuzz;
@@ -22,6 +23,7 @@ mod listening;
 mod modules;
 mod node;
 mod oracle;
+mod packaging;
 mod process;
 mod public_api;
 mod purity;
@@ -84,6 +86,10 @@ enum Command {
     Crowd,
     /// Check licences, advisories and sources of the dependencies.
     Deny,
+    /// Build the packages of a release in target/dist, for Linux on x86-64.
+    Dist(dist::Options),
+    /// Check the systemd unit, the container file and the nginx example.
+    Packaging,
 }
 
 fn main() -> ExitCode {
@@ -118,5 +124,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Interop(options) => interop::run(&checkout, &options),
         Command::Crowd => interop::crowd::run(&checkout),
         Command::Deny => deny::run(&checkout),
+        Command::Dist(options) => dist::run(&checkout, &options),
+        Command::Packaging => packaging::run(&checkout),
     }
 }

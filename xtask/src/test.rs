@@ -8,8 +8,8 @@ use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{capture, cargo, program_at, run as run_program};
 use crate::{
-    conformance, deny, faults, fuzz, instructions, interop, lint, oracle, public_api, purity,
-    report, requirements, tables,
+    conformance, deny, faults, fuzz, instructions, interop, lint, oracle, packaging, public_api,
+    purity, report, requirements, tables,
 };
 
 /// Options of `cargo xtask test`.
@@ -127,6 +127,12 @@ const STEPS: &[Step] = &[
         command: "cargo xtask public-api",
         fast: false,
         run: |checkout| public_api::check(checkout).map(passed),
+    },
+    Step {
+        name: "packaging",
+        command: "cargo xtask packaging",
+        fast: false,
+        run: |checkout| packaging::run(checkout).map(passed),
     },
     Step {
         name: "instructions",

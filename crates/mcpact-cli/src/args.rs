@@ -1,8 +1,12 @@
 //! Command-line arguments.
 
+mod client;
 mod config;
 #[cfg(unix)]
 mod control;
+mod generated;
+mod probe;
+mod target;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,9 +15,15 @@ use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use mcpact::server::ListenAddress;
 use mcpact_config::{host_problem, origin_problem, user_id};
 
+pub(crate) use self::client::{
+    CallArgs, ClientArgs, CompleteArgs, ListArgs, PromptArgs, ReadArgs, TasksArgs,
+};
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
+pub(crate) use self::generated::{CompletionsArgs, ManArgs};
+pub(crate) use self::probe::{DoctorArgs, ProbeArgs};
+pub(crate) use self::target::{ConnectArgs, TargetArgs};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -79,7 +89,9 @@ Exit codes:
   0  success
   1  unexpected error
   2  usage, input or config error
-  4  gateway unreachable
+  3  authentication needed
+  4  server or gateway unreachable
+  5  not found, or the server returned an error
   6  negotiation refused
   7  problems found";
 
@@ -111,9 +123,33 @@ pub(crate) enum Command {
     /// Connect clients to one server across protocol revisions
     #[command(
         after_help = BRIDGE_DETAILS,
-        override_usage = "mcpact bridge [OPTIONS] URL\n       mcpact bridge [OPTIONS] -- COMMAND..."
+        override_usage = "mcpact bridge [OPTIONS] TARGET\n       mcpact bridge [OPTIONS] -- COMMAND..."
     )]
     Bridge(BridgeArgs),
+    /// List the tools of a server, or show one
+    #[command(after_help = client::TOOLS_DETAILS, override_usage = client::TOOLS_USAGE)]
+    Tools(ListArgs),
+    /// List the resources of a server, or show one
+    #[command(after_help = client::RESOURCES_DETAILS, override_usage = client::RESOURCES_USAGE)]
+    Resources(ListArgs),
+    /// List the prompts of a server, or show one
+    #[command(after_help = client::PROMPTS_DETAILS, override_usage = client::PROMPTS_USAGE)]
+    Prompts(ListArgs),
+    /// Call a tool
+    #[command(after_help = client::CALL_DETAILS, override_usage = client::CALL_USAGE)]
+    Call(CallArgs),
+    /// Read a resource
+    #[command(after_help = client::READ_DETAILS, override_usage = client::READ_USAGE)]
+    Read(ReadArgs),
+    /// Get a prompt
+    #[command(after_help = client::PROMPT_DETAILS, override_usage = client::PROMPT_USAGE)]
+    Prompt(PromptArgs),
+    /// Complete an argument of a prompt or resource template
+    #[command(after_help = client::COMPLETE_DETAILS, override_usage = client::COMPLETE_USAGE)]
+    Complete(CompleteArgs),
+    /// List, show or cancel tasks of a server
+    #[command(after_help = client::TASKS_DETAILS, override_usage = client::TASKS_USAGE)]
+    Tasks(TasksArgs),
     /// Check a config file and list its servers
     #[command(after_help = config::CHECK_DETAILS)]
     Check(CheckArgs),
@@ -126,12 +162,30 @@ pub(crate) enum Command {
     /// Print the JSON Schema of the config file
     #[command(after_help = config::SCHEMA_DETAILS)]
     Schema,
+    /// Show what a server negotiates, and why
+    #[command(
+        after_help = probe::PROBE_DETAILS,
+        override_usage = "mcpact probe [OPTIONS] TARGET\n       mcpact probe [OPTIONS] -- COMMAND..."
+    )]
+    Probe(ProbeArgs),
+    /// Find out why servers do not work, and how to fix them
+    #[command(
+        after_help = probe::DOCTOR_DETAILS,
+        override_usage = "mcpact doctor [OPTIONS] [TARGET]\n       mcpact doctor [OPTIONS] -- COMMAND..."
+    )]
+    Doctor(DoctorArgs),
     /// Negotiate two capability documents offline and explain the result
     #[command(after_help = EXPLAIN_DETAILS)]
     Explain(ExplainArgs),
     /// Run the reference server, which implements every MCP feature
     #[command(after_help = EVERYTHING_DETAILS)]
     Everything(EverythingArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = generated::COMPLETIONS_DETAILS)]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write the pages of all commands
+    #[command(after_help = generated::MAN_DETAILS)]
+    Man(ManArgs),
     /// Supervise a server process (internal)
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
@@ -266,6 +320,9 @@ Examples:
   # Connect a stdio client to an HTTP server
   $ mcpact bridge --bearer env:TICKETS_TOKEN https://tickets.example/mcp
 
+  # Connect a client to one server of the nearest config
+  $ mcpact bridge files
+
   # Serve HTTP clients of every revision; 2024-11-05 clients use /sse
   $ mcpact bridge --listen 127.0.0.1:6274 --sse -- my-server
 
@@ -275,14 +332,13 @@ Signals:
 Exit codes:
   0  success
   1  unexpected error
-  2  usage error";
+  2  usage or config error";
 
 /// Arguments of `mcpact bridge`.
 #[derive(Debug, Args)]
 pub(crate) struct BridgeArgs {
-    /// Server URL, unix:PATH, or `--` and a command with its arguments
-    #[arg(value_name = "TARGET", required = true, trailing_var_arg = true)]
-    pub(crate) target: Vec<String>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
 
     /// Serve one client on stdin/stdout (default)
     #[arg(long, conflicts_with = "listen")]
@@ -291,19 +347,6 @@ pub(crate) struct BridgeArgs {
     /// Serve HTTP on this address; port 0 picks a free port
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
-
-    /// Server era: auto, legacy, modern or a revision
-    #[arg(long, value_name = "ERA", default_value = "auto")]
-    pub(crate) era: String,
-
-    /// Send this header, `Name: value`; expands `${VAR}` and `${file:PATH}`
-    #[arg(long, value_name = "HEADER")]
-    pub(crate) header: Vec<String>,
-
-    /// Send the bearer token from `env:NAME` or `file:PATH`; keeps the token
-    /// out of the process list
-    #[arg(long, value_name = "WHERE")]
-    pub(crate) bearer: Option<String>,
 
     /// Do not read or write the cached era of the server
     #[arg(long)]

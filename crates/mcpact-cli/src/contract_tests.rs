@@ -10,8 +10,13 @@ use mcpact_gateway::stable_strings;
 
 use self::pin::pin;
 use crate::args::Cli;
+use crate::doctor::{Level, Subject};
 use crate::error::Exit;
 use crate::explanation::{IgnoredReason, MethodReason};
+use crate::probe::failure::FailureReason;
+use crate::probe::revisions::RevisionState;
+use crate::probe::violations::Rule;
+use crate::report::ProbeOutcome;
 
 /// Every command for users, the program itself first, each with its path.
 fn commands() -> Vec<(String, Command)> {
@@ -149,5 +154,27 @@ fn contract_of_reasons_and_other_stable_strings() {
     let methods = methods.map(|text| format!("explain reason, methods: {text}"));
     let dropped = IgnoredReason::ALL.iter().map(|it| it.as_str());
     let dropped = dropped.map(|text| format!("explain reason, dropped: {text}"));
-    pin("strings", gateway.chain(methods).chain(dropped));
+    let probe = [
+        ("outcome", texts(ProbeOutcome::ALL, ProbeOutcome::as_str)),
+        ("verdict", texts(RevisionState::ALL, RevisionState::as_str)),
+        ("rule", texts(Rule::ALL, Rule::as_str)),
+        ("failure", texts(FailureReason::ALL, FailureReason::as_str)),
+    ];
+    let probe = probe.into_iter().flat_map(|(set, all)| {
+        let lines = all.into_iter();
+        lines.map(move |text| format!("probe {set}: {text}"))
+    });
+    let checks = texts(Subject::ALL, Subject::as_str).into_iter();
+    let checks = checks.map(|text| format!("doctor check: {text}"));
+    let levels = texts(Level::ALL, Level::as_str).into_iter();
+    let levels = levels.map(|text| format!("doctor level: {text}"));
+    let probe = probe.chain(checks).chain(levels);
+    pin(
+        "strings",
+        gateway.chain(methods).chain(dropped).chain(probe),
+    );
+}
+
+fn texts<T: Copy>(all: &[T], as_str: fn(T) -> &'static str) -> Vec<&'static str> {
+    all.iter().map(|one| as_str(*one)).collect()
 }

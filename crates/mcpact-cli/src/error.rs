@@ -7,7 +7,9 @@ use mcpact_config::{CatalogError, nearest};
 use mcpact_gateway::StartLoop;
 use mcpact_transport::error::TransportError;
 
+use crate::client::ClientFailure;
 use crate::document::{DocumentFault, Source};
+use crate::target::TargetError;
 
 #[cfg(unix)]
 use mcpact_gateway::control::ControlError;
@@ -50,12 +52,12 @@ pub(crate) enum CliError {
     /// `MCPACT_LOG_FORMAT` is not a format.
     #[error("invalid log format `{given}`")]
     LogFormat { given: String },
-    /// The target of a bridge is neither a URL nor a command.
-    #[error("invalid target `{given}`: neither an HTTP URL nor a command")]
-    Target { given: String },
-    /// An argument follows the URL of the server.
-    #[error("unexpected argument `{given}` after the server URL")]
-    ExtraArgument { given: String },
+    /// The target cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A request to a server failed.
+    #[error(transparent)]
+    Client(#[from] ClientFailure),
     /// A header cannot be sent.
     #[error("cannot send the header: {reason}")]
     Header { reason: String, hint: String },
@@ -276,6 +278,7 @@ impl CliError {
     /// Returns the exit code.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
+            Self::Client(error) => error.exit(),
             Self::CurrentDir(_)
             | Self::Approve { .. }
             | Self::Pin { .. }
@@ -317,14 +320,8 @@ impl CliError {
                 "or `TARGET=LEVEL` pairs, separated by commas",
             ),
             Self::LogFormat { given } => suggestions(given, &["text", "json"], "formats"),
-            Self::Target { given } if !given.contains("://") => {
-                vec![format!("for a URL, write `http://{given}`")]
-            }
-            Self::Target { .. } => two(
-                "pass a URL: `mcpact bridge https://tickets.example/mcp`",
-                "or a command: `mcpact bridge -- npx -y some-server`",
-            ),
-            Self::ExtraArgument { .. } => one("put options before the URL"),
+            Self::Target(error) => error.hints(),
+            Self::Client(error) => error.hints(),
             Self::Header { hint, .. } => one(hint),
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),
@@ -444,7 +441,7 @@ pub(crate) fn control_hint(error: &ControlError) -> Option<String> {
 }
 
 /// Hints for an unknown value: the nearest one, and all of them.
-fn suggestions(given: &str, all: &[impl AsRef<str>], label: &str) -> Vec<String> {
+pub(crate) fn suggestions(given: &str, all: &[impl AsRef<str>], label: &str) -> Vec<String> {
     let all: Vec<&str> = all.iter().map(AsRef::as_ref).collect();
     let similar = nearest(given, &all).map(|near| format!("did you mean `{near}`?"));
     let quoted: Vec<String> = all.iter().map(|one| format!("`{one}`")).collect();
@@ -463,8 +460,12 @@ pub(crate) enum Exit {
     Unexpected,
     /// Invalid arguments, input or config.
     Usage,
-    /// No answer from a gateway.
+    /// Authentication needed.
+    Auth,
+    /// No answer from a gateway or server.
     Unreachable,
+    /// The tool failed or does not exist.
+    Tool,
     /// Negotiation refused.
     Refused,
     /// A check found problems.
@@ -477,11 +478,13 @@ pub(crate) enum Exit {
 impl Exit {
     /// Every code that mcpact chooses itself.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Ok,
         Self::Unexpected,
         Self::Usage,
+        Self::Auth,
         Self::Unreachable,
+        Self::Tool,
         Self::Refused,
         Self::Problems,
     ];
@@ -492,7 +495,9 @@ impl Exit {
             Self::Ok => 0,
             Self::Unexpected => 1,
             Self::Usage => 2,
+            Self::Auth => 3,
             Self::Unreachable => 4,
+            Self::Tool => 5,
             Self::Refused => 6,
             Self::Problems => 7,
             #[cfg(target_os = "linux")]

@@ -4,13 +4,19 @@
 //! protocol itself is in the library crates.
 
 mod args;
+mod client;
 mod commands;
 #[cfg(test)]
 mod contract_tests;
+mod doctor;
 mod document;
 mod error;
 mod explanation;
+#[cfg(test)]
+mod manual_tests;
+mod probe;
 mod report;
+mod target;
 
 /// Returns freed memory to the system, unlike that of glibc: see `docs/decisions/018-memory-budget.md`. Its options are
 /// in `.cargo/config.toml`.

@@ -4,27 +4,36 @@
 //! so an error cannot cut it short.
 
 pub(crate) mod approvals;
+pub(crate) mod ask;
+pub(crate) mod content;
+pub(crate) mod doctor;
 mod explain;
 mod explain_json;
+pub(crate) mod items;
 mod layout;
 pub(crate) mod log;
 #[cfg(unix)]
 pub(crate) mod logs;
+mod probe;
+mod probe_json;
 pub(crate) mod problems;
+pub(crate) mod progress;
 #[cfg(unix)]
 pub(crate) mod reload;
 pub(crate) mod servers;
 #[cfg(unix)]
 pub(crate) mod status;
 mod style;
+pub(crate) mod tasks;
 
 use std::error::Error;
-use std::io::{ErrorKind, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use serde::Serialize;
 
 use crate::error::CliError;
 use crate::explanation::Explanation;
+use crate::probe::Probe;
 
 use layout::{Layout, printable_lines};
 use style::Tone;
@@ -38,6 +47,19 @@ pub(crate) fn explain_text(explanation: &Explanation, show_all: bool) -> String 
 
 /// Formats an explanation as JSON.
 pub(crate) use explain_json::write as explain_json;
+
+/// Formats the result of a probe as text.
+pub(crate) fn probe_text(probe: &Probe) -> String {
+    let mut layout = Layout::new(layout::width());
+    probe::write(&mut layout, probe);
+    layout.finish(&stdout())
+}
+
+/// Formats the result of a probe as JSON.
+pub(crate) use probe_json::write as probe_json;
+
+#[cfg(test)]
+pub(crate) use probe_json::ProbeOutcome;
 
 /// Formats a value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> String {
@@ -61,6 +83,28 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 /// Writing failed. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
     print_part(text).map(drop)
+}
+
+/// Writes text of a server to stdout. Characters that a terminal obeys are escaped there; a pipe gets the exact text.
+///
+/// # Errors
+/// Writing failed. A closed pipe is not an error.
+pub(crate) fn print_content(text: &str) -> Result<(), CliError> {
+    match stdout().is_terminal() {
+        true => print(&content_lines(text)),
+        false => print(text),
+    }
+}
+
+/// Writes text of a server to stderr.
+pub(crate) fn eprint_content(text: &str) {
+    eprint(&content_lines(text));
+}
+
+/// Escapes text with line feeds and tabs.
+fn content_lines(text: &str) -> String {
+    let parts: Vec<String> = text.split('\t').map(printable_lines).collect();
+    parts.join("\t")
 }
 
 /// State of stdout after a write.
@@ -110,6 +154,11 @@ pub(crate) fn warn(message: &str, hint: &str) {
         hint_line(hint)
     );
     eprint(&style::for_stream(text, &stderr()));
+}
+
+/// Prints a note about what follows.
+pub(crate) fn note(text: &str) {
+    eprint(&format!("{}\n", printable_lines(text)));
 }
 
 /// Prints a hint.

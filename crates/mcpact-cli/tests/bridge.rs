@@ -56,7 +56,9 @@ snapshots! {
     header_without_a_colon: "--header" "canary-4711" "http://127.0.0.1:9/mcp";
     reserved_header: "--header" "Mcp-Session-Id: 1" "http://127.0.0.1:9/mcp";
     header_with_a_missing_variable: "--header" "Authorization: Bearer ${NO_SUCH_TOKEN}" "http://127.0.0.1:9/mcp";
-    option_after_the_url: "http://127.0.0.1:9/mcp" "--no-cache";
+    argument_after_the_url: "http://127.0.0.1:9/mcp" "extra";
+    server_name_without_config: "files";
+    command_without_dashes: "--config" "Cargo.toml" "--" "server";
     /// The value is not repeated, because it may be the token itself.
     bearer_without_a_source: "--bearer" "canary-4711" "http://127.0.0.1:9/mcp";
     bearer_with_unexpanded_variable: "--bearer" "env:UNFILLED" "http://127.0.0.1:9/mcp";

@@ -15,6 +15,7 @@ pub mod memory;
 pub mod open_files;
 pub mod private_file;
 pub mod stdio;
+pub mod tap;
 pub mod tcp;
 #[cfg(unix)]
 pub mod unix;

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::budget::{Charge, FREE, MemoryBudget, MemoryExhausted, RESULT_COPIES, Waiting};
 use crate::error::TransportError;
+use crate::tap::{Tap, TapReader, TapWriter};
 
 /// Bytes read at a time: enough for many pipelined messages per system call.
 const CHUNK: usize = 64 * 1024;
@@ -74,6 +75,16 @@ impl Link {
                 progress: WriteProgress::default(),
             },
         }
+    }
+
+    /// Shows all traffic to a tap.
+    #[must_use]
+    pub fn with_tap(mut self, tap: &Arc<dyn Tap>) -> Self {
+        let (io, seen) = (self.source.io, Arc::clone(tap));
+        self.source.io = Box::new(TapReader { io, tap: seen });
+        let (io, seen) = (self.sink.io, Arc::clone(tap));
+        self.sink.io = Box::new(TapWriter::new(io, seen));
+        self
     }
 }
 
@@ -291,9 +302,40 @@ impl LineSink {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, duplex, empty};
+    use std::sync::{Arc, Mutex};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, empty, split};
 
     use super::Link;
+    use crate::tap::{Tap, Traffic};
+
+    #[derive(Debug, Default)]
+    struct Seen(Mutex<Vec<String>>);
+
+    impl Tap for Seen {
+        fn record(&self, traffic: Traffic<'_>) {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            crate::lock(&self.0).push(match traffic {
+                Traffic::Written(bytes) => format!("> {}", text(bytes)),
+                Traffic::Read(bytes) => format!("< {}", text(bytes)),
+                Traffic::Response(_) | Traffic::Event(_) => String::from("http"),
+            });
+        }
+    }
+
+    #[tokio::test]
+    async fn tap_sees_both_directions() {
+        let (near, mut far) = duplex(64);
+        let (read, write) = split(near);
+        let seen = Arc::new(Seen::default());
+        let tap: Arc<dyn Tap> = Arc::clone(&seen) as Arc<dyn Tap>;
+        let mut link = Link::new(read, write).with_tap(&tap);
+        link.sink.push("{}");
+        link.sink.flush().await.unwrap();
+        far.write_all(b"noise\n").await.unwrap();
+        assert!(link.source.fill().await.unwrap());
+        assert_eq!(*crate::lock(&seen.0), ["> {}\n", "< noise\n"]);
+    }
 
     /// P1: a cancelled write continues where it stopped.
     #[tokio::test]

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod manifest;
+mod probes;
 mod processes;
 mod search;
 mod tools;
@@ -59,18 +60,24 @@ pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let manifest = Manifest::read(checkout)?;
     let tools = Tools::prepare(checkout, &manifest)?;
     let folder = work_folder(checkout)?;
-    let crowd = Crowd::start(&manifest, &tools, &folder, UNCONFINED)?;
+    let mut crowd = Crowd::start(&manifest, &tools, &folder, UNCONFINED)?;
     let mut findings = Vec::new();
+    let mut negotiated = BTreeMap::new();
     for mode in MODES {
         findings.extend(crowd.run_client(mode)?);
+        negotiated.extend(probes::negotiated(&tools, &folder)?);
         findings.extend(crowd.check_idle());
     }
     let url = crowd.gateway.url();
     findings.extend(search::compare(checkout, &tools, &folder, url)?);
     findings.extend(crowd.stop()?);
+    // The HTTP servers still run.
+    findings.extend(probes::compare(&manifest, &tools, &folder, &negotiated)?);
+    findings.extend(crowd.processes_left("the probes left processes behind"));
+    drop(crowd);
     let sandboxed = Manifest::sandboxed(checkout)?;
     for level in SANDBOXES {
-        let crowd = Crowd::start(&sandboxed, &tools, &folder, level)?;
+        let mut crowd = Crowd::start(&sandboxed, &tools, &folder, level)?;
         report::say(format_args!("sandbox `{level}`:"));
         for mode in MODES {
             let found = crowd.run_client(mode)?;
@@ -209,14 +216,17 @@ impl<'a> Crowd<'a> {
     }
 
     /// Stops the gateway and checks that no process is left.
-    fn stop(mut self) -> Result<Option<String>, Failure> {
+    fn stop(&mut self) -> Result<Option<String>, Failure> {
         let status = self.gateway.terminate(SHUTDOWN_TIMEOUT)?;
         if !status.success() {
             return Ok(Some(format!("the gateway failed ({status})")));
         }
-        Ok(self
-            .marked
-            .gone_within(Duration::ZERO, "the gateway left processes behind"))
+        Ok(self.processes_left("the gateway left processes behind"))
+    }
+
+    /// Returns a finding if a process is left.
+    fn processes_left(&self, trouble: &str) -> Option<String> {
+        self.marked.gone_within(Duration::ZERO, trouble)
     }
 }
 

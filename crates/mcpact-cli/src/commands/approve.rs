@@ -56,7 +56,7 @@ pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
 }
 
 /// Opens the user's approvals; `None` without a state directory.
-pub(super) fn open_approvals() -> Option<Approvals> {
+pub(crate) fn open_approvals() -> Option<Approvals> {
     Some(Approvals::in_file(state_dir()?.join("approvals")))
 }
 
@@ -349,7 +349,7 @@ fn failed(name: &str) -> impl Fn(std::io::Error) -> CliError {
 }
 
 /// Returns whether a person can answer a prompt.
-pub(super) fn is_interactive() -> bool {
+pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 

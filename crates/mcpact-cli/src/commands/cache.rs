@@ -7,16 +7,16 @@ use mcpact_gateway::Cache;
 
 /// Cached facts about servers. The default is empty and not saved.
 #[derive(Debug, Default)]
-pub(super) struct ServerCache {
+pub(crate) struct ServerCache {
     /// The era of each server.
-    pub(super) verdicts: EraCache,
+    pub(crate) verdicts: EraCache,
     /// Server info and lists.
     pub(super) servers: Cache,
 }
 
 impl ServerCache {
     /// Opens the user's cache; with `--no-cache` or without a cache directory it is empty and not saved.
-    pub(super) fn open(no_cache: bool) -> Self {
+    pub(crate) fn open(no_cache: bool) -> Self {
         let cache = (!no_cache).then(Self::in_cache_dir).flatten();
         cache.unwrap_or_default()
     }

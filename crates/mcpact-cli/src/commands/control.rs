@@ -1,11 +1,12 @@
 //! Finds a running gateway and sends it requests over its control socket.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use mcpact_config::{inspect, nearest_config};
 use mcpact_gateway::control::{
-    self, ControlClient, ControlError, ControlFault, ControlReply, ControlRequest,
+    self, ControlClient, ControlError, ControlFault, ControlReply, ControlRequest, Status,
 };
 use mcpact_transport::error::TransportError;
 use mcpact_transport::unix;
@@ -13,6 +14,7 @@ use mcpact_transport::unix;
 use crate::args::GatewaySelector;
 use crate::error::{CliError, control_hint};
 use crate::report;
+use crate::target::is_same_file;
 
 /// Returns the directory of the control sockets of this user's gateways.
 pub(super) fn socket_dir() -> Option<PathBuf> {
@@ -233,4 +235,33 @@ async fn served_config(socket: &Path) -> Result<Option<PathBuf>, ControlError> {
 async fn check_responsive(socket: PathBuf) -> Result<PathBuf, CliError> {
     served_config(&socket).await.map_err(CliError::Control)?;
     Ok(socket)
+}
+
+/// Returns the status of the gateway that serves a config, if one answers soon. `socket` is its configured control
+/// socket.
+pub(crate) async fn gateway_of(config: &Path, socket: Option<PathBuf>) -> Option<Status> {
+    /// A gateway that answers later is not used.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let sockets = match socket {
+        Some(socket) => vec![socket],
+        None => unix::sweep(&socket_dir()?).await.ok()?,
+    };
+    let statuses = sockets.iter().map(|socket| async move {
+        let status = tokio::time::timeout(PATIENCE, status_at(socket)).await;
+        status.ok().flatten()
+    });
+    let mut found = join_all(statuses).await.into_iter().flatten();
+    found.find(|status| {
+        let served = status.gateway.config.as_deref();
+        served.is_some_and(|served| is_same_file(Path::new(served), config))
+    })
+}
+
+async fn status_at(socket: &Path) -> Option<Status> {
+    let request = ControlRequest::Status { server: None };
+    let mut client = ControlClient::connect(socket, &request).await.ok()?;
+    match client.next().await.ok()?? {
+        ControlReply::Status(status) => Some(*status),
+        _ => None,
+    }
 }

@@ -337,7 +337,7 @@ impl Config {
 }
 
 /// The reference server, in this process.
-fn everything() -> Local {
+pub(crate) fn everything() -> Local {
     Local(Arc::new(|| {
         let (ours, theirs) = memory::pair();
         let server = mcpact_everything::server(&Revision::ALL);

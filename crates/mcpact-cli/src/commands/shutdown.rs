@@ -70,7 +70,7 @@ where
 }
 
 /// Waits for a termination signal.
-pub(super) async fn signal() {
+pub(crate) async fn signal() {
     ShutdownSignals::listen().reach(1).await;
 }
 

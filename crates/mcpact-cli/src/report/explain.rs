@@ -2,7 +2,7 @@
 
 use mcpact_engine::capability::Trimmed;
 use mcpact_engine::pact::{IgnoreReason, Pact};
-use mcpact_engine::policy::Profile;
+use mcpact_engine::policy::{Policy, Profile};
 use mcpact_engine::refusal::Refusal;
 use mcpact_engine::version::Chosen;
 use mcpact_spec::{Era, Shape, Side};
@@ -45,7 +45,12 @@ fn agreement(layout: &mut Layout, explanation: &Explanation, pact: &Pact, show_a
     ignored_capabilities(layout, &ignored(pact), show_all);
     shared(layout, pact);
     omitted(layout, explanation, pact);
-    let all = verdicts(pact, &explanation.policy.policy);
+    method_sections(layout, pact, &explanation.policy.policy, show_all);
+}
+
+/// Lists the methods of each kind and direction with their verdicts.
+pub(super) fn method_sections(layout: &mut Layout, pact: &Pact, policy: &Policy, show_all: bool) {
+    let all = verdicts(pact, policy);
     for section in SECTIONS {
         if section.0 != MessageKind::Question || pact.era() == Era::Modern {
             methods(layout, pact, section, &all, show_all);
@@ -143,7 +148,11 @@ fn selection(explanation: &Explanation, pact: &Pact) -> String {
 }
 
 /// Lists the effective capabilities of a side; `experimental` and `extensions` are in [`shared`].
-fn effective_capabilities(layout: &mut Layout, side: Side, all: Vec<EffectiveCapability>) {
+pub(super) fn effective_capabilities(
+    layout: &mut Layout,
+    side: Side,
+    all: Vec<EffectiveCapability>,
+) {
     let all: Vec<EffectiveCapability> = all.into_iter().filter(is_own).collect();
     let title = match side {
         Side::Client => "Client capabilities",
@@ -175,7 +184,7 @@ const fn is_own(one: &EffectiveCapability) -> bool {
     }
 }
 
-fn ignored_capabilities(layout: &mut Layout, all: &[IgnoredCapability], show_all: bool) {
+pub(super) fn ignored_capabilities(layout: &mut Layout, all: &[IgnoredCapability], show_all: bool) {
     if all.is_empty() {
         return;
     }

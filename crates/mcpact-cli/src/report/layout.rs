@@ -117,6 +117,12 @@ impl Layout {
         }
     }
 
+    /// Adds an indented line that does not wrap.
+    pub(super) fn raw(&mut self, indent: usize, text: &str) {
+        let text = Tone::Plain.paint(text);
+        self.line(&format!("{}{text}", " ".repeat(indent)));
+    }
+
     /// Adds an empty line.
     pub(super) fn blank(&mut self) {
         self.line("");

@@ -29,6 +29,7 @@ use url::Url;
 
 use crate::address::shown;
 use crate::error::TransportError;
+use crate::tap::{HttpExchange, Tap, Traffic};
 use connection::{OutgoingRequest, RequestFailure};
 use pool::{Pool, PooledConnection};
 use response::{BodyReader, UnreadResponse};
@@ -83,6 +84,8 @@ pub struct HttpSettings {
     pub connect_retries: u32,
     /// First backoff between connection attempts; it doubles each time, up to two seconds.
     pub retry_pause: Duration,
+    /// Observer of requests and responses.
+    pub tap: Option<Arc<dyn Tap>>,
 }
 
 impl Default for HttpSettings {
@@ -101,6 +104,7 @@ impl Default for HttpSettings {
             unix_socket: None,
             connect_retries: 2,
             retry_pause: Duration::from_millis(100),
+            tap: None,
         }
     }
 }
@@ -243,9 +247,9 @@ impl HttpClient {
         protocol_headers: &HeaderMap,
         message: Bytes,
     ) -> Result<ClientResponse, TransportError> {
-        let spec = RequestSpec::message(protocol_headers, message);
+        let spec = RequestSpec::message(protocol_headers, message.clone());
         let response = self.send(spec, Redirects::Follow).await?;
-        response::read(response, &self.settings).await
+        self.read(&Method::POST, &message, response).await
     }
 
     /// Like [`post`](Self::post), for a message with an effect: it is not sent again if the server redirects it.
@@ -257,9 +261,9 @@ impl HttpClient {
         protocol_headers: &HeaderMap,
         message: Bytes,
     ) -> Result<ClientResponse, TransportError> {
-        let spec = RequestSpec::message(protocol_headers, message);
+        let spec = RequestSpec::message(protocol_headers, message.clone());
         let response = self.send(spec, Redirects::Refuse).await?;
-        response::read(response, &self.settings).await
+        self.read(&Method::POST, &message, response).await
     }
 
     /// Opens an event stream; `last_event_id` resumes one.
@@ -277,7 +281,31 @@ impl HttpClient {
             ..RequestSpec::new(Method::GET, protocol_headers, EVENTS)
         };
         let response = self.send(spec, Redirects::Follow).await?;
-        response::read(response, &self.settings).await
+        self.read(&Method::GET, &[], response).await
+    }
+
+    /// Reads a response and shows it to the tap.
+    async fn read(
+        &self,
+        method: &Method,
+        request: &[u8],
+        response: UnreadResponse,
+    ) -> Result<ClientResponse, TransportError> {
+        let response = response::read(response, &self.settings).await?;
+        if let Some(tap) = &self.settings.tap {
+            tap.record(Traffic::Response(HttpExchange {
+                method,
+                request,
+                status: response.status,
+                headers: &response.headers,
+                body: match &response.body {
+                    ClientResponseBody::Empty | ClientResponseBody::Events(_) => &[],
+                    ClientResponseBody::Json(bytes) => bytes,
+                    ClientResponseBody::Other(text) => text.as_bytes(),
+                },
+            }));
+        }
+        Ok(response)
     }
 
     /// Ends the session named in the headers and returns the status.

@@ -1,6 +1,7 @@
 //! Responses received by the client.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::pool::PooledConnection;
 use super::{EVENTS, HttpSettings, JSON};
 use crate::budget::{Charge, FREE, MemoryBudget, RESULT_COPIES, Waiting};
 use crate::error::TransportError;
+use crate::tap::{Tap, Traffic};
 use crate::within::within;
 
 /// Operation named in timeouts.
@@ -185,6 +187,7 @@ pub struct EventStream {
     idle: Duration,
     is_open: bool,
     charge: ReadCharge,
+    tap: Option<Arc<dyn Tap>>,
 }
 
 impl EventStream {
@@ -195,6 +198,7 @@ impl EventStream {
             idle: settings.stream_idle_timeout,
             is_open: true,
             charge: ReadCharge::new(),
+            tap: settings.tap.clone(),
         }
     }
 
@@ -221,7 +225,12 @@ impl EventStream {
         loop {
             match self.reader.next_event() {
                 // The charge of a large event ends with the next call, unless the owner takes it.
-                Some(Ok(event)) => return Some(Ok(event)),
+                Some(Ok(event)) => {
+                    if let Some(tap) = &self.tap {
+                        tap.record(Traffic::Event(&event.data));
+                    }
+                    return Some(Ok(event));
+                }
                 Some(Err(EventError::TooLong { limit })) => {
                     return Some(Err(TransportError::TooLarge { limit }));
                 }

@@ -10,11 +10,12 @@ use std::{fmt, io};
 use tokio::process::Command;
 
 use super::guard::{Guard, pass_args};
-use super::launch_problem::LaunchProblem;
+use super::launch_problem::{LaunchProblem, is_executable};
 use super::masks::Masks;
 use super::process::{Child, Role};
 use super::tail::{StderrSink, Tail};
 use crate::error::TransportError;
+use crate::tap::Tap;
 
 /// Environment variables that a child inherits; it sees no others unless they are set for it.
 pub const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TERM"];
@@ -53,6 +54,8 @@ pub struct ChildCommand {
     pub stderr_sink: Option<StderrSink>,
     /// Check right before and right after the start.
     pub start_check: Option<StartCheck>,
+    /// Observer of standard input and output.
+    pub tap: Option<Arc<dyn Tap>>,
 }
 
 /// Check of the files that a child runs. If it fails, the child is not started, or killed.
@@ -91,6 +94,7 @@ impl ChildCommand {
             guard: None,
             stderr_sink: None,
             start_check: None,
+            tap: None,
         }
     }
 
@@ -155,16 +159,32 @@ impl ChildCommand {
         places.map(|place| folder(place).join(program)).collect()
     }
 
+    /// Returns the problem that prevents the program from starting, without starting it.
+    #[must_use]
+    pub fn launch_problem(&self) -> Option<LaunchProblem> {
+        let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
+        let no_cwd = cwd.map(|cwd| LaunchProblem::Cwd(cwd.display().to_string()));
+        no_cwd.or_else(|| LaunchProblem::at(&self.places()))
+    }
+
+    /// Returns the path of the program that would be started.
+    #[must_use]
+    pub fn found(&self) -> Option<PathBuf> {
+        let is_program = |place: &PathBuf| {
+            let file = place.metadata();
+            file.is_ok_and(|file| is_executable(&file))
+        };
+        self.places().into_iter().find(is_program)
+    }
+
     fn via(&self) -> Option<OsString> {
         let own = self.via.as_deref().map(OsString::from);
         own.or_else(|| std::env::var_os(VIA_VARIABLE))
     }
 
     fn start(&self) -> io::Result<Child> {
-        let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
-        let no_cwd = cwd.map(|cwd| LaunchProblem::Cwd(cwd.display().to_string()));
         // Checked here because a guard would start anyway and fail only later.
-        if let Some(launch_problem) = no_cwd.or_else(|| LaunchProblem::at(&self.places())) {
+        if let Some(launch_problem) = self.launch_problem() {
             return Err(io::Error::other(launch_problem));
         }
         self.start_check.as_ref().map_or(Ok(()), StartCheck::run)?;
@@ -195,7 +215,10 @@ impl ChildCommand {
             command.current_dir(cwd);
         }
         let tail = Tail::new(self.stderr_limit, Masks::of(self), self.stderr_sink.clone());
-        let child = Child::start(&self.name, command, leader, tail)?;
+        let mut child = Child::start(&self.name, command, leader, tail)?;
+        if let Some(tap) = &self.tap {
+            child.link = child.link.with_tap(tap);
+        }
         // Dropping the child kills it.
         self.start_check.as_ref().map_or(Ok(()), StartCheck::run)?;
         Ok(child)

@@ -1,0 +1,59 @@
+//! Findings about a config file.
+
+use std::path::Path;
+
+use mcpact_config::{ReadOutcome, Severity, Source};
+
+use super::{Finding, Subject};
+
+/// Examines a config file: its problems and permissions.
+pub(crate) fn examine(file: &Path, source: &Source, outcome: &ReadOutcome) -> Vec<Finding> {
+    let mut findings = vec![permissions(file)];
+    for problem in &outcome.problems {
+        let line = source.position(problem.span.start).line;
+        let text = format!("line {line}: {}", problem.message);
+        let remedy = problem.remedy.clone();
+        let remedy = remedy.unwrap_or_else(|| String::from("run `mcpact check` to see the line"));
+        match problem.severity {
+            Severity::Note => {}
+            Severity::Warning => findings.push(Finding::warning(Subject::Config, text, remedy)),
+            Severity::Error => findings.push(Finding::problem(Subject::Config, text, remedy)),
+        }
+    }
+    if findings
+        .iter()
+        .all(|finding| finding.subject != Subject::Config)
+    {
+        findings.push(Finding::ok(Subject::Config, "valid"));
+    }
+    findings
+}
+
+/// Other users who can write the file can choose what is started.
+#[cfg(unix)]
+fn permissions(file: &Path) -> Finding {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mode = std::fs::metadata(file).map(|found| found.permissions().mode() & 0o777);
+    match mode {
+        Ok(mode) if mode & 0o022 != 0 => Finding::problem(
+            Subject::Permissions,
+            format!("other users can write the file (mode {mode:o})"),
+            format!("run `chmod go-w {}`", file.display()),
+        ),
+        Ok(mode) => Finding::ok(
+            Subject::Permissions,
+            format!("only you can write the file (mode {mode:o})"),
+        ),
+        Err(error) => Finding::warning(
+            Subject::Permissions,
+            format!("the permissions are unknown: {error}"),
+            "check that the file exists",
+        ),
+    }
+}
+
+#[cfg(not(unix))]
+fn permissions(_: &Path) -> Finding {
+    Finding::ok(Subject::Permissions, "not checked on this system")
+}
