@@ -3,6 +3,7 @@
 mod config;
 #[cfg(unix)]
 mod control;
+mod install;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use mcpact_config::{host_problem, origin_problem, user_id};
 pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
+pub(crate) use self::install::{AddArgs, InstallArgs, RemoveArgs};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -120,6 +122,15 @@ pub(crate) enum Command {
     /// Create a config from the configs of other MCP clients
     #[command(after_help = config::IMPORT_DETAILS)]
     Import(ImportArgs),
+    /// Add mcpact to the config of an MCP client
+    #[command(after_help = install::INSTALL_DETAILS)]
+    Install(InstallArgs),
+    /// Add a server to mcpact.toml
+    #[command(after_help = install::ADD_DETAILS)]
+    Add(AddArgs),
+    /// Remove a server from mcpact.toml
+    #[command(after_help = install::REMOVE_DETAILS)]
+    Remove(RemoveArgs),
     /// Review and approve what a config starts and sends
     #[command(after_help = config::APPROVE_DETAILS)]
     Approve(ApproveArgs),

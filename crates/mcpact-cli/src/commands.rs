@@ -1,17 +1,20 @@
 //! Subcommands, one file each.
 
+mod add;
 mod approve;
 mod bridge;
 mod cache;
 mod check;
 #[cfg(unix)]
 mod control;
+mod edit;
 mod everything;
 mod explain;
 #[cfg(target_os = "linux")]
 mod guard;
 mod http;
 mod import;
+mod install;
 #[cfg(unix)]
 mod logs;
 mod pin;
@@ -56,6 +59,9 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         Command::Bridge(args) => bridge::run(args),
         Command::Check(args) => check::run(args),
         Command::Import(args) => import::run(args),
+        Command::Install(args) => install::run(args),
+        Command::Add(args) => add::run(args),
+        Command::Remove(args) => add::remove(args),
         Command::Approve(args) => approve::run(args),
         Command::Schema => report::print(&json_schema()).map(|()| Exit::Ok),
         #[cfg(target_os = "linux")]

@@ -1,5 +1,7 @@
 //! Errors of commands, with exit code and hints.
 
+mod edit;
+
 use std::path::PathBuf;
 
 use mcpact::server::ListenAddress;
@@ -8,6 +10,8 @@ use mcpact_gateway::StartLoop;
 use mcpact_transport::error::TransportError;
 
 use crate::document::{DocumentFault, Source};
+
+pub(crate) use self::edit::EditError;
 
 #[cfg(unix)]
 use mcpact_gateway::control::ControlError;
@@ -137,6 +141,9 @@ pub(crate) enum CliError {
         #[source]
         source: std::io::Error,
     },
+    /// A config cannot be edited.
+    #[error(transparent)]
+    Edit(#[from] EditError),
     /// A token cannot be read or is too weak.
     #[error("cannot use the token in {origin}: {reason}")]
     Token { origin: String, reason: String },
@@ -358,6 +365,7 @@ impl CliError {
                 "or create a config from other clients: `mcpact import`",
             ),
             Self::StartLoop { source, .. } => vec![source.remedy()],
+            Self::Edit(error) => error.hints(),
             Self::UnknownMark { .. } => {
                 one("run `mcpact approve` to see the items that need approval")
             }

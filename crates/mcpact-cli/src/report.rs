@@ -6,6 +6,7 @@
 pub(crate) mod approvals;
 mod explain;
 mod explain_json;
+pub(crate) mod installs;
 mod layout;
 pub(crate) mod log;
 #[cfg(unix)]
