@@ -1,6 +1,5 @@
 //! `mcpact install`: entries in the configs of clients, and their removal.
 #![cfg(target_os = "linux")]
-#![expect(clippy::print_stderr, reason = "a skipped test is visible")]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 use std::fs::{self, Permissions};

@@ -790,7 +790,8 @@ mod tests {
             paths("zed"),
             [
                 PathBuf::from("/p/.zed/settings.json"),
-                PathBuf::from("/c/zed/settings.json")
+                PathBuf::from("/c/zed/settings.json"),
+                PathBuf::from("/h/AppData/Roaming/Zed/settings.json")
             ]
         );
         assert!(Client::named("nope").is_none());

@@ -50,8 +50,8 @@ pub use edit::{Edited, Entry, EntryChange, EntryValue, entry_names, remove_entry
 pub use expand::{OnMissing, expand_text};
 pub use hosts::{AllowHostsSource, host_problem, missing_host_warning, origin_problem};
 pub use load::{
-    CatalogError, LoadedConfig, inspect, load, load_with, nearest_config, outline, read_config_text,
-    read_source,
+    CatalogError, LoadedConfig, inspect, load, load_with, nearest_config, outline,
+    read_config_text, read_source,
 };
 pub(crate) use local_host::is_writable_by_all;
 pub use local_host::{

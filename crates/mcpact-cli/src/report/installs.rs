@@ -86,7 +86,8 @@ pub(crate) fn diff(file: &Path, before: Option<&str>, after: &str) -> String {
             Some(b'@') => Tone::Hint,
             _ => Tone::Plain,
         };
-        let _ = writeln!(out, "{}", tone.paint(line));
+        let parts: Vec<String> = line.split('\t').map(|part| tone.paint(part)).collect();
+        let _ = writeln!(out, "{}", parts.join("\t"));
     }
     for_stream(out, &std::io::stdout())
 }

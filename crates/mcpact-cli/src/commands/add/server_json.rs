@@ -347,7 +347,7 @@ mod tests {
     fn other_files_are_refused() {
         for (text, expected) in [
             ("{", "invalid JSON"),
-            ("[]", "invalid JSON"),
+            ("1", "invalid JSON"),
             ("{}", "no package of npm or PyPI"),
             (
                 r#"{"packages": [{"registryType": "oci", "identifier": "a"}]}"#,
