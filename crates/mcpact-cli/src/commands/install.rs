@@ -72,7 +72,7 @@ pub(super) fn run(args: &InstallArgs) -> Result<Exit, CliError> {
         out.push_str(&format!("backup: {}\n", backup.display()));
     }
     report::print(&out)?;
-    gateway.print_next_steps(client, is_changed);
+    gateway.print_next_steps(client, args, is_changed);
     Ok(Exit::Ok)
 }
 
@@ -241,7 +241,7 @@ impl Gateway {
     }
 
     /// Prints what is left to do.
-    fn print_next_steps(&self, client: &InstallClient, is_changed: bool) {
+    fn print_next_steps(&self, client: &InstallClient, args: &InstallArgs, is_changed: bool) {
         let title = client.title;
         let is_served_by_client = matches!(self.endpoint(None), Ok(Endpoint::Config(_)) | Err(_));
         if let (Some(TokenSource::Variable(name)), false) = (&self.token, is_served_by_client) {
@@ -252,15 +252,13 @@ impl Gateway {
         if !is_changed {
             return;
         }
-        let config = self.file.as_ref();
+        let config = args.config.as_ref();
         let config =
             config.map_or_else(String::new, |file| format!(" --config {}", file.display()));
-        match is_served_by_client {
-            true => report::hint(&format!("restart {title}, which starts the gateway")),
-            false => report::hint(&format!(
-                "start the gateway with `mcpact serve{config}`, then restart {title}"
-            )),
-        }
+        report::hint(&match is_served_by_client {
+            true => format!("restart {title}, which starts the gateway"),
+            false => format!("start the gateway with `mcpact serve{config}`, and restart {title}"),
+        });
     }
 }
 
