@@ -236,6 +236,18 @@ fn invalid_results_are_not_written() {
     }
 }
 
+/// Secrets need not be available where a config is edited.
+#[test]
+fn config_with_missing_variables_and_files_is_edited() {
+    let config = "[gateway]\ntoken = \"${UNSET_TOKEN}\"\nallow_users = [\"root\"]\n\n[servers.a]\ncommand = \"a\"\nenv_file = \"missing.env\"\nenv = { K = \"${file:missing}\" }\n\n[servers.b]\nurl = \"${UNSET_URL}\"\n";
+    let project = Project::new();
+    project.write("mcpact.toml", config);
+    project.done(&["add", "new", "npm:a", "--env", "UNSET_KEY"]);
+    assert!(project.config().starts_with(config), "{}", project.config());
+    project.done(&["remove", "new"]);
+    assert_eq!(project.config(), config);
+}
+
 #[test]
 fn read_only_config_stays_as_it_is() {
     let project = Project::new();

@@ -532,6 +532,35 @@ fn token_files_are_written_as_references() {
     }
 }
 
+/// The command of an entry starts a gateway with the servers of the config.
+#[test]
+fn installed_command_serves_the_config() {
+    const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let home = Home::new();
+    let config = "[gateway]\nlisten = \"127.0.0.1:0\"\n[servers.demo]\nbuiltin = \"everything\"\n";
+    home.write("mcpact.toml", config);
+    home.done(&["claude-desktop"]);
+    let written = home.read(".config/Claude/claude_desktop_config.json");
+    let written: serde_json::Value = serde_json::from_str(&written).unwrap();
+    let entry = &written["mcpServers"]["mcpact"];
+    let args = entry["args"].as_array().unwrap();
+    let args = args.iter().map(|arg| arg.as_str().unwrap());
+    let requests = home.write("requests", &format!("{LIST}\n"));
+    let output = Command::new(entry["command"].as_str().unwrap())
+        .args(args)
+        .env_clear()
+        .env("HOME", home.0.path())
+        .current_dir("/")
+        .stdin(fs::File::open(requests).unwrap())
+        .output()
+        .unwrap();
+    assert!(
+        text(&output.stdout).contains("demo__echo"),
+        "{}",
+        seen(&output)
+    );
+}
+
 /// A gateway must not serve its own entries.
 #[test]
 fn config_of_the_gateway_is_not_edited() {

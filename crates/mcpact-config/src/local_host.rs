@@ -279,8 +279,16 @@ impl HostEnvironment for Placeholders<'_> {
         self.0.exists(path)
     }
 
+    fn readable_by_all(&self, path: &Path) -> bool {
+        self.0.readable_by_all(path)
+    }
+
     fn writable_by_all(&self, path: &str) -> Option<String> {
         self.0.writable_by_all(path)
+    }
+
+    fn user_id(&self, user: &str) -> Option<u32> {
+        self.0.user_id(user)
     }
 
     fn program(&self, lookup: &ProgramLookup<'_>) -> ProgramFacts {
