@@ -154,11 +154,8 @@ pub const INSTALL_CLIENTS: &[InstallClient] = &[
         servers: MCP_SERVERS,
         file: "mcp_config.json",
         folder_variable: None,
-        http: http(
-            &[],
-            "serverUrl",
-            variable_or_file("Bearer ${env:*}", "Bearer ${file:*}"),
-        ),
+        // A line end of a token file would become part of the header.
+        http: http(&[], "serverUrl", variable("Bearer ${env:*}")),
         stdio: stdio(&[], false),
     },
     InstallClient {
@@ -611,7 +608,7 @@ mod tests {
             (
                 "windsurf",
                 Some(r#""Authorization": "Bearer ${env:GATEWAY_TOKEN}""#),
-                r#""Authorization": "Bearer ${file:/run/token}""#,
+                bridge,
             ),
             ("zed", Some(r#""--bearer", "env:GATEWAY_TOKEN""#), bridge),
             (

@@ -46,7 +46,7 @@ pub(super) fn run(args: &AddArgs) -> Result<Exit, CliError> {
         let name = name.to_string();
         return Err(EditError::ServerExists { name, file }.into());
     }
-    // Checked first: questions about a broken config are in vain.
+    // After the checks of the name, so that no answer is lost.
     server.ask_for_variables()?;
     let entry = server.entry();
     let edited = set_entry(&path, text, &[SERVERS], name.as_str(), &entry)

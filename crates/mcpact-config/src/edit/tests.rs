@@ -77,7 +77,7 @@ fn entry_is_added_in_the_style_of_the_file() {
     }
 }
 
-/// Only the value is replaced. Members that somebody added to an entry do not count as a difference.
+/// Only the value is replaced. Members added to an entry by the user do not count as a difference.
 #[test]
 fn other_entry_of_the_name_is_replaced() {
     let text = "{\n  \"mcpServers\": {\n    \"mcpact\": /* old */ { \"command\": \"x\" }, // mine\n    \"b\": 1\n  }\n}";
