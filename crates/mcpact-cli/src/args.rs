@@ -5,6 +5,7 @@ mod config;
 #[cfg(unix)]
 mod control;
 mod generated;
+mod install;
 mod probe;
 mod target;
 
@@ -22,6 +23,7 @@ pub(crate) use self::config::{ApproveArgs, CheckArgs, ImportArgs};
 #[cfg(unix)]
 pub(crate) use self::control::{GatewaySelector, LogsArgs, ReloadArgs, StatusArgs};
 pub(crate) use self::generated::{CompletionsArgs, ManArgs};
+pub(crate) use self::install::{AddArgs, InstallArgs, RemoveArgs};
 pub(crate) use self::probe::{DoctorArgs, ProbeArgs};
 pub(crate) use self::target::{ConnectArgs, TargetArgs};
 
@@ -156,6 +158,15 @@ pub(crate) enum Command {
     /// Create a config from the configs of other MCP clients
     #[command(after_help = config::IMPORT_DETAILS)]
     Import(ImportArgs),
+    /// Add mcpact to the config of an MCP client
+    #[command(after_help = install::INSTALL_DETAILS)]
+    Install(InstallArgs),
+    /// Add a server to mcpact.toml
+    #[command(after_help = install::ADD_DETAILS)]
+    Add(AddArgs),
+    /// Remove a server from mcpact.toml
+    #[command(after_help = install::REMOVE_DETAILS)]
+    Remove(RemoveArgs),
     /// Review and approve what a config starts and sends
     #[command(after_help = config::APPROVE_DETAILS)]
     Approve(ApproveArgs),

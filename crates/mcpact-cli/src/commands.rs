@@ -1,5 +1,6 @@
 //! Subcommands, one file each.
 
+mod add;
 pub(crate) mod approve;
 mod bridge;
 pub(crate) mod cache;
@@ -9,12 +10,14 @@ mod completions;
 #[cfg(unix)]
 pub(crate) mod control;
 mod doctor;
+mod edit;
 mod everything;
 mod explain;
 #[cfg(target_os = "linux")]
 mod guard;
 mod http;
 mod import;
+mod install;
 mod items;
 #[cfg(unix)]
 mod logs;
@@ -74,6 +77,9 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         Command::Tasks(args) => tasks::run(args),
         Command::Check(args) => check::run(args),
         Command::Import(args) => import::run(args),
+        Command::Install(args) => install::run(args),
+        Command::Add(args) => add::run(args),
+        Command::Remove(args) => add::remove(args),
         Command::Approve(args) => approve::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

@@ -1,5 +1,7 @@
 //! Errors of commands, with exit code and hints.
 
+mod edit;
+
 use std::path::PathBuf;
 
 use mcpact::server::ListenAddress;
@@ -10,6 +12,8 @@ use mcpact_transport::error::TransportError;
 use crate::client::ClientFailure;
 use crate::document::{DocumentFault, Source};
 use crate::target::TargetError;
+
+pub(crate) use self::edit::EditError;
 
 #[cfg(unix)]
 use mcpact_gateway::control::ControlError;
@@ -139,6 +143,9 @@ pub(crate) enum CliError {
         #[source]
         source: std::io::Error,
     },
+    /// A config cannot be edited.
+    #[error(transparent)]
+    Edit(#[from] EditError),
     /// A token cannot be read or is too weak.
     #[error("cannot use the token in {origin}: {reason}")]
     Token { origin: String, reason: String },
@@ -355,6 +362,7 @@ impl CliError {
                 "or create a config from other clients: `mcpact import`",
             ),
             Self::StartLoop { source, .. } => vec![source.remedy()],
+            Self::Edit(error) => error.hints(),
             Self::UnknownMark { .. } => {
                 one("run `mcpact approve` to see the items that need approval")
             }

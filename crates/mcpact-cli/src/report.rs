@@ -9,6 +9,7 @@ pub(crate) mod content;
 pub(crate) mod doctor;
 mod explain;
 mod explain_json;
+pub(crate) mod installs;
 pub(crate) mod items;
 mod layout;
 pub(crate) mod log;

@@ -61,7 +61,11 @@ pub const CLIENTS: &[Client] = &[
     client("windsurf", &["~/.codeium/windsurf/mcp_config.json"]),
     client(
         "zed",
-        &["./.zed/settings.json", "~/.config/zed/settings.json"],
+        &[
+            "./.zed/settings.json",
+            "~/.config/zed/settings.json",
+            "~/AppData/Roaming/Zed/settings.json",
+        ],
     ),
     client("codex", &["./.codex/config.toml", "~/.codex/config.toml"]),
     client(
@@ -77,6 +81,14 @@ pub const CLIENTS: &[Client] = &[
             "~/.config/opencode/opencode.jsonc",
         ],
     ),
+    client(
+        "cline",
+        &[
+            "~/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            "~/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            "~/AppData/Roaming/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        ],
+    ),
     client("goose", &["~/.config/goose/config.yaml"]),
     client(
         "continue",
@@ -89,6 +101,11 @@ impl Client {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// Config paths by precedence, as in [`CLIENTS`].
+    pub(super) const fn files(&self) -> &'static [&'static str] {
+        self.files
     }
 
     /// Possible config paths. A path that ends with `*` stands for every file of its folder.
@@ -109,7 +126,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    fn path(&self, file: &str) -> PathBuf {
+    pub(super) fn path(&self, file: &str) -> PathBuf {
         let starts = [
             ("~/.config/", &self.configs),
             ("~/", &self.home),
@@ -773,7 +790,8 @@ mod tests {
             paths("zed"),
             [
                 PathBuf::from("/p/.zed/settings.json"),
-                PathBuf::from("/c/zed/settings.json")
+                PathBuf::from("/c/zed/settings.json"),
+                PathBuf::from("/h/AppData/Roaming/Zed/settings.json")
             ]
         );
         assert!(Client::named("nope").is_none());

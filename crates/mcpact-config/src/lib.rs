@@ -11,11 +11,13 @@
 mod approvals;
 mod config;
 mod config_watcher;
+mod edit;
 mod expand;
 mod fields;
 mod foreign;
 mod hosts;
 pub mod import;
+pub mod install;
 pub mod keys;
 mod launch;
 mod load;
@@ -44,9 +46,13 @@ pub use config::{
     ShellRule, Stage, Strategy, ToolFilter, ToolListing, ToolMode, UrlLaunch,
 };
 pub use config_watcher::{ConfigDigest, ConfigWatcher};
+pub use edit::{Edited, Entry, EntryChange, EntryValue, entry_names, remove_entry, set_entry};
 pub use expand::{OnMissing, expand_text};
 pub use hosts::{AllowHostsSource, host_problem, missing_host_warning, origin_problem};
-pub use load::{CatalogError, LoadedConfig, inspect, load, load_with, nearest_config, read_source};
+pub use load::{
+    CatalogError, LoadedConfig, inspect, load, load_with, nearest_config, outline,
+    read_config_text, read_source,
+};
 pub(crate) use local_host::is_writable_by_all;
 pub use local_host::{
     HostEnvironment, LocalHost, ProgramFacts, ProgramLookup, is_readable_by_all, read_small,

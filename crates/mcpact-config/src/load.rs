@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Catalog;
-use super::local_host::{LocalHost, is_writable_by_all, read_text};
+use super::local_host::{LocalHost, Placeholders, is_writable_by_all, read_text};
 use super::policy_settings::PolicySettings;
 use super::problem::{Problem, Severity};
 use super::read::{ReadOutcome, read_with};
@@ -64,6 +64,30 @@ pub struct LoadedConfig {
 pub fn read_source(path: &Path) -> Result<Source, CatalogError> {
     let text = read_text(path, MAX_BYTES).map_err(|source| unreadable(path, source))?;
     Ok(Source::new(path.display().to_string(), text))
+}
+
+/// Reads the text of a config as it is, with its byte order mark.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_config_text(path: &Path) -> Result<String, CatalogError> {
+    read_text(path, MAX_BYTES).map_err(|source| unreadable(path, source))
+}
+
+/// Validates a text as the content of a config file. A variable or file that is missing counts as set, so that a config
+/// can be edited where its secrets are not available.
+///
+/// # Errors
+/// The config is invalid. The error lists all problems.
+pub fn outline(path: &Path, text: &str) -> Result<Catalog, CatalogError> {
+    let source = Source::new(path.display().to_string(), text);
+    let host = LocalHost::around(path).map_err(|source| unreadable(path, source))?;
+    let outcome = read_with(&source, &Placeholders(&host), &PolicySettings::default());
+    let problems = outcome.problems;
+    outcome.catalog.ok_or_else(|| CatalogError::Refused {
+        source_text: Box::new(source),
+        problems,
+    })
 }
 
 fn unreadable(path: &Path, source: io::Error) -> CatalogError {

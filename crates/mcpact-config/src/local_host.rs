@@ -250,6 +250,52 @@ pub(crate) fn is_writable_by_all(_: &Path) -> bool {
     false
 }
 
+/// A host on which every variable and file has a value.
+pub(super) struct Placeholders<'a>(pub(super) &'a LocalHost);
+
+/// Value of missing variables and files. It is valid as a URL, as a token and as the line of an `env_file`.
+const PLACEHOLDER: &str = "https://placeholder.invalid/?name=value";
+
+impl HostEnvironment for Placeholders<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = self.0.variable(name);
+        value.or_else(|| Some(PLACEHOLDER.to_owned()))
+    }
+
+    fn folder(&self) -> String {
+        self.0.folder()
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        let text = self.0.file(path);
+        text.or_else(|_| Ok(PLACEHOLDER.to_owned()))
+    }
+
+    fn has_folder(&self, path: &str) -> bool {
+        self.0.has_folder(path)
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.0.exists(path)
+    }
+
+    fn readable_by_all(&self, path: &Path) -> bool {
+        self.0.readable_by_all(path)
+    }
+
+    fn writable_by_all(&self, path: &str) -> Option<String> {
+        self.0.writable_by_all(path)
+    }
+
+    fn user_id(&self, user: &str) -> Option<u32> {
+        self.0.user_id(user)
+    }
+
+    fn program(&self, lookup: &ProgramLookup<'_>) -> ProgramFacts {
+        self.0.program(lookup)
+    }
+}
+
 /// Access to the host on which a config is read: variables, files and programs.
 pub trait HostEnvironment {
     /// Value of an environment variable, if it is set and valid UTF-8.

@@ -91,6 +91,12 @@ impl Digest {
     }
 }
 
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 /// Digest of a list of parts.
 #[derive(Default)]
 pub(super) struct PartsDigest(Sha256);

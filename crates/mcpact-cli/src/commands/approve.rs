@@ -65,7 +65,8 @@ pub(super) fn tool_pins_dir() -> Option<PathBuf> {
     Some(state_dir()?.join("tools"))
 }
 
-fn state_dir() -> Option<PathBuf> {
+/// Returns the directory of approvals, tool pins and installs; `None` without a home.
+pub(super) fn state_dir() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let state = var("XDG_STATE_HOME").or_else(|| Some(var("HOME")?.join(".local/state")));
     Some(state?.join("mcpact"))

@@ -91,7 +91,8 @@ fn is_error(problem: &Problem) -> bool {
     problem.severity == Severity::Error
 }
 
-fn folders() -> Result<Folders, CliError> {
+/// Returns the base folders of config paths.
+pub(super) fn folders() -> Result<Folders, CliError> {
     let project = std::env::current_dir().map_err(CliError::CurrentDir)?;
     let home = std::env::home_dir().unwrap_or_else(|| project.clone());
     let configs = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -182,7 +183,7 @@ fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliEr
 }
 
 /// Writes a file atomically, readable only by its owner.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let whole = std::path::absolute(path)?;
     let mut file = NamedTempFile::new_in(whole.parent().unwrap_or(&whole))?;
     file.write_all(text.as_bytes())?;

@@ -183,7 +183,7 @@ fn program_name(host: &LocalHost) -> String {
 }
 
 /// Returns how a client refers to the token, if one is required.
-fn token_reference(gateway: &GatewayConfig, host: &LocalHost) -> Option<TokenReference> {
+pub(super) fn token_reference(gateway: &GatewayConfig, host: &LocalHost) -> Option<TokenReference> {
     if !gateway.requires_token() {
         return None;
     }

@@ -24,9 +24,9 @@ pub(crate) struct ClientSetup {
 #[derive(Clone, Debug)]
 pub(crate) struct TokenReference {
     /// Environment variable, for any client.
-    variable: String,
+    pub(crate) variable: String,
     /// Token file, if the config uses one; `mcpact bridge` can read it.
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl TokenReference {
