@@ -102,7 +102,8 @@ const fn describe(warning: UrlWarning) -> &'static str {
 
 fn introduce(server: &str, message: &str) {
     let title = Tone::Name.paint(&format!("`{}` asks:", in_one_line(server)));
-    let message = printable_lines(message);
+    // Further lines are indented, so that they cannot pass for lines of this program.
+    let message = printable_lines(message).replace('\n', "\n  ");
     eprint(&for_stream(
         format!("{title} {message}\n"),
         &std::io::stderr(),
