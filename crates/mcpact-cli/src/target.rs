@@ -218,6 +218,7 @@ fn at_endpoint(given: &str, settings: HttpSettings) -> Result<Target, CliError> 
 
 /// Resolves a server of the given or nearest config: at the running gateway of this config, or directly.
 async fn configured(given: &str, args: &ConnectArgs) -> Result<ResolvedTarget, CliError> {
+    let given_era = args.era.as_deref().map(era_mode).transpose()?;
     let file = config_file(given, args)?;
     let catalog = load(&file)?.catalog;
     let mut servers = catalog.servers.iter();
@@ -252,12 +253,11 @@ async fn configured(given: &str, args: &ConnectArgs) -> Result<ResolvedTarget, C
             (directly(&configured, start_check)?, configured.config.era)
         }
     };
-    let era = args.era.as_deref().map_or(Ok(default_era), era_mode)?;
     Ok(ResolvedTarget {
         label: name.to_string(),
         target,
         masks: Masks::new(secrets),
-        era,
+        era: given_era.unwrap_or(default_era),
         configured: Some(configured),
     })
 }

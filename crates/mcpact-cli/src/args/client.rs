@@ -13,7 +13,7 @@ macro_rules! exit_codes {
         "
 Exit codes:
   0  success
-  1  unexpected error, or interrupted
+  1  unexpected error
   2  usage or config error
   3  authentication needed
   4  server unreachable or timed out

@@ -49,7 +49,10 @@ pub(crate) enum ArgumentError {
     #[error("missing required {}: {}", if .names.len() == 1 { "argument" } else { "arguments" }, quoted(.names))]
     Missing { names: Vec<String>, usage: String },
     /// A value violates the schema.
-    #[error("argument `{path}`: {reason}")]
+    #[error("{}: {reason}", match .path.as_str() {
+        "" => String::from("invalid arguments"),
+        path => format!("argument `{path}`"),
+    })]
     Invalid { path: String, reason: String },
 }
 

@@ -134,9 +134,11 @@ impl Peer {
 
     fn describe_rpc(&self, error: &RpcError) -> (String, Option<String>, Exit) {
         let server = &self.label;
+        let lines: Vec<&str> = error.message.lines().collect();
         let message = format!(
             "`{server}` returned error {}: {}",
-            error.code, error.message
+            error.code,
+            lines.join(" | ")
         );
         let data = error
             .data

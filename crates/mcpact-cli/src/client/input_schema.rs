@@ -90,9 +90,9 @@ pub(super) fn resolved<'s>(mut schema: &'s Value, root: &'s Value) -> &'s Value 
 /// Returns the types that a schema allows; empty if it allows any or does not say.
 pub(super) fn kinds(schema: &Value, root: &Value) -> Vec<Kind> {
     let mut found = Vec::new();
-    let mut open = vec![schema];
+    let mut schemas = vec![schema];
     let mut searched = 0;
-    while let Some(schema) = open.pop()
+    while let Some(schema) = schemas.get(searched)
         && searched < MAX_ALTERNATIVES
     {
         searched += 1;
@@ -104,7 +104,7 @@ pub(super) fn kinds(schema: &Value, root: &Value) -> Vec<Kind> {
         }
         let alternatives = ["anyOf", "oneOf", "allOf"].map(|keyword| schema[keyword].as_array());
         let alternatives = alternatives.into_iter().flatten().flatten();
-        open.extend(alternatives.take(MAX_ALTERNATIVES));
+        schemas.extend(alternatives.take(MAX_ALTERNATIVES));
     }
     found
 }

@@ -22,11 +22,13 @@ pub(super) struct Questions {
     open: watch::Sender<usize>,
     turn: tokio::sync::Mutex<()>,
     failed: mpsc::Sender<ClientFailure>,
+    #[cfg(unix)]
+    modes: Option<ask::TerminalModes>,
 }
 
 #[derive(Debug)]
 enum Source {
-    File(PathBuf, Mutex<Answers>),
+    File(PathBuf, Box<Mutex<Answers>>),
     Terminal,
     None,
 }
@@ -59,7 +61,7 @@ impl Questions {
                     path: path.to_owned(),
                     reason,
                 })?;
-                Source::File(path.to_owned(), Mutex::new(answers))
+                Source::File(path.to_owned(), Box::new(Mutex::new(answers)))
             }
             None if is_interactive() => Source::Terminal,
             None => Source::None,
@@ -71,7 +73,19 @@ impl Questions {
             open: watch::Sender::new(0),
             turn: tokio::sync::Mutex::new(()),
             failed,
+            #[cfg(unix)]
+            modes: ask::TerminalModes::read(),
         })
+    }
+
+    /// Restores the terminal: a prompt may still wait for a key.
+    pub(super) fn end(&self) {
+        #[cfg(unix)]
+        if matches!(self.source, Source::Terminal)
+            && let Some(modes) = &self.modes
+        {
+            modes.restore();
+        }
     }
 
     /// Restarts the timeout.

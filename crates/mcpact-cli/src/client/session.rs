@@ -1,6 +1,6 @@
 //! Connection to one server for the duration of a command.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -91,6 +91,7 @@ pub(crate) async fn run<T>(
     }
     // Dropping a request has queued its cancellation.
     let _ = tokio::time::timeout(CLOSE_LIMIT, session.client.clone().close()).await;
+    session.questions.end();
     outcome
 }
 
@@ -133,7 +134,12 @@ impl Session {
         let builder = with_log(builder, args.log_level, &questions, &progress);
         let builder = match args.root.as_slice() {
             [] => builder,
-            folders => builder.roots(folders.iter().map(root).collect::<Result<_, _>>()?),
+            folders => builder.roots(
+                folders
+                    .iter()
+                    .map(|path| root(path))
+                    .collect::<Result<_, _>>()?,
+            ),
         };
         let connecting = connect(builder, target);
         let connected = tokio::time::timeout(timeout, connecting).await;
@@ -349,12 +355,12 @@ fn is_at_least(level: LogLevel, least: LogLevel) -> bool {
     rank(level) >= rank(least)
 }
 
-fn root(folder: &PathBuf) -> Result<Root, ClientFailure> {
+fn root(folder: &Path) -> Result<Root, ClientFailure> {
     let real = folder.canonicalize().ok().filter(|path| path.is_dir());
     let url = real
         .as_deref()
         .and_then(|path| Url::from_file_path(path).ok());
-    let url = url.ok_or_else(|| ClientFailure::NotAFolder(folder.clone()))?;
+    let url = url.ok_or_else(|| ClientFailure::NotAFolder(folder.to_owned()))?;
     let name = real.as_deref().and_then(|path| path.file_name());
     let root = Root::new(url);
     Ok(match name {

@@ -1,6 +1,7 @@
 //! `mcpact call`, `read`, `prompt` and `complete`: requests to a server.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use mcpact::model::{CompletionRef, Prompt, TaskSupport, Tool, ToolResult};
@@ -87,27 +88,33 @@ pub(super) fn show_result(
 
 /// Reads `--args`: JSON, `@FILE`, or `-` for stdin.
 fn read_args(given: &str) -> Result<Map<String, Value>, ClientFailure> {
-    let text = match given.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file).map_err(|source| ClientFailure::ReadFile {
-            path: file.into(),
-            source,
-        })?,
-        None if given == "-" => {
-            let mut text = String::new();
-            let read = std::io::stdin().lock().read_to_string(&mut text);
-            read.map_err(|source| ClientFailure::ReadFile {
-                path: "-".into(),
-                source,
-            })?;
-            text
-        }
-        None => given.to_owned(),
+    let (path, text) = match given.strip_prefix('@') {
+        Some(file) => (file, File::open(file).and_then(text_of)),
+        None if given == "-" => (given, text_of(io::stdin().lock())),
+        None => return Ok(arguments::object(given)?),
     };
+    let text = text.map_err(|source| ClientFailure::ReadFile {
+        path: path.into(),
+        source,
+    })?;
     Ok(arguments::object(&text)?)
 }
 
 fn read_text(file: &str) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| error.to_string())
+    let text = File::open(file).and_then(text_of);
+    text.map_err(|error| error.to_string())
+}
+
+/// Reads a text of limited size.
+fn text_of(source: impl Read) -> io::Result<String> {
+    /// Maximum size in bytes, as for messages over HTTP.
+    const MAX_BYTES: u64 = 16 << 20;
+    let mut text = String::new();
+    let read = source.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match read as u64 > MAX_BYTES {
+        true => Err(io::Error::other(format!("larger than {MAX_BYTES} bytes"))),
+        false => Ok(text),
+    }
 }
 
 /// Reads a resource and prints its content.

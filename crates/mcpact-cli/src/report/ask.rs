@@ -10,6 +10,26 @@ use super::layout::{in_one_line, printable, printable_lines};
 use super::style::{Tone, for_stream};
 use crate::client::form_fields::{Choice, Field, Input, fields};
 
+/// Modes of the terminal before the first prompt. A prompt changes them while it waits for a key.
+#[cfg(unix)]
+#[derive(Debug)]
+pub(crate) struct TerminalModes(rustix::termios::Termios);
+
+#[cfg(unix)]
+impl TerminalModes {
+    /// Reads the modes; none without a terminal.
+    pub(crate) fn read() -> Option<Self> {
+        rustix::termios::tcgetattr(std::io::stdin()).ok().map(Self)
+    }
+
+    /// Restores the modes.
+    pub(crate) fn restore(&self) {
+        let now = rustix::termios::OptionalActions::Now;
+        // Without a terminal there is nothing to restore.
+        let _ = rustix::termios::tcsetattr(std::io::stdin(), now, &self.0);
+    }
+}
+
 /// Asks for the values of a form. Escape dismisses the question.
 pub(crate) fn form(server: &str, form: &FormRequest) -> ElicitResult {
     introduce(server, &form.message);
@@ -82,7 +102,8 @@ const fn describe(warning: UrlWarning) -> &'static str {
 
 fn introduce(server: &str, message: &str) {
     let title = Tone::Name.paint(&format!("`{}` asks:", in_one_line(server)));
-    let message = printable_lines(message);
+    // Further lines are indented, so that they cannot pass for lines of this program.
+    let message = printable_lines(message).replace('\n', "\n  ");
     eprint(&for_stream(
         format!("{title} {message}\n"),
         &std::io::stderr(),

@@ -219,7 +219,7 @@ fn tool_runs_as_a_task() {
         .run(&["tasks", &url, "--json", "--era", "2025-11-25"])
         .ok();
     let list: Value = serde_json::from_str(&list).unwrap();
-    assert_eq!(list["tasks"].as_array().unwrap().len(), 1, "{list}");
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 2, "{list}");
     let missing = harness
         .at_stdio(&["call", "failing_job", "--era", "2026-07-28"])
         .failed(5);

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use mcpact_sim::scripted::process::TestProcess;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
 
 use crate::harness::{Harness, MCPACT, REVISIONS};
 
@@ -37,6 +38,11 @@ impl Terminal {
             file: File::from(terminal),
             shown: String::new(),
         }
+    }
+
+    /// Modes of the terminal.
+    fn modes(&self) -> LocalModes {
+        tcgetattr(&self.file).unwrap().local_modes
     }
 
     /// Reads more; false at the end of the last process that has the terminal.
@@ -98,9 +104,9 @@ fn form_is_filled_in_on_the_terminal() {
         terminal.wait_for("name (optional) (John Doe)");
         terminal.type_in("Ada\r");
         terminal.wait_for("age (optional) (30)");
-        terminal.type_in("old\r");
+        terminal.type_in("-\r");
         terminal.wait_for("not a number");
-        terminal.type_in("\u{7f}\u{7f}\u{7f}7\r");
+        terminal.type_in("7\r");
         terminal.wait_for("score (optional) (95.5)");
         terminal.type_in("\r");
         terminal.wait_for("status (optional)");
@@ -108,7 +114,7 @@ fn form_is_filled_in_on_the_terminal() {
         terminal.wait_for("verified (optional)");
         terminal.type_in("n\r");
         let expected = concat!(
-            "Elicitation completed: action=accept, content={\"name\":\"Ada\",\"age\":7,\"score\":95.5,",
+            "Elicitation completed: action=accept, content={\"name\":\"Ada\",\"age\":-7,\"score\":95.5,",
             "\"status\":\"inactive\",\"verified\":false}",
         );
         terminal.wait_for(expected);
@@ -165,7 +171,7 @@ fn interrupted_call_is_cancelled_on_stdio() {
         let server = ["sh", "relay.sh", MCPACT];
         let mut terminal = Terminal::start(harness.command(&[&call[..], &server].concat()));
         terminal.wait_for("begun");
-        terminal.process.signal("INT");
+        terminal.process.signal("-INT");
         let (code, shown) = terminal.end();
         assert!(shown.contains("error: interrupted"), "{shown}");
         assert_eq!(code, 1);
@@ -185,23 +191,28 @@ fn interrupted_call_is_cancelled_over_http() {
         let call = ["call", &url, "test_cancellation", &key, "--era", revision];
         let mut terminal = Terminal::start(harness.command(&call));
         terminal.wait_for("begun");
-        terminal.process.signal("INT");
+        terminal.process.signal("-INT");
         assert_eq!(terminal.end().0, 1);
         let seen = harness.run(&["call", &url, "test_cancellation_seen", &key]);
         assert_eq!(seen.ok(), format!("{revision} was cancelled.\n"));
     }
 }
 
-/// Ctrl-C at a prompt ends the command, and the terminal is as before.
+/// The terminal is as before when a signal ends the command at a prompt.
 #[test]
 fn prompt_is_interrupted() {
     let harness = Harness::new();
     let mut terminal = at_stdio(&harness, &["call", "test_elicitation", "message=Who?"]);
+    let before = terminal.modes();
     terminal.wait_for("Answer?");
-    terminal.type_in("\u{3}");
-    let (code, shown) = terminal.end();
-    assert!(shown.contains("error: interrupted"), "{shown}");
-    assert_eq!(code, 1);
+    // The prompt has changed the modes of the terminal.
+    while terminal.modes() == before {
+        std::thread::yield_now();
+    }
+    terminal.process.signal("-INT");
+    terminal.wait_for("error: interrupted");
+    assert_eq!(terminal.process.wait().unwrap().code(), Some(1));
+    assert_eq!(terminal.modes(), before);
 }
 
 /// Control characters of a server are escaped on a terminal only.
