@@ -95,7 +95,7 @@ Examples:
 
 pub(super) const CALL_DETAILS: &str = concat!(
     "\
-Arguments of the tool:
+Arguments:
   key=value    Converted to the type of the tool's input schema
   key=@FILE    Content of a file, as a string
   key:=JSON    JSON value
@@ -202,8 +202,8 @@ fn log_level(text: &str) -> Result<LogLevel, String> {
 /// Arguments of `mcpact tools`, `resources` and `prompts`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Target (URL, unix:PATH or server name; none if a command follows), and
-    /// the name of one item to show
+    /// URL, unix:PATH or server name, unless a command follows; then the name of
+    /// one item to show
     #[arg(value_name = "WORD", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
 
@@ -214,8 +214,8 @@ pub(crate) struct ListArgs {
 /// Arguments of `mcpact call`.
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
-    /// Target (URL, unix:PATH or server name; none if a command follows), tool,
-    /// and its arguments
+    /// URL, unix:PATH or server name, unless a command follows; then the tool and
+    /// its arguments
     #[arg(value_name = "WORD", num_args = 0..)]
     pub(crate) words: Vec<String>,
 
@@ -238,8 +238,8 @@ pub(crate) struct CallArgs {
 /// Arguments of `mcpact read`.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// Target (URL, unix:PATH or server name; none if a command follows), and
-    /// URI of the resource
+    /// URL, unix:PATH or server name, unless a command follows; then the URI of
+    /// the resource
     #[arg(value_name = "WORD", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
 
@@ -254,7 +254,7 @@ pub(crate) struct ReadArgs {
 /// Arguments of `mcpact prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
-    /// Target (URL, unix:PATH or server name; none if a command follows), prompt,
+    /// URL, unix:PATH or server name, unless a command follows; then the prompt
     /// and its arguments
     #[arg(value_name = "WORD", num_args = 0..)]
     pub(crate) words: Vec<String>,
@@ -266,9 +266,9 @@ pub(crate) struct PromptArgs {
 /// Arguments of `mcpact complete`.
 #[derive(Debug, Args)]
 pub(crate) struct CompleteArgs {
-    /// Target (URL, unix:PATH or server name; none if a command follows),
-    /// `prompt:NAME` or URI template, the argument to complete with its start, and
-    /// other arguments
+    /// URL, unix:PATH or server name, unless a command follows; then
+    /// `prompt:NAME` or a URI template, the argument to complete with its start,
+    /// and the other arguments
     #[arg(value_name = "WORD", num_args = 0..)]
     pub(crate) words: Vec<String>,
 
@@ -279,8 +279,8 @@ pub(crate) struct CompleteArgs {
 /// Arguments of `mcpact tasks`.
 #[derive(Debug, Args)]
 pub(crate) struct TasksArgs {
-    /// Target (URL, unix:PATH or server name; none if a command follows), and
-    /// `list` (default), or `get`, `cancel` or `result` with the ID of a task
+    /// URL, unix:PATH or server name, unless a command follows; then `list`
+    /// (default), or `get`, `cancel` or `result` and the ID of a task
     #[arg(value_name = "WORD", num_args = 0..=3)]
     pub(crate) words: Vec<String>,
 

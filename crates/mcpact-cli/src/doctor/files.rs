@@ -2,13 +2,25 @@
 
 use std::path::Path;
 
-use mcpact_config::{ReadOutcome, Severity, Source};
+use mcpact_config::{ConfigDigest, ReadOutcome, Severity, Source, is_readable_by_all};
 
 use super::{Finding, Subject};
 
-/// Examines a config file: its problems and permissions.
+/// Examines a config file: its problems and permissions, and those of the files that it takes values from.
 pub(crate) fn examine(file: &Path, source: &Source, outcome: &ReadOutcome) -> Vec<Finding> {
     let mut findings = vec![permissions(file)];
+    let digest = ConfigDigest::of(source);
+    let values = digest.files().filter(|path| is_readable_by_all(path));
+    findings.extend(values.map(|path| {
+        let path = path.display();
+        Finding::warning(
+            Subject::Permissions,
+            format!(
+                "every user of this machine can read `{path}`, whose text is a value of the config"
+            ),
+            format!("run `chmod 600 {path}`"),
+        )
+    }));
     for problem in &outcome.problems {
         let line = source.position(problem.span.start).line;
         let text = format!("line {line}: {}", problem.message);

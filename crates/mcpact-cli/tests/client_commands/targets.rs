@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use mcpact_sim::scripted::process::TestProcess;
 
-use crate::harness::{Harness, MCPACT, Seen};
+use crate::harness::{Harness, MCPACT};
 
 fn config(harness: &Harness) {
     let text = format!(
@@ -73,49 +73,6 @@ fn running_gateway_of_the_config_is_used() {
     assert_eq!(harness.run(&call).ok(), "x\n");
     drop(gateway);
     harness.run(&call).failed(2);
-}
-
-/// Tools that the config hides are neither listed nor called.
-#[test]
-fn tool_filter_of_the_config_applies() {
-    let harness = Harness::new();
-    let text = format!(
-        "[servers.demo]\ncommand = \"{MCPACT}\"\nargs = [\"everything\"]\nhidden_tools = [\"add\"]\n"
-    );
-    harness.write("mcpact.toml", &text);
-    let config = ["--config", "mcpact.toml"];
-    let call = ["call", "demo", "add", "a=1", "b=2"];
-    harness.run(&[&call[..], &config].concat()).failed(5);
-    let tools = harness
-        .run(&[&["tools", "demo"][..], &config].concat())
-        .ok();
-    assert!(
-        tools.contains("echo") && !tools.contains("\nadd "),
-        "{tools}"
-    );
-    let bridge = harness.run(&[&["bridge", "demo"][..], &config].concat());
-    let stderr = bridge.failed(2);
-    assert!(stderr.contains("cannot apply the tool filter"), "{stderr}");
-}
-
-/// `mcpact bridge NAME` starts the server of the config.
-#[test]
-fn bridge_connects_to_a_named_server() {
-    let harness = Harness::new();
-    config(&harness);
-    harness.write(
-        "request.json",
-        concat!(
-            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","#,
-            r#""capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
-            "\n",
-        ),
-    );
-    let input = std::fs::File::open(harness.path().join("request.json")).unwrap();
-    let mut command = harness.command(&["bridge", "demo", "--config", "mcpact.toml"]);
-    let output = command.stdin(input).output().unwrap();
-    let answer = Seen::of(&output).ok();
-    assert!(answer.contains("mcpact-everything"), "{answer}");
 }
 
 #[test]

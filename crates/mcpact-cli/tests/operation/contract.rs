@@ -242,6 +242,30 @@ fn contract_of_json_of_check_and_explain() {
     pin("json_documents", json.facts());
 }
 
+#[test]
+fn contract_of_json_of_probe_and_doctor() {
+    let harness = Harness::new("");
+    let program = env!("CARGO_BIN_EXE_mcpact");
+    let mut json = Shapes::default();
+    let noisy = format!("echo noise; exec {program:?} everything --revisions 2025-06-18");
+    for target in [
+        &[program, "everything"][..],
+        &["sh", "-c", &noisy],
+        &["sh", "-c", "exit 3"],
+    ] {
+        for command in ["probe", "doctor"] {
+            let args: Vec<&str> = [command, "--json", "--"]
+                .iter()
+                .chain(target)
+                .copied()
+                .collect();
+            let (_, stdout, _) = harness.run(&args);
+            json.add_text(command, &stdout);
+        }
+    }
+    pin("json_inspection", json.facts());
+}
+
 /// Returns true if the facts contain everything that is committed.
 fn is_covered(name: &str, facts: &[String]) -> bool {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::harness::{MCPACT, Seen, http_server, response, run, run_in};
+use super::harness::{MCPACT, Seen, everything, http_server, mcpact, response, run, run_in};
 
 /// Returns `LEVEL CHECK TEXT` of each finding about a server.
 fn findings(server: &Value) -> Vec<String> {
@@ -82,6 +82,48 @@ fn network_and_authentication_are_told_apart() {
     assert_eq!(seen.code, 7);
     assert!(has(&all, "ok network ", ""), "{all:?}");
     assert!(has(&all, "problem authentication ", "401"), "{all:?}");
+}
+
+#[test]
+fn untrusted_certificate_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let (_server, url) = everything(&["--tls-cert", cert, "--tls-key", key]);
+    let url = url.replace("127.0.0.1", "localhost");
+    let (seen, all) = doctor(&[&url]);
+    assert_eq!(seen.code, 7);
+    assert!(has(&all, "ok network ", ""), "{all:?}");
+    assert!(has(&all, "problem tls ", "unknown authority"), "{all:?}");
+    let mut trusting = mcpact(&["doctor", &url], folder.path());
+    let output = trusting.env("SSL_CERT_FILE", cert).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn secret_file_that_others_can_read_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = "url = \"http://127.0.0.1:1/mcp\"";
+    let headers = "headers = { Authorization = \"Bearer ${file:token}\" }";
+    write(
+        folder.path(),
+        &format!("[servers.web]\n{url}\n{headers}\nenabled = false\n"),
+    );
+    let token = folder.path().join("token");
+    std::fs::write(&token, "canary-4711-canary").unwrap();
+    for (mode, code) in [(0o600, 0), (0o644, 7)] {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&token, permissions).unwrap();
+        let seen = run_in(
+            &["doctor", "--json", "--config", "mcpact.toml"],
+            folder.path(),
+        );
+        assert_eq!(seen.code, code, "{mode:o} {}", seen.stdout);
+        assert!(!seen.stdout.contains("canary"), "{}", seen.stdout);
+    }
 }
 
 fn write(folder: &Path, text: &str) {

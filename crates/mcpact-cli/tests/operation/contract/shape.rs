@@ -9,6 +9,8 @@ const MAPS: &[&str] = &[
     "/readyz: servers",
     "explain: capabilities.client",
     "explain: capabilities.server",
+    "probe: capabilities.client",
+    "probe: capabilities.server",
     "status --bundle: config.servers",
     "status --bundle: config.servers.NAME.env",
     "status --bundle: config.servers.NAME.headers",
@@ -26,6 +28,9 @@ const FOREIGN: &[&str] = &[
     "explain: server.declared",
     "explain: server.sent",
     "explain: trail[].capabilities",
+    "probe: declared.client",
+    "probe: declared.server",
+    "probe: trail[].capabilities",
 ];
 
 /// Documents inside of others: they are counted with those that the other command prints.
