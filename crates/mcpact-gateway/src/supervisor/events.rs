@@ -15,11 +15,11 @@ use mcpact_wire::scan::text;
 use super::driver::Supervisor;
 use super::health::Diagnosis;
 use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
-use crate::error::UpstreamErrorKind;
+use crate::error::{Explanation, UpstreamErrorKind};
 use crate::event_history::LogEntryKind;
 use crate::reason::{LogEvent, Reason};
 use crate::sync::lock;
-use mcpact::connection::{DeliveryFailure, FailureText};
+use mcpact::connection::DeliveryFailure;
 
 /// Maximum number of log messages of a server within [`MESSAGE_WINDOW`].
 const MAX_MESSAGES: u32 = 100;
@@ -156,7 +156,7 @@ impl Supervisor {
         &self,
         id: InstanceId,
         error: &UpstreamErrorKind,
-        why: &FailureText,
+        why: &Explanation,
     ) {
         self.metrics.failed(error.reason());
         let event = if error.is_negotiation_failure() {
@@ -170,7 +170,8 @@ impl Supervisor {
             instance = id.0,
             state = "failed",
             duration_ms = self.age_of(id),
-            error = %why,
+            error = %why.text,
+            advice = why.hint,
             "server failed to start"
         );
         self.write(id, event, &format!("failed to start: {why}"));

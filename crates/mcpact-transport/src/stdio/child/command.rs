@@ -160,11 +160,17 @@ impl ChildCommand {
         own.or_else(|| std::env::var_os(VIA_VARIABLE))
     }
 
-    fn start(&self) -> io::Result<Child> {
+    /// Returns the reason why the program cannot be started, as far as the file system shows it.
+    #[must_use]
+    pub fn launch_problem(&self) -> Option<LaunchProblem> {
         let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
         let no_cwd = cwd.map(|cwd| LaunchProblem::Cwd(cwd.display().to_string()));
+        no_cwd.or_else(|| LaunchProblem::at(&self.places()))
+    }
+
+    fn start(&self) -> io::Result<Child> {
         // Checked here because a guard would start anyway and fail only later.
-        if let Some(launch_problem) = no_cwd.or_else(|| LaunchProblem::at(&self.places())) {
+        if let Some(launch_problem) = self.launch_problem() {
             return Err(io::Error::other(launch_problem));
         }
         self.start_check.as_ref().map_or(Ok(()), StartCheck::run)?;
