@@ -10,9 +10,9 @@ use futures_util::StreamExt;
 use mcpact::server::ListenAddress;
 use mcpact_config::keys::EVERYTHING;
 use mcpact_config::{
-    Approvals, Catalog, CatalogError, GatewayConfig, HostEnvironment as _, Launch, LocalHost,
-    PolicySettings, ProgramLookup, ServerConfig, ServerName, Severity, Source, load_with,
-    nearest_config,
+    Approvals, Catalog, CatalogError, GatewayConfig, HostEnvironment as _, InvalidServers, Launch,
+    LocalHost, PolicySettings, ProgramLookup, ServerConfig, ServerName, Severity, Source,
+    load_with, nearest_config,
 };
 use mcpact_engine::client::EraMode;
 #[cfg(unix)]
@@ -54,6 +54,11 @@ fn demo() -> Catalog {
 
 pub(super) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     let policy = policy::settings(&args.policy, None)?;
+    let policy = match (args.strict, args.lenient) {
+        (true, _) => policy.with_invalid_servers(InvalidServers::Refuse),
+        (_, true) => policy.with_invalid_servers(InvalidServers::Skip),
+        (false, false) => policy,
+    };
     let mut config = Config::load(args, &policy)?;
     if let Some(address) = &args.listen {
         config.catalog.gateway.override_listen(address.clone());
@@ -235,7 +240,13 @@ async fn show_servers(
     let all = async { while started.next().await.is_some() {} };
     let _ = tokio::time::timeout(START_WAIT, all).await;
     let (servers, filters) = (gateway.reports(), gateway.unapproved_filters().await);
-    let overview = report::servers::text(&url, origin.as_deref(), &setup, &servers, &filters);
+    let invalid = gateway.invalid_servers();
+    let parts = report::servers::Parts {
+        servers: &servers,
+        invalid: &invalid,
+        filters: &filters,
+    };
+    let overview = report::servers::text(&url, origin.as_deref(), &setup, &parts);
     report::eprint(&overview);
     while let Some(server) = started.next().await {
         report::eprint(&report::servers::late(&server, &gateway.reports()));
@@ -325,8 +336,8 @@ impl Config {
         let loaded = load_with(&path, policy)
             .map_err(|error| policy::load_error(&args.policy, &path, error))?;
         let mut problems = loaded.problems;
-        // `mcpact check` shows the notes, too.
-        problems.retain(|problem| problem.severity >= Severity::Warning);
+        // `mcpact check` shows the notes, too. The overview shows the errors of skipped servers.
+        problems.retain(|problem| problem.severity == Severity::Warning);
         report::eprint(&report::problems::list(&loaded.source, &problems));
         let path = std::path::absolute(path).map_err(CliError::CurrentDir)?;
         Ok(Self {
