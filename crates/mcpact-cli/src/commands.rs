@@ -12,6 +12,7 @@ mod explain;
 mod guard;
 mod http;
 mod import;
+mod last_approval;
 #[cfg(unix)]
 mod logs;
 mod pin;

@@ -5,6 +5,7 @@
 
 mod build;
 pub(crate) mod bundle;
+mod clients;
 mod loop_check;
 mod metrics_page;
 mod readiness;

@@ -91,7 +91,8 @@ fn is_error(problem: &Problem) -> bool {
     problem.severity == Severity::Error
 }
 
-fn folders() -> Result<Folders, CliError> {
+/// Returns the folders in which clients keep their configs.
+pub(super) fn folders() -> Result<Folders, CliError> {
     let project = std::env::current_dir().map_err(CliError::CurrentDir)?;
     let home = std::env::home_dir().unwrap_or_else(|| project.clone());
     let configs = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);

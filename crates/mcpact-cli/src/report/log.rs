@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::io::IsTerminal;
 
 use clap::ValueEnum as _;
-use mcpact::log::NEGOTIATION;
+use mcpact::log::{self, NEGOTIATION};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
@@ -152,11 +152,11 @@ impl<S> Filter<S> for EventFilter {
 
     /// The failed start of a server is logged with its cause; its negotiation is a detail.
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
-        let mut side = Side::default();
+        let mut refusal = Refusal::default();
         if self.is_default && event.metadata().target() == NEGOTIATION {
-            event.record(&mut side);
+            event.record(&mut refusal);
         }
-        !side.is_client
+        !(refusal.is_of_client && refusal.is_refused)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -167,19 +167,21 @@ impl<S> Filter<S> for EventFilter {
     }
 }
 
-/// Side of a negotiation.
+/// Side and outcome of a negotiation.
 #[derive(Debug, Default)]
-struct Side {
-    is_client: bool,
+struct Refusal {
+    is_of_client: bool,
+    is_refused: bool,
 }
 
-impl Visit for Side {
+impl Visit for Refusal {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.is_client |= field.name() == "side" && value == "client";
+        self.is_of_client |= field.name() == log::field::SIDE && value == "client";
+        self.is_refused |= field.name() == log::field::OUTCOME && value == "refused";
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.is_client |= field.name() == "side" && format!("{value:?}") == "client";
+        self.record_str(field, &format!("{value:?}"));
     }
 }
 

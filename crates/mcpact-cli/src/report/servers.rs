@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use mcpact_gateway::{FilterReport, ServerReport, ServerState};
 
+use super::count;
 use super::layout::{Cell, Layout, cell, in_one_line, width};
 use super::style::Tone;
 
@@ -88,6 +89,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) invalid: &'a BTreeMap<String, String>,
     /// Unapproved filters.
     pub(crate) filters: &'a [FilterReport],
+    /// Configs of other clients, with the number of servers.
+    pub(crate) found: &'a [(PathBuf, usize)],
 }
 
 /// Formats the servers, the unapproved filters, the endpoints and the config for clients. Without a config, the servers
@@ -121,6 +124,20 @@ pub(crate) fn text(
         let text = format!("filter `{name}` is not running, {effect}: {failure}");
         layout.blank();
         layout.entry(2, &[], Tone::Bad, &in_one_line(&text));
+    }
+    if !parts.found.is_empty() {
+        layout.blank();
+        layout.title(
+            Tone::Plain,
+            "Found configs of other clients; to serve one, run:",
+        );
+        for (path, servers) in parts.found {
+            let path = in_one_line(&path.display().to_string());
+            let quote = if path.contains(' ') { "\"" } else { "" };
+            let command = format!("mcpact serve --config {quote}{path}{quote}");
+            let text = format!("{command}  ({})", count(*servers, "server"));
+            layout.entry(2, &[], Tone::Name, &text);
+        }
     }
     let mut out = layout.finish(&stderr());
     endpoints(&mut out, url, &setup.hosts);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
@@ -85,6 +85,8 @@ pub(crate) struct Supervisor {
     pub(super) masks: Masks,
     /// Limits of log messages below `warning`, and from there on.
     pub(super) message_limits: Mutex<[MessageLimit; 2]>,
+    /// Number of lines on stdout that are not JSON.
+    pub(super) noise: AtomicU64,
     zero: Instant,
     instances: Mutex<InstanceSet>,
     pub(super) outage: Arc<OutageFlag>,
@@ -125,6 +127,7 @@ impl Supervisor {
             server_log,
             masks,
             message_limits: Mutex::default(),
+            noise: AtomicU64::new(0),
             zero: Instant::now(),
             instances: Mutex::new(instances),
             connections: Mutex::default(),
@@ -170,6 +173,11 @@ impl Supervisor {
     pub(crate) fn outage(&self) -> Option<ServerFailure> {
         let is_set = self.outage.is_set();
         is_set.then(|| self.instances().failures.outage(self.now()))?
+    }
+
+    /// Returns the number of lines on stdout that are not JSON.
+    pub(crate) fn noise(&self) -> u64 {
+        self.noise.load(Ordering::Relaxed)
     }
 
     /// Returns the number of changes of the outage.

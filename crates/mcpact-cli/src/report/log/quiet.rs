@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use mcpact::log::{CHILD, MESSAGES, NEGOTIATION, event};
+use mcpact::log::{CHILD, MESSAGES, NEGOTIATION, event, field};
 use std::sync::{Mutex, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -106,13 +106,14 @@ impl Record {
 
     /// Returns true for details that another event or `mcpact logs` reports.
     fn is_detail(&self) -> bool {
-        let is_of_server = self.field("side") == Some("client") && self.target == NEGOTIATION;
-        is_of_server || [CHILD, MESSAGES].contains(&self.target)
+        let is = |name, text| self.field(name) == Some(text);
+        let is_refused = is(field::SIDE, "client") && is(field::OUTCOME, "refused");
+        (is_refused && self.target == NEGOTIATION) || [CHILD, MESSAGES].contains(&self.target)
     }
 
     /// Returns the cause, or else the remaining fields.
     fn cause(&self) -> String {
-        let known = ["error", "why", "outcome"];
+        let known = ["error", "why", field::IGNORED, "outcome"];
         if let Some(text) = known.iter().find_map(|name| self.field(name)) {
             return text.split("; hint: ").next().unwrap_or(text).to_owned();
         }

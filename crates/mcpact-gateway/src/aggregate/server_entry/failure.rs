@@ -72,6 +72,11 @@ impl ServerEntry {
         known.or_else(|| Some(self.server.shared.supervisor.outage()?.explanation()))
     }
 
+    /// Returns the remedy of the failure.
+    pub(crate) fn remedy(&self) -> Option<String> {
+        self.explanation()?.hint
+    }
+
     /// Returns the time since which the server is unavailable.
     pub(crate) fn missing_for(&self) -> Option<Duration> {
         let since = lock(&self.failure).as_ref().map(|(_, since)| *since);
