@@ -319,6 +319,15 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) approved_only: bool,
 
+    /// Reject a config with an invalid server [default for mcpact.toml]
+    #[arg(long, conflicts_with = "lenient")]
+    pub(crate) strict: bool,
+
+    /// Skip invalid servers and serve the others [default for configs of other
+    /// clients]
+    #[arg(long)]
+    pub(crate) lenient: bool,
+
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
 }

@@ -19,6 +19,7 @@ mod http;
 mod import;
 mod install;
 mod items;
+mod last_approval;
 #[cfg(unix)]
 mod logs;
 mod man;

@@ -146,6 +146,13 @@ pub(crate) enum CliError {
     /// A config cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
+    /// The address is that of a running gateway.
+    #[error("address `{address}` is in use: {gateway}")]
+    ServedAddress {
+        address: ListenAddress,
+        /// Description of the gateway.
+        gateway: String,
+    },
     /// A token cannot be read or is too weak.
     #[error("cannot use the token in {origin}: {reason}")]
     Token { origin: String, reason: String },
@@ -342,6 +349,10 @@ impl CliError {
                 "another gateway may be running, see `mcpact status`; or use `--listen 127.0.0.1:0`",
             ),
             Self::Listen { .. } => one("use port 0 to pick a free port"),
+            Self::ServedAddress { .. } => two(
+                "use that gateway; `mcpact status` shows its servers",
+                "or use another address, such as `--listen 127.0.0.1:0`",
+            ),
             Self::Token { .. } => two(
                 "a token needs at least 16 visible ASCII characters",
                 "generate one with `openssl rand -hex 32`",

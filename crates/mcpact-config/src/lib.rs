@@ -61,7 +61,7 @@ pub use local_host::{
 pub use name::{NameError, ServerName};
 pub use nearest::{listed, nearest, shortened};
 pub(crate) use policy::loads_code;
-pub use policy_settings::PolicySettings;
+pub use policy_settings::{InvalidServers, PolicySettings};
 pub use problem::{Problem, Severity};
 pub use read::{ReadOutcome, read, read_with};
 pub use schema::json_schema;

@@ -15,6 +15,15 @@ use crate::tree::{Member, Node, Table, Value};
 #[derive(Clone, Default)]
 pub struct PolicySettings(Table);
 
+/// Treatment of invalid servers of a config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidServers {
+    /// They are skipped; the others are served.
+    Skip,
+    /// The whole config is rejected.
+    Refuse,
+}
+
 impl fmt::Debug for PolicySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys = self.0.0.iter().map(|member| &member.key);
@@ -42,6 +51,16 @@ impl PolicySettings {
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.read(&mut Findings::default())
+    }
+
+    /// Sets the treatment of invalid servers, whatever the config says.
+    #[must_use]
+    pub fn with_invalid_servers(mut self, invalid: InvalidServers) -> Self {
+        let is_lenient = invalid == InvalidServers::Skip;
+        let node = Node::new(Span::default(), Value::Flag(is_lenient));
+        let member = Member::new(String::from("lenient"), Span::default(), node);
+        self.0.0.push(member);
+        self
     }
 
     /// Replaces the same keys in `[gateway]`.

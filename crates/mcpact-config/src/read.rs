@@ -52,14 +52,19 @@ pub fn read_with(
                 root,
                 variable_syntax,
                 wrong,
+                is_native,
                 ..
             }) => {
+                let purpose = match is_native {
+                    true => Purpose::Serve,
+                    false => Purpose::ServeForeign,
+                };
                 let reader = CatalogReader {
                     source,
                     host,
                     variable_syntax,
                     settings,
-                    purpose: Purpose::Serve,
+                    purpose,
                 };
                 let mut catalog = reader.catalog(&root, &mut findings);
                 for (name, problem) in wrong {
@@ -122,6 +127,8 @@ struct CatalogReader<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Serve,
+    /// Serves the config of another client: an invalid server disables only itself.
+    ServeForeign,
     /// Finds the servers that would be refused; variables may be unset for now.
     Import,
 }
@@ -151,7 +158,11 @@ impl CatalogReader<'_> {
         self.settings.override_in(&mut table);
         let gateway = gateway_table::read(&table, Some(self.host), findings);
         let gateway = match self.purpose {
-            Purpose::Serve => gateway,
+            Purpose::ServeForeign if table.member("lenient").is_none() => GatewayConfig {
+                lenient: true,
+                ..gateway
+            },
+            Purpose::Serve | Purpose::ServeForeign => gateway,
             Purpose::Import => GatewayConfig {
                 lenient: true,
                 missing_variables: OnMissing::Keep,

@@ -11,9 +11,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use self::messages::{
-    ApprovedTools, Attempt, Bundle, ControlFault, ControlReply, ControlRequest, GatewayStatus,
-    InstanceLine, LastError, ListCounts, LogLine, MAX_LOG_LINES, Notice, ReloadReport, ServerLine,
-    Status, Step, Transport,
+    ApprovedTools, Attempt, Bundle, ClientLine, ControlFault, ControlReply, ControlRequest,
+    GatewayStatus, InstanceLine, LastError, ListCounts, LogLine, MAX_LOG_LINES, Notice,
+    ReloadReport, ServerLine, Status, Step, Transport,
 };
 #[cfg(unix)]
 pub use self::socket::{Control, ControlClient, ControlError};

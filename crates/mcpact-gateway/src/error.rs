@@ -12,7 +12,7 @@ use mcpact_spec::{ErrorCode, Revision};
 use mcpact_translate::shape::ShapeError;
 use mcpact_transport::budget::MemoryExhausted;
 use mcpact_transport::error::TransportError;
-use mcpact_transport::stdio::child::Masks;
+use mcpact_transport::stdio::child::{LaunchProblem, Masks};
 use mcpact_wire::ambiguity::AmbiguousKey;
 use mcpact_wire::raw::ObjectWriter;
 
@@ -21,6 +21,9 @@ pub(crate) use self::capacity::CapacityLimits;
 pub(crate) use self::serve::{ServeError, wire_error};
 use crate::metrics::Outcome;
 use crate::reason::Reason;
+
+/// Time between two lookups of a program that could not be started.
+pub(crate) const LOOKUP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Error of an upstream server.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +120,16 @@ pub enum UpstreamErrorKind {
         wait: std::time::Duration,
         /// The last failure.
         why: FailureText,
+        /// Remedy of the last failure.
+        hint: Option<String>,
+    },
+    /// The program of the server is missing or cannot be executed; a start is not tried again until that changes.
+    #[error("{}", why.cause)]
+    Unstartable {
+        /// The last failure.
+        why: FailureText,
+        /// Its remedy.
+        hint: Option<String>,
     },
     /// All instances are busy and the queue is full.
     #[error("{}", limits.queue_full(state))]
@@ -208,8 +221,20 @@ impl UpstreamErrorKind {
     pub(crate) fn next_start(&self) -> Option<std::time::Duration> {
         match self {
             Self::Suspended { wait, .. } => Some(*wait),
+            Self::Unstartable { .. } => Some(LOOKUP_INTERVAL),
             Self::Shared(same) => same.next_start(),
             _ => None,
+        }
+    }
+
+    /// Returns true if the program of the server is missing or cannot be executed.
+    pub(crate) fn is_unstartable(&self) -> bool {
+        match self {
+            Self::Connect(ConnectError::Transport(TransportError::Spawn { source, .. })) => {
+                LaunchProblem::of(source).is_some()
+            }
+            Self::Shared(same) => same.is_unstartable(),
+            _ => false,
         }
     }
 
@@ -222,9 +247,9 @@ impl UpstreamErrorKind {
             Self::Connect(Transport(TransportError::Sandbox(_))) => {
                 (Reason::UpstreamUnsandboxed, Unavailable, NotSent)
             }
-            Self::Connect(Transport(_) | NotMcp { .. }) | Self::Transport(_) => {
-                (Reason::UpstreamUnreachable, Unavailable, NotSent)
-            }
+            Self::Connect(Transport(_) | NotMcp { .. })
+            | Self::Transport(_)
+            | Self::Unstartable { .. } => (Reason::UpstreamUnreachable, Unavailable, NotSent),
             Self::Connect(Exited { .. }) => (Reason::UpstreamExited, Unavailable, NotSent),
             Self::Connect(Negotiation { .. }) => {
                 (Reason::UpstreamNoAgreement, Unavailable, NotSent)
@@ -318,7 +343,8 @@ impl UpstreamErrorKind {
             | Self::ConnectionLost(text)
             | Self::ConnectionAndStateLost(text)
             | Self::StateLost(text)
-            | Self::Suspended { why: text, .. } => &text.stderr,
+            | Self::Suspended { why: text, .. }
+            | Self::Unstartable { why: text, .. } => &text.stderr,
             Self::Shared(same) => same.stderr(),
             _ => "",
         }
@@ -344,11 +370,7 @@ impl UpstreamError {
 
     /// Returns cause, stderr and lasting advice, for a reader after the time of the next start.
     pub(crate) fn explanation(&self) -> Explanation {
-        let mut explanation = self.current_explanation();
-        if self.kind.next_start().is_some() {
-            explanation.hint = None;
-        }
-        explanation
+        self.kind.lasting_explanation(&self.masks)
     }
 
     /// JSON-RPC error code of every upstream error.
@@ -413,6 +435,7 @@ mod tests {
                 failures,
                 wait: std::time::Duration::from_millis(27_200),
                 why: FailureText::from("it crashed"),
+                hint: None,
             };
             UpstreamError {
                 target: String::from("`x`"),
@@ -428,5 +451,32 @@ mod tests {
         assert_eq!(error(1).explanation().to_string(), once);
         let often = "the server failed 3 times in a row; last failure: it crashed";
         assert_eq!(error(3).explanation().to_string(), often);
+    }
+
+    /// A call during the backoff gets the remedy and the stderr of the failed start, too.
+    #[test]
+    fn refused_call_gets_remedy_and_stderr_of_the_failure() {
+        let error = UpstreamError {
+            target: String::from("`x`"),
+            kind: UpstreamErrorKind::Suspended {
+                failures: 2,
+                wait: std::time::Duration::from_secs(3),
+                why: FailureText {
+                    cause: String::from("it exited"),
+                    stderr: String::from("no key"),
+                },
+                hint: Some(String::from("set the key")),
+            },
+            masks: Masks::default(),
+        };
+        let cause = "the server failed 2 times in a row; last failure: it exited; stderr: no key";
+        assert_eq!(
+            error.on_wire().message,
+            format!("`x`: {cause}; hint: set the key; next start in 3.0s")
+        );
+        assert_eq!(
+            error.explanation().to_string(),
+            format!("{cause}; hint: set the key")
+        );
     }
 }

@@ -5,6 +5,7 @@
 
 mod build;
 pub(crate) mod bundle;
+mod clients;
 mod loop_check;
 mod metrics_page;
 mod readiness;
@@ -388,6 +389,16 @@ impl Gateway {
     pub fn reports(&self) -> Vec<ServerReport> {
         let entries = self.state().entries();
         entries.iter().map(|entry| entry.report()).collect()
+    }
+
+    /// Returns the servers that are skipped because their config is invalid, with the reason.
+    #[must_use]
+    pub fn invalid_servers(&self) -> BTreeMap<String, String> {
+        let state = self.state();
+        let wrong = state.catalog.wrong.iter();
+        wrong
+            .map(|(name, why)| (name.to_string(), why.clone()))
+            .collect()
     }
 
     /// Returns the status of the gateway and of one server, or of all servers.

@@ -12,6 +12,9 @@ Examples:
   # Show one server and its instances
   $ mcpact status files
 
+  # Refresh until Ctrl-C
+  $ mcpact status --watch
+
   # Print JSON
   $ mcpact status --json
 
@@ -75,6 +78,11 @@ pub(crate) struct StatusArgs {
     /// Show only this server, with its instances
     #[arg(value_name = "NAME")]
     pub(crate) server: Option<String>,
+
+    /// Refresh until Ctrl-C; without a terminal, print again when something
+    /// changes
+    #[arg(short, long, conflicts_with = "bundle")]
+    pub(crate) watch: bool,
 
     /// Write a diagnostic bundle without config secrets; `-` prints it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "json"])]

@@ -14,6 +14,7 @@ use mcpact_gateway::control::ApprovedTools;
 use mcpact_gateway::control::{ControlReply, ControlRequest};
 use mcpact_transport::stdio::child::LaunchProblem;
 
+use super::last_approval::LastApprovals;
 use super::pin;
 #[cfg(unix)]
 use super::{block_on, control};
@@ -33,9 +34,11 @@ pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
     if args.tools {
         return approve_tools(&file, &catalog, args);
     }
+    let last = last_approvals().ok_or(CliError::NoStateDir)?;
     let review = Review {
         file: &file,
         approvals: &approvals,
+        last: &last,
         marks: &args.mark,
         pins: PinOffer::Write,
     };
@@ -46,6 +49,15 @@ pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
     }
     let missing = review.all(&items)?;
     report::print(&approvals::summary(missing, args.servers.is_empty()))?;
+    if !args.servers.is_empty() {
+        let others = review.unapproved_others(&catalog, &args.servers)?;
+        if !others.is_empty() {
+            let others = others.join(", ");
+            report::hint(&format!(
+                "also not approved: {others}; run `mcpact approve` to review all"
+            ));
+        }
+    }
     if missing > 0 && !is_interactive() {
         report::hint("run it in a terminal, or pass `--mark MARK`");
     }
@@ -58,6 +70,11 @@ pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
 /// Opens the user's approvals; `None` without a state directory.
 pub(crate) fn open_approvals() -> Option<Approvals> {
     Some(Approvals::in_file(state_dir()?.join("approvals")))
+}
+
+/// Opens what the user saw at the last approvals; `None` without a state directory.
+pub(super) fn last_approvals() -> Option<LastApprovals> {
+    Some(LastApprovals::in_file(state_dir()?.join("approved.json")))
 }
 
 /// Returns the directory of the tool pins; `None` without a state directory.
@@ -144,6 +161,8 @@ impl Item {
 pub(super) struct Review<'a> {
     pub(super) file: &'a Path,
     pub(super) approvals: &'a Approvals,
+    /// What was shown at the last approvals.
+    pub(super) last: &'a LastApprovals,
     /// Marks that are approved without a prompt.
     pub(super) marks: &'a [String],
     /// Treatment of packages without a version.
@@ -193,6 +212,11 @@ impl Review<'_> {
     /// Reviews the items; returns how many remain unapproved.
     pub(super) fn all(&self, items: &[Item]) -> Result<usize, CliError> {
         let mut missing = 0;
+        let mut dialogue = Dialogue {
+            number: 0,
+            total: self.unapproved(items)?.len(),
+            mode: DialogueMode::Ask,
+        };
         for Item {
             name,
             launch,
@@ -200,8 +224,9 @@ impl Review<'_> {
         } in items
         {
             let is_approved = match subject {
-                Ok(subject) => self.review(name, launch.as_ref(), subject)?,
+                Ok(subject) => self.review(name, launch.as_ref(), subject, &mut dialogue)?,
                 Err((warning, hint)) => {
+                    dialogue.number += 1;
                     report::warn(warning, hint);
                     false
                 }
@@ -209,6 +234,33 @@ impl Review<'_> {
             missing += usize::from(!is_approved);
         }
         Ok(missing)
+    }
+
+    /// Returns the names of the items that are not approved.
+    fn unapproved<'i>(&self, items: &'i [Item]) -> Result<Vec<&'i str>, CliError> {
+        let mut names = Vec::new();
+        for item in items {
+            let is_approved = match &item.subject {
+                Ok(subject) => self.is_approved(&item.name, subject)?,
+                Err(_) => false,
+            };
+            if !is_approved {
+                names.push(item.name.as_str());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Returns the unapproved items besides these servers, quoted.
+    fn unapproved_others(
+        &self,
+        catalog: &Catalog,
+        servers: &[String],
+    ) -> Result<Vec<String>, CliError> {
+        let items = self.items(catalog, &[])?;
+        let names = self.unapproved(&items)?.into_iter();
+        let others = names.filter(|name| servers.iter().all(|server| server != name));
+        Ok(others.map(|name| format!("`{name}`")).collect())
     }
 
     /// Returns the unapproved gateway keys without a prompt.
@@ -247,30 +299,46 @@ impl Review<'_> {
         name: &str,
         launch: Option<&Launch>,
         subject: &ApprovalSubject,
+        dialogue: &mut Dialogue,
     ) -> Result<bool, CliError> {
         if self.is_approved(name, subject)? {
             return Ok(true);
         }
+        dialogue.number += 1;
+        if dialogue.mode == DialogueMode::Quit {
+            return Ok(false);
+        }
         let is_marked = self.marks.contains(&subject.digest);
         let unpinned = subject.unpinned.as_ref();
         let version = unpinned.and_then(pin::installed_version);
-        let shown = approvals::subject(name, subject, version.as_deref(), is_marked);
-        report::eprint(&shown);
+        let last = self.last.lines(name, self.file);
+        let shown = approvals::Shown {
+            file: self.file,
+            number: dialogue.number,
+            total: dialogue.total.max(dialogue.number),
+            version: version.as_deref(),
+            is_approved: is_marked,
+            last: last.as_deref(),
+        };
+        report::eprint(&approvals::subject(name, subject, &shown));
         if let (Some(launch), Some(unpinned), Some(version)) = (launch, unpinned, version)
             && self.pins == PinOffer::Write
             && !is_marked
+            && dialogue.mode == DialogueMode::Ask
             && let Some(launch) = self.offer_pin(launch, unpinned, &version)?
             && let Some(subject) =
                 ApprovalSubject::of(&launch, self.approvals).map_err(failed(name))?
         {
-            return self.review(name, Some(&launch), &subject);
+            dialogue.number -= 1;
+            return self.review(name, Some(&launch), &subject, dialogue);
         }
-        if !is_marked && !confirm(approvals::prompt(subject.kind)) {
+        if !is_marked && !dialogue.approves(approvals::prompt(subject.kind)) {
             return Ok(false);
         }
         let comment = format!("{name} of {}", self.file.display());
         let added = self.approvals.add(&subject.digest, &comment);
         added.map_err(failed(name))?;
+        self.last.save(name, self.file, subject);
         Ok(true)
     }
 
@@ -349,6 +417,68 @@ fn failed(name: &str) -> impl Fn(std::io::Error) -> CliError {
     }
 }
 
+/// Course of a review.
+#[derive(Debug)]
+struct Dialogue {
+    /// Number of the current item.
+    number: usize,
+    /// Number of unapproved items.
+    total: usize,
+    mode: DialogueMode,
+}
+
+/// Treatment of the next items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DialogueMode {
+    Ask,
+    /// All are approved.
+    Approve,
+    /// None is shown or approved.
+    Quit,
+}
+
+impl Dialogue {
+    /// Asks whether to approve the current item, if that is not decided yet.
+    fn approves(&mut self, prompt: &str) -> bool {
+        if !is_interactive() {
+            return false;
+        }
+        while self.mode == DialogueMode::Ask {
+            match Answer::parse(&ask(prompt)) {
+                Some(Answer::Yes) => return true,
+                Some(Answer::No) => return false,
+                Some(Answer::All) => self.mode = DialogueMode::Approve,
+                Some(Answer::Quit) => self.mode = DialogueMode::Quit,
+                None => report::eprint(approvals::ANSWERS),
+            }
+        }
+        self.mode == DialogueMode::Approve
+    }
+}
+
+/// Answer to the question whether to approve an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    No,
+    All,
+    Quit,
+}
+
+impl Answer {
+    /// Parses a line; none if it asks for help or is unknown. The end of the input ends the review.
+    fn parse(line: &str) -> Option<Self> {
+        match line.trim().to_ascii_lowercase().as_str() {
+            _ if line.is_empty() => Some(Self::Quit),
+            "y" | "yes" => Some(Self::Yes),
+            "" | "n" | "no" => Some(Self::No),
+            "a" | "all" => Some(Self::All),
+            "q" | "quit" => Some(Self::Quit),
+            _ => None,
+        }
+    }
+}
+
 /// Returns whether a person can answer a prompt.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
@@ -356,11 +486,38 @@ pub(crate) fn is_interactive() -> bool {
 
 /// Asks a question. The default is no.
 fn confirm(prompt: &str) -> bool {
-    if !is_interactive() {
-        return false;
-    }
+    is_interactive() && Answer::parse(&ask(prompt)) == Some(Answer::Yes)
+}
+
+/// Returns the line that answers a prompt; empty at the end of the input.
+fn ask(prompt: &str) -> String {
     report::eprint(prompt);
     let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    match std::io::stdin().lock().read_line(&mut answer) {
+        Ok(_) => answer,
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answer;
+
+    #[test]
+    fn answers_are_parsed() {
+        for (line, expected) in [
+            ("y\n", Some(Answer::Yes)),
+            (" Yes \n", Some(Answer::Yes)),
+            ("n\n", Some(Answer::No)),
+            ("\n", Some(Answer::No)),
+            ("all\n", Some(Answer::All)),
+            ("quit\n", Some(Answer::Quit)),
+            ("q\n", Some(Answer::Quit)),
+            ("", Some(Answer::Quit)),
+            ("?\n", None),
+            ("maybe\n", None),
+        ] {
+            assert_eq!(Answer::parse(line), expected, "{line:?}");
+        }
+    }
 }

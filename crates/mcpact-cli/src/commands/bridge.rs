@@ -1,5 +1,6 @@
 //! `mcpact bridge`: one server for clients of every revision.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,6 +65,11 @@ async fn serve(
         let served = match args.listen {
             Some(address) => serve_http(args, &bridge, address, limit, first).await,
             None => {
+                if std::io::stdin().is_terminal() {
+                    report::hint(
+                        "waiting for an MCP client on stdin; let a client start this command, or press Ctrl-C",
+                    );
+                }
                 let drained = first.drained(bridge.drain(limit));
                 let serve = |link, stopping| {
                     Arc::clone(&bridge).serve_until(link, SessionEnd::new(limit, stopping))

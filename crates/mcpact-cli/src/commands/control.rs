@@ -25,11 +25,15 @@ pub(super) fn socket_dir() -> Option<PathBuf> {
 struct RunningGateway {
     socket: PathBuf,
     config: Option<PathBuf>,
+    url: Option<String>,
 }
 
 impl RunningGateway {
+    /// Returns true if both paths lead to the same file.
     fn serves(&self, config: &Path) -> bool {
-        self.config.as_deref() == Some(config)
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let own = self.config.as_deref();
+        own.is_some_and(|own| own == config || real(own) == real(config))
     }
 
     fn describe(&self) -> String {
@@ -202,9 +206,13 @@ async fn gateways() -> Result<Gateways, CliError> {
     let sockets = unix::sweep(&dir)
         .await
         .map_err(|source| CliError::Control(ControlError::Socket { path: dir, source }))?;
-    for (socket, config) in join_all(sockets.into_iter().map(probe)).await {
-        match config {
-            Ok(config) => found.running.push(RunningGateway { socket, config }),
+    for (socket, reply) in join_all(sockets.into_iter().map(probe)).await {
+        match reply {
+            Ok(Served { config, url }) => found.running.push(RunningGateway {
+                socket,
+                config,
+                url,
+            }),
             // Stopped since the directory was read.
             Err(ControlError::Socket {
                 source: TransportError::Address { .. },
@@ -216,24 +224,53 @@ async fn gateways() -> Result<Gateways, CliError> {
     Ok(found)
 }
 
-async fn probe(socket: PathBuf) -> (PathBuf, Result<Option<PathBuf>, ControlError>) {
-    let config = served_config(&socket).await;
-    (socket, config)
+/// What a gateway serves.
+#[derive(Debug, Default)]
+struct Served {
+    config: Option<PathBuf>,
+    url: Option<String>,
 }
 
-/// Asks the gateway at this socket for its config.
-async fn served_config(socket: &Path) -> Result<Option<PathBuf>, ControlError> {
+async fn probe(socket: PathBuf) -> (PathBuf, Result<Served, ControlError>) {
+    let served = served(&socket).await;
+    (socket, served)
+}
+
+/// Asks the gateway at this socket for its config and URL.
+async fn served(socket: &Path) -> Result<Served, ControlError> {
     let request = ControlRequest::Status { server: None };
     let mut client = ControlClient::connect(socket, &request).await?;
     Ok(match client.next().await? {
-        Some(ControlReply::Status(status)) => status.gateway.config.map(PathBuf::from),
-        _ => None,
+        Some(ControlReply::Status(status)) => {
+            let gateway = status.gateway;
+            Served {
+                config: gateway.config.map(PathBuf::from),
+                url: gateway.url,
+            }
+        }
+        _ => Served::default(),
+    })
+}
+
+/// Describes the running gateway that listens on this port: its config and URL.
+pub(super) async fn gateway_on_port(port: u16) -> Option<String> {
+    let found = gateways().await.ok()?;
+    let mut running = found.running.into_iter();
+    running.find_map(|one| {
+        let url = one.url.as_deref()?;
+        let authority = url.split_once("://")?.1.split('/').next()?;
+        let is_same = authority.rsplit_once(':')?.1.parse() == Ok(port);
+        let config = match &one.config {
+            Some(config) => format!("`{}`", config.display()),
+            None => String::from("built-in servers"),
+        };
+        is_same.then(|| format!("a gateway serves {config} at {url}"))
     })
 }
 
 /// Returns the socket after its gateway has answered, because the actual request may take long.
 async fn check_responsive(socket: PathBuf) -> Result<PathBuf, CliError> {
-    served_config(&socket).await.map_err(CliError::Control)?;
+    served(&socket).await.map_err(CliError::Control)?;
     Ok(socket)
 }
 

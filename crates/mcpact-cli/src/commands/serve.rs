@@ -8,17 +8,20 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use mcpact::server::ListenAddress;
+use mcpact_config::import::CLIENTS;
 use mcpact_config::keys::EVERYTHING;
 use mcpact_config::{
-    Approvals, Catalog, CatalogError, GatewayConfig, HostEnvironment as _, Launch, LocalHost,
-    PolicySettings, ProgramLookup, ServerConfig, ServerName, Severity, Source, load_with,
-    nearest_config,
+    Approvals, Catalog, CatalogError, GatewayConfig, HostEnvironment as _, InvalidServers, Launch,
+    LocalHost, PolicySettings, ProgramLookup, ServerConfig, ServerName, Severity, Source, inspect,
+    load_with, nearest_config,
 };
 use mcpact_engine::client::EraMode;
 #[cfg(unix)]
 use mcpact_gateway::control::{Control, socket_path};
 use mcpact_gateway::{ConfigFile, Gateway, GatewayEnv, Local, ParentConfigs, ReloadCause};
 use mcpact_spec::{Era, Revision};
+#[cfg(unix)]
+use mcpact_transport::error::TransportError;
 use mcpact_transport::memory;
 use mcpact_transport::stdio::child::{Guard, VIA_VARIABLE};
 use tokio::task::JoinSet;
@@ -54,6 +57,11 @@ fn demo() -> Catalog {
 
 pub(super) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     let policy = policy::settings(&args.policy, None)?;
+    let policy = match (args.strict, args.lenient) {
+        (true, _) => policy.with_invalid_servers(InvalidServers::Refuse),
+        (_, true) => policy.with_invalid_servers(InvalidServers::Skip),
+        (false, false) => policy,
+    };
     let mut config = Config::load(args, &policy)?;
     if let Some(address) = &args.listen {
         config.catalog.gateway.override_listen(address.clone());
@@ -94,9 +102,11 @@ fn approvals(args: &ServeArgs, config: &Config) -> Result<Option<Approvals>, Cli
         // There is no listener, so its keys need no approval.
         return Ok(Some(approvals));
     }
+    let last = approve::last_approvals().ok_or(CliError::NoStateDir)?;
     let review = approve::Review {
         file,
         approvals: &approvals,
+        last: &last,
         marks: &[],
         pins: approve::PinOffer::Show,
     };
@@ -212,14 +222,29 @@ async fn serve_http(
     (origin, setup): (Option<PathBuf>, ClientSetup),
     drained: impl Future<Output = ()> + Send,
 ) -> Result<(), CliError> {
-    let site = gateway.listen().await;
-    let site = site.map_err(CliError::listen(address, ListenSettings::Config))?;
+    let site = match gateway.listen().await {
+        Ok(site) => site,
+        Err(error) => return Err(listen_error(address, error).await),
+    };
     let url = format!("{}/mcp", site.origin());
     report::print(&format!("{url}\n"))?;
     let overview = tokio::spawn(show_servers(Arc::clone(gateway), url, origin, setup));
     let served = site.run(drained).await;
     overview.abort();
     served.map_err(CliError::Serve)
+}
+
+/// Returns the error of a listener. If a gateway of this user holds the address, the error describes it.
+async fn listen_error(address: ListenAddress, error: mcpact::Error) -> CliError {
+    #[cfg(unix)]
+    if let mcpact::Error::Transport(TransportError::Io(cause)) = &error
+        && cause.kind() == std::io::ErrorKind::AddrInUse
+        && let Some(port) = address.tcp().map(|tcp| tcp.port())
+        && let Some(gateway) = super::control::gateway_on_port(port).await
+    {
+        return CliError::ServedAddress { address, gateway };
+    }
+    CliError::listen(address, ListenSettings::Config)(error)
 }
 
 /// Prints the overview, and a row for each server that starts later. Failures are in the log.
@@ -235,11 +260,43 @@ async fn show_servers(
     let all = async { while started.next().await.is_some() {} };
     let _ = tokio::time::timeout(START_WAIT, all).await;
     let (servers, filters) = (gateway.reports(), gateway.unapproved_filters().await);
-    let overview = report::servers::text(&url, origin.as_deref(), &setup, &servers, &filters);
+    let invalid = gateway.invalid_servers();
+    let found = match &origin {
+        None => client_configs(),
+        Some(_) => Vec::new(),
+    };
+    let parts = report::servers::Parts {
+        servers: &servers,
+        invalid: &invalid,
+        filters: &filters,
+        found: &found,
+    };
+    let overview = report::servers::text(&url, origin.as_deref(), &setup, &parts);
     report::eprint(&overview);
     while let Some(server) = started.next().await {
         report::eprint(&report::servers::late(&server, &gateway.reports()));
     }
+}
+
+/// Returns the configs of other clients on this machine that have servers, each with the number of servers.
+fn client_configs() -> Vec<(PathBuf, usize)> {
+    let Ok(folders) = super::import::folders() else {
+        return Vec::new();
+    };
+    let paths = CLIENTS.iter().flat_map(|client| client.paths(&folders));
+    let mut found: Vec<(PathBuf, usize)> = Vec::new();
+    for path in paths.filter(|path| path.is_file()) {
+        let count = inspect(&path).ok().and_then(|(_, outcome)| {
+            let catalog = outcome.catalog?;
+            Some(catalog.servers.len() + catalog.wrong.len())
+        });
+        if let Some(count) = count.filter(|count| *count > 0)
+            && found.iter().all(|(other, _)| *other != path)
+        {
+            found.push((path, count));
+        }
+    }
+    found
 }
 
 /// Opens the control socket for `mcpact status`, `logs` and `reload`.
@@ -325,8 +382,8 @@ impl Config {
         let loaded = load_with(&path, policy)
             .map_err(|error| policy::load_error(&args.policy, &path, error))?;
         let mut problems = loaded.problems;
-        // `mcpact check` shows the notes, too.
-        problems.retain(|problem| problem.severity >= Severity::Warning);
+        // `mcpact check` shows the notes, too. The overview shows the errors of skipped servers.
+        problems.retain(|problem| problem.severity == Severity::Warning);
         report::eprint(&report::problems::list(&loaded.source, &problems));
         let path = std::path::absolute(path).map_err(CliError::CurrentDir)?;
         Ok(Self {

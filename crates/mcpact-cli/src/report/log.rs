@@ -1,17 +1,23 @@
-//! Logging to stderr: text on a terminal, otherwise JSON.
+//! Logging to stderr: on a terminal one line per state change, or text with `-v`; otherwise JSON.
+
+mod quiet;
 
 use std::fmt::Debug;
 use std::io::IsTerminal;
 
 use clap::ValueEnum as _;
-use tracing::Subscriber;
+use mcpact::log::{self, NEGOTIATION};
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::field::MakeExt as _;
-use tracing_subscriber::filter::{Targets, filter_fn};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::{Layer, fmt};
 
+use self::quiet::QuietLayer;
 use super::layout::in_one_line;
 use super::style::is_coloured;
 use crate::args::LogFormat;
@@ -56,8 +62,15 @@ pub(crate) fn init(
     verbose: u8,
     format: LogFormat,
 ) -> Result<(), CliError> {
+    let is_default = flag.is_none() && variable.is_none_or(str::is_empty) && verbose == 0;
     let targets = targets(flag, variable, verbose)?;
+    let targets = EventFilter {
+        targets,
+        is_default,
+        shows_starts: is_default && format == LogFormat::Text,
+    };
     let layer: Box<dyn Layer<_> + Send + Sync> = match format {
+        LogFormat::Text if is_default => events_only(QuietLayer::new(), targets),
         LogFormat::Text => {
             let text = fmt::layer().with_writer(std::io::stderr);
             let text = text.with_ansi(is_coloured(&std::io::stderr()));
@@ -79,11 +92,7 @@ pub(crate) fn init(
 }
 
 /// Formats a field in one line and escapes control characters, because it may contain text of a peer.
-fn field(
-    out: &mut Writer<'_>,
-    field: &tracing::field::Field,
-    value: &dyn Debug,
-) -> std::fmt::Result {
+fn field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
     let text = in_one_line(&format!("{value:?}"));
     match (field.name(), out.has_ansi_escapes()) {
         ("message", _) => out.write_str(&text),
@@ -95,18 +104,85 @@ fn field(
 /// Filters out spans; events repeat their fields.
 fn events_only<S>(
     layer: impl Layer<S> + Send + Sync,
-    targets: Targets,
+    filter: EventFilter,
 ) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
-    let levels = targets.iter().map(|(_, level)| level);
-    let highest = levels.chain(targets.default_level()).max();
-    let is_enabled = move |metadata: &tracing::Metadata<'_>| {
-        !metadata.is_span() && targets.would_enable(metadata.target(), metadata.level())
-    };
-    let filter = filter_fn(is_enabled).with_max_level_hint(highest.unwrap_or(LevelFilter::OFF));
     layer.with_filter(filter).boxed()
+}
+
+/// Selects the events to log.
+#[derive(Debug)]
+struct EventFilter {
+    targets: Targets,
+    /// No filter is given.
+    is_default: bool,
+    /// Starts of servers are logged, too.
+    shows_starts: bool,
+}
+
+/// Target of the events of server instances.
+const INSTANCES: &str = "mcpact_gateway::supervisor::events";
+
+impl EventFilter {
+    fn admits(&self, metadata: &Metadata<'_>) -> bool {
+        let is_start = || {
+            self.shows_starts && metadata.target() == INSTANCES && *metadata.level() <= Level::INFO
+        };
+        !metadata.is_span()
+            && (self
+                .targets
+                .would_enable(metadata.target(), metadata.level())
+                || is_start())
+    }
+}
+
+impl<S> Filter<S> for EventFilter {
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        self.admits(metadata)
+    }
+
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        match self.admits(metadata) {
+            true => Interest::always(),
+            false => Interest::never(),
+        }
+    }
+
+    /// The failed start of a server is logged with its cause; its negotiation is a detail.
+    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+        let mut refusal = Refusal::default();
+        if self.is_default && event.metadata().target() == NEGOTIATION {
+            event.record(&mut refusal);
+        }
+        !(refusal.is_of_client && refusal.is_refused)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        let levels = self.targets.iter().map(|(_, level)| level);
+        let starts = self.shows_starts.then_some(LevelFilter::INFO);
+        let highest = levels.chain(self.targets.default_level()).chain(starts);
+        Some(highest.max().unwrap_or(LevelFilter::OFF))
+    }
+}
+
+/// Side and outcome of a negotiation.
+#[derive(Debug, Default)]
+struct Refusal {
+    is_of_client: bool,
+    is_refused: bool,
+}
+
+impl Visit for Refusal {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.is_of_client |= field.name() == log::field::SIDE && value == "client";
+        self.is_refused |= field.name() == log::field::OUTCOME && value == "refused";
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
 }
 
 fn targets(flag: Option<&str>, variable: Option<&str>, verbose: u8) -> Result<Targets, CliError> {

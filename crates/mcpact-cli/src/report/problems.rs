@@ -116,8 +116,8 @@ fn key_of(before: &str) -> String {
 
 /// Lists the servers: the full command or URL, and the names of variables and headers.
 fn servers(catalog: &Catalog) -> String {
-    let names = catalog.servers.keys().map(|name| name.as_str());
-    let width = widest(names) + 2;
+    let names = catalog.servers.keys().chain(catalog.wrong.keys());
+    let width = widest(names.map(|name| name.as_str())) + 2;
     let mut text = String::new();
     for (name, server) in &catalog.servers {
         let gap = " ".repeat(width - length(name.as_str()));
@@ -127,6 +127,12 @@ fn servers(catalog: &Catalog) -> String {
             let more = Tone::Faint.paint(&printable(&more));
             text.push_str(&format!("  {}{more}\n", " ".repeat(width)));
         }
+    }
+    for name in catalog.wrong.keys() {
+        let gap = " ".repeat(width - length(name.as_str()));
+        let painted = Tone::Name.paint(name.as_str());
+        let unusable = Tone::Bad.paint("unusable, not served: see above");
+        text.push_str(&format!("  {painted}{gap}{unusable}\n"));
     }
     if !text.is_empty() {
         text.push('\n');

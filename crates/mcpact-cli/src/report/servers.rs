@@ -1,11 +1,13 @@
 //! Overview that `mcpact serve` prints at startup.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::stderr;
 use std::path::{Path, PathBuf};
 
 use mcpact_gateway::{FilterReport, ServerReport, ServerState};
 
+use super::count;
 use super::layout::{Cell, Layout, cell, in_one_line, width};
 use super::style::Tone;
 
@@ -79,14 +81,25 @@ impl TokenReference {
 /// Variable to suggest if the config names none.
 const DEFAULT_VARIABLE: &str = "MCPACT_TOKEN";
 
+/// Parts of a gateway.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a> {
+    pub(crate) servers: &'a [ServerReport],
+    /// Skipped servers, with the reason.
+    pub(crate) invalid: &'a BTreeMap<String, String>,
+    /// Unapproved filters.
+    pub(crate) filters: &'a [FilterReport],
+    /// Configs of other clients, with the number of servers.
+    pub(crate) found: &'a [(PathBuf, usize)],
+}
+
 /// Formats the servers, the unapproved filters, the endpoints and the config for clients. Without a config, the servers
 /// are built-in ones.
 pub(crate) fn text(
     url: &str,
     config: Option<&Path>,
     setup: &ClientSetup,
-    servers: &[ServerReport],
-    filters: &[FilterReport],
+    parts: &Parts<'_>,
 ) -> String {
     let mut layout = Layout::new(width());
     layout.blank();
@@ -96,13 +109,13 @@ pub(crate) fn text(
     };
     layout.title(Tone::Plain, &title);
     layout.blank();
-    if servers.is_empty() {
+    if parts.servers.is_empty() && parts.invalid.is_empty() {
         let empty = "no servers yet: add one to the config, which is reloaded at once, or run `mcpact import`";
         layout.entry(2, &[], Tone::Plain, empty);
     } else {
-        table(&mut layout, servers);
+        table(&mut layout, parts);
     }
-    for filter in filters {
+    for filter in parts.filters {
         let FilterReport { name, failure, .. } = filter;
         let effect = match filter.is_required {
             true => "matching requests are refused",
@@ -111,6 +124,20 @@ pub(crate) fn text(
         let text = format!("filter `{name}` is not running, {effect}: {failure}");
         layout.blank();
         layout.entry(2, &[], Tone::Bad, &in_one_line(&text));
+    }
+    if !parts.found.is_empty() {
+        layout.blank();
+        layout.title(
+            Tone::Plain,
+            "Found configs of other clients; to serve one, run:",
+        );
+        for (path, servers) in parts.found {
+            let path = in_one_line(&path.display().to_string());
+            let quote = if path.contains(' ') { "\"" } else { "" };
+            let command = format!("mcpact serve --config {quote}{path}{quote}");
+            let text = format!("{command}  ({})", count(*servers, "server"));
+            layout.entry(2, &[], Tone::Name, &text);
+        }
     }
     let mut out = layout.finish(&stderr());
     endpoints(&mut out, url, &setup.hosts);
@@ -195,8 +222,9 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn table(layout: &mut Layout, servers: &[ServerReport]) {
-    let width = name_width(servers);
+fn table(layout: &mut Layout, parts: &Parts<'_>) {
+    let invalid = parts.invalid.keys().map(String::len).max();
+    let width = name_width(parts.servers).max(invalid.unwrap_or(0));
     let header = cell(Tone::Faint, "SERVER", width + 2);
     entry(
         layout,
@@ -204,8 +232,13 @@ fn table(layout: &mut Layout, servers: &[ServerReport]) {
         [Tone::Faint; 2],
         ["REVISION", "ERA", "STATE"],
     );
-    for server in servers {
+    for server in parts.servers {
         row(layout, server, width);
+    }
+    for (name, why) in parts.invalid {
+        let name = cell(Tone::Name, name, width + 2);
+        let why = in_one_line(&format!("unusable: {why}"));
+        entry(layout, name, [Tone::Plain, Tone::Bad], ["-", "-", &why]);
     }
 }
 

@@ -142,41 +142,50 @@ fn optional(text: Option<impl ToString>) -> (Tone, String) {
 }
 
 fn servers(layout: &mut Layout, servers: &[ServerLine]) {
-    let names = [
-        "SERVER",
-        "STATE",
-        "REVISION",
-        "VIA",
-        "UP",
-        "CALLS",
-        "TOOLS",
-        "PROMPTS",
-        "RESOURCES",
-    ];
+    let names = ["SERVER", "STATE", "REVISION", "TOOLS", "CALLS", "UP", "VIA"];
     let rows: Vec<Row> = servers
         .iter()
         .map(|server| Row {
             cells: vec![
-                (Tone::Name, server.name.clone()),
+                (Tone::Name, clipped(&server.name)),
                 (tone(&server.state), server.state.clone()),
                 optional(server.revision.as_deref()),
-                plain(server.transport.as_str()),
-                plain(server.instances.iter().filter(|one| is_up(one)).count()),
+                optional(tools(server)),
                 plain(server.in_flight),
-                optional(server.lists.tools),
-                optional(server.lists.prompts),
-                optional(server.lists.resources),
+                plain(server.instances.iter().filter(|one| is_up(one)).count()),
+                plain(server.transport.as_str()),
             ],
             notes: queued(server)
                 .into_iter()
                 .chain(problem(server))
+                .chain(remedy(server))
                 .chain(unhealthy_instances(server))
                 .chain(hidden_tools(server))
                 .chain(ignored_capabilities(server))
+                .chain(noise(server))
                 .collect(),
         })
         .collect();
     table(layout, &names, &rows);
+}
+
+/// Maximum width of a name in the table.
+const MAX_NAME: usize = 24;
+
+fn clipped(name: &str) -> String {
+    match name.char_indices().nth(MAX_NAME) {
+        None => name.to_owned(),
+        Some(_) => name.chars().take(MAX_NAME - 1).chain(['…']).collect(),
+    }
+}
+
+/// Number of served tools, with that of all tools if the config hides some.
+fn tools(server: &ServerLine) -> Option<String> {
+    let all = server.lists.tools?;
+    Some(match server.lists.served_tools {
+        Some(served) if served != all => format!("{served}/{all}"),
+        Some(_) | None => all.to_string(),
+    })
 }
 
 fn is_up(instance: &InstanceLine) -> bool {
@@ -197,6 +206,27 @@ fn queued(server: &ServerLine) -> Option<(Tone, String)> {
     (server.queued > 0).then_some((Tone::Plain, text))
 }
 
+/// Separates a cause from its remedy.
+const HINT: &str = "; hint: ";
+
+/// The remedy of the current problem.
+fn remedy(server: &ServerLine) -> Option<(Tone, String)> {
+    let text = server.remedy.as_ref()?;
+    let has_problem = server.missing.is_some() || server.last_error.is_some();
+    has_problem.then(|| (Tone::Hint, format!("hint: {text}")))
+}
+
+/// Lines on stdout that are not JSON.
+fn noise(server: &ServerLine) -> Option<(Tone, String)> {
+    let lines = usize::try_from(server.stdout_noise).unwrap_or(usize::MAX);
+    let text = format!(
+        "{} on stdout not JSON; run `mcpact logs {}` to see them",
+        count(lines, "line"),
+        server.name
+    );
+    (lines > 0).then_some((Tone::Faint, text))
+}
+
 /// The current problem of a server, or its last error.
 fn problem(server: &ServerLine) -> Option<(Tone, String)> {
     let retry = server
@@ -205,9 +235,11 @@ fn problem(server: &ServerLine) -> Option<(Tone, String)> {
         .unwrap_or_default();
     let since = server.missing_seconds;
     let since = since.map(|seconds| format!("unavailable for {}: ", age(seconds)));
-    match (&server.missing, &server.last_error) {
+    let missing = server.missing.as_deref();
+    let missing = missing.map(|why| why.split_once(HINT).map_or(why, |(why, _)| why));
+    match (missing, &server.last_error) {
         (missing, Some(error))
-            if server.retry_seconds.is_some() || missing.as_ref() == Some(&error.why) =>
+            if server.retry_seconds.is_some() || missing == Some(error.why.as_str()) =>
         {
             let when = since.unwrap_or_else(|| format!("{} ago: ", age(error.seconds_ago)));
             Some((Tone::Bad, format!("{retry}{when}{}", error.why)))
@@ -267,6 +299,10 @@ fn details(layout: &mut Layout, server: &ServerLine) {
         (None, _, _) => String::from("unknown (not started yet)"),
     };
     let lists = &server.lists;
+    let hidden = match (lists.served_tools, lists.tools) {
+        (Some(served), Some(all)) if served != all => format!(" ({served} served)"),
+        _ => String::new(),
+    };
     let items: Vec<String> = [
         (lists.tools, "tool"),
         (lists.prompts, "prompt"),
@@ -274,7 +310,10 @@ fn details(layout: &mut Layout, server: &ServerLine) {
         (lists.templates, "template"),
     ]
     .into_iter()
-    .filter_map(|(number, what)| Some(count(number?, what)))
+    .filter_map(|(number, what)| {
+        let hidden = if what == "tool" { hidden.as_str() } else { "" };
+        Some(count(number?, what) + hidden)
+    })
     .collect();
     let items = match items.as_slice() {
         [] => String::from("unknown (not listed yet)"),
@@ -293,9 +332,20 @@ fn details(layout: &mut Layout, server: &ServerLine) {
         ("starts", plain(format!("{}, {failures}", server.starts))),
         ("clients", plain(format!("{sessions} at its own endpoint"))),
     ];
+    if !server.capabilities.is_empty() {
+        rows.push(("declares", plain(server.capabilities.join(", "))));
+    }
+    rows.extend(server.clients.iter().map(|client| {
+        let text = format!("{} {} ({})", client.name, client.version, client.revision);
+        ("client", plain(text))
+    }));
     let sandbox = server.sandbox.as_ref();
     rows.extend(sandbox.map(|sandbox| ("sandbox", plain(sandbox))));
     rows.extend(problem(server).map(|problem| ("problem", problem)));
+    let hint = remedy(server)
+        .and_then(|(tone, text)| Some(("hint", (tone, text.strip_prefix("hint: ")?.to_owned()))));
+    rows.extend(hint);
+    rows.extend(noise(server).map(|noise| ("stdout", noise)));
     rows.extend(hidden_tools(server).map(|hidden| ("hidden", hidden)));
     rows.extend(ignored_capabilities(server).map(|ignored| ("ignored", ignored)));
     fields(layout, &rows);

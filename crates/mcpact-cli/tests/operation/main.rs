@@ -9,6 +9,7 @@ mod elicitation;
 mod harness;
 mod lenient;
 mod proxy_loop;
+mod quiet;
 mod reload;
 mod secrets;
 mod self_loop;

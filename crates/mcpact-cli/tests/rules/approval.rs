@@ -252,7 +252,7 @@ fn on_terminal(mut command: Command, answers: &[&str]) -> String {
             Ok(read) if read > 0 => shown.extend_from_slice(&chunk[..read]),
             Ok(_) | Err(_) => break,
         }
-        if shown.ends_with(b"[y/N] ") {
+        if shown.ends_with(b"[y/N] ") || shown.ends_with(b"[y/n/all/quit/?] ") {
             let answer = answers.next().unwrap();
             terminal.write_all(answer.as_bytes()).unwrap();
         }
@@ -302,6 +302,43 @@ fn pin_is_written_into_the_config_after_a_prompt() {
     assert!(fs::symlink_metadata(link).unwrap().is_symlink());
     let again = approve(&[]);
     assert!(again.contains("everything is approved"), "{again}");
+}
+
+/// `quit` and `all` decide about the remaining items. A changed item shows what it was before.
+#[test]
+fn dialogue_numbers_the_items_and_shows_changes() {
+    let harness = Harness::new();
+    let configure = |a: &str| {
+        let text = format!("{a}[servers.b]\ncommand = \"SERVER\"\n");
+        harness.configure("mcpact.toml", &text);
+    };
+    let approve = |args: &[&str], answers: &[&str]| {
+        let args = [&["approve"][..], args].concat();
+        on_terminal(harness.command(&args), answers)
+    };
+    configure(CONFIG);
+    let shown = approve(&[], &["?\n", "quit\n"]);
+    for words in [
+        "(1 of 2)",
+        "config     ",
+        "what is approved so far stays",
+        "2 items are not approved",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("(2 of 2)"), "{shown}");
+    let shown = approve(&["a"], &["y\n"]);
+    assert!(shown.contains("also not approved: `b`"), "{shown}");
+    configure(&CONFIG.replace("one two", "one two three"));
+    let shown = approve(&[], &["all\n"]);
+    for words in [
+        "removed since the last approval: argument one two",
+        "added since the last approval: argument one two three",
+        "(2 of 2)",
+        "everything is approved",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
 }
 
 #[test]

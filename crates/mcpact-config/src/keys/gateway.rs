@@ -140,7 +140,7 @@ pub const GATEWAY: &[Key] = &[
     key(
         "lenient",
         Flag(false),
-        "Skip invalid servers and serve the others; otherwise the whole config is rejected.",
+        "Skip invalid servers and serve the others; otherwise the whole config is rejected. Configs of other clients are lenient by default.",
     ),
     key(
         "undeclared",

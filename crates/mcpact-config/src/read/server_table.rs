@@ -1,7 +1,7 @@
 //! `[servers.NAME]` and `[filters.NAME]`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::Uri;
@@ -176,12 +176,18 @@ pub(super) fn command(
     let cwd = cwd(context, fields);
     let program = fields.text("command")?;
     let mut chosen = program.filled.clone();
+    let is_relative = program.value().contains('/') && !Path::new(program.value()).is_absolute();
+    if let Some(host) = context.host.filter(|_| is_relative && cwd.is_none()) {
+        // The same program wherever the gateway is started.
+        let path = host.path(program.value());
+        chosen = chosen.with_value(path.to_string_lossy());
+    }
     let is_listed = !context.gateway.commands.allow.is_empty();
     if let Some(host) = context.host {
         // An allow-list refers to programs found by the gateway itself.
         let own_path = env.get("PATH").filter(|_| !is_listed);
         let facts = host.program(&ProgramLookup {
-            program: program.value(),
+            program: chosen.value(),
             path: own_path.map(EnvValue::reveal),
             folder: cwd.as_ref().map(ExpandedText::value),
         });

@@ -503,3 +503,33 @@ fn proxies_are_read() {
         assert!(found[0].contains(expected), "{found:?}");
     }
 }
+
+/// An unset variable or a prompt disables only its server, unless strict reading is asked for.
+#[test]
+fn foreign_server_without_its_variable_is_skipped() {
+    use crate::{InvalidServers, PolicySettings};
+    let text = r#"{"mcpServers": {
+        "good": {"command": "sleep"},
+        "unset": {"command": "sleep", "env": {"KEY": "${NOBODY_SETS_THIS}"}},
+        "prompt": {"command": "sleep", "args": ["${input:token}"]}
+    }}"#;
+    let source = crate::Source::new("x.json", text);
+    let host = crate::LocalHost::at(std::path::PathBuf::from("/"));
+    let read = |settings| crate::read::read_with(&source, &host, &settings).catalog;
+    let default = PolicySettings::default();
+    let strict = default.clone().with_invalid_servers(InvalidServers::Refuse);
+    let catalog = read(default).unwrap();
+    assert!(catalog.servers.contains_key("good") && catalog.servers.len() == 1);
+    for (name, reason) in [
+        ("unset", "variable `NOBODY_SETS_THIS` is not set"),
+        ("prompt", "`${input:token}` prompts the user"),
+    ] {
+        let (_, why) = catalog
+            .wrong
+            .iter()
+            .find(|(of, _)| of.as_str() == name)
+            .unwrap();
+        assert!(why.contains(reason) && why.starts_with("x.json:"), "{why}");
+    }
+    assert!(read(strict).is_none());
+}

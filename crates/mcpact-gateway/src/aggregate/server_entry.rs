@@ -148,6 +148,17 @@ impl ServerEntry {
         tool_filter::serves(&self.server, kind, name)
     }
 
+    /// Returns the number of tools that the filters leave, if the tools are known.
+    pub(crate) fn served_tools(&self) -> Option<usize> {
+        let names = self.lists.names(ListKind::Tools)?;
+        let served = names.iter();
+        Some(
+            served
+                .filter(|name| self.serves(ListKind::Tools, name))
+                .count(),
+        )
+    }
+
     /// Adds the server to an aggregator.
     pub(crate) fn join(&self, aggregator: &Arc<Aggregator>) {
         let mut aggregators = lock(&self.aggregators);

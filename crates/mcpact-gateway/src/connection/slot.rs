@@ -318,14 +318,15 @@ impl ConnectionSlot {
         let attempts = self.attempts.load(Ordering::SeqCst);
         let opening = Arc::clone(&self.opening).lock_owned();
         let queued = self.shared.supervisor.wait_in_queue(opening);
-        let last_failure = queued.await.map_err(|kind| self.error_of(cause, kind))?;
+        let last_failure = queued.await.map_err(|kind| self.error(kind))?;
         if let Some(connection) = self.live_for(user) {
             return Ok(connection);
         }
         if self.attempts.load(Ordering::SeqCst) > attempts
             && let Some(same) = &*last_failure
         {
-            return Err(self.error_of(cause, UpstreamErrorKind::Shared(Arc::clone(same))));
+            let same = UpstreamErrorKind::Shared(Arc::clone(same));
+            return Err(self.shared.error(same));
         }
         // The first caller may leave while others wait for the same start.
         let opening = tokio::spawn(Arc::clone(self).open(cause, last_failure));
@@ -333,7 +334,8 @@ impl ConnectionSlot {
             Ok(opened) => opened.map_err(UpstreamErrorKind::Shared),
             Err(_) => Err(UpstreamErrorKind::Retired),
         };
-        opened.map_err(|kind| self.error_of(cause, kind))
+        // The attempt has logged its failure.
+        opened.map_err(|kind| self.shared.error(kind))
     }
 
     async fn open(
@@ -377,9 +379,16 @@ impl ConnectionSlot {
         self: &Arc<Self>,
         cause: StartCause,
     ) -> Result<Arc<UpstreamConnection>, UpstreamErrorKind> {
-        let start_check = self.shared.check_approved().await?;
+        let refused = |kind: &UpstreamErrorKind| {
+            // An attempt to recover is repeated until it succeeds.
+            if cause != StartCause::Recovery {
+                self.log_unavailable(kind);
+            }
+        };
+        let start_check = self.shared.check_approved().await.inspect_err(refused)?;
         let supervisor = &self.shared.supervisor;
-        let start = supervisor.admit(self.sharing, cause).await?;
+        let admitted = supervisor.admit(self.sharing, cause).await;
+        let start = admitted.inspect_err(refused)?;
         let limit = self.shared.run().start_timeout;
         let connected = tokio::select! {
             connected = tokio::time::timeout(limit, self.negotiate(&start.guard, start_check)) => {
@@ -452,26 +461,22 @@ impl ConnectionSlot {
         self.shared.target.has_credentials()
     }
 
-    /// Returns the error of a start. The supervisor logs that of a recovery.
-    fn error_of(&self, cause: StartCause, kind: UpstreamErrorKind) -> UpstreamError {
-        match cause == StartCause::Recovery {
-            true => self.shared.error(kind),
-            false => self.error(kind),
-        }
-    }
-
     /// Returns an error of this server, and logs it.
     pub(crate) fn error(&self, kind: UpstreamErrorKind) -> UpstreamError {
-        let error = self.shared.error(kind);
+        self.log_unavailable(&kind);
+        self.shared.error(kind)
+    }
+
+    fn log_unavailable(&self, kind: &UpstreamErrorKind) {
+        let masks = &self.shared.masks;
         tracing::warn!(
             event = event::ROUTE_ERROR,
             server = %self.shared.name,
             state = self.shared.supervisor.status().state.as_str(),
-            error = %error.kind.text(&error.masks),
-            advice = error.kind.advised(&error.masks),
+            error = %kind.text(masks),
+            advice = kind.advised(masks),
             "server unavailable"
         );
-        error
     }
 
     async fn negotiate(

@@ -258,6 +258,29 @@ pub struct ServerLine {
     pub missing_seconds: Option<u64>,
     /// Last failure.
     pub last_error: Option<LastError>,
+    /// Remedy of the current problem, or of the last failure.
+    #[serde(default)]
+    pub remedy: Option<String>,
+    /// Capabilities that the server declares.
+    #[serde(default)]
+    pub capabilities: Vec<String>,
+    /// Clients that use the server.
+    #[serde(default)]
+    pub clients: Vec<ClientLine>,
+    /// Number of lines on stdout that are not JSON; `mcpact logs` shows them.
+    #[serde(default)]
+    pub stdout_noise: u64,
+}
+
+/// Client of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientLine {
+    /// Name that the client reports.
+    pub name: String,
+    /// Version that the client reports.
+    pub version: String,
+    /// Negotiated revision.
+    pub revision: String,
 }
 
 /// Transport of a server.
@@ -293,6 +316,9 @@ impl Transport {
 pub struct ListCounts {
     /// Tools.
     pub tools: Option<usize>,
+    /// Tools that the filters of the config leave.
+    #[serde(default)]
+    pub served_tools: Option<usize>,
     /// Prompts.
     pub prompts: Option<usize>,
     /// Resources.

@@ -55,6 +55,23 @@ impl UpstreamErrorKind {
         self.advice().map(|advice| masks.cover(advice))
     }
 
+    /// Returns cause, stderr and advice for a reader after the time of the next start.
+    pub(crate) fn lasting_explanation(&self, masks: &Masks) -> Explanation {
+        Explanation {
+            text: self.text(masks),
+            hint: self.lasting_advice().map(|advice| masks.cover(advice)),
+        }
+    }
+
+    /// Returns the advice without the time of the next start.
+    fn lasting_advice(&self) -> Option<String> {
+        match self {
+            Self::Suspended { hint, .. } => hint.clone(),
+            Self::Shared(same) => same.lasting_advice(),
+            _ => self.advice(),
+        }
+    }
+
     /// Returns the advice, if there is any.
     pub(crate) fn advice(&self) -> Option<String> {
         let advice = match self {
@@ -74,9 +91,14 @@ impl UpstreamErrorKind {
             Self::Connect(ConnectError::Transport(error)) => transport_advice(error)?,
             Self::Transport(error) => transport_advice(error)?,
             Self::Shared(same) => return same.advice(),
-            Self::Suspended { wait, .. } => {
-                return Some(format!("{NEXT_START_IN}{wait:.1?}"));
+            Self::Suspended { wait, hint, .. } => {
+                let next = format!("{NEXT_START_IN}{wait:.1?}");
+                return Some(match hint {
+                    Some(hint) => format!("{hint}; {next}"),
+                    None => next,
+                });
             }
+            Self::Unstartable { hint, .. } => return hint.clone(),
             Self::ResponseTooLarge { .. } => {
                 "request less data, such as one page; the limit cannot be raised, and the call may have had \
                  its effect"

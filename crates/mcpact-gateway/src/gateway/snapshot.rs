@@ -6,7 +6,7 @@ use mcpact::server::router::HttpRoute;
 use mcpact_config::ServerName;
 use mcpact_spec::Revision;
 
-use super::{Gateway, ServerRoute, State};
+use super::{Gateway, ServerRoute, State, clients};
 use crate::aggregate::list_kind::ListKind;
 use crate::control::{
     GatewayStatus, InstanceLine, LastError, ListCounts, ServerLine, Status, Transport,
@@ -23,7 +23,7 @@ const MAX_ENDED: usize = 5;
 pub(super) fn status(gateway: &Gateway, server: Option<&str>) -> Status {
     let state = gateway.state();
     let served = state.servers.iter();
-    let served = served.map(|(name, served)| server_line(&state, name, served));
+    let served = served.map(|(name, served)| server_line(gateway, &state, name, served));
     let invalid = state.catalog.wrong.iter().map(|(name, why)| ServerLine {
         name: name.to_string(),
         state: ServerWord::Wrong.as_str().to_owned(),
@@ -94,7 +94,12 @@ fn transport(server: &UpstreamServer) -> Transport {
     }
 }
 
-fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> ServerLine {
+fn server_line(
+    gateway: &Gateway,
+    state: &State,
+    name: &ServerName,
+    served: &ServerRoute,
+) -> ServerLine {
     let draining = state.draining_instances(name);
     let config = state.catalog.servers.get(name.as_str());
     let entry = &served.entry;
@@ -102,12 +107,18 @@ fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> Server
     let profile = server.shared.info_cache.profile();
     let status = server.status();
     let retry = status.state.wait().or(status.retry_in);
-    let state = status.word(report.failure.is_some());
+    let word = status.word(report.failure.is_some());
+    let remedy = entry.remedy();
+    let remedy = remedy.or_else(|| status.last_error.as_ref()?.hint.clone());
+    let declared = profile.as_ref().map(|profile| {
+        let declared = profile.introduction.capabilities.declared();
+        declared.iter().map(|one| one.path().to_owned()).collect()
+    });
     let ended = status.ended.iter().take(MAX_ENDED);
     let running = status.instances.iter().chain(&draining);
     ServerLine {
         name: name.to_string(),
-        state: state.to_owned(),
+        state: word.to_owned(),
         retry_seconds: retry.map(rounded_up),
         revision: report.revision.map(|revision| revision.to_string()),
         era: report.revision.map(era),
@@ -122,6 +133,7 @@ fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> Server
         sessions: served.route.session_count(),
         lists: ListCounts {
             tools: entry.lists.count(ListKind::Tools),
+            served_tools: entry.served_tools(),
             prompts: entry.lists.count(ListKind::Prompts),
             resources: entry.lists.count(ListKind::Resources),
             templates: entry.lists.count(ListKind::Templates),
@@ -135,6 +147,10 @@ fn server_line(state: &State, name: &ServerName, served: &ServerRoute) -> Server
             why: failure.why.to_string(),
             seconds_ago: failure.age.as_secs(),
         }),
+        remedy,
+        capabilities: declared.unwrap_or_default(),
+        clients: clients::of(state, gateway, entry),
+        stdout_noise: server.shared.supervisor.noise(),
     }
 }
 

@@ -142,6 +142,12 @@ impl ListCache {
         self.lists(kind).map(|list| list.count()).max()
     }
 
+    /// Returns the names of the items of the longest list, if one is known.
+    pub(crate) fn names(&self, kind: ListKind) -> Option<Vec<String>> {
+        let longest = self.lists(kind).max_by_key(|list| list.count());
+        Some(longest?.names())
+    }
+
     /// Returns the version of a list that is fetched now.
     pub(crate) fn version(&self, kind: ListKind) -> ListVersion {
         ListVersion {

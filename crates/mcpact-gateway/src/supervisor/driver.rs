@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
@@ -60,6 +60,8 @@ pub(crate) trait ManagedConnection: Debug + Send + Sync {
 pub(crate) trait Starter: Debug + Send + Sync {
     /// Starts one instance. The supervisor learns the outcome through the start permit.
     fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()>;
+    /// Returns true unless the program of the server is missing or cannot be executed. Looks at the file system.
+    fn can_start(&self) -> bool;
 }
 
 /// Placement of a call, as far as it was executed.
@@ -83,6 +85,8 @@ pub(crate) struct Supervisor {
     pub(super) masks: Masks,
     /// Limits of log messages below `warning`, and from there on.
     pub(super) message_limits: Mutex<[MessageLimit; 2]>,
+    /// Number of lines on stdout that are not JSON.
+    pub(super) noise: AtomicU64,
     zero: Instant,
     instances: Mutex<InstanceSet>,
     pub(super) outage: Arc<OutageFlag>,
@@ -123,6 +127,7 @@ impl Supervisor {
             server_log,
             masks,
             message_limits: Mutex::default(),
+            noise: AtomicU64::new(0),
             zero: Instant::now(),
             instances: Mutex::new(instances),
             connections: Mutex::default(),
@@ -170,6 +175,11 @@ impl Supervisor {
         is_set.then(|| self.instances().failures.outage(self.now()))?
     }
 
+    /// Returns the number of lines on stdout that are not JSON.
+    pub(crate) fn noise(&self) -> u64 {
+        self.noise.load(Ordering::Relaxed)
+    }
+
     /// Returns the number of changes of the outage.
     pub(crate) fn outage_changes(&self) -> u64 {
         self.outage.changes()
@@ -182,8 +192,23 @@ impl Supervisor {
 
     /// Records a start that needs approval first.
     pub(crate) fn start_not_allowed(&self, error: &UpstreamErrorKind) {
-        let why = error.text(&self.masks);
-        self.update(|instances, now| instances.start_not_allowed(&why, random(), now));
+        let why = error.lasting_explanation(&self.masks);
+        self.update(|instances, now| {
+            instances.start_not_allowed(&why, random(), now);
+            if error.is_unstartable() {
+                instances.unstartable();
+            }
+        });
+    }
+
+    /// Admits starts again if the program of the server can be started by now.
+    fn look_for_program(&self) {
+        if self.instances().policy.is_unstartable()
+            && let Some(starter) = self.starter.get().and_then(Weak::upgrade)
+            && starter.can_start()
+        {
+            self.instances().startable();
+        }
     }
 
     /// Forgets all failures: the next call starts the server.
@@ -214,6 +239,7 @@ impl Supervisor {
         sharing: InstanceSharing,
         cause: StartCause,
     ) -> Result<StartPermit, UpstreamErrorKind> {
+        self.look_for_program();
         let id = self
             .queue_until(|is_queued| {
                 self.update_listeners();
@@ -382,6 +408,7 @@ impl Supervisor {
     /// Runs maintenance once. Returns the time until the next run.
     fn maintain(self: &Arc<Self>) -> Duration {
         self.update_listeners();
+        self.look_for_program();
         let plan = self.instances().maintain(self.now());
         for id in plan.close {
             self.log_idle(id);
@@ -452,9 +479,14 @@ impl Supervisor {
 
     /// Records a failed start.
     pub(super) fn start_failed(&self, id: InstanceId, error: &UpstreamErrorKind) {
-        let why = error.text(&self.masks);
+        let why = error.lasting_explanation(&self.masks);
         self.log_start_failed(id, error, &why);
-        self.update(|instances, now| instances.start_failed(id, why, random(), now));
+        self.update(|instances, now| {
+            instances.start_failed(id, why, random(), now);
+            if error.is_unstartable() {
+                instances.unstartable();
+            }
+        });
     }
 
     pub(super) fn retire(&self, id: InstanceId, cause: StopCause) {
@@ -564,11 +596,23 @@ impl Supervisor {
                 state: instances.status(self.now()).busy_word(),
                 limits: capacity_limits(&instances.settings),
             },
-            Refusal::Suspended { failures, wait } => UpstreamErrorKind::Suspended {
-                failures,
-                wait,
-                why: last_cause.unwrap_or_else(|| "the connection ended".into()),
-            },
+            Refusal::Suspended { failures, wait } => {
+                let last_cause = last_cause.unwrap_or_else(|| "the connection ended".into());
+                UpstreamErrorKind::Suspended {
+                    failures,
+                    wait,
+                    why: last_cause.text,
+                    hint: last_cause.hint,
+                }
+            }
+            Refusal::Unstartable => {
+                let last_cause =
+                    last_cause.unwrap_or_else(|| "the program cannot be started".into());
+                UpstreamErrorKind::Unstartable {
+                    why: last_cause.text,
+                    hint: last_cause.hint,
+                }
+            }
             Refusal::Closed => UpstreamErrorKind::Retired,
         }
     }

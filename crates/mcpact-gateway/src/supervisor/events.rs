@@ -1,6 +1,7 @@
 //! Logs, metrics and server log entries about the lifecycle of instances.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcpact::log::{self, event};
@@ -15,17 +16,20 @@ use mcpact_wire::scan::text;
 use super::driver::Supervisor;
 use super::health::Diagnosis;
 use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
-use crate::error::UpstreamErrorKind;
+use crate::error::{Explanation, UpstreamErrorKind};
 use crate::event_history::LogEntryKind;
 use crate::reason::{LogEvent, Reason};
 use crate::sync::lock;
-use mcpact::connection::{DeliveryFailure, FailureText};
+use mcpact::connection::DeliveryFailure;
 
 /// Maximum number of log messages of a server within [`MESSAGE_WINDOW`].
 const MAX_MESSAGES: u32 = 100;
 
 /// Time after which a server may send that many log messages again.
 const MESSAGE_WINDOW: Duration = Duration::from_secs(10);
+
+/// Maximum bytes of a line on stdout in the server log.
+const MAX_NOISE: usize = 1024;
 
 /// Limit on the log messages of one server.
 #[derive(Debug, Default)]
@@ -72,6 +76,16 @@ impl Supervisor {
         StderrSink(Arc::new(move |line| {
             server_log.write(date(), Some(id.0), LogEntryKind::Log, line);
         }))
+    }
+
+    /// Counts a line on stdout that is not JSON, and writes it to the server log.
+    pub(super) fn log_noise(&self, id: InstanceId, line: &[u8]) {
+        self.noise.fetch_add(1, Ordering::Relaxed);
+        let line = &line[..line.len().min(MAX_NOISE)];
+        let line = self.masks.cover(String::from_utf8_lossy(line).into_owned());
+        let text = format!("stdout, not JSON: {line}");
+        self.server_log
+            .write(date(), Some(id.0), LogEntryKind::Log, &text);
     }
 
     /// Logs a `notifications/message` of an instance at its level, unless the server sends too many.
@@ -156,7 +170,7 @@ impl Supervisor {
         &self,
         id: InstanceId,
         error: &UpstreamErrorKind,
-        why: &FailureText,
+        why: &Explanation,
     ) {
         self.metrics.failed(error.reason());
         let event = if error.is_negotiation_failure() {
@@ -170,7 +184,8 @@ impl Supervisor {
             instance = id.0,
             state = "failed",
             duration_ms = self.age_of(id),
-            error = %why,
+            error = %why.text,
+            advice = why.hint,
             "server failed to start"
         );
         self.write(id, event, &format!("failed to start: {why}"));

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mcpact_engine::time::Moment;
 
 use super::status::ServerFailure;
+use crate::error::Explanation;
 use mcpact::connection::FailureText;
 
 /// The last failure of a server. It is an outage until a call or a check succeeds.
 #[derive(Debug, Default)]
 pub(super) struct FailureLog {
-    last: Option<(FailureText, Moment)>,
+    last: Option<(Explanation, Moment)>,
     /// Number of calls in a row that did not reach the server.
     pub(super) failed_deliveries: usize,
     pub(super) flag: Arc<OutageFlag>,
@@ -46,38 +47,34 @@ impl OutageFlag {
 impl FailureLog {
     /// Returns the last failure.
     pub(super) fn last(&self, now: Moment) -> Option<ServerFailure> {
-        self.last.as_ref().map(|(why, when)| ServerFailure {
-            why: why.clone(),
-            age: now.since(*when),
-        })
+        let (why, when) = self.last.as_ref()?;
+        Some(ServerFailure::new(why, now.since(*when)))
     }
 
-    /// Returns the cause of the last failure.
-    pub(super) fn last_cause(&self) -> Option<&FailureText> {
+    /// Returns the last failure with its hint.
+    pub(super) fn last_cause(&self) -> Option<&Explanation> {
         self.last.as_ref().map(|(why, _)| why)
     }
 
     /// Returns the cause of the outage.
-    pub(super) fn outage_cause(&self) -> Option<&FailureText> {
+    pub(super) fn outage_cause(&self) -> Option<&Explanation> {
         self.last_cause().filter(|_| self.flag.is_set())
     }
 
     /// Returns the outage and its duration.
     pub(super) fn outage(&self, now: Moment) -> Option<ServerFailure> {
-        self.outage_cause().map(|why| ServerFailure {
-            why: why.clone(),
-            age: now.since(self.since),
-        })
+        let why = self.outage_cause()?;
+        Some(ServerFailure::new(why, now.since(self.since)))
     }
 
     /// Records a failure after which the next call may succeed. The cause of an outage is kept.
-    pub(super) fn record(&mut self, why: &FailureText, now: Moment) {
+    pub(super) fn record(&mut self, why: &Explanation, now: Moment) {
         let why = self.outage_cause().unwrap_or(why).clone();
         self.last = Some((why, now));
     }
 
     /// Records a failure and begins an outage, or updates its cause.
-    pub(super) fn begin_outage(&mut self, why: FailureText, now: Moment) {
+    pub(super) fn begin_outage(&mut self, why: Explanation, now: Moment) {
         let is_new = self.outage_cause() != Some(&why);
         if !self.flag.is_set() {
             self.since = now;
@@ -99,7 +96,7 @@ impl FailureLog {
     /// Records a call that did not reach the server.
     pub(super) fn delivery_failed(&mut self, why: FailureText, now: Moment) {
         self.failed_deliveries = self.failed_deliveries.saturating_add(1);
-        self.begin_outage(why, now);
+        self.begin_outage(why.into(), now);
     }
 
     /// Records a success. Returns true if it ends an outage.

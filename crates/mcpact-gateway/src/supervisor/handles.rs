@@ -75,6 +75,10 @@ impl CallObserver for DeliveryObserver {
         self.supervisor.metrics.dropped(reason.as_str());
     }
 
+    fn noise(&self, line: &[u8]) {
+        self.supervisor.log_noise(self.id, line);
+    }
+
     fn undelivered(&self, failure: DeliveryFailure, why: &str) {
         let Self { supervisor, id } = self;
         supervisor.log_delivery_failed(*id, failure, why);

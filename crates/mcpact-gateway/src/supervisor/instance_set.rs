@@ -21,6 +21,7 @@ use super::placement::{
 use super::record::InstanceRecord;
 use super::restart_policy::{RestartPolicy, StartDecision, State};
 use super::status::{InstanceStatus, ServerState, ServerStatus};
+use crate::error::{Explanation, LOOKUP_INTERVAL};
 use mcpact::connection::FailureText;
 
 /// Number of ended instances that are remembered.
@@ -75,6 +76,8 @@ pub(super) enum Refusal {
         /// Time until the next start.
         wait: Duration,
     },
+    /// The program cannot be started.
+    Unstartable,
     /// The server is shutting down.
     Closed,
 }
@@ -158,6 +161,7 @@ impl InstanceSet {
             StartDecision::Start => {}
             StartDecision::AwaitAttempt => return wait(None, None),
             StartDecision::Wait { until } => return wait(Some(until), None),
+            StartDecision::Unstartable => return Admission::Refuse(Refusal::Unstartable),
             StartDecision::Refuse { until } => {
                 self.begin_outage();
                 return Admission::Refuse(Refusal::Suspended {
@@ -452,6 +456,9 @@ impl InstanceSet {
                 schedule(record.health.due);
             }
         }
+        if self.policy.is_unstartable() && self.settings.recovers {
+            schedule(now.after(LOOKUP_INTERVAL));
+        }
         let missing = self.missing();
         match missing.and(self.start_wait(now)) {
             Some(until) => schedule(until),
@@ -468,7 +475,7 @@ impl InstanceSet {
     /// Returns the cause for which an instance should be started without a call.
     fn missing(&self) -> Option<StartCause> {
         // A queued call starts what it needs. Competing with it for the last place could stop its instance for ever.
-        if self.is_closed || self.queued > 0 {
+        if self.is_closed || self.queued > 0 || self.policy.is_unstartable() {
             return None;
         }
         let running = self.instances().filter(|one| one.is_running()).count();
@@ -577,24 +584,36 @@ impl InstanceSet {
     pub(super) fn start_failed(
         &mut self,
         id: InstanceId,
-        why: FailureText,
+        why: Explanation,
         random: u32,
         now: Moment,
     ) {
         self.record_failed_start(&why, now);
-        let _ = self.handle(id, Event::StartFailed(why), now);
+        let _ = self.handle(id, Event::StartFailed(why.text), now);
         self.policy.reset_recovery();
         self.policy.failed(random, now);
     }
 
+    /// Records that the program of the server cannot be started. Starts are refused until [`startable`](Self::startable).
+    pub(super) fn unstartable(&mut self) {
+        self.policy.unstartable();
+    }
+
+    /// Records that the program can be started now.
+    pub(super) fn startable(&mut self) {
+        if self.policy.is_unstartable() {
+            self.policy.reset();
+        }
+    }
+
     /// Records a start that needs approval first. A recovery attempt checks again later.
-    pub(super) fn start_not_allowed(&mut self, why: &FailureText, random: u32, now: Moment) {
+    pub(super) fn start_not_allowed(&mut self, why: &Explanation, random: u32, now: Moment) {
         self.record_failed_start(why, now);
         self.policy.schedule_recovery(random, now);
     }
 
     /// Begins an outage, unless another instance can serve.
-    fn record_failed_start(&mut self, why: &FailureText, now: Moment) {
+    fn record_failed_start(&mut self, why: &Explanation, now: Moment) {
         if self.has_open_instance() {
             self.failures.record(why, now);
         } else {
@@ -629,10 +648,11 @@ impl InstanceSet {
             false => self.policy.failed(random, now),
         }
         let is_useless = self.is_suspended() || !self.has_served;
+        let why = Explanation::from(why.clone());
         if is_useless && !self.has_open_instance() {
-            self.failures.begin_outage(why.clone(), now);
+            self.failures.begin_outage(why, now);
         } else {
-            self.failures.record(why, now);
+            self.failures.record(&why, now);
         }
     }
 

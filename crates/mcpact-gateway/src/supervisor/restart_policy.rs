@@ -47,6 +47,8 @@ pub(super) struct RestartPolicy {
 ///   │                             stable                           ▼              │
 ///   └────────────────────────────────────────────────────────── Probation ──────┘
 /// ```
+///
+/// A program that cannot be started leads from any state to `Unstartable`, and back to `Normal` once it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// No recent failures. Restarts are limited by their rate only.
@@ -75,6 +77,8 @@ pub(super) enum State {
         /// Number of earlier suspensions in a row.
         round: u32,
     },
+    /// No starts until the program of the server can be started, or the config changes.
+    Unstartable,
 }
 
 /// Decision about a start.
@@ -94,6 +98,8 @@ pub(super) enum StartDecision {
         /// Time of the next start.
         until: Moment,
     },
+    /// Do not wait: the program cannot be started.
+    Unstartable,
 }
 
 impl RestartPolicy {
@@ -138,7 +144,10 @@ impl RestartPolicy {
     pub(super) fn paused_until(&self) -> Option<Moment> {
         let pause = match self.state {
             State::BackingOff { until } | State::Suspended { until, .. } => Some(until),
-            State::Normal | State::Probing { .. } | State::Probation { .. } => None,
+            State::Normal
+            | State::Probing { .. }
+            | State::Probation { .. }
+            | State::Unstartable => None,
         };
         let is_limited = self.unreplaced > 0 && self.restarts.len() >= MAX_RESTARTS;
         let oldest = self.restarts.front().filter(|_| is_limited);
@@ -149,8 +158,10 @@ impl RestartPolicy {
     /// [`StartDecision::Start`] must start an instance.
     pub(super) fn request_start(&mut self, patience: Duration, now: Moment) -> StartDecision {
         let is_suspended = matches!(self.state, State::Suspended { .. });
-        if matches!(self.state, State::Probing { .. }) {
-            return StartDecision::AwaitAttempt;
+        match self.state {
+            State::Probing { .. } => return StartDecision::AwaitAttempt,
+            State::Unstartable => return StartDecision::Unstartable,
+            _ => {}
         }
         if now.since(self.last_end) >= self.settings.window {
             self.unreplaced = 0;
@@ -217,7 +228,7 @@ impl RestartPolicy {
                 self.suspend(round.saturating_add(1), random, now);
             }
             // The instance was started before the suspension.
-            State::Suspended { .. } => {}
+            State::Suspended { .. } | State::Unstartable => {}
             State::Normal | State::BackingOff { .. } => {
                 let window = self.settings.window;
                 self.failures.retain(|failure| now.since(*failure) < window);
@@ -230,6 +241,18 @@ impl RestartPolicy {
                 self.state = State::BackingOff { until };
             }
         }
+    }
+
+    /// Records that the program cannot be started. Only a look at the file system shows a change, so starts are not
+    /// retried.
+    pub(super) fn unstartable(&mut self) {
+        self.reset();
+        self.reset_recovery();
+        self.state = State::Unstartable;
+    }
+
+    pub(super) fn is_unstartable(&self) -> bool {
+        self.state == State::Unstartable
     }
 
     /// Forgets all failures.

@@ -6,6 +6,7 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
 use super::instance::{Instance, InstanceId, InstanceState, StartCause};
+use crate::error::Explanation;
 use crate::reason::ServerWord;
 use mcpact::connection::FailureText;
 
@@ -61,8 +62,28 @@ impl ServerStatus {
 pub struct ServerFailure {
     /// Cause and end of the server's log.
     pub why: FailureText,
+    /// Remedy, if one is known.
+    pub hint: Option<String>,
     /// Time since the failure.
     pub age: Duration,
+}
+
+impl ServerFailure {
+    pub(super) fn new(why: &Explanation, age: Duration) -> Self {
+        Self {
+            why: why.text.clone(),
+            hint: why.hint.clone(),
+            age,
+        }
+    }
+
+    /// Returns cause, stderr and remedy.
+    pub(crate) fn explanation(self) -> Explanation {
+        Explanation {
+            text: self.why,
+            hint: self.hint,
+        }
+    }
 }
 
 /// Overall state of a server.

@@ -33,6 +33,7 @@ use crate::lists::bindings;
 use crate::subscriptions::subscribers::Subscribers;
 use crate::supervisor::{InstanceSharing, SharingPolicy, StartCause, Starter, max_instances};
 use crate::sync::lock;
+use crate::target::Target;
 use crate::upstream::affinity::{
     AffinityGroup, AffinityKey, Evidence, GROUPS, GroupTerms, affinity,
 };
@@ -98,6 +99,13 @@ impl Starter for UpstreamServer {
                 let _ = self.reach(pool.first(), Some(&pool), cause).await;
             }
         })
+    }
+
+    fn can_start(&self) -> bool {
+        match &self.shared.target {
+            Target::Command(command) => command.launch_problem().is_none(),
+            Target::Url { .. } | Target::Local(_) => true,
+        }
     }
 }
 

@@ -76,6 +76,9 @@ pub trait CallObserver: Debug + Send + Sync {
     /// A message of the server was dropped.
     fn dropped(&self, _reason: DropReason) {}
 
+    /// The server wrote a line to stdout that is not JSON. It is also [`dropped`](Self::dropped).
+    fn noise(&self, _line: &[u8]) {}
+
     /// The server answered a call over HTTP.
     fn delivered(&self) {}
 

@@ -37,7 +37,8 @@ use tokio::time::Instant;
 use super::http::HttpConnection;
 use super::stdio::{StdioConnection, exit_text, stop};
 use super::{
-    ConnectError, Connection, Hooks, HttpRefusal, Transport, UnsolicitedReceiver, headers, inbox,
+    ConnectError, Connection, DropReason, Hooks, HttpRefusal, Transport, UnsolicitedReceiver,
+    headers, inbox,
 };
 
 /// Timeout for opening the stream of the HTTP+SSE transport.
@@ -494,7 +495,13 @@ impl Negotiator {
                         };
                         self.feed(input, Some(&bytes))
                     }
-                    Some(Line::Noise(_) | Line::TooLong { .. }) => continue,
+                    Some(Line::Noise(bytes)) => {
+                        let observer = self.hooks.observer();
+                        observer.dropped(DropReason::NotJson);
+                        observer.noise(bytes);
+                        continue;
+                    }
+                    Some(Line::TooLong { .. }) => continue,
                     None => break,
                 };
             }

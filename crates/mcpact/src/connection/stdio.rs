@@ -526,6 +526,7 @@ impl<'a> Reader<'a> {
                 Line::Noise(bytes) => {
                     self.count();
                     self.shared.observer.dropped(DropReason::NotJson);
+                    self.shared.observer.noise(bytes);
                     tracing::debug!(
                         length = bytes.len(),
                         "line from the server dropped: not JSON"

@@ -69,7 +69,12 @@ impl ServerEntry {
     fn explanation(&self) -> Option<Explanation> {
         let known = lock(&self.failure).clone();
         let known = known.map(|(why, _)| why);
-        known.or_else(|| Some(self.server.shared.supervisor.outage()?.why.into()))
+        known.or_else(|| Some(self.server.shared.supervisor.outage()?.explanation()))
+    }
+
+    /// Returns the remedy of the failure.
+    pub(crate) fn remedy(&self) -> Option<String> {
+        self.explanation()?.hint
     }
 
     /// Returns the time since which the server is unavailable.
@@ -95,7 +100,7 @@ impl ServerEntry {
         let last_error = || wait.and(status.last_error.as_ref());
         let why = failure
             .or_else(|| self.missing_list(kind).map(Explanation::from))
-            .or_else(|| last_error().map(|failure| failure.why.clone().into()))?;
+            .or_else(|| last_error().map(|failure| failure.clone().explanation()))?;
         let retry = match wait.or(status.retry_in) {
             Some(wait) => format!("{NEXT_START_IN}{wait:.1?}"),
             None => String::from("call again later"),

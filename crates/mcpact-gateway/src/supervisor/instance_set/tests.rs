@@ -366,6 +366,26 @@ fn crash_loop_suspends_the_server() {
     started(&mut set, at(15));
 }
 
+/// Calls are refused at once, and only the file system is looked at, until the program can be started.
+#[test]
+fn missing_program_is_looked_up_but_not_started() {
+    let mut set = InstanceSet::new(settings());
+    fail_start(&mut set, StartCause::Request, at(0));
+    set.unstartable();
+    for now in [1, 60, 600] {
+        let admission = admit(&mut set, at(now));
+        assert_eq!(admission, Admission::Refuse(Refusal::Unstartable));
+        let plan = set.maintain(at(now));
+        assert_eq!((plan.start, plan.next), (None, Some(at(now + 5))));
+    }
+    let status = set.status(at(600));
+    assert_eq!((status.state, status.retry_in), (ServerState::Asleep, None));
+    assert!(status.outage.is_some());
+    set.startable();
+    assert_eq!(set.maintain(at(601)).start, Some(StartCause::Recovery));
+    started(&mut set, at(601));
+}
+
 fn never_idle() -> RunSettings {
     RunSettings {
         idle: Duration::from_secs(1000),

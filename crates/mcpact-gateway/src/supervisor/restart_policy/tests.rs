@@ -305,7 +305,26 @@ proptest! {
                     prop_assert!(until > now && until.since(now) <= limit);
                     prop_assert_eq!(policy.clone().request(until), Start);
                 }
+                StartDecision::Unstartable => prop_assert!(false, "no outcome leads to it"),
             }
         }
+    }
+}
+
+/// Time alone cannot make a missing program start.
+#[test]
+fn unstartable_program_is_not_retried() {
+    for failures in [0, 1, 5] {
+        let mut policy = after_failures(failures);
+        policy.unstartable();
+        let late = policy.clone().handle(Outcome::Failed(NO_JITTER), at(9));
+        for mut policy in [policy.clone(), late] {
+            for now in [0, 100, 100_000] {
+                assert_eq!(policy.request(at(now)), StartDecision::Unstartable);
+            }
+            assert_eq!((policy.next_start(), policy.failures()), (None, 0));
+        }
+        policy.reset();
+        assert_eq!(policy.request(at(10)), Start);
     }
 }

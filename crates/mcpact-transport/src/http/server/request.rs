@@ -162,7 +162,7 @@ impl<E: Endpoint> ListenerShared<E> {
             Ok(name) => name,
             Err(refusal) => {
                 tracing::warn!(%peer, ?refusal, "request without the token");
-                return rejected(HttpResponse::text(401, "a bearer token is required"))
+                return rejected(HttpResponse::text(401, refusal.body()))
                     .with(WWW_AUTHENTICATE, refusal.challenge());
             }
         };

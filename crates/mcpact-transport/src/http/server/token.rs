@@ -38,7 +38,17 @@ impl TokenRefusal {
     pub(super) const fn challenge(self) -> &'static str {
         match self {
             Self::Missing => "Bearer",
-            Self::Wrong => "Bearer error=\"invalid_token\"",
+            Self::Wrong => {
+                "Bearer error=\"invalid_token\", error_description=\"the token is wrong\""
+            }
+        }
+    }
+
+    /// Returns the body of the response.
+    pub(super) const fn body(self) -> &'static str {
+        match self {
+            Self::Missing => "a bearer token is required: send `Authorization: Bearer TOKEN`",
+            Self::Wrong => "the bearer token is wrong: it is none of the tokens of this server",
         }
     }
 }
