@@ -352,6 +352,34 @@ fn on_terminal(mut command: Command, answer: &str) -> String {
     String::from_utf8(shown).unwrap()
 }
 
+/// Exit code, stdout and stderr of every outcome.
+#[test]
+fn outcomes_are_reported() {
+    let project = Project::new();
+    project.write("server.json", SERVER_JSON);
+    let mut all = String::new();
+    for args in [
+        &["remove", "time"][..],
+        &["add", "time", "pypi:mcp-server-time"],
+        &["add", "time", "npm:other"],
+        &["add", "time", "npm:other", "--force"],
+        &["add", "search", "server.json"],
+        &["add", "tickets", "http://"],
+        &["add", "tickets", "tickets.example/mcp"],
+        &["add", "a b", "npm:a"],
+        &["add", "tickets", "npm:a", "--env", "API_KEY=x"],
+        &["add", "tickets"],
+        &["remove", "tim"],
+        &["remove", "time"],
+    ] {
+        let output = project.run(args);
+        let code = output.status.code();
+        all += &format!("$ mcpact {}\n{code:?}\n{}\n", args.join(" "), seen(&output));
+    }
+    let folder = project.0.path().to_str().unwrap();
+    insta::assert_snapshot!(all.replace(folder, "/home/ada"));
+}
+
 #[test]
 fn add_and_remove_help() {
     let project = Project::new();

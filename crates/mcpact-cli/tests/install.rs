@@ -596,6 +596,47 @@ fn config_folder_of_the_client_is_respected() {
     );
 }
 
+/// Exit code, stdout and stderr of every outcome.
+#[test]
+fn outcomes_are_reported() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", "{ \"mcpServers\": { // none yet\n} }\n");
+    home.write(".codex/config.toml", "[mcp_servers\n");
+    home.write(
+        "mcpact.toml",
+        &format!("[gateway]\ntoken = \"${{TOKEN}}\"\n{SERVERS}"),
+    );
+    let mut all = String::new();
+    for args in [
+        &["cursor", "--dry-run"][..],
+        &["cursor"],
+        &["cursor"],
+        &["cursor", "--undo"],
+        &["cursor", "--undo"],
+        &["cursor", "--server", "tickts"],
+        &["cursr"],
+        &["codex"],
+        &["cline"],
+        &["cursor", "--all", "--undo"],
+    ] {
+        let output = home.run(args);
+        all += &format!("$ mcpact install {}\n{}\n", args.join(" "), seen(&output));
+    }
+    let folder = home.0.path().to_str().unwrap();
+    insta::assert_snapshot!(all.replace(folder, "/home/ada"));
+}
+
+#[test]
+fn diff_is_coloured_on_demand() {
+    let home = Home::new();
+    let run = |name: &str| {
+        let mut command = home.command(&["cursor", "--dry-run"]);
+        text(&command.env(name, "1").output().unwrap().stdout)
+    };
+    assert!(run("CLICOLOR_FORCE").contains("\u{1b}[32m+"));
+    assert!(!run("NO_COLOR").contains('\u{1b}'));
+}
+
 #[test]
 fn install_help() {
     insta::assert_snapshot!(Home::new().done(&["--help"]));
