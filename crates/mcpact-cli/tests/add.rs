@@ -201,7 +201,11 @@ fn invalid_results_are_not_written() {
     for (config, args, expected) in [
         ("[servers.a", &["add", "new", "npm:a"][..], "invalid TOML"),
         ("[servers.a]\n", &["add", "new", "npm:a"], "invalid config"),
-        (CONFIG, &["add", "new", "http://"], "invalid config"),
+        (
+            CONFIG,
+            &["add", "new", "http://"],
+            "error: `url` is not a URL",
+        ),
         (CONFIG, &["add", "a b", "npm:a"], "invalid name `a b`"),
         (CONFIG, &["add", "new", "npm:-y"], "invalid source"),
         (CONFIG, &["add", "new", "nowhere"], "invalid source"),

@@ -6,8 +6,8 @@ use std::io::{BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use mcpact_config::{
-    Entry, EntryChange, EntryValue, ServerName, entry_names, nearest_config, outline, remove_entry,
-    set_entry,
+    CatalogError, Entry, EntryChange, EntryValue, ServerName, Severity, entry_names,
+    nearest_config, outline, remove_entry, set_entry,
 };
 
 use super::{approve, edit};
@@ -51,7 +51,7 @@ pub(super) fn run(args: &AddArgs) -> Result<Exit, CliError> {
     let entry = server.entry();
     let edited = set_entry(&path, text, &[SERVERS], name.as_str(), &entry)
         .map_err(|problem| edit::refused(&file, text, problem))?;
-    outline(&file, &edited.text)?;
+    check(&file, text, &edited.text)?;
     if edited.change != EntryChange::Unchanged {
         edit::write(&file, &edited.text)?;
     }
@@ -76,7 +76,7 @@ pub(super) fn remove(args: &RemoveArgs) -> Result<Exit, CliError> {
         let known = entry_names(&path, &text, &[SERVERS]);
         return Err(CliError::unknown("server", &args.name, "servers", known));
     };
-    outline(&file, &rest)?;
+    check(&file, &text, &rest)?;
     edit::write(&file, &rest)?;
     report::print(&format!("`{}` removed from {path}\n", args.name))?;
     Ok(Exit::Ok)
@@ -95,6 +95,23 @@ fn config(given: Option<&Path>) -> Result<Option<PathBuf>, CliError> {
         true => Ok(Some(file)),
         false => Err(EditError::NotToml(file).into()),
     }
+}
+
+/// Rejects a text that would not load. A config that was invalid before has its own hints.
+fn check(file: &Path, before: &str, after: &str) -> Result<(), CliError> {
+    let Err(error) = outline(file, after) else {
+        return Ok(());
+    };
+    outline(file, before)?;
+    let CatalogError::Refused { problems, .. } = error else {
+        return Err(error.into());
+    };
+    let mut errors = problems.into_iter();
+    let first = errors.find(|problem| problem.severity == Severity::Error);
+    let first = first.map(|problem| (problem.message, problem.remedy));
+    let (reason, remedy) = first.unwrap_or_default();
+    let hint = remedy.unwrap_or_else(|| String::from("nothing was written"));
+    Err(EditError::Value { reason, hint }.into())
 }
 
 fn has_server(path: &str, text: &str, name: &str) -> bool {
@@ -176,7 +193,7 @@ impl NewServer {
     /// Sets the variables of `--env`.
     fn set_variables(&mut self, given: &[String]) -> Result<(), EditError> {
         if matches!(self.launch, Launch::Url(_)) && !given.is_empty() {
-            return Err(EditError::Variable {
+            return Err(EditError::Value {
                 reason: String::from("`--env` is for commands, and the server is a URL"),
                 hint: String::from(
                     "write a header into the config: `headers = { Authorization = \"Bearer ${TOKEN}\" }`",
@@ -193,7 +210,7 @@ impl NewServer {
             let is_marked = required.any(|one| one.name == name && one.is_secret);
             let is_secret = is_secret(name) || is_marked;
             if is_secret && !value.contains("${") {
-                return Err(EditError::Variable {
+                return Err(EditError::Value {
                     reason: format!("the value of `{name}` may be a secret and is not written"),
                     hint: format!("set the variable, and pass `--env {name}` without a value"),
                 });
@@ -330,7 +347,7 @@ fn reject_credentials(url: &str) -> Result<(), EditError> {
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
     match authority.contains('@') {
         false => Ok(()),
-        true => Err(EditError::Variable {
+        true => Err(EditError::Value {
             reason: String::from("the URL contains a user name or password"),
             hint: String::from(
                 "write a header into the config: `headers = { Authorization = \"Basic ${LOGIN}\" }`",
@@ -362,7 +379,7 @@ fn check_variable(name: &str) -> Result<(), EditError> {
     let is_name = name.chars().all(is_usual) && !name.starts_with(|c: char| c.is_ascii_digit());
     match is_name && !name.is_empty() {
         true => Ok(()),
-        false => Err(EditError::Variable {
+        false => Err(EditError::Value {
             reason: String::from("not the name of a variable"),
             hint: String::from("use letters, digits and `_`; give the name, not the value"),
         }),

@@ -53,9 +53,9 @@ pub(crate) enum EditError {
         reason: String,
         hint: String,
     },
-    /// A variable cannot be used.
+    /// A value cannot be written.
     #[error("{reason}")]
-    Variable { reason: String, hint: String },
+    Value { reason: String, hint: String },
 }
 
 impl EditError {
@@ -91,7 +91,7 @@ impl EditError {
                 String::from("pass a URL, npm:PACKAGE, pypi:PACKAGE or a server.json"),
                 String::from("or a command after `--`: `mcpact add NAME -- COMMAND`"),
             ],
-            Self::ServerJson { hint, .. } | Self::Variable { hint, .. } => one(hint),
+            Self::ServerJson { hint, .. } | Self::Value { hint, .. } => one(hint),
             Self::NothingToUndo(_) => Vec::new(),
         }
     }
