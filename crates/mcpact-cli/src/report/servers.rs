@@ -273,3 +273,34 @@ fn entry(layout: &mut Layout, name: Cell<'_>, tones: [Tone; 2], texts: [&str; 3]
     let cells = [name, cell(tone, revision, 12), cell(tone, era, 8)];
     layout.entry(2, &cells, last, state);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_configs_and_skipped_servers_are_listed() {
+        let setup = ClientSetup {
+            program: String::from("mcpact"),
+            token: None,
+            hosts: Vec::new(),
+        };
+        let found = [(PathBuf::from("/home/ada/.cursor/mcp.json"), 2)];
+        let why = String::from("variable `KEY` is not set");
+        let invalid = BTreeMap::from([(String::from("files"), why)]);
+        let parts = Parts {
+            servers: &[],
+            invalid: &invalid,
+            filters: &[],
+            found: &found,
+        };
+        let shown = text("http://127.0.0.1:1/mcp", None, &setup, &parts);
+        let shown = anstream::adapter::strip_str(&shown).to_string();
+        for words in [
+            "files   -           -       unusable: variable `KEY` is not set\n",
+            "  mcpact serve --config /home/ada/.cursor/mcp.json  (2 servers)\n",
+        ] {
+            assert!(shown.contains(words), "{shown}");
+        }
+    }
+}

@@ -298,7 +298,12 @@ impl Running {
 
     /// Sends a GET request.
     pub(crate) fn get(&self, path: &str) -> Reply {
-        read(process::send("GET", &self.origin, path, "", ""))
+        self.get_with(path, "")
+    }
+
+    /// Sends a GET request with header lines.
+    pub(crate) fn get_with(&self, path: &str, headers: &str) -> Reply {
+        read(process::send("GET", &self.origin, path, headers, ""))
     }
 
     /// Opens a legacy session with raw HTTP.

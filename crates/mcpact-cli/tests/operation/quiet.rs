@@ -210,3 +210,25 @@ fn foreign_config_is_lenient_by_default() {
     let (code, shown, _) = harness.run(&["check", "client.json"]);
     assert!(code == 7 && shown.contains("unusable"), "{code} {shown}");
 }
+
+/// A request without a token and one with a wrong token get different messages.
+#[test]
+fn missing_and_wrong_token_differ() {
+    let token = "token = \"0123456789abcdef\"\n";
+    let harness = Harness::new(&format!("{token}{}", builtin("local")));
+    let gateway = harness.serve();
+    for (header, message, challenge) in [
+        ("", "a bearer token is required", "Bearer"),
+        (
+            "Authorization: Bearer fedcba9876543210\r\n",
+            "the bearer token is wrong",
+            "error=\"invalid_token\", error_description=",
+        ),
+    ] {
+        let reply = gateway.get_with("/mcp", header);
+        assert_eq!(reply.status, 401);
+        assert!(reply.body.starts_with(message), "{reply:?}");
+        let shown = reply.header("www-authenticate").unwrap();
+        assert!(shown.contains(challenge), "{shown}");
+    }
+}

@@ -81,7 +81,16 @@ fn dangerous_commands_are_rejected() {
         harness.configure("client.json", &json_config(command, args));
         for config in ["own.toml", "client.json"] {
             let what = format!("{config}: {command} {args:?}");
-            let served = harness.run(&["serve", "--listen", "127.0.0.1:0", "--config", config]);
+            // Otherwise the server of another client's config is skipped, and the gateway runs without it.
+            let args = [
+                "serve",
+                "--strict",
+                "--listen",
+                "127.0.0.1:0",
+                "--config",
+                config,
+            ];
+            let served = harness.run(&args);
             assert_eq!(
                 served.status.code(),
                 Some(2),

@@ -533,3 +533,20 @@ fn foreign_server_without_its_variable_is_skipped() {
     }
     assert!(read(strict).is_none());
 }
+
+/// A relative program is the same wherever the gateway is started; `cwd` is its folder if it is set.
+#[test]
+fn relative_program_starts_at_the_folder_of_the_config() {
+    for (keys, expected) in [
+        ("command = \"bin/run\"", "/work/shop/bin/run"),
+        ("command = \"bin/run\"\ncwd = \"/tmp\"", "bin/run"),
+        ("command = \"run\"", "run"),
+        ("command = \"/bin/run\"", "/bin/run"),
+    ] {
+        let catalog = taken_from("mcpact.toml", &format!("[servers.a]\n{keys}\n"));
+        let crate::Launch::Command(command) = &catalog.servers["a"].launch else {
+            panic!("{keys}");
+        };
+        assert_eq!(command.program.value(), expected, "{keys}");
+    }
+}

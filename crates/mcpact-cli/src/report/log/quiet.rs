@@ -99,9 +99,7 @@ impl Record {
     fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         let (_, text) = fields.find(|(field, _)| *field == name)?;
-        Some(text)
-            .map(String::as_str)
-            .filter(|text| !text.is_empty())
+        (!text.is_empty()).then_some(text)
     }
 
     /// Returns true for details that another event or `mcpact logs` reports.

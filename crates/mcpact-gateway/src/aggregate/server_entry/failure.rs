@@ -49,7 +49,14 @@ impl ServerEntry {
         self.health_changes.fetch_add(1, Ordering::Release);
         match failure {
             Some(error) => {
-                tracing::warn!(event = "route_error", server = %self.name, %error, "a server is missing");
+                tracing::warn!(
+                    event = "route_error",
+                    server = %self.name,
+                    state = self.server.status().state.as_str(),
+                    error = %error.text,
+                    advice = error.hint,
+                    "a server is missing"
+                );
             }
             None => tracing::info!(server = %self.name, "a server is back"),
         }
