@@ -28,7 +28,11 @@ pub(super) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
     block_on(async {
         let target = resolve(&args.target).await?;
         let mut terms = ClientTerms::new(info, capabilities, Policy::default());
-        terms.mode = pinned.map_or(target.era, EraMode::Pin);
+        terms.mode = match (pinned, args.matrix) {
+            (Some(revision), _) => EraMode::Pin(revision),
+            (None, true) => EraMode::Auto,
+            (None, false) => target.era,
+        };
         let settings = ProbeSettings {
             scope: match (terms.mode, args.matrix) {
                 (EraMode::Auto, true) => Scope::Matrix,

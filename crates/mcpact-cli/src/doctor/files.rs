@@ -48,10 +48,14 @@ fn permissions(file: &Path) -> Finding {
 
     let mode = std::fs::metadata(file).map(|found| found.permissions().mode() & 0o777);
     match mode {
-        Ok(mode) if mode & 0o022 != 0 => Finding::problem(
+        Ok(mode) if mode & 0o002 != 0 => Finding::problem(
             Subject::Permissions,
-            format!("other users can write the file (mode {mode:o})"),
-            format!("run `chmod go-w {}`", file.display()),
+            format!("every user of this machine can write the file (mode {mode:o})"),
+            format!("run `chmod o-w {}`", file.display()),
+        ),
+        Ok(mode) if mode & 0o020 != 0 => Finding::ok(
+            Subject::Permissions,
+            format!("you and your group can write the file (mode {mode:o})"),
         ),
         Ok(mode) => Finding::ok(
             Subject::Permissions,

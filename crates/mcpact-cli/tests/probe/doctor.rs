@@ -108,20 +108,19 @@ fn secret_file_that_others_can_read_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let url = "url = \"http://127.0.0.1:1/mcp\"";
     let headers = "headers = { Authorization = \"Bearer ${file:token}\" }";
-    write(
-        folder.path(),
-        &format!("[servers.web]\n{url}\n{headers}\nenabled = false\n"),
-    );
+    write(folder.path(), &format!("[servers.web]\n{url}\n{headers}\n"));
     let token = folder.path().join("token");
     std::fs::write(&token, "canary-4711-canary").unwrap();
-    for (mode, code) in [(0o600, 0), (0o644, 7)] {
+    for (mode, is_found) in [(0o600, false), (0o644, true)] {
         let permissions = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(&token, permissions).unwrap();
         let seen = run_in(
             &["doctor", "--json", "--config", "mcpact.toml"],
             folder.path(),
         );
-        assert_eq!(seen.code, code, "{mode:o} {}", seen.stdout);
+        let all = findings(&seen.json()["servers"][0]);
+        let found = has(&all, "warning permissions ", "token");
+        assert_eq!(found, is_found, "{mode:o} {all:?}");
         assert!(!seen.stdout.contains("canary"), "{}", seen.stdout);
     }
 }

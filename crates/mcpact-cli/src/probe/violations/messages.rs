@@ -1,6 +1,6 @@
 //! Checks of messages.
 
-use mcpact_spec::{Era, Kind, Method, Revision, Side};
+use mcpact_spec::{Kind, Method, Revision, Side};
 use serde_json::Value;
 
 use super::super::dialogue::{Carrier, Dialogue, Entry, Received};
@@ -182,10 +182,6 @@ pub(super) fn undeclared(dialogue: &Dialogue<'_>) -> Vec<String> {
             true => Kind::Request,
             false => Kind::Notification,
         };
-        // The acknowledgement and updates of subscriptions need a stream, which a probe does not open.
-        if kind == Kind::Request && method == Method::Ping && pact.era() == Era::Legacy {
-            return None;
-        }
         let ruling = pact.rule_on(Side::Server, kind, method);
         (!ruling.is_open())
             .then(|| format!("the server sends `{method}`, but {}", ruling.explain()))
