@@ -247,6 +247,17 @@ impl Peer {
                 advice,
                 Exit::Auth,
             ),
+            // A server in trouble, or a gateway whose server is.
+            Failure::Rejected { code, message }
+                if ErrorCode::parse(*code) == Some(ErrorCode::InternalError) =>
+            {
+                let (message, hint) = match message.split_once("; hint: ") {
+                    Some((message, hint)) => (message, Some(hint.to_owned())),
+                    None => (message.as_str(), advice),
+                };
+                let message = format!("cannot use `{server}`: {message}");
+                (message, hint, Exit::Unreachable)
+            }
             refused => (
                 format!("negotiation with `{server}` failed: {refused}"),
                 advice,
@@ -315,6 +326,23 @@ mod tests {
         ] {
             assert_eq!(peer().failure(&error).exit(), exit, "{error}");
         }
+    }
+
+    #[test]
+    fn failed_server_of_a_gateway_is_unreachable() {
+        let failure = Failure::Rejected {
+            code: ErrorCode::InternalError.code(),
+            message: String::from("`crash`: exited; hint: set API_KEY; next start in 8 s"),
+        };
+        let (message, hint, exit) = peer().describe_refusal(&failure);
+        assert_eq!(message, "cannot use `files`: `crash`: exited");
+        assert_eq!(hint.as_deref(), Some("set API_KEY; next start in 8 s"));
+        assert_eq!(exit, Exit::Unreachable);
+        let failure = Failure::Rejected {
+            code: ErrorCode::InvalidParams.code(),
+            message: String::from("unsupported version"),
+        };
+        assert_eq!(peer().describe_refusal(&failure).2, Exit::Refused);
     }
 
     #[test]

@@ -39,7 +39,8 @@ async fn without_the_token_nothing_is_served() {
     }
     for wrong in ["Bearer a-token-for-these-testz", "Bearer a"] {
         let reply = server.send(&list().with("authorization", wrong)).await;
-        assert_eq!(refused(&reply), "Bearer error=\"invalid_token\"", "{wrong}");
+        let challenge = "Bearer error=\"invalid_token\", error_description=\"the token is wrong\"";
+        assert_eq!(refused(&reply), challenge, "{wrong}");
     }
     let in_query = list().at(&format!("/mcp?access_token={SECRET}&token={SECRET}"));
     assert_eq!(refused(&server.send(&in_query).await), "Bearer");
