@@ -79,8 +79,11 @@ pub fn config(data: &[u8]) {
     let outcome = read(&source, &FakeHost);
     placed(&outcome.problems, &source);
     let has_errors = has_errors(&outcome.problems);
-    assert!(outcome.catalog.is_none() || !has_errors, "{outcome:?}");
-    assert!(outcome.catalog.is_some() || has_errors, "{outcome:?}");
+    match &outcome.catalog {
+        // Errors of single servers of another client's config leave these servers out.
+        Some(catalog) => assert_eq!(!catalog.wrong.is_empty(), has_errors, "{outcome:?}"),
+        None => assert!(has_errors, "{outcome:?}"),
+    }
     imported(source);
     let problems: Vec<Problem> = expand_text(text, &FakeHost).err().into_iter().collect();
     let mut source = Source::new("", "");

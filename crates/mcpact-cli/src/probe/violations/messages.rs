@@ -1,6 +1,6 @@
 //! Checks of messages.
 
-use mcpact_spec::{Kind, Method, Revision, Side};
+use mcpact_spec::{Feature, Kind, Method, Side};
 use serde_json::Value;
 
 use super::super::dialogue::{Carrier, Dialogue, Entry, Received};
@@ -42,7 +42,7 @@ pub(super) fn batch(dialogue: &Dialogue<'_>) -> Vec<String> {
         return Vec::new();
     };
     let is_batch = |entry: &Entry<'_>| matches!(entry, Entry::Batch);
-    if revision <= Revision::V2025_03_26 || !dialogue.entries.iter().any(is_batch) {
+    if revision.has(Feature::Batching) || !dialogue.entries.iter().any(is_batch) {
         return Vec::new();
     }
     vec![format!(
