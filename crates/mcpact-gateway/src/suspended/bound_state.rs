@@ -29,7 +29,7 @@ pub(crate) fn bound(server: &UpstreamServer, principal: &Principal, raw: RawResu
             principal: digest(principal),
             state: state.into(),
         };
-        // Without random numbers, nobody can return the state.
+        // Without random numbers, no client can return the state.
         let sealed = server.suspended.sealer.seal(&bound.encode());
         Some(quoted(&sealed.unwrap_or_default()))
     });

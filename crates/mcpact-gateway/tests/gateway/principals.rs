@@ -221,7 +221,7 @@ fn result(answer: &Answer) -> &Value {
     &last["result"]
 }
 
-/// Returns a handle that nobody has: the same text with another last character.
+/// Returns an unknown handle: the same text with another last character.
 fn made_up(handle: &str) -> String {
     let (start, last) = handle.split_at(handle.len() - 1);
     format!("{start}{}", if last == "0" { "1" } else { "0" })

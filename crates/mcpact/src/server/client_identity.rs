@@ -241,7 +241,7 @@ impl ClientKey {
 /// Derives the principal of an HTTP request from its headers.
 ///
 /// Requests that it does not identify have the principal of their token or else of their user. Requests without any
-/// principal are anonymous: whoever knows an id may use it. This is not authentication: a token or a proxy in front
+/// principal are anonymous: every client that knows an id may use it. This is not authentication: a token or a proxy in front
 /// must authenticate the request.
 #[derive(Clone, Default)]
 pub struct PrincipalSource {

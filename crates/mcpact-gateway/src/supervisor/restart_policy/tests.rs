@@ -158,7 +158,7 @@ fn instances_that_ended_together_are_replaced_ten_at_a_time() {
     assert!(!policy.has_failed());
 }
 
-/// An instance that nobody needs again does not limit later starts for ever, and a user can end the limit.
+/// An unused instance does not limit later starts for ever, and a user can end the limit.
 #[test]
 fn unreplaced_instances_are_forgotten() {
     let mut policy = RestartPolicy::new(SETTINGS);
