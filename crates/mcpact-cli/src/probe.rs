@@ -15,7 +15,7 @@ use std::time::Duration;
 use mcpact::connection::ConnectError;
 use mcpact_engine::client::{ClientTerms, EraMode, Failure, ProbeFailure};
 use mcpact_gateway::Target;
-use mcpact_spec::{Era, Revision};
+use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_transport::stdio::child::Masks;
 
 use self::connect::{Agreement, Attempt, Lists, attempt, carrier};
@@ -91,6 +91,12 @@ pub(crate) fn failure_exit(error: &ConnectError) -> Exit {
         ConnectError::HttpStatus(refusal) if matches!(refusal.status, 401 | 403) => Exit::Auth,
         ConnectError::Negotiation { failure, .. } => match failure {
             Failure::Probe(ProbeFailure::Authentication(_)) => Exit::Auth,
+            // A server in trouble, or a gateway whose server is.
+            Failure::Rejected { code, .. }
+                if ErrorCode::parse(*code) == Some(ErrorCode::InternalError) =>
+            {
+                Exit::Unreachable
+            }
             Failure::Refused(_)
             | Failure::Rejected { .. }
             | Failure::Probe(ProbeFailure::Incompatible(_) | ProbeFailure::Refused(_)) => {

@@ -107,11 +107,6 @@ fn check_location(program: &Text<'_>, facts: &ProgramFacts, findings: &mut Findi
             ),
         };
         findings.warning(program.span, message).remedy(remedy);
-    } else if value.contains('/') && !value.starts_with('/') && facts.folder.is_none() {
-        let message = format!("`{shown}` is relative to the directory the gateway starts in");
-        findings
-            .warning(program.span, message)
-            .remedy("give its absolute path, or set `cwd`");
     }
 }
 

@@ -173,6 +173,11 @@ impl Peer {
             }
             ClientError::Auth { status, challenge } => {
                 let challenge = challenge.as_ref();
+                if challenge.is_some_and(|text| text.contains("invalid_token")) {
+                    let message = format!("`{server}` rejected the token (HTTP {status})");
+                    let hint = "check its value, and whether it has expired";
+                    return (message, said(hint), Exit::Auth);
+                }
                 let challenge = challenge.map(|text| format!("; challenge: `{text}`"));
                 let challenge = challenge.unwrap_or_default();
                 let message =

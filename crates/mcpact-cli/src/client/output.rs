@@ -1,6 +1,7 @@
 //! Saves results to files.
 
 use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -62,6 +63,15 @@ fn save(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = match fs::metadata(path) {
+        // A device or pipe receives the bytes; it is not replaced.
+        Ok(found) if !found.is_file() => {
+            return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+        }
+        // The target of a link is replaced, not the link.
+        Ok(_) => fs::canonicalize(path)?,
+        Err(_) => path.to_owned(),
+    };
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -91,6 +101,28 @@ mod tests {
         ] {
             assert_eq!(numbered(Path::new(path), number), Path::new(expected));
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        save(&file, b"before").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        save(&link, b"after").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"after");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn sockets_and_other_nodes_are_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(save(&path, b"x").is_err());
+        assert!(!std::fs::metadata(&path).unwrap().is_file());
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub(super) fn load_error(args: &PolicyArgs, config: &Path, error: CatalogError) 
     let profile = args.profile.iter().map(|name| format!("--profile {name}"));
     let policy = args.policy.iter().map(|one| format!("--policy {one}"));
     let options: Vec<String> = profile.chain(policy).collect();
+    if options.is_empty() {
+        return error.into();
+    }
     let (options, config) = (options.join(" "), config.display());
     CliError::Policy(Problem {
         message: format!("`{options}` contradicts `{config}`: {}", problem.message),

@@ -27,6 +27,14 @@ pub(super) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
     let (info, capabilities) = client(args.client_caps.as_deref())?;
     block_on(async {
         let target = resolve(&args.target).await?;
+        if let Some(server) = &target.configured
+            && server.gateway.is_some()
+        {
+            let name = &server.name;
+            report::note(&format!(
+                "`{name}` is probed through the running gateway, which translates; the revision of the server itself is in `mcpact status {name}`"
+            ));
+        }
         let mut terms = ClientTerms::new(info, capabilities, Policy::default());
         terms.mode = match (pinned, args.matrix) {
             (Some(revision), _) => EraMode::Pin(revision),
