@@ -80,6 +80,12 @@ pub(crate) async fn resolve_named(
             command: first.clone(),
         }
         .into()),
+        // Also behind `--`, a URL is no program.
+        (None, [url]) if is_endpoint(url) => endpoint(url, args),
+        (None, [url, next, ..]) if is_endpoint(url) => Err(TargetError::ExtraArgument {
+            given: next.clone(),
+        }
+        .into()),
         (None, _) if has_headers => Err(CliError::header(
             "the target is a command, not a URL",
             "pass secrets to a command in environment variables",

@@ -176,3 +176,13 @@ fn bearer_token_is_sent_and_masked() {
     let bearer = ["call", &url, "echo", "text=x", "--bearer", "file:token"];
     assert_eq!(harness.run(&bearer).ok(), "x\n");
 }
+
+#[test]
+fn url_is_a_url_also_behind_dashes() {
+    let harness = Harness::new();
+    let (_server, url) = harness.serve();
+    let call = ["call", "echo", "text=x", "--", &url];
+    assert_eq!(harness.run(&call).ok(), "x\n");
+    let stderr = harness.run(&["tools", "--", &url, "more"]).failed(2);
+    assert!(stderr.contains("unexpected argument `more`"), "{stderr}");
+}
