@@ -351,6 +351,17 @@ mod tests {
     }
 
     #[test]
+    fn rejected_token_is_not_called_missing() {
+        let error = ClientError::Auth {
+            status: 401,
+            challenge: Some(String::from("Bearer error=\"invalid_token\"")),
+        };
+        let failure = peer().failure(&error);
+        assert_eq!(failure.to_string(), "`files` rejected the token (HTTP 401)");
+        assert_eq!(failure.exit(), Exit::Auth);
+    }
+
+    #[test]
     fn secrets_are_masked_in_messages_of_the_server() {
         let error = ClientError::Auth {
             status: 401,
